@@ -37,18 +37,11 @@ fn generate_messages(descriptors: FileDescriptorSet) -> io::Result<()> {
     let mut config = Config::new();
     // Full names of messages, which JSON needs to find their descriptors.
     config.enable_type_names();
-    // These fields share the memory of the request.
-    config.bytes([
-        ".rollplan.v1.Snapshot.objects_json",
-        ".rollplan.v1.PlanRestartsRequest.objects_json",
-    ]);
     tonic_prost_build::configure()
         .build_client(false)
         .build_server(false)
         // Ordered maps, so that a message always has the same encoding.
         .btree_map(".")
-        // Templates are stored undecoded, and decoded only if necessary.
-        .extern_path(".google.protobuf.Struct", "crate::proto::RawStruct")
         .compile_fds_with_config(descriptors, config)
 }
 
@@ -63,14 +56,8 @@ fn generate_service(descriptors: FileDescriptorSet, out: &Path) -> io::Result<()
             .extern_path(".rollplan.v1", "crate::proto")
             .out_dir(out);
         if side == "server" {
-            builder = builder
-                // Checks the size of a message before decoding it.
-                .codec_path("crate::server::Codec")
-                // Decodes only the parts that the plan needs.
-                .extern_path(
-                    ".rollplan.v1.PlanRolloutRequest",
-                    "crate::wire::EncodedPlanRequest",
-                );
+            // Checks the size of a message before decoding it.
+            builder = builder.codec_path("crate::server::Codec");
         }
         builder.compile_fds(descriptors.clone())?;
     }

@@ -22,8 +22,8 @@ kube() {
   curl -sS --fail-with-body --max-time 60 --cacert "$ca" -H @<(echo "Authorization: Bearer $token") -X "$1" "$api$2" "${@:3}"
 }
 
-# ask METHOD FIELDS: calls the service with the current state of the Deployment. Objects are sent as the API server printed
-# them, because jq would round large integers.
+# ask METHOD FIELDS: calls the service with the current state of the Deployment. Objects are sent as the text that the API server
+# printed: jq would round large integers.
 ask() {
   local selector
   kube GET "$apps/deployments/$name" -o "$directory/0"
@@ -31,8 +31,8 @@ ask() {
   kube GET "$apps/replicasets" -G --data-urlencode "labelSelector=$selector" -o "$directory/1"
   kube GET "$core/pods" -G --data-urlencode "labelSelector=$selector" -o "$directory/2"
   kube GET "$core/events" -G --data-urlencode "fieldSelector=type=Warning" -o "$directory/3"
-  for object in "$directory"/[0-3]; do base64 -w 0 "$object"; echo; done |
-    jq -cRn --argjson fields "$2" '{snapshot: {now: (now | todate), objectsJson: [inputs], replicaSetsComplete: true,
+  for object in "$directory"/[0-3]; do jq -Rs . "$object"; done |
+    jq -cn --argjson fields "$2" '{snapshot: {now: (now | todate), objects: [inputs], replicaSetsComplete: true,
       podsComplete: true}} * $fields' |
     curl -sS --fail-with-body --max-time 30 -H 'content-type: application/json' --data-binary @- "$planner/$1"
 }

@@ -63,7 +63,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         // The reader of the output has closed it, for example `head`.
         Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
         Err(error) => {
-            stderr::eprint_error(&error);
+            stderr::eprint_error(&error.texts());
             error.exit()
         }
     }

@@ -48,8 +48,8 @@ impl Status {
 
     /// Sets the tree from the objects of the request.
     pub(super) fn set_tree(&mut self, request: &Request) {
-        let text = request.snapshot.objects_json.first();
-        self.tree = text.map_or_else(Vec::new, |text| tree(text, &request.uid));
+        let texts = &request.snapshot.objects;
+        self.tree = tree(texts.get(..1).unwrap_or_default(), &request.uid);
     }
 }
 

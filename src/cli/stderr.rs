@@ -3,12 +3,11 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use super::error::Error;
 use crate::text::{one_line, printable};
 
-/// Prints each message of an error.
-pub(super) fn eprint_error(error: &Error) {
-    for text in error.texts() {
+/// Prints the messages of an error.
+pub(super) fn eprint_error(texts: &[String]) {
+    for text in texts {
         // Some messages have several lines.
         write(&printable(&format!("error: {text}\n")));
     }

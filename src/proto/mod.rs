@@ -1,10 +1,7 @@
 //! The messages of the contract, generated from `proto/rollplan/v1`. They depend only on prost: the service is in
 //! [`server`](crate::server), its client in [`client`](crate::client).
 
-mod raw_struct;
-
 pub use generated::*;
-pub use raw_struct::RawStruct;
 
 /// The descriptors of the contract and its imports, as an encoded `FileDescriptorSet`.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rollplan.v1.bin"));

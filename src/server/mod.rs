@@ -39,7 +39,7 @@ use tonic::server::NamedService;
 use tonic::service::Routes;
 use tower::Service;
 
-pub use admission::buffered::LARGE_WORK;
+pub use admission::buffered::LARGE_MEMORY;
 pub use call::cancellation::Current as CurrentCall;
 pub use call::codec::Codec;
 pub use call::errors::{DOMAIN, to_status};

@@ -131,8 +131,6 @@ pub enum Reason {
     WrongKind,
     /// More than one owner is a controller.
     SeveralControllers,
-    /// The bytes cannot be decoded as a Struct.
-    MalformedStruct,
     /// The bytes are not valid JSON, or not the JSON of the expected object.
     MalformedJson,
     /// The text is not UTF-8.
@@ -141,10 +139,6 @@ pub enum Reason {
     TemplateTooLarge,
     /// Lists and maps are nested too deeply.
     TooDeep,
-    /// The integer is outside ±(2^53 − 1), so it may have been rounded by the sender.
-    UnsafeInteger,
-    /// The number is infinite or NaN.
-    NotFinite,
     /// The value has the wrong type for its field.
     WrongType,
     /// A key occurs twice in its object.
@@ -157,7 +151,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 26] = [
         Self::Required,
         Self::Negative,
         Self::OutOfRange,
@@ -176,13 +170,10 @@ impl Reason {
         Self::Duplicate,
         Self::WrongKind,
         Self::SeveralControllers,
-        Self::MalformedStruct,
         Self::MalformedJson,
         Self::InvalidUtf8,
         Self::TemplateTooLarge,
         Self::TooDeep,
-        Self::UnsafeInteger,
-        Self::NotFinite,
         Self::WrongType,
         Self::DuplicateKey,
         Self::Exclusive,
@@ -211,13 +202,10 @@ impl Reason {
             Self::Duplicate => "DUPLICATE",
             Self::WrongKind => "WRONG_KIND",
             Self::SeveralControllers => "SEVERAL_CONTROLLERS",
-            Self::MalformedStruct => "MALFORMED_STRUCT",
             Self::MalformedJson => "MALFORMED_JSON",
             Self::InvalidUtf8 => "INVALID_UTF8",
             Self::TemplateTooLarge => "TEMPLATE_TOO_LARGE",
             Self::TooDeep => "TOO_DEEP",
-            Self::UnsafeInteger => "UNSAFE_INTEGER",
-            Self::NotFinite => "NOT_FINITE",
             Self::WrongType => "WRONG_TYPE",
             Self::DuplicateKey => "DUPLICATE_KEY",
             Self::Exclusive => "EXCLUSIVE",
@@ -232,9 +220,32 @@ impl fmt::Display for Reason {
     }
 }
 
+// === impl Error ===
+
+impl Error {
+    /// An error with one violation.
+    pub(super) fn violation(
+        field: impl fmt::Display,
+        reason: Reason,
+        description: impl fmt::Display,
+    ) -> Self {
+        let mut violations = Violations::default();
+        violations.add(field, reason, description);
+        Self::InvalidArgument(violations)
+    }
+}
+
 // === impl Violations ===
 
 impl Violations {
+    /// An error, if there are violations.
+    pub(super) fn into_result(self) -> Result<(), Error> {
+        match self.is_empty() {
+            true => Ok(()),
+            false => Err(Error::InvalidArgument(self)),
+        }
+    }
+
     /// Adds the violations of another part of the same request.
     pub(super) fn extend(&mut self, more: Self) {
         self.omitted += more.omitted;

@@ -1,43 +1,40 @@
-//! Converts between protobuf messages and the planner's types. No other module knows both.
+//! Converts between the contract and the planner's types. No other module knows both.
 //!
-//! A request is parsed once: either to the planner's types, or to an error with all violations. Pod templates remain
-//! encoded. [`plan_rollout`] and [`compute_status`] take messages, [`plan_rollout_bytes`] and [`compute_status_bytes`]
-//! encoded messages. Neither needs a server.
+//! A request is read once: either to the planner's types, or to an error with all violations. [`plan_rollout`] and
+//! [`compute_status`] take messages, [`plan_rollout_bytes`] and [`compute_status_bytes`] encoded messages. Neither needs a
+//! server.
 
+pub mod admission;
 mod error;
-pub mod estimate;
 mod event_calls;
-mod fields;
 mod interruptible;
 pub mod json;
+mod kinds;
 mod limits;
+mod memory;
 pub(crate) mod objects;
 mod origin;
 mod parse;
 mod path;
-mod plain_json;
-mod plan_request;
 mod print;
 mod print_report;
 mod print_revision;
 mod print_time;
-#[cfg(test)]
-mod random;
+mod read;
 mod restart;
+mod snapshot;
 mod tree;
 
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
 pub use limits::{
-    ANSWERS_MAX, CONFIGURATIONS_MAX, EVENTS_MAX, EXPRESSIONS_MAX, PODS_MAX, REPLICA_SETS_MAX,
-    VALUES_MAX, WORKLOADS_MAX,
+    ANSWERS_MAX, CONFIGURATIONS_MAX, EVENTS_MAX, EXPRESSIONS_MAX, OBJECT_BYTES_MAX, OBJECTS_MAX,
+    PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX, WORKLOADS_MAX,
 };
+pub use memory::MEMORY_BYTES_MAX;
 pub(crate) use objects::Shown;
-pub use objects::{OBJECTS_MAX, ObjectsSummary, summarize_objects};
+pub use objects::{ObjectsSummary, summarize_objects};
 pub(crate) use parse::is_object_name;
-pub use parse::selector::parse_selector;
-pub use parse::{Horizon, parse_options, parse_snapshot};
-pub(crate) use plan_request::PlanRequest;
-pub use plan_request::{Encoded, EncodedPlanRequest};
+pub use parse::{Horizon, parse_options};
 pub use print::{print_status, print_step};
 pub use print_report::print_report;
 pub use print_revision::print_revisions;
@@ -45,13 +42,16 @@ pub use restart::{plan_restarts, plan_restarts_until};
 
 use bytes::Bytes;
 use interruptible::Interruptible;
-use objects::Subject;
+use parse::{Parser, Path};
 use prost::{Message, Name};
 use rollplan_core::Plan;
 use rollplan_core::diagnosis::diagnose_until;
 use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
 use rollplan_core::report::report;
+use rollplan_core::selector::LabelSelector;
 use rollplan_core::snapshot::{Options, Snapshot};
+pub(crate) use snapshot::{Context, Facts};
+use snapshot::{Kinds, Subject, read_snapshot};
 
 use crate::proto;
 
@@ -82,36 +82,31 @@ pub fn plan_rollout_until(
     request: proto::PlanRolloutRequest,
     interrupt: &dyn Interrupt,
 ) -> Result<proto::PlanRolloutResponse, Error> {
-    plan_request_until(request.into(), interrupt)
+    plan_rollout_in(request, &mut Context::default(), interrupt)
 }
 
-/// Like [`plan_rollout_until`], for a partially decoded request.
-pub(crate) fn plan_request_until(
-    request: PlanRequest,
+/// Like [`plan_rollout_until`], in a context.
+pub(crate) fn plan_rollout_in(
+    request: proto::PlanRolloutRequest,
+    context: &mut Context<'_>,
     interrupt: &dyn Interrupt,
 ) -> Result<proto::PlanRolloutResponse, Error> {
-    plan_shown_until(request, None, interrupt)
-}
-
-/// Like [`plan_request_until`]. With `shown`, the owner and the complete lists are inferred from the objects.
-pub(crate) fn plan_shown_until(
-    request: PlanRequest,
-    shown: Option<&mut Shown>,
-    interrupt: &dyn Interrupt,
-) -> Result<proto::PlanRolloutResponse, Error> {
-    let PlanRequest {
-        message: proto::PlanRolloutRequest { snapshot, options },
-        lean_pods,
-    } = request;
+    let proto::PlanRolloutRequest { snapshot, options } = request;
     let calls = Calls::of(snapshot.as_ref(), options.as_ref());
-    let has_report = plan_request::has_report(snapshot.as_ref(), options.as_ref());
-    let (snapshot, options, horizon) = match (shown, has_report) {
-        (Some(shown), _) => parse::shown_request(snapshot, shown, options, interrupt)?,
-        (None, true) => parse::request(snapshot, options, interrupt)?,
-        (None, false) => parse::lean_request(snapshot, lean_pods, options, interrupt)?,
-    };
+    let has_report = options.as_ref().is_some_and(|options| options.report);
+    let mut parser = Parser::new(interrupt);
+    let subject = read_snapshot(
+        snapshot,
+        Kinds::Deployments,
+        context,
+        &mut parser,
+        interrupt,
+    )?;
+    let (options, horizon) = parser.options(options);
+    let snapshot = parser.finish(subject).and_then(deployment)?;
     let plan = plan(&snapshot, options, horizon, interrupt)?;
-    let report = match has_report {
+    // If ReplicaSets may be missing, the report is the whole answer: it states why nothing is planned.
+    let report = match has_report || !snapshot.replica_sets_complete {
         true => {
             let diagnosis = diagnose_until(&snapshot, options, interrupt)?;
             Some(report(&diagnosis, &plan.status, &plan.steps))
@@ -147,36 +142,27 @@ pub fn compute_status_until(
     request: proto::ComputeStatusRequest,
     interrupt: &dyn Interrupt,
 ) -> Result<proto::ComputeStatusResponse, Error> {
-    compute_shown_status_until(request, None, interrupt)
+    compute_status_in(request, &mut Context::default(), interrupt)
 }
 
-/// Like [`compute_status_until`]. With `shown`, the owner and the complete lists are inferred from the objects.
-pub(crate) fn compute_shown_status_until(
+/// Like [`compute_status_until`], in a context.
+pub(crate) fn compute_status_in(
     request: proto::ComputeStatusRequest,
-    shown: Option<&mut Shown>,
+    context: &mut Context<'_>,
     interrupt: &dyn Interrupt,
 ) -> Result<proto::ComputeStatusResponse, Error> {
     let proto::ComputeStatusRequest {
-        mut snapshot,
+        snapshot,
         options,
         previous_verdict,
         fail_on,
     } = request;
-    let subject = match &mut snapshot {
-        Some(snapshot) => objects::read_subject(snapshot, shown, interrupt),
-        None => Ok(Subject::Deployment(None)),
-    };
-    let origins = match subject {
-        Ok(Subject::Workload(workload)) => {
-            let now = snapshot.and_then(|snapshot| snapshot.now);
-            let (observed, judgement) = parse::workload(
-                *workload,
-                now,
-                options,
-                previous_verdict,
-                fail_on,
-                interrupt,
-            )?;
+    let mut parser = Parser::new(interrupt);
+    let subject = read_snapshot(snapshot, Kinds::All, context, &mut parser, interrupt)?;
+    let (options, _) = parser.options(options);
+    let judgement = parser.judgement(previous_verdict, fail_on);
+    let snapshot = match parser.finish(subject)? {
+        Some(Subject::Other(observed)) => {
             let report = rollplan_core::kinds::report_until(&observed, judgement, interrupt)?;
             return Ok(proto::ComputeStatusResponse {
                 status: None,
@@ -184,17 +170,12 @@ pub(crate) fn compute_shown_status_until(
                 object: Some(print::observed_reference(&observed)),
             });
         }
-        Ok(Subject::Deployment(origins)) => Ok(origins),
-        Err(error) => Err(error),
+        subject => deployment(subject)?,
     };
-    let (snapshot, options) = parse::status(
-        snapshot,
-        origins,
-        options,
-        previous_verdict,
-        fail_on,
-        interrupt,
-    )?;
+    let options = Options {
+        judgement,
+        ..options
+    };
     let status = rollplan_core::compute_status_until(&snapshot, options, interrupt)?;
     let diagnosis = diagnose_until(&snapshot, options, interrupt)?;
     let report = report(&diagnosis, &status, &[]);
@@ -225,13 +206,32 @@ pub fn rollback_until(
     request: proto::RollbackRequest,
     interrupt: &dyn Interrupt,
 ) -> Result<proto::RollbackResponse, Error> {
+    rollback_in(request, &mut Context::default(), interrupt)
+}
+
+/// Like [`rollback_until`], in a context.
+pub(crate) fn rollback_in(
+    request: proto::RollbackRequest,
+    context: &mut Context<'_>,
+    interrupt: &dyn Interrupt,
+) -> Result<proto::RollbackResponse, Error> {
     let proto::RollbackRequest {
         snapshot,
         to_revision,
         options,
     } = request;
     let calls = Calls::of(snapshot.as_ref(), options.as_ref());
-    let snapshot = parse::rollback(snapshot, to_revision, options, interrupt)?;
+    let mut parser = Parser::new(interrupt);
+    let subject = read_snapshot(
+        snapshot,
+        Kinds::Deployments,
+        context,
+        &mut parser,
+        interrupt,
+    )?;
+    parser.options(options);
+    let to_revision = parser.count(to_revision, &Path::Root("to_revision"));
+    let snapshot = parser.finish(subject).and_then(deployment)?;
     let rollback = rollplan_core::rollback_until(&snapshot, to_revision, interrupt)?;
     let mut answer = print_revision::print_rollback(rollback?, interrupt);
     calls.complete(&mut answer.steps, &snapshot);
@@ -259,12 +259,56 @@ pub fn list_revisions_until(
     request: proto::ListRevisionsRequest,
     interrupt: &dyn Interrupt,
 ) -> Result<proto::ListRevisionsResponse, Error> {
+    list_revisions_in(request, &mut Context::default(), interrupt)
+}
+
+/// Like [`list_revisions_until`], in a context.
+pub(crate) fn list_revisions_in(
+    request: proto::ListRevisionsRequest,
+    context: &mut Context<'_>,
+    interrupt: &dyn Interrupt,
+) -> Result<proto::ListRevisionsResponse, Error> {
     let proto::ListRevisionsRequest { snapshot } = request;
-    let (snapshot, _, _) = parse::request(snapshot, None, interrupt)?;
+    let mut parser = Parser::new(interrupt);
+    let subject = read_snapshot(
+        snapshot,
+        Kinds::Deployments,
+        context,
+        &mut parser,
+        interrupt,
+    )?;
+    let snapshot = parser.finish(subject).and_then(deployment)?;
     let revisions = rollplan_core::list_revisions_until(&snapshot, interrupt)?;
     let answer = print_revisions(revisions);
     interrupt.check()?;
     Ok(answer)
+}
+
+/// The snapshot of a Deployment.
+fn deployment(subject: Option<Subject>) -> Result<Snapshot, Error> {
+    match subject {
+        Some(Subject::Deployment(snapshot)) => Ok(*snapshot),
+        // Without violations, a subject was read, and other kinds are read on request only.
+        _ => Err(Error::InvalidArgument(Violations::default())),
+    }
+}
+
+/// Reads a snapshot without a request.
+///
+/// # Errors
+///
+/// See [`plan_rollout`].
+pub fn parse_snapshot(snapshot: Option<proto::Snapshot>) -> Result<Snapshot, Error> {
+    let mut parser = Parser::new(&Never);
+    let mut context = Context::default();
+    let subject = read_snapshot(
+        snapshot,
+        Kinds::Deployments,
+        &mut context,
+        &mut parser,
+        &Never,
+    )?;
+    parser.finish(subject).and_then(deployment)
 }
 
 /// The options for the calls of a plan.
@@ -295,6 +339,21 @@ impl Calls {
     }
 }
 
+/// Reads a selector in Kubernetes JSON. `None` if it is invalid.
+pub(crate) fn parse_selector(json: &str) -> Option<LabelSelector> {
+    let selector = read::read_all(&mut read::Json::new(json, &Never));
+    parse::parse_selector(selector.ok()?)
+}
+
+/// The text of objects that were not sent in a message.
+pub(crate) fn text_of_body(body: &[u8]) -> Result<&str, Error> {
+    str::from_utf8(body).map_err(|error| {
+        let field = format_args!("{}[0]", objects::FIELD);
+        let description = format_args!("byte {}: is not UTF-8", error.valid_up_to());
+        Error::violation(field, Reason::InvalidUtf8, description)
+    })
+}
+
 /// Checks the size of an answer.
 ///
 /// # Errors
@@ -320,7 +379,7 @@ pub fn plan_rollout_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
     plan_rollout_bytes_until(Bytes::copy_from_slice(request), &Never)
 }
 
-/// Like [`plan_rollout_bytes`], but can be interrupted, and does not copy the request.
+/// Like [`plan_rollout_bytes`], but can be interrupted.
 ///
 /// # Errors
 ///
@@ -329,10 +388,8 @@ pub fn plan_rollout_bytes_until(
     request: Bytes,
     interrupt: &dyn Interrupt,
 ) -> Result<Vec<u8>, Error> {
-    check_request::<proto::PlanRolloutRequest>(&request, interrupt)?;
-    let request = PlanRequest::decode(Encoded::new(request), interrupt)?;
-    let answer = plan_request_until(request, interrupt)?;
-    Ok(answer.encode_to_vec())
+    let request = decode_request(request, interrupt)?;
+    Ok(plan_rollout_until(request, interrupt)?.encode_to_vec())
 }
 
 /// Like [`compute_status`], with an encoded `ComputeStatusRequest` and `ComputeStatusResponse`.
@@ -341,19 +398,15 @@ pub fn plan_rollout_bytes_until(
 ///
 /// See [`plan_rollout`]; also [`Error::Undecodable`].
 pub fn compute_status_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
-    Ok(compute_status(decode_request(request, &Never)?)?.encode_to_vec())
+    let request = decode_request(Bytes::copy_from_slice(request), &Never)?;
+    Ok(compute_status(request)?.encode_to_vec())
 }
 
+/// Decodes a request, unless it is too large, encoded or decoded.
 fn decode_request<M: Message + Name + Default>(
-    encoded: &[u8],
+    encoded: Bytes,
     interrupt: &dyn Interrupt,
 ) -> Result<M, Error> {
-    check_request::<M>(encoded, interrupt)?;
-    decode(Bytes::copy_from_slice(encoded), interrupt)
-}
-
-/// Refuses a request that is too large, encoded or decoded.
-fn check_request<M: Name>(encoded: &[u8], interrupt: &dyn Interrupt) -> Result<(), Error> {
     if encoded.len() > REQUEST_BYTES_MAX {
         return Err(Error::TooLarge {
             what: "request",
@@ -362,10 +415,11 @@ fn check_request<M: Name>(encoded: &[u8], interrupt: &dyn Interrupt) -> Result<(
             max: REQUEST_BYTES_MAX,
         });
     }
-    estimate::estimate_named(&M::full_name(), encoded, interrupt).map(|_| ())
+    admission::memory(&M::full_name(), &encoded, interrupt)?;
+    decode(encoded, interrupt)
 }
 
-/// Decodes a message whose memory has been checked. Its pod templates are slices of `encoded`.
+/// Decodes a message whose memory has been checked.
 pub(crate) fn decode<M: Message + Name + Default>(
     encoded: Bytes,
     interrupt: &dyn Interrupt,

@@ -87,7 +87,6 @@ fn reference(api_version: &str, kind: &str, metadata: &ObjectMeta) -> proto::Obj
         namespace: metadata.namespace.clone(),
         name: metadata.name.clone(),
         uid: metadata.uid.clone(),
-        field_path: String::new(),
     }
 }
 

@@ -32,24 +32,20 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 def requests() -> list[bytes]:
     """A request for each example: answers of several sizes."""
-    files = descriptor_pb2.FileDescriptorSet.FromString((ROOT / "proto/landed.binpb").read_bytes())
+    files = descriptor_pb2.FileDescriptorSet.FromString((ROOT / "docs/contract/rollplan.v1.binpb").read_bytes())
     pool = descriptor_pool.DescriptorPool()
     for file in files.file:
         pool.Add(file)
     request = message_factory.GetMessageClass(pool.FindMessageTypeByName("rollplan.v1.PlanRolloutRequest"))
     encoded = []
     for path in sorted((ROOT / "examples").glob("*.json")):
-        items = json.loads(path.read_text())["items"]
-        of_kind = {kind: [it for it in items if it["kind"] == kind] for kind in ("Deployment", "ReplicaSet", "Pod")}
         snapshot = {
             "now": "2026-11-20T23:27:30Z",
-            "deployment": of_kind["Deployment"][0],
-            "replicaSets": of_kind["ReplicaSet"],
-            "pods": of_kind["Pod"],
-            "podsComplete": True,
+            "objects": [path.read_text()],
             "replicaSetsComplete": True,
+            "podsComplete": True,
         }
-        message = json_format.ParseDict({"snapshot": snapshot}, request(), ignore_unknown_fields=True)
+        message = json_format.ParseDict({"snapshot": snapshot}, request())
         encoded.append(message.SerializeToString())
     return encoded
 

@@ -1,4 +1,4 @@
-"""Plans with betterproto2, from Kubernetes JSON as it is.
+"""Plans with betterproto2.
 
     python plan_betterproto2.py DIRECTORY ADDRESS NOW < objects.json
 
@@ -30,7 +30,7 @@ class DetailNames(StatusDetailsCodecBase):
         return [name for name in self.KNOWN if f"type.googleapis.com/{name}".encode() in data]
 
 
-async def plan(address: str, now: str, objects: bytes) -> dict[str, Any]:
+async def plan(address: str, now: str, objects: str) -> dict[str, Any]:
     # Generated when the test runs.
     from stubs.rollplan.v1 import PlanOptions, PlanRolloutRequest, RolloutPlannerStub, Snapshot
 
@@ -39,7 +39,7 @@ async def plan(address: str, now: str, objects: bytes) -> dict[str, Any]:
         stub = RolloutPlannerStub(channel)
         snapshot = Snapshot(
             now=datetime.datetime.fromisoformat(now),
-            objects_json=[objects],
+            objects=[objects],
             replica_sets_complete=True,
             pods_complete=True,
         )
@@ -53,7 +53,7 @@ async def plan(address: str, now: str, objects: bytes) -> dict[str, Any]:
             code = error.status.name.title().replace("_", "")
             refused = {"code": code, "details": error.details}
     return {
-        "name": "betterproto2, objects_json",
+        "name": "betterproto2",
         "answer": base64.b64encode(bytes(answer)).decode(),
         "error": refused,
     }
@@ -62,7 +62,7 @@ async def plan(address: str, now: str, objects: bytes) -> dict[str, Any]:
 def main() -> None:
     directory, address, now = sys.argv[1:]
     sys.path.insert(0, directory)
-    print(json.dumps(asyncio.run(plan(address, now, sys.stdin.buffer.read()))))
+    print(json.dumps(asyncio.run(plan(address, now, sys.stdin.read()))))
 
 
 if __name__ == "__main__":

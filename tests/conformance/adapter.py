@@ -120,10 +120,9 @@ class Adapter:
     def _plan(self, cache: list[Json]) -> tuple[list[Json], Json]:
         objects = self._observe(cache)
         # An adapter may send all objects that it has, because the planner selects those of the Deployment.
-        texts = [base64.b64encode(json.dumps(it).encode()).decode() for it in objects]
         snapshot: Json = {
             "now": self.now(),
-            "objectsJson": texts,
+            "objects": [json.dumps(it) for it in objects],
             "target": self.owner.target(),
             "replicaSetsComplete": True,
             "podsComplete": True,

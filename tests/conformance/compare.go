@@ -134,7 +134,7 @@ func essential(object map[string]any) map[string]any {
 	return map[string]any{"kind": "Pod", "metadata": kept, "status": map[string]any{"phase": status["phase"]}}
 }
 
-// flatten returns the objects of an entry of objects_json by their UID.
+// flatten returns the objects of an entry of the request by their UID.
 func flatten(entry any, into map[string]map[string]any) error {
 	object, ok := entry.(map[string]any)
 	if !ok {
@@ -167,15 +167,15 @@ func flatten(entry any, into map[string]map[string]any) error {
 
 // sameObjects compares the objects of a request with those of the transcript. The request must have all objects that the
 // planner selects, may have others of the cache, and must have each object unchanged.
-func (t *transcript) sameObjects(want *planRequest, entries [][]byte) error {
+func (t *transcript) sameObjects(want *planRequest, entries []string) error {
 	have := map[string]map[string]any{}
 	for i, entry := range entries {
-		value, err := decode(entry)
+		value, err := decode([]byte(entry))
 		if err != nil {
-			return fmt.Errorf("objects_json[%d]: %w", i, err)
+			return fmt.Errorf("snapshot.objects[%d]: %w", i, err)
 		}
 		if err := flatten(value, have); err != nil {
-			return fmt.Errorf("objects_json[%d]: %w", i, err)
+			return fmt.Errorf("snapshot.objects[%d]: %w", i, err)
 		}
 	}
 	for i, key := range slices.Concat(want.Objects, want.Others) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -106,21 +105,20 @@ func TestRequestsMayHaveOtherForms(t *testing.T) {
 	}
 	update := transcripts[0]
 	plan := update.Syncs[0].Exchanges[0].Plan
-	var entries [][]byte
+	var entries []string
 	for _, key := range plan.Objects {
-		entries = append(entries, update.Objects[key])
+		entries = append(entries, string(update.Objects[key]))
 	}
-	list := append([]byte(`{"kind":"List","apiVersion":"v1","items":[`), slices.Concat(slices.Concat(entries[0], []byte(",")), entries[1])...)
-	list = append(list, "]}"...)
+	list := `{"kind":"List","apiVersion":"v1","items":[` + entries[0] + "," + entries[1] + "]}"
 	for what, test := range map[string]struct {
-		entries [][]byte
+		entries []string
 		wantErr string
 	}{
 		"one entry for each object": {entries, ""},
-		"a List":                    {append([][]byte{list}, entries[2:]...), ""},
+		"a List":                    {append([]string{list}, entries[2:]...), ""},
 		"an object is missing":      {entries[:len(entries)-1], "lacks ReplicaSet"},
 		"an object occurs twice":    {append(entries, entries[0]), "occurs twice"},
-		"an object of nowhere": {append(entries, []byte(`{"kind":"ReplicaSet","metadata":{"uid":"x","name":"y"}}`)),
+		"an object of nowhere": {append(entries, `{"kind":"ReplicaSet","metadata":{"uid":"x","name":"y"}}`),
 			"not in the cache"},
 	} {
 		err := update.sameObjects(plan, test.entries)

@@ -99,8 +99,8 @@ class Recorder:
 
     def service_creates(self) -> str:
         """The name of the ReplicaSet that a plan for the stored objects creates."""
-        objects = [base64.b64encode(json.dumps(it).encode()).decode() for it in self.world.all()]
-        snapshot = {"now": self.clock, "objectsJson": objects, "replicaSetsComplete": True}
+        objects = [json.dumps(it) for it in self.world.all()]
+        snapshot = {"now": self.clock, "objects": objects, "replicaSetsComplete": True}
         return str(self.service.plan({"snapshot": snapshot})["steps"][0]["call"]["name"])
 
     # --- called by the adapter
@@ -125,7 +125,7 @@ class Recorder:
     def describe(self, request: Json) -> Json:
         """The request in the form in which the runner compares it: the objects that the planner selects, and the others."""
         snapshot = request["snapshot"]
-        sent = [json.loads(base64.b64decode(text)) for text in snapshot["objectsJson"]]
+        sent = [json.loads(text) for text in snapshot["objects"]]
         needed = selected(sent, self.scenario.owner)
         plan: Json = {"objects": [self.key(it) for it in needed]}
         if others := [self.key(it) for it in sent if it not in needed]:

@@ -289,19 +289,10 @@ func (s *script) sameRequest(want *planRequest, request map[string]any) error {
 	if err := s.sameTarget(snapshot["target"]); err != nil {
 		return err
 	}
-	for _, field := range []string{"deployment", "replicaSets", "pods"} {
-		if snapshot[field] != nil {
-			return fmt.Errorf("snapshot.%s is set; the objects belong into objects_json", field)
-		}
-	}
-	var entries [][]byte
-	list, _ := snapshot["objectsJson"].([]any)
+	var entries []string
+	list, _ := snapshot["objects"].([]any)
 	for _, entry := range list {
-		text, err := base64.StdEncoding.DecodeString(entry.(string))
-		if err != nil {
-			return err
-		}
-		entries = append(entries, text)
+		entries = append(entries, entry.(string))
 	}
 	if err := s.transcript.sameObjects(want, entries); err != nil {
 		return err

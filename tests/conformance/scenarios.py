@@ -361,7 +361,7 @@ def planner_too_large(run: Recorder) -> None:
 @scenario(UPDATE)
 def planner_rejects(run: Recorder) -> None:
     """INVALID_ARGUMENT: the same request would be rejected again, so it is not repeated."""
-    error = {"code": "invalid_argument", "message": "snapshot.objects_json[0].spec.replicas: must not be negative"}
+    error = {"code": "invalid_argument", "message": "snapshot.objects[0].spec.replicas: must not be negative"}
     run.sync("the sync fails without another attempt", Planner({"error": error}))
 
 

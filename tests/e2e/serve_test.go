@@ -79,26 +79,8 @@ func requestWithExample(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var items struct {
-		Items []json.RawMessage `json:"items"`
-	}
-	if err := json.Unmarshal(text, &items); err != nil {
-		t.Fatal(err)
-	}
-	byKind := map[string][]json.RawMessage{}
-	for _, item := range items.Items {
-		var head struct {
-			Kind string `json:"kind"`
-		}
-		if err := json.Unmarshal(item, &head); err != nil {
-			t.Fatal(err)
-		}
-		byKind[head.Kind] = append(byKind[head.Kind], item)
-	}
 	request, err := json.Marshal(object{"snapshot": object{
-		"now":         exampleTime(t, name),
-		"deployment":  byKind["Deployment"][0],
-		"replicaSets": byKind["ReplicaSet"], "pods": byKind["Pod"], "podsComplete": true, "replicaSetsComplete": true,
+		"now": exampleTime(t, name), "objects": []string{string(text)}, "replicaSetsComplete": true, "podsComplete": true,
 	}})
 	if err != nil {
 		t.Fatal(err)

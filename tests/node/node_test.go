@@ -312,11 +312,15 @@ func (c *cluster) testInstall(t *testing.T) {
 	c.kubectl(t, "delete", "pod", release+"-test", "-n", namespace)
 	// The second port of the Service: HTTP/1.1 and JSON.
 	address := c.kubectl(t, "get", "service", release, "-n", namespace, "-o", "jsonpath={.spec.clusterIP}") + ":8080"
-	body := `{"snapshot": {"now": "2026-01-01T00:00:00Z", "deployment": {
+	body, err := json.Marshal(map[string]any{"snapshot": map[string]any{"now": "2026-01-01T00:00:00Z", "objects": []string{`{
+		"apiVersion": "apps/v1", "kind": "Deployment",
 		"metadata": {"name": "web", "namespace": "shop", "uid": "00000000-0000-4000-8000-000000000001", "resourceVersion": "1", "generation": 1},
 		"spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": {"metadata": {"labels": {"app": "web"}},
-			"spec": {"containers": [{"name": "web", "image": "web:1"}]}}}}}}`
-	out, err := c.try(body, "bash", "node.sh", "ns", c.dir, "curl", "--http1.1", "--fail-with-body", "--silent", "--show-error", "--max-time", "10",
+			"spec": {"containers": [{"name": "web", "image": "web:1"}]}}}}`}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.try(string(body), "bash", "node.sh", "ns", c.dir, "curl", "--http1.1", "--fail-with-body", "--silent", "--show-error", "--max-time", "10",
 		"--header", "content-type: application/json", "--data-binary", "@-", "http://"+address+"/rollplan.v1.RolloutPlanner/PlanRollout")
 	if err != nil || !strings.Contains(out, `"report"`) {
 		t.Errorf("a call with HTTP/1.1 and JSON: %v %s", err, out)

@@ -44,7 +44,7 @@ type config struct {
 	seed                         uint64
 	planner, replay, out         string
 	settled, faults              bool
-	custom, rollouts, objects    bool
+	custom, rollouts, shuffle    bool
 	start                        func() (Planner, error) // nil: only run upstream
 }
 
@@ -60,7 +60,7 @@ func main() {
 	flag.BoolVar(&c.faults, "refusals", false, "make the server reject one call, or have newer objects than the snapshot (faults.go)")
 	flag.BoolVar(&c.custom, "custom", false, "use a custom resource as the owner on our side (custom.go)")
 	flag.BoolVar(&c.rollouts, "rollouts", false, "compare n whole rollouts instead of single passes (rollouts.go)")
-	flag.BoolVar(&c.objects, "objects", false, "also ask for every plan with objects_json, which must have the same answer (objects.go)")
+	flag.BoolVar(&c.shuffle, "shuffle", false, "also ask for every plan with the objects in another order and layout, which must have the same answer (shuffle.go)")
 	// A worker waits while its planner process works, so use twice as many workers as cores.
 	flag.IntVar(&c.workers, "workers", 2*runtime.NumCPU(), "number of concurrent workers; the snapshots of a seed do not depend on it")
 	flag.IntVar(&c.maxReports, "reports", 5, "maximum number of differences, each of another kind, to shrink and print")
@@ -73,8 +73,8 @@ func main() {
 	if c.planner != "none" {
 		c.start = func() (Planner, error) {
 			p, err := startPlanner(c.planner)
-			if err == nil && c.objects {
-				p = &objectsPlanner{p}
+			if err == nil && c.shuffle {
+				p = &shufflingPlanner{p}
 			}
 			return p, err
 		}

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"math/rand/v2"
+	"strings"
 )
 
 // forPlanner returns the request for our planner: without the fields that are not part of the contract, and with noise.
@@ -11,25 +11,25 @@ func (w *World) forPlanner(horizon string, failures []StepAnswer) ([]byte, error
 	r := w.Request(horizon)
 	r.World = nil
 	r.Snapshot.Answers = failures
-	data, err := json.Marshal(r)
-	if err != nil || w.Noise == 0 {
-		return data, err
-	}
-	var generic map[string]any
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	if err := dec.Decode(&generic); err != nil {
-		return nil, err
-	}
-	n := &noise{rand.New(rand.NewPCG(w.Noise, 0))}
-	snapshot := generic["snapshot"].(map[string]any)
-	n.template(snapshot["deployment"].(map[string]any)["spec"].(map[string]any)["template"].(map[string]any))
-	if sets, ok := snapshot["replicaSets"].([]any); ok {
-		for _, rs := range sets {
-			n.template(rs.(map[string]any)["spec"].(map[string]any)["template"].(map[string]any))
+	if w.Noise != 0 {
+		n := &noise{rand.New(rand.NewPCG(w.Noise, 0))}
+		for i, text := range r.Snapshot.Objects[:1+len(w.ReplicaSets)] { // those with a template
+			o, err := generic(text)
+			if err != nil {
+				return nil, err
+			}
+			n.template(o["spec"].(map[string]any)["template"].(map[string]any))
+			r.Snapshot.Objects[i] = js(o)
 		}
 	}
-	return json.Marshal(generic)
+	return json.Marshal(r)
+}
+
+// generic decodes an object. Numbers keep their digits.
+func generic(text string) (o map[string]any, err error) {
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.UseNumber()
+	return o, dec.Decode(&o)
 }
 
 // noise changes the JSON of a template in ways that do not change its meaning: it adds zero values, empty lists and maps,

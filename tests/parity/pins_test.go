@@ -497,7 +497,7 @@ func TestUnknownTemplateFields(t *testing.T) {
 	if got := did(world, w.up.Pass(world, NewServer(world))); got != "revision 9" {
 		t.Errorf("upstream: %q", got)
 	}
-	request := strings.Replace(string(mustBytes(world.forPlanner("HORIZON_PASS", nil))), `"spec":{"containers"`, `"spec":{"fromTheFuture":"x","containers"`, 1)
+	request := strings.Replace(string(mustBytes(world.forPlanner("HORIZON_PASS", nil))), `\"spec\":{\"containers\"`, `\"spec\":{\"fromTheFuture\":\"x\",\"containers\"`, 1)
 	answer, err := w.ours.planner.Plan([]byte(request))
 	if err != nil || !strings.Contains(string(answer), "VERB_CREATE") {
 		t.Errorf("ours: %s, %v", answer, err)

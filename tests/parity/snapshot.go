@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/controller"
 )
@@ -42,13 +43,12 @@ type Request struct {
 }
 
 type RequestSnapshot struct {
-	Now          string               `json:"now"`
-	Deployment   *appsv1.Deployment   `json:"deployment"`
-	ReplicaSets  []*appsv1.ReplicaSet `json:"replicaSets,omitempty"`
-	Pods         []*corev1.Pod        `json:"pods,omitempty"`
-	PodsComplete bool                 `json:"podsComplete,omitempty"`
-	SetsComplete bool                 `json:"replicaSetsComplete,omitempty"`
-	Answers      []StepAnswer         `json:"answers,omitempty"`
+	Now          string           `json:"now"`
+	Objects      []string         `json:"objects"`
+	SetsComplete bool             `json:"replicaSetsComplete,omitempty"`
+	PodsComplete bool             `json:"podsComplete,omitempty"`
+	Target       *metav1.TypeMeta `json:"target,omitempty"`
+	Answers      []StepAnswer     `json:"answers,omitempty"`
 }
 
 type RequestOptions struct {
@@ -138,19 +138,25 @@ func (w *World) upstreamHash() string {
 
 // Request returns the request for a world. The JSON of the objects is that of kubectl.
 func (w *World) Request(horizon string) *Request {
-	r := &Request{Snapshot: RequestSnapshot{Now: w.Now.UTC().Format(time.RFC3339Nano), PodsComplete: w.PodsComplete, SetsComplete: true}, Options: RequestOptions{Horizon: horizon}}
+	r := &Request{
+		Snapshot: RequestSnapshot{Now: w.Now.UTC().Format(time.RFC3339Nano), PodsComplete: w.PodsComplete, SetsComplete: true, Target: w.Owner},
+		Options:  RequestOptions{Horizon: horizon},
+	}
 	d := *w.Deployment
 	d.TypeMeta = w.owner()
-	r.Snapshot.Deployment = &d
+	objects := []any{&d}
 	for _, rs := range w.ReplicaSets {
 		c := *rs
 		c.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"}
-		r.Snapshot.ReplicaSets = append(r.Snapshot.ReplicaSets, &c)
+		objects = append(objects, &c)
 	}
 	for _, p := range w.Pods {
 		c := *p
 		c.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
-		r.Snapshot.Pods = append(r.Snapshot.Pods, &c)
+		objects = append(objects, &c)
+	}
+	for _, o := range objects {
+		r.Snapshot.Objects = append(r.Snapshot.Objects, js(o))
 	}
 	if w.Refuse != RefuseNothing || w.Noise != 0 || w.Fault != nil || w.Newer != nil {
 		r.World = &WorldRules{Refuse: w.Refuse, Noise: w.Noise, Fault: w.Fault, Newer: w.Newer}
@@ -169,21 +175,46 @@ func WorldFromRequest(data []byte) (*World, *Request, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.Snapshot.Deployment == nil {
+	w := &World{Now: now, PodsComplete: r.Snapshot.PodsComplete, Owner: r.Snapshot.Target}
+	for _, text := range r.Snapshot.Objects {
+		if err := w.add([]byte(text)); err != nil {
+			return nil, nil, err
+		}
+	}
+	if w.Deployment == nil {
 		return nil, nil, fmt.Errorf("missing deployment")
 	}
-	w := &World{Now: now, Deployment: r.Snapshot.Deployment, ReplicaSets: r.Snapshot.ReplicaSets, Pods: r.Snapshot.Pods, PodsComplete: r.Snapshot.PodsComplete}
 	if r.World != nil {
 		w.Refuse, w.Noise, w.Fault, w.Newer = r.World.Refuse, r.World.Noise, r.World.Fault, r.World.Newer
 	}
-	if kind := w.Deployment.TypeMeta; kind != native && kind != (metav1.TypeMeta{}) {
-		w.Owner, w.Deployment.TypeMeta = &kind, native
-	}
-	legacyscheme.Scheme.Default(w.Deployment)
-	for _, rs := range w.ReplicaSets {
-		legacyscheme.Scheme.Default(rs)
-	}
 	return w.AsStored(), r, nil
+}
+
+// add decodes an object.
+func (w *World) add(text []byte) error {
+	var kind metav1.TypeMeta
+	if err := json.Unmarshal(text, &kind); err != nil {
+		return err
+	}
+	var o runtime.Object
+	switch kind.Kind {
+	case "ReplicaSet":
+		rs := &appsv1.ReplicaSet{}
+		w.ReplicaSets = append(w.ReplicaSets, rs)
+		o = rs
+	case "Pod":
+		p := &corev1.Pod{}
+		w.Pods = append(w.Pods, p)
+		o = p
+	default:
+		w.Deployment = &appsv1.Deployment{}
+		o = w.Deployment
+	}
+	if err := json.Unmarshal(text, o); err != nil {
+		return err
+	}
+	legacyscheme.Scheme.Default(o)
+	return nil
 }
 
 // AsStored encodes and decodes every object as protobuf, as an API server does. Quantities become canonical, empty maps

@@ -97,7 +97,7 @@ func (p *planner) computeStatus(now string, object map[string]any, others ...map
 	}
 	request := map[string]any{"snapshot": map[string]any{
 		"now":                 now,
-		"objectsJson":         [][]byte{text},
+		"objects":             []string{string(text)},
 		"replicaSetsComplete": true,
 		"podsComplete":        true,
 		"target": map[string]any{

@@ -139,7 +139,7 @@ func (h history) snapshot() (map[string]any, error) {
 	}
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 	return map[string]any{
-		"now": "2026-02-01T00:00:00Z", "objectsJson": [][]byte{text}, "replicaSetsComplete": true, "podsComplete": true,
+		"now": "2026-02-01T00:00:00Z", "objects": []string{string(text)}, "replicaSetsComplete": true, "podsComplete": true,
 	}, err
 }
 

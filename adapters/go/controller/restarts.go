@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"bytes"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -135,5 +134,5 @@ func keyOf(object *rollplan.Object) reconcile.Request {
 
 // isRelevant reports whether a change affects restart plans.
 func isRelevant(before, after *rollplan.Object) bool {
-	return before.UID != after.UID || !bytes.Equal(before.JSON, after.JSON) || !proto.Equal(before.Configuration, after.Configuration)
+	return before.UID != after.UID || before.JSON != after.JSON || !proto.Equal(before.Configuration, after.Configuration)
 }

@@ -155,7 +155,7 @@ func TestMetricsOfTheXingControllerAreThoseOfItsProfile(t *testing.T) {
 
 func TestNamespaceIsPlannedOnlyIfSomethingRelevantHasChanged(t *testing.T) {
 	object := func(uid, json, checksum string) *rollplan.Object {
-		o := &rollplan.Object{JSON: []byte(json), Configuration: &rollplanv1.Configuration{Checksum: checksum}}
+		o := &rollplan.Object{JSON: json, Configuration: &rollplanv1.Configuration{Checksum: checksum}}
 		o.UID, o.ResourceVersion = types.UID(uid), uid+json+checksum
 		return o
 	}

@@ -58,7 +58,7 @@ func (c Checksums) summarize(o *Object) {
 	switch o.GVK() {
 	case SecretProviderClassPodStatus:
 		summary.Kind = rollplanv1.ConfigurationKind_CONFIGURATION_KIND_SECRET_PROVIDER_CLASS
-		summary.Name = o.field("status.secretProviderClassName").String()
+		summary.Name = strings.Clone(o.field("status.secretProviderClassName").String())
 		entries = classEntries(o)
 	case Secret:
 		summary.Kind = rollplanv1.ConfigurationKind_CONFIGURATION_KIND_SECRET
@@ -80,7 +80,7 @@ func (c Checksums) summarize(o *Object) {
 	if at := o.dataChangedAt(); !at.IsZero() {
 		summary.ChangedAt = timestamppb.New(at)
 	}
-	o.Configuration, o.JSON, o.Labels = summary, nil, nil
+	o.Configuration, o.JSON, o.Labels = summary, "", nil
 }
 
 // dataEntries decodes a field of a ConfigMap or Secret.

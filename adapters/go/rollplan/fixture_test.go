@@ -225,8 +225,8 @@ func (f *fixture) sync(wantErr bool, steps ...*rollplanv1.Step) (*rollplanv1.Pla
 
 // objects returns the objects of a kind in a request.
 func objects(request *rollplanv1.PlanRolloutRequest, kind schema.GroupVersionKind) (found []*unstructured.Unstructured) {
-	for _, text := range request.GetSnapshot().GetObjectsJson() {
-		if o := parse(string(text)); o.GroupVersionKind() == kind {
+	for _, text := range request.GetSnapshot().GetObjects() {
+		if o := parse(text); o.GroupVersionKind() == kind {
 			found = append(found, o)
 		}
 	}

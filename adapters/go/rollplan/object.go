@@ -24,8 +24,8 @@ type Object struct {
 	// ObjectMeta has no annotations, except those of a bookmark, and no managed fields.
 	metav1.ObjectMeta
 	// JSON is the object without its managed fields. In a cache of [NewRestartCache] it is trimmed to the input of restart
-	// plans, and nil for configurations.
-	JSON []byte
+	// plans, and empty for configurations.
+	JSON string
 	// Configuration is the summary of a configuration in a cache of [NewRestartCache].
 	Configuration *rollplanv1.Configuration
 	// nativeStatusWrite is the time of the latest status write by the native Deployment controller, by the clock of the
@@ -66,21 +66,16 @@ func ParseObject(text []byte, kind schema.GroupVersionKind) (*Object, error) {
 		return nil, errors.New("not a Kubernetes object: missing metadata")
 	}
 	managedFields := o.decodeMetadata(metadata, kind)
-	o.JSON = without(root.Raw, managedFields)
+	o.JSON = root.Raw[:managedFields.start] + root.Raw[managedFields.end:]
 	if o.Kind == "" {
 		o.SetGroupVersionKind(kind)
-		o.JSON = fmt.Appendf(make([]byte, 0, len(o.JSON)+64), `{"apiVersion":%q,"kind":%q,%s`, o.APIVersion, o.Kind, o.JSON[1:])
+		o.JSON = fmt.Sprintf(`{"apiVersion":%q,"kind":%q,%s`, o.APIVersion, o.Kind, o.JSON[1:])
 	}
 	return o, nil
 }
 
 // span is a part of a text.
 type span struct{ start, end int }
-
-// without returns a copy of the text without one part.
-func without(text string, part span) []byte {
-	return append(append(make([]byte, 0, len(text)-(part.end-part.start)), text[:part.start]...), text[part.end:]...)
-}
 
 // decodeMetadata decodes the metadata, and returns the position of the managed fields in the text, including the comma after
 // or before them.
@@ -137,17 +132,14 @@ func stringMap(value gjson.Result) map[string]string {
 	return found
 }
 
-// field returns the value of a field, by its path in gjson's syntax.
-func (o *Object) field(path string) gjson.Result { return gjson.GetBytes(o.JSON, path) }
+// field returns the value of a field, by its path in gjson's syntax. It may be a part of the JSON, and keep all of it in memory.
+func (o *Object) field(path string) gjson.Result { return gjson.Get(o.JSON, path) }
 
 // withoutSpec drops the spec, the largest part of a pod, which the service does not need.
 func (o *Object) withoutSpec() {
-	spec := o.field("spec")
-	if spec.Index == 0 {
-		return
+	if spec := o.field("spec"); spec.Index > 0 {
+		o.JSON = o.JSON[:spec.Index] + "{}" + o.JSON[spec.Index+len(spec.Raw):]
 	}
-	text := string(o.JSON)
-	o.JSON = append(append(make([]byte, 0, len(text)-len(spec.Raw)+2), text[:spec.Index]+"{}"...), text[spec.Index+len(spec.Raw):]...)
 }
 
 // IsRecreate reports whether a Deployment uses the Recreate strategy. Its rollouts wait for old pods to terminate, so a

@@ -1,7 +1,6 @@
 package rollplan
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +27,7 @@ func TestObjectKeepsAllButManagedFields(t *testing.T) {
 			t.Fatal(err)
 		}
 		var want, got map[string]any
-		if err := errors.Join(unmarshalExactly([]byte(text), &want), unmarshalExactly(object.JSON, &got)); err != nil {
+		if err := errors.Join(unmarshalExactly(text, &want), unmarshalExactly(object.JSON, &got)); err != nil {
 			t.Fatalf("%s: %v", object.JSON, err)
 		}
 		delete(want["metadata"].(map[string]any), "managedFields")
@@ -38,8 +37,8 @@ func TestObjectKeepsAllButManagedFields(t *testing.T) {
 	}
 }
 
-func unmarshalExactly(text []byte, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
+func unmarshalExactly(text string, into any) error {
+	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
 	return decoder.Decode(into)
 }
@@ -56,7 +55,7 @@ func TestObjectHasItsMetadata(t *testing.T) {
 		t.Errorf("object is %+v", object)
 	}
 	// Items of a list lack a kind, but the service needs it.
-	if again, err := ParseObject(object.JSON, Pod); err != nil || again.Kind != "ReplicaSet" || again.APIVersion != "apps/v1" {
+	if again, err := ParseObject([]byte(object.JSON), Pod); err != nil || again.Kind != "ReplicaSet" || again.APIVersion != "apps/v1" {
 		t.Errorf("%s: %v", object.JSON, err)
 	}
 	for _, text := range []string{``, `{`, `[]`, `{"kind":"Pod"}`, `"metadata"`, `{"metadata":{"managedFields":[`, `{"metadata":{"managedFields":[1],`} {
@@ -70,7 +69,7 @@ func TestPodsLoseTheirSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	object.withoutSpec()
-	if got := string(object.JSON); got != `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"spec":{},"status":{"phase":"Running"}}` {
+	if got := object.JSON; got != `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"spec":{},"status":{"phase":"Running"}}` {
 		t.Error(got)
 	}
 }

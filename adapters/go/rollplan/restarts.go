@@ -1,7 +1,6 @@
 package rollplan
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -165,23 +164,19 @@ func (r *Restarts) request(namespaces []string, now time.Time) (*rollplanv1.Plan
 		ConfigurationsComplete: r.Watches.complete(),
 	}
 	workloads := map[types.UID]*Object{}
-	var objects [][]byte
 	for _, namespace := range namespaces {
 		for _, workload := range r.workloads(namespace) {
 			workloads[workload.UID] = workload
-			objects = append(objects, workload.JSON)
-			objects = append(objects, r.pods(workload)...)
+			request.Objects = append(append(request.Objects, workload.JSON), r.pods(workload)...)
 		}
 		for _, budget := range r.Cache.InNamespace(PodDisruptionBudget, namespace) {
-			objects = append(objects, budget.JSON)
+			request.Objects = append(request.Objects, budget.JSON)
 		}
 		if settings, err := r.Cache.Get(context.Background(), Namespace, types.NamespacedName{Name: namespace}); err == nil {
-			objects = append(objects, settings.JSON)
+			request.Objects = append(request.Objects, settings.JSON)
 		}
 		request.Configurations = append(request.Configurations, r.configurations(namespace)...)
 	}
-	list := append([]byte(`{"apiVersion":"v1","kind":"List","items":[`), bytes.Join(objects, []byte(","))...)
-	request.ObjectsJson = [][]byte{append(list, "]}"...)}
 	r.forgetDeleted(namespaces, workloads)
 	return request, workloads
 }
@@ -213,7 +208,7 @@ func (r *Restarts) forgetDeleted(namespaces []string, workloads map[types.UID]*O
 }
 
 // pods returns the pods of a workload, together with the ReplicaSets that control them.
-func (r *Restarts) pods(workload *Object) (objects [][]byte) {
+func (r *Restarts) pods(workload *Object) (objects []string) {
 	revision := annotation(workload, "deployment.kubernetes.io/revision")
 	for _, set := range r.Cache.indexed(ReplicaSet, byController, string(workload.UID)) {
 		if set.field("status.replicas").Int() > 0 || annotation(set, "deployment.kubernetes.io/revision") == revision {
@@ -224,7 +219,7 @@ func (r *Restarts) pods(workload *Object) (objects [][]byte) {
 	return append(objects, r.podsOf(workload.UID)...)
 }
 
-func (r *Restarts) podsOf(controller types.UID) (objects [][]byte) {
+func (r *Restarts) podsOf(controller types.UID) (objects []string) {
 	for _, pod := range r.Cache.indexed(Pod, byController, string(controller)) {
 		objects = append(objects, pod.JSON)
 	}

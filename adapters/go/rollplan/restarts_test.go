@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -181,7 +181,7 @@ func TestRequestOfRestartsHasChecksumsAndNoValues(t *testing.T) {
 		sent := string(must(proto.Marshal(request)))
 		for _, kind := range r.Cache.Kinds() {
 			for _, object := range r.Cache.all(kind) {
-				sent += fmt.Sprintf("%+v", *object) + string(object.JSON)
+				sent += fmt.Sprintf("%+v", *object)
 			}
 		}
 		for _, value := range planted {
@@ -191,18 +191,9 @@ func TestRequestOfRestartsHasChecksumsAndNoValues(t *testing.T) {
 				}
 			}
 		}
-		var list struct {
-			Items []struct {
-				Kind     string
-				Metadata struct{ Name string }
-			}
-		}
-		if err := json.Unmarshal(request.GetObjectsJson()[0], &list); err != nil {
-			t.Fatal(err)
-		}
 		var kinds []string
-		for _, item := range list.Items {
-			kinds = append(kinds, item.Kind)
+		for _, object := range request.GetObjects() {
+			kinds = append(kinds, gjson.Get(object, "kind").String())
 		}
 		if want := []string{"Deployment", "ReplicaSet", "Pod", "PodDisruptionBudget", "Namespace"}; !slices.Equal(kinds, want) {
 			t.Errorf("%s: objects are %v, want %v", profile, kinds, want)
@@ -237,8 +228,8 @@ func TestTrimmedTemplateKeepsReferencesAndPositions(t *testing.T) {
 			t.Errorf("%s is %s, want %s", path, found, want)
 		}
 	}
-	before := string(deployment.JSON)
-	if trimmer(0, WorkloadKinds(0)[0])(deployment); string(deployment.JSON) != before {
+	before := deployment.JSON
+	if trimmer(0, WorkloadKinds(0)[0])(deployment); deployment.JSON != before {
 		t.Error("trimming twice drops more")
 	}
 
@@ -367,7 +358,7 @@ func TestMaximumCountsRestartsOfOtherNamespacesAndOfEarlierLeaders(t *testing.T)
 		t.Errorf("planned together: %v, want %v", result.Namespaces, want)
 	}
 	for _, namespace := range result.Namespaces {
-		if !strings.Contains(string(planner.requests[0].GetObjectsJson()[0]), `"uid-`+namespace+`"`) {
+		if !strings.Contains(strings.Join(planner.requests[0].GetObjects(), ""), `"uid-`+namespace+`"`) {
 			t.Errorf("the request lacks the Deployment of %s", namespace)
 		}
 	}

@@ -102,7 +102,7 @@ func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, 
 				return Result{}, err
 			}
 			for _, other := range others {
-				observed.snapshot.ObjectsJson = append(observed.snapshot.ObjectsJson, other.JSON)
+				observed.snapshot.Objects = append(observed.snapshot.Objects, other.JSON)
 			}
 			if response, err = r.plan(ctx, observed); err != nil {
 				return Result{}, err

@@ -83,7 +83,7 @@ func (r *Rollouts) observe(ctx context.Context, key types.NamespacedName, s *sta
 
 func (o *observation) add(objects ...*Object) {
 	for _, object := range objects {
-		o.snapshot.ObjectsJson = append(o.snapshot.ObjectsJson, object.JSON)
+		o.snapshot.Objects = append(o.snapshot.Objects, object.JSON)
 		o.versions[object.UID] = object.ResourceVersion
 	}
 }

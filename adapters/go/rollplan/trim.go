@@ -1,7 +1,6 @@
 package rollplan
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -169,7 +168,7 @@ func templatePathOf(kind *rollplanv1.WorkloadKind) []string {
 
 // fields decodes an object. Numbers keep their text.
 func (o *Object) fields() fields {
-	decoder := json.NewDecoder(bytes.NewReader(o.JSON))
+	decoder := json.NewDecoder(strings.NewReader(o.JSON))
 	decoder.UseNumber()
 	all := fields{}
 	_ = decoder.Decode(&all) // from the API server, and its metadata has been decoded
@@ -178,7 +177,8 @@ func (o *Object) fields() fields {
 
 // setFields replaces the JSON of an object by the given fields.
 func (o *Object) setFields(all fields, keys ...string) {
-	o.JSON, _ = json.Marshal(pick(all, keys...)) // what was decoded can be encoded
+	encoded, _ := json.Marshal(pick(all, keys...)) // what was decoded can be encoded
+	o.JSON = string(encoded)
 }
 
 // child returns a field that is an object, or nil.

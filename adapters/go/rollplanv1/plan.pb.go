@@ -200,48 +200,39 @@ func (Verb) EnumDescriptor() ([]byte, []int) {
 
 // Snapshot is the state of one Deployment as the caller observes it.
 //
-// A snapshot holds at most 10,000 ReplicaSets, 20,000 pods, 20,000 events and 1,000 answers, including the objects that
-// are ignored. The Deployment's selector has at most 100 expressions, with 1,000 values in total. A request has at most
-// 16 MiB, and takes at most 256 MiB of memory once it is decoded (only lists of empty messages take that much). A response
-// has at most 4 MiB, the default limit of gRPC clients. A call that exceeds a limit fails with RESOURCE_EXHAUSTED.
+// The Deployment of a snapshot has at most 10,000 ReplicaSets, 20,000 pods and 20,000 events, and a selector with at most
+// 100 expressions and 1,000 values in total. There are at most 1,000 answers. A request has at most 16 MiB, and takes at
+// most 256 MiB of memory while it is read (only text with very short values takes that much). A response has at most 4 MiB,
+// the default limit of gRPC clients. A call that exceeds a limit fails with RESOURCE_EXHAUSTED.
 type Snapshot struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Current time, since the planner has no clock of its own. Required. It may be earlier than the creation time of an
 	// object, because clocks differ; the elapsed time is then taken as 0.
 	Now *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=now,proto3" json:"now,omitempty"`
-	// The Deployment. Required, unless `objects_json` contains it.
-	Deployment *Deployment `protobuf:"bytes,2,opt,name=deployment,proto3" json:"deployment,omitempty"`
-	// Every ReplicaSet of the namespace that the Deployment controls, or that nobody controls and its selector matches.
-	// The list may contain others. They are ignored and not validated, except that `metadata` is required, and that the
-	// name of one in the same namespace is not used for a new ReplicaSet.
-	ReplicaSets []*ReplicaSet `protobuf:"bytes,3,rep,name=replica_sets,json=replicaSets,proto3" json:"replica_sets,omitempty"`
-	// Pods that these ReplicaSets control. The list may contain others. They are ignored and not validated, except that
-	// `metadata` is required. Reports name the pods; the plan depends on them only with the strategy Recreate.
-	Pods []*Pod `protobuf:"bytes,4,rep,name=pods,proto3" json:"pods,omitempty"`
-	// Whether `pods` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new pods,
-	// because an empty list does not prove that the old pods are gone.
-	PodsComplete bool `protobuf:"varint,5,opt,name=pods_complete,json=podsComplete,proto3" json:"pods_complete,omitempty"`
+	// The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Needed are
+	// the Deployment; every ReplicaSet of its namespace that it controls, or that nobody controls and its selector matches;
+	// and the pods of these ReplicaSets, which reports name. The plan depends on the pods only with the strategy Recreate.
+	// Events about these objects are optional: reports and verdicts are based on them, and no plan is.
+	//
+	// The objects of the Deployment are selected first; only they are validated, and only they count toward the limits of
+	// the lists. The name of another ReplicaSet of the namespace is not used for a new one. Of all objects, at most 200,000
+	// may be sent. docs/api.md lists the rules.
+	Objects []string `protobuf:"bytes,2,rep,name=objects,proto3" json:"objects,omitempty"`
+	// Whether `objects` contains every ReplicaSet that it is to contain. The absence of ReplicaSets is then believed: the
+	// Deployment has none. If false, nothing is planned or counted, because with an old ReplicaSet missing the new one would
+	// exceed the surge: PlanRollout and ComputeStatus return only the phase that the Deployment's own status shows, and the
+	// blocker REPLICA_SETS_INCOMPLETE. Rollback fails with FAILED_PRECONDITION. ListRevisions returns the revisions of the
+	// ReplicaSets that were sent.
+	ReplicaSetsComplete bool `protobuf:"varint,3,opt,name=replica_sets_complete,json=replicaSetsComplete,proto3" json:"replica_sets_complete,omitempty"`
+	// Whether `objects` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new pods,
+	// because the absence of pods does not prove that the old ones are gone.
+	PodsComplete bool `protobuf:"varint,4,opt,name=pods_complete,json=podsComplete,proto3" json:"pods_complete,omitempty"`
+	// The owner that is meant. Required if `objects` contains more than one Deployment, or if the owner is not an apps/v1
+	// Deployment.
+	Target *Target `protobuf:"bytes,5,opt,name=target,proto3" json:"target,omitempty"`
 	// Answers to the calls of the last plan that failed, in any order. Send all of them; the planner decides what each one
 	// means. Answers to calls that succeeded may be included, and are ignored.
-	Answers []*StepAnswer `protobuf:"bytes,11,rep,name=answers,proto3" json:"answers,omitempty"`
-	// Whether `replica_sets` contains every ReplicaSet that it is to contain. An empty list is then believed: the
-	// Deployment has no ReplicaSet. If false, nothing is planned or counted, because with an old ReplicaSet missing the new
-	// one would exceed the surge: PlanRollout and ComputeStatus return only the phase that the Deployment's own status
-	// shows, and the blocker REPLICA_SETS_INCOMPLETE. Rollback fails with FAILED_PRECONDITION. ListRevisions returns the
-	// revisions of the ReplicaSets that the list contains.
-	ReplicaSetsComplete bool `protobuf:"varint,7,opt,name=replica_sets_complete,json=replicaSetsComplete,proto3" json:"replica_sets_complete,omitempty"`
-	// Kubernetes JSON (UTF-8) instead of `deployment`, `replica_sets` and `pods`, each entry one object or List as the API
-	// server or kubectl printed it. Events among the objects are added to `events`. The objects of the Deployment are
-	// selected first; only they are validated, and only they count toward the limits of the lists. Of all objects, at most
-	// 200,000 may be sent. docs/api.md lists the rules.
-	ObjectsJson [][]byte `protobuf:"bytes,8,rep,name=objects_json,json=objectsJson,proto3" json:"objects_json,omitempty"`
-	// The owner that is meant. Required if `objects_json` contains more than one Deployment, or if the owner is not an
-	// apps/v1 Deployment.
-	Target *Target `protobuf:"bytes,9,opt,name=target,proto3" json:"target,omitempty"`
-	// Events about the Deployment, these ReplicaSets and these pods, at least those of type "Warning". Optional: reports and
-	// verdicts are based on them, and no plan is. The list may contain events about other objects. They are ignored and not
-	// validated.
-	Events        []*ObservedEvent `protobuf:"bytes,10,rep,name=events,proto3" json:"events,omitempty"`
+	Answers       []*StepAnswer `protobuf:"bytes,6,rep,name=answers,proto3" json:"answers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -283,37 +274,9 @@ func (x *Snapshot) GetNow() *timestamppb.Timestamp {
 	return nil
 }
 
-func (x *Snapshot) GetDeployment() *Deployment {
+func (x *Snapshot) GetObjects() []string {
 	if x != nil {
-		return x.Deployment
-	}
-	return nil
-}
-
-func (x *Snapshot) GetReplicaSets() []*ReplicaSet {
-	if x != nil {
-		return x.ReplicaSets
-	}
-	return nil
-}
-
-func (x *Snapshot) GetPods() []*Pod {
-	if x != nil {
-		return x.Pods
-	}
-	return nil
-}
-
-func (x *Snapshot) GetPodsComplete() bool {
-	if x != nil {
-		return x.PodsComplete
-	}
-	return false
-}
-
-func (x *Snapshot) GetAnswers() []*StepAnswer {
-	if x != nil {
-		return x.Answers
+		return x.Objects
 	}
 	return nil
 }
@@ -325,11 +288,11 @@ func (x *Snapshot) GetReplicaSetsComplete() bool {
 	return false
 }
 
-func (x *Snapshot) GetObjectsJson() [][]byte {
+func (x *Snapshot) GetPodsComplete() bool {
 	if x != nil {
-		return x.ObjectsJson
+		return x.PodsComplete
 	}
-	return nil
+	return false
 }
 
 func (x *Snapshot) GetTarget() *Target {
@@ -339,9 +302,9 @@ func (x *Snapshot) GetTarget() *Target {
 	return nil
 }
 
-func (x *Snapshot) GetEvents() []*ObservedEvent {
+func (x *Snapshot) GetAnswers() []*StepAnswer {
 	if x != nil {
-		return x.Events
+		return x.Answers
 	}
 	return nil
 }
@@ -352,7 +315,7 @@ type Target struct {
 	// API group and version of the owner, for example "apps/v1". Together with kind, required for an owner that is not an
 	// apps/v1 Deployment.
 	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
-	// Kind of the owner, for example "Deployment". ComputeStatus reports on objects of every kind in `objects_json`, for example
+	// Kind of the owner, for example "Deployment". ComputeStatus reports on objects of every kind in `objects`, for example
 	// a StatefulSet or a Job. The other methods only take Deployments, and custom resources with the same spec.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Namespace of the owner.
@@ -970,16 +933,16 @@ type Step struct {
 	// Events to record on the Deployment after the call has succeeded.
 	Events []*Event `protobuf:"bytes,3,rep,name=events,proto3" json:"events,omitempty"`
 	// What to do if the call fails, that is, if the API server does not answer with a 2xx code.
-	OnFailure OnFailure `protobuf:"varint,6,opt,name=on_failure,json=onFailure,proto3,enum=rollplan.v1.OnFailure" json:"on_failure,omitempty"`
+	OnFailure OnFailure `protobuf:"varint,4,opt,name=on_failure,json=onFailure,proto3,enum=rollplan.v1.OnFailure" json:"on_failure,omitempty"`
 	// With ON_FAILURE_DONE_IF: the HTTP status codes that count as success, for example 404 when an object is deleted.
-	DoneHttpCodes []int32 `protobuf:"varint,7,rep,packed,name=done_http_codes,json=doneHttpCodes,proto3" json:"done_http_codes,omitempty"`
+	DoneHttpCodes []int32 `protobuf:"varint,5,rep,packed,name=done_http_codes,json=doneHttpCodes,proto3" json:"done_http_codes,omitempty"`
 	// Call to make if the API server answers with 409, to read the object that already has the name. Its answer belongs in
 	// StepAnswer.existing_json. Only set when an object is created.
-	ReadOnConflict *ApiCall `protobuf:"bytes,8,opt,name=read_on_conflict,json=readOnConflict,proto3" json:"read_on_conflict,omitempty"`
+	ReadOnConflict *ApiCall `protobuf:"bytes,6,opt,name=read_on_conflict,json=readOnConflict,proto3" json:"read_on_conflict,omitempty"`
 	// Calls that record the events, one for each of them, if PlanOptions.events_as_calls is set. Make them after the call has
 	// succeeded, and ignore their outcome: 409 means that the event is already recorded, and a plan does not depend on
 	// events.
-	EventCalls []*ApiCall `protobuf:"bytes,9,rep,name=event_calls,json=eventCalls,proto3" json:"event_calls,omitempty"`
+	EventCalls []*ApiCall `protobuf:"bytes,7,rep,name=event_calls,json=eventCalls,proto3" json:"event_calls,omitempty"`
 	// The action in a typed form, for programs that display or check plans. It contains the same information as the call.
 	//
 	// Types that are valid to be assigned to Action:
@@ -1171,47 +1134,47 @@ type isStep_Action interface {
 
 type Step_CreateReplicaSet struct {
 	// Create a ReplicaSet from the template of the Deployment.
-	CreateReplicaSet *CreateReplicaSet `protobuf:"bytes,10,opt,name=create_replica_set,json=createReplicaSet,proto3,oneof"`
+	CreateReplicaSet *CreateReplicaSet `protobuf:"bytes,8,opt,name=create_replica_set,json=createReplicaSet,proto3,oneof"`
 }
 
 type Step_ScaleReplicaSet struct {
 	// Change the size of a ReplicaSet.
-	ScaleReplicaSet *ScaleReplicaSet `protobuf:"bytes,11,opt,name=scale_replica_set,json=scaleReplicaSet,proto3,oneof"`
+	ScaleReplicaSet *ScaleReplicaSet `protobuf:"bytes,9,opt,name=scale_replica_set,json=scaleReplicaSet,proto3,oneof"`
 }
 
 type Step_UpdateReplicaSet struct {
 	// Change annotations or minReadySeconds of a ReplicaSet, but not its size.
-	UpdateReplicaSet *UpdateReplicaSet `protobuf:"bytes,12,opt,name=update_replica_set,json=updateReplicaSet,proto3,oneof"`
+	UpdateReplicaSet *UpdateReplicaSet `protobuf:"bytes,10,opt,name=update_replica_set,json=updateReplicaSet,proto3,oneof"`
 }
 
 type Step_AdoptReplicaSet struct {
 	// Adopt a ReplicaSet that the selector matches and that has no controller.
-	AdoptReplicaSet *AdoptReplicaSet `protobuf:"bytes,13,opt,name=adopt_replica_set,json=adoptReplicaSet,proto3,oneof"`
+	AdoptReplicaSet *AdoptReplicaSet `protobuf:"bytes,11,opt,name=adopt_replica_set,json=adoptReplicaSet,proto3,oneof"`
 }
 
 type Step_ReleaseReplicaSet struct {
 	// Release a ReplicaSet that the selector no longer matches.
-	ReleaseReplicaSet *ReleaseReplicaSet `protobuf:"bytes,14,opt,name=release_replica_set,json=releaseReplicaSet,proto3,oneof"`
+	ReleaseReplicaSet *ReleaseReplicaSet `protobuf:"bytes,12,opt,name=release_replica_set,json=releaseReplicaSet,proto3,oneof"`
 }
 
 type Step_DeleteReplicaSet struct {
 	// Delete an old ReplicaSet that exceeds revisionHistoryLimit.
-	DeleteReplicaSet *DeleteReplicaSet `protobuf:"bytes,15,opt,name=delete_replica_set,json=deleteReplicaSet,proto3,oneof"`
+	DeleteReplicaSet *DeleteReplicaSet `protobuf:"bytes,13,opt,name=delete_replica_set,json=deleteReplicaSet,proto3,oneof"`
 }
 
 type Step_UpdateDeployment struct {
 	// Change the template or annotations of the Deployment.
-	UpdateDeployment *UpdateDeployment `protobuf:"bytes,16,opt,name=update_deployment,json=updateDeployment,proto3,oneof"`
+	UpdateDeployment *UpdateDeployment `protobuf:"bytes,14,opt,name=update_deployment,json=updateDeployment,proto3,oneof"`
 }
 
 type Step_UpdateDeploymentStatus struct {
 	// Publish the status of the Deployment.
-	UpdateDeploymentStatus *UpdateDeploymentStatus `protobuf:"bytes,17,opt,name=update_deployment_status,json=updateDeploymentStatus,proto3,oneof"`
+	UpdateDeploymentStatus *UpdateDeploymentStatus `protobuf:"bytes,15,opt,name=update_deployment_status,json=updateDeploymentStatus,proto3,oneof"`
 }
 
 type Step_CheckOwner struct {
 	// Verify that the Deployment has not changed since the snapshot. Writes nothing.
-	CheckOwner *CheckOwner `protobuf:"bytes,18,opt,name=check_owner,json=checkOwner,proto3,oneof"`
+	CheckOwner *CheckOwner `protobuf:"bytes,16,opt,name=check_owner,json=checkOwner,proto3,oneof"`
 }
 
 func (*Step_CreateReplicaSet) isStep_Action() {}
@@ -2010,21 +1973,14 @@ var File_rollplan_v1_plan_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\n" +
-	"\x16rollplan/v1/plan.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1crollplan/v1/kubernetes.proto\x1a\x18rollplan/v1/report.proto\"\xf3\x03\n" +
+	"\x16rollplan/v1/plan.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1crollplan/v1/kubernetes.proto\x1a\x18rollplan/v1/report.proto\"\x8b\x02\n" +
 	"\bSnapshot\x12,\n" +
-	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x127\n" +
-	"\n" +
-	"deployment\x18\x02 \x01(\v2\x17.rollplan.v1.DeploymentR\n" +
-	"deployment\x12:\n" +
-	"\freplica_sets\x18\x03 \x03(\v2\x17.rollplan.v1.ReplicaSetR\vreplicaSets\x12$\n" +
-	"\x04pods\x18\x04 \x03(\v2\x10.rollplan.v1.PodR\x04pods\x12#\n" +
-	"\rpods_complete\x18\x05 \x01(\bR\fpodsComplete\x121\n" +
-	"\aanswers\x18\v \x03(\v2\x17.rollplan.v1.StepAnswerR\aanswers\x122\n" +
-	"\x15replica_sets_complete\x18\a \x01(\bR\x13replicaSetsComplete\x12!\n" +
-	"\fobjects_json\x18\b \x03(\fR\vobjectsJson\x12+\n" +
-	"\x06target\x18\t \x01(\v2\x13.rollplan.v1.TargetR\x06target\x122\n" +
-	"\x06events\x18\n" +
-	" \x03(\v2\x1a.rollplan.v1.ObservedEventR\x06eventsJ\x04\b\x06\x10\aR\bfailures\"\xd6\x01\n" +
+	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x18\n" +
+	"\aobjects\x18\x02 \x03(\tR\aobjects\x122\n" +
+	"\x15replica_sets_complete\x18\x03 \x01(\bR\x13replicaSetsComplete\x12#\n" +
+	"\rpods_complete\x18\x04 \x01(\bR\fpodsComplete\x12+\n" +
+	"\x06target\x18\x05 \x01(\v2\x13.rollplan.v1.TargetR\x06target\x121\n" +
+	"\aanswers\x18\x06 \x03(\v2\x17.rollplan.v1.StepAnswerR\aanswers\"\xd6\x01\n" +
 	"\x06Target\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
@@ -2067,29 +2023,29 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\x15ComputeStatusResponse\x125\n" +
 	"\x06status\x18\x01 \x01(\v2\x1d.rollplan.v1.DeploymentStatusR\x06status\x122\n" +
 	"\x06report\x18\x02 \x01(\v2\x1a.rollplan.v1.RolloutReportR\x06report\x124\n" +
-	"\x06object\x18\x03 \x01(\v2\x1c.rollplan.v1.ObjectReferenceR\x06object\"\xcf\b\n" +
+	"\x06object\x18\x03 \x01(\v2\x1c.rollplan.v1.ObjectReferenceR\x06object\"\x98\b\n" +
 	"\x04Step\x12\x18\n" +
 	"\asummary\x18\x01 \x01(\tR\asummary\x12(\n" +
 	"\x04call\x18\x02 \x01(\v2\x14.rollplan.v1.ApiCallR\x04call\x12*\n" +
 	"\x06events\x18\x03 \x03(\v2\x12.rollplan.v1.EventR\x06events\x125\n" +
 	"\n" +
-	"on_failure\x18\x06 \x01(\x0e2\x16.rollplan.v1.OnFailureR\tonFailure\x12&\n" +
-	"\x0fdone_http_codes\x18\a \x03(\x05R\rdoneHttpCodes\x12>\n" +
-	"\x10read_on_conflict\x18\b \x01(\v2\x14.rollplan.v1.ApiCallR\x0ereadOnConflict\x125\n" +
-	"\vevent_calls\x18\t \x03(\v2\x14.rollplan.v1.ApiCallR\n" +
+	"on_failure\x18\x04 \x01(\x0e2\x16.rollplan.v1.OnFailureR\tonFailure\x12&\n" +
+	"\x0fdone_http_codes\x18\x05 \x03(\x05R\rdoneHttpCodes\x12>\n" +
+	"\x10read_on_conflict\x18\x06 \x01(\v2\x14.rollplan.v1.ApiCallR\x0ereadOnConflict\x125\n" +
+	"\vevent_calls\x18\a \x03(\v2\x14.rollplan.v1.ApiCallR\n" +
 	"eventCalls\x12M\n" +
-	"\x12create_replica_set\x18\n" +
-	" \x01(\v2\x1d.rollplan.v1.CreateReplicaSetH\x00R\x10createReplicaSet\x12J\n" +
-	"\x11scale_replica_set\x18\v \x01(\v2\x1c.rollplan.v1.ScaleReplicaSetH\x00R\x0fscaleReplicaSet\x12M\n" +
-	"\x12update_replica_set\x18\f \x01(\v2\x1d.rollplan.v1.UpdateReplicaSetH\x00R\x10updateReplicaSet\x12J\n" +
-	"\x11adopt_replica_set\x18\r \x01(\v2\x1c.rollplan.v1.AdoptReplicaSetH\x00R\x0fadoptReplicaSet\x12P\n" +
-	"\x13release_replica_set\x18\x0e \x01(\v2\x1e.rollplan.v1.ReleaseReplicaSetH\x00R\x11releaseReplicaSet\x12M\n" +
-	"\x12delete_replica_set\x18\x0f \x01(\v2\x1d.rollplan.v1.DeleteReplicaSetH\x00R\x10deleteReplicaSet\x12L\n" +
-	"\x11update_deployment\x18\x10 \x01(\v2\x1d.rollplan.v1.UpdateDeploymentH\x00R\x10updateDeployment\x12_\n" +
-	"\x18update_deployment_status\x18\x11 \x01(\v2#.rollplan.v1.UpdateDeploymentStatusH\x00R\x16updateDeploymentStatus\x12:\n" +
-	"\vcheck_owner\x18\x12 \x01(\v2\x17.rollplan.v1.CheckOwnerH\x00R\n" +
+	"\x12create_replica_set\x18\b \x01(\v2\x1d.rollplan.v1.CreateReplicaSetH\x00R\x10createReplicaSet\x12J\n" +
+	"\x11scale_replica_set\x18\t \x01(\v2\x1c.rollplan.v1.ScaleReplicaSetH\x00R\x0fscaleReplicaSet\x12M\n" +
+	"\x12update_replica_set\x18\n" +
+	" \x01(\v2\x1d.rollplan.v1.UpdateReplicaSetH\x00R\x10updateReplicaSet\x12J\n" +
+	"\x11adopt_replica_set\x18\v \x01(\v2\x1c.rollplan.v1.AdoptReplicaSetH\x00R\x0fadoptReplicaSet\x12P\n" +
+	"\x13release_replica_set\x18\f \x01(\v2\x1e.rollplan.v1.ReleaseReplicaSetH\x00R\x11releaseReplicaSet\x12M\n" +
+	"\x12delete_replica_set\x18\r \x01(\v2\x1d.rollplan.v1.DeleteReplicaSetH\x00R\x10deleteReplicaSet\x12L\n" +
+	"\x11update_deployment\x18\x0e \x01(\v2\x1d.rollplan.v1.UpdateDeploymentH\x00R\x10updateDeployment\x12_\n" +
+	"\x18update_deployment_status\x18\x0f \x01(\v2#.rollplan.v1.UpdateDeploymentStatusH\x00R\x16updateDeploymentStatus\x12:\n" +
+	"\vcheck_owner\x18\x10 \x01(\v2\x17.rollplan.v1.CheckOwnerH\x00R\n" +
 	"checkOwnerB\b\n" +
-	"\x06actionJ\x04\b\x04\x10\x05J\x04\b\x05\x10\x06R\x13continue_on_failureR\x14tolerated_http_codes\"\xa3\x02\n" +
+	"\x06action\"\xa3\x02\n" +
 	"\aApiCall\x12%\n" +
 	"\x04verb\x18\x01 \x01(\x0e2\x11.rollplan.v1.VerbR\x04verb\x12\x1f\n" +
 	"\vapi_version\x18\x02 \x01(\tR\n" +
@@ -2219,64 +2175,56 @@ var file_rollplan_v1_plan_proto_goTypes = []any{
 	nil,                            // 25: rollplan.v1.UpdateReplicaSet.AnnotationsEntry
 	nil,                            // 26: rollplan.v1.UpdateDeployment.AnnotationsEntry
 	(*timestamppb.Timestamp)(nil),  // 27: google.protobuf.Timestamp
-	(*Deployment)(nil),             // 28: rollplan.v1.Deployment
-	(*ReplicaSet)(nil),             // 29: rollplan.v1.ReplicaSet
-	(*Pod)(nil),                    // 30: rollplan.v1.Pod
-	(*ObservedEvent)(nil),          // 31: rollplan.v1.ObservedEvent
-	(*DeploymentStatus)(nil),       // 32: rollplan.v1.DeploymentStatus
-	(*RolloutReport)(nil),          // 33: rollplan.v1.RolloutReport
-	(*durationpb.Duration)(nil),    // 34: google.protobuf.Duration
-	(*Verdict)(nil),                // 35: rollplan.v1.Verdict
-	(*ObjectReference)(nil),        // 36: rollplan.v1.ObjectReference
+	(*DeploymentStatus)(nil),       // 28: rollplan.v1.DeploymentStatus
+	(*RolloutReport)(nil),          // 29: rollplan.v1.RolloutReport
+	(*durationpb.Duration)(nil),    // 30: google.protobuf.Duration
+	(*Verdict)(nil),                // 31: rollplan.v1.Verdict
+	(*ObjectReference)(nil),        // 32: rollplan.v1.ObjectReference
 }
 var file_rollplan_v1_plan_proto_depIdxs = []int32{
 	27, // 0: rollplan.v1.Snapshot.now:type_name -> google.protobuf.Timestamp
-	28, // 1: rollplan.v1.Snapshot.deployment:type_name -> rollplan.v1.Deployment
-	29, // 2: rollplan.v1.Snapshot.replica_sets:type_name -> rollplan.v1.ReplicaSet
-	30, // 3: rollplan.v1.Snapshot.pods:type_name -> rollplan.v1.Pod
-	5,  // 4: rollplan.v1.Snapshot.answers:type_name -> rollplan.v1.StepAnswer
-	4,  // 5: rollplan.v1.Snapshot.target:type_name -> rollplan.v1.Target
-	31, // 6: rollplan.v1.Snapshot.events:type_name -> rollplan.v1.ObservedEvent
-	13, // 7: rollplan.v1.StepAnswer.call:type_name -> rollplan.v1.ApiCall
-	0,  // 8: rollplan.v1.PlanOptions.horizon:type_name -> rollplan.v1.Horizon
-	3,  // 9: rollplan.v1.PlanRolloutRequest.snapshot:type_name -> rollplan.v1.Snapshot
-	6,  // 10: rollplan.v1.PlanRolloutRequest.options:type_name -> rollplan.v1.PlanOptions
-	12, // 11: rollplan.v1.PlanRolloutResponse.steps:type_name -> rollplan.v1.Step
-	32, // 12: rollplan.v1.PlanRolloutResponse.status:type_name -> rollplan.v1.DeploymentStatus
-	33, // 13: rollplan.v1.PlanRolloutResponse.report:type_name -> rollplan.v1.RolloutReport
-	34, // 14: rollplan.v1.PlanRolloutResponse.requeue_after:type_name -> google.protobuf.Duration
-	3,  // 15: rollplan.v1.ComputeStatusRequest.snapshot:type_name -> rollplan.v1.Snapshot
-	6,  // 16: rollplan.v1.ComputeStatusRequest.options:type_name -> rollplan.v1.PlanOptions
-	35, // 17: rollplan.v1.ComputeStatusRequest.previous_verdict:type_name -> rollplan.v1.Verdict
-	10, // 18: rollplan.v1.ComputeStatusRequest.fail_on:type_name -> rollplan.v1.FailureRule
-	34, // 19: rollplan.v1.FailureRule.grace:type_name -> google.protobuf.Duration
-	32, // 20: rollplan.v1.ComputeStatusResponse.status:type_name -> rollplan.v1.DeploymentStatus
-	33, // 21: rollplan.v1.ComputeStatusResponse.report:type_name -> rollplan.v1.RolloutReport
-	36, // 22: rollplan.v1.ComputeStatusResponse.object:type_name -> rollplan.v1.ObjectReference
-	13, // 23: rollplan.v1.Step.call:type_name -> rollplan.v1.ApiCall
-	14, // 24: rollplan.v1.Step.events:type_name -> rollplan.v1.Event
-	1,  // 25: rollplan.v1.Step.on_failure:type_name -> rollplan.v1.OnFailure
-	13, // 26: rollplan.v1.Step.read_on_conflict:type_name -> rollplan.v1.ApiCall
-	13, // 27: rollplan.v1.Step.event_calls:type_name -> rollplan.v1.ApiCall
-	15, // 28: rollplan.v1.Step.create_replica_set:type_name -> rollplan.v1.CreateReplicaSet
-	16, // 29: rollplan.v1.Step.scale_replica_set:type_name -> rollplan.v1.ScaleReplicaSet
-	17, // 30: rollplan.v1.Step.update_replica_set:type_name -> rollplan.v1.UpdateReplicaSet
-	18, // 31: rollplan.v1.Step.adopt_replica_set:type_name -> rollplan.v1.AdoptReplicaSet
-	19, // 32: rollplan.v1.Step.release_replica_set:type_name -> rollplan.v1.ReleaseReplicaSet
-	20, // 33: rollplan.v1.Step.delete_replica_set:type_name -> rollplan.v1.DeleteReplicaSet
-	21, // 34: rollplan.v1.Step.update_deployment:type_name -> rollplan.v1.UpdateDeployment
-	22, // 35: rollplan.v1.Step.update_deployment_status:type_name -> rollplan.v1.UpdateDeploymentStatus
-	23, // 36: rollplan.v1.Step.check_owner:type_name -> rollplan.v1.CheckOwner
-	2,  // 37: rollplan.v1.ApiCall.verb:type_name -> rollplan.v1.Verb
-	24, // 38: rollplan.v1.ScaleReplicaSet.annotations:type_name -> rollplan.v1.ScaleReplicaSet.AnnotationsEntry
-	25, // 39: rollplan.v1.UpdateReplicaSet.annotations:type_name -> rollplan.v1.UpdateReplicaSet.AnnotationsEntry
-	26, // 40: rollplan.v1.UpdateDeployment.annotations:type_name -> rollplan.v1.UpdateDeployment.AnnotationsEntry
-	32, // 41: rollplan.v1.UpdateDeploymentStatus.status:type_name -> rollplan.v1.DeploymentStatus
-	42, // [42:42] is the sub-list for method output_type
-	42, // [42:42] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	4,  // 1: rollplan.v1.Snapshot.target:type_name -> rollplan.v1.Target
+	5,  // 2: rollplan.v1.Snapshot.answers:type_name -> rollplan.v1.StepAnswer
+	13, // 3: rollplan.v1.StepAnswer.call:type_name -> rollplan.v1.ApiCall
+	0,  // 4: rollplan.v1.PlanOptions.horizon:type_name -> rollplan.v1.Horizon
+	3,  // 5: rollplan.v1.PlanRolloutRequest.snapshot:type_name -> rollplan.v1.Snapshot
+	6,  // 6: rollplan.v1.PlanRolloutRequest.options:type_name -> rollplan.v1.PlanOptions
+	12, // 7: rollplan.v1.PlanRolloutResponse.steps:type_name -> rollplan.v1.Step
+	28, // 8: rollplan.v1.PlanRolloutResponse.status:type_name -> rollplan.v1.DeploymentStatus
+	29, // 9: rollplan.v1.PlanRolloutResponse.report:type_name -> rollplan.v1.RolloutReport
+	30, // 10: rollplan.v1.PlanRolloutResponse.requeue_after:type_name -> google.protobuf.Duration
+	3,  // 11: rollplan.v1.ComputeStatusRequest.snapshot:type_name -> rollplan.v1.Snapshot
+	6,  // 12: rollplan.v1.ComputeStatusRequest.options:type_name -> rollplan.v1.PlanOptions
+	31, // 13: rollplan.v1.ComputeStatusRequest.previous_verdict:type_name -> rollplan.v1.Verdict
+	10, // 14: rollplan.v1.ComputeStatusRequest.fail_on:type_name -> rollplan.v1.FailureRule
+	30, // 15: rollplan.v1.FailureRule.grace:type_name -> google.protobuf.Duration
+	28, // 16: rollplan.v1.ComputeStatusResponse.status:type_name -> rollplan.v1.DeploymentStatus
+	29, // 17: rollplan.v1.ComputeStatusResponse.report:type_name -> rollplan.v1.RolloutReport
+	32, // 18: rollplan.v1.ComputeStatusResponse.object:type_name -> rollplan.v1.ObjectReference
+	13, // 19: rollplan.v1.Step.call:type_name -> rollplan.v1.ApiCall
+	14, // 20: rollplan.v1.Step.events:type_name -> rollplan.v1.Event
+	1,  // 21: rollplan.v1.Step.on_failure:type_name -> rollplan.v1.OnFailure
+	13, // 22: rollplan.v1.Step.read_on_conflict:type_name -> rollplan.v1.ApiCall
+	13, // 23: rollplan.v1.Step.event_calls:type_name -> rollplan.v1.ApiCall
+	15, // 24: rollplan.v1.Step.create_replica_set:type_name -> rollplan.v1.CreateReplicaSet
+	16, // 25: rollplan.v1.Step.scale_replica_set:type_name -> rollplan.v1.ScaleReplicaSet
+	17, // 26: rollplan.v1.Step.update_replica_set:type_name -> rollplan.v1.UpdateReplicaSet
+	18, // 27: rollplan.v1.Step.adopt_replica_set:type_name -> rollplan.v1.AdoptReplicaSet
+	19, // 28: rollplan.v1.Step.release_replica_set:type_name -> rollplan.v1.ReleaseReplicaSet
+	20, // 29: rollplan.v1.Step.delete_replica_set:type_name -> rollplan.v1.DeleteReplicaSet
+	21, // 30: rollplan.v1.Step.update_deployment:type_name -> rollplan.v1.UpdateDeployment
+	22, // 31: rollplan.v1.Step.update_deployment_status:type_name -> rollplan.v1.UpdateDeploymentStatus
+	23, // 32: rollplan.v1.Step.check_owner:type_name -> rollplan.v1.CheckOwner
+	2,  // 33: rollplan.v1.ApiCall.verb:type_name -> rollplan.v1.Verb
+	24, // 34: rollplan.v1.ScaleReplicaSet.annotations:type_name -> rollplan.v1.ScaleReplicaSet.AnnotationsEntry
+	25, // 35: rollplan.v1.UpdateReplicaSet.annotations:type_name -> rollplan.v1.UpdateReplicaSet.AnnotationsEntry
+	26, // 36: rollplan.v1.UpdateDeployment.annotations:type_name -> rollplan.v1.UpdateDeployment.AnnotationsEntry
+	28, // 37: rollplan.v1.UpdateDeploymentStatus.status:type_name -> rollplan.v1.DeploymentStatus
+	38, // [38:38] is the sub-list for method output_type
+	38, // [38:38] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_plan_proto_init() }

@@ -12,7 +12,6 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
-	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -443,24 +442,24 @@ func (RestartDecision) EnumDescriptor() ([]byte, []int) {
 
 // PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/restarts.md describes how restarts are decided.
 //
-// A request has at most 20,000 workloads and 40,000 configurations, including those in `objects_json`. An item that is
-// invalid is reported in the response, and the others are planned.
+// A request has at most 20,000 workloads and 40,000 configurations, including those in `objects`. An item that is invalid
+// is reported in the response, and the others are planned.
 type PlanRestartsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Current time. Required.
 	Now *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=now,proto3" json:"now,omitempty"`
-	// Workloads as messages, with their pod templates or only with what these read. Each one must be unique.
-	Workloads []*Workload `protobuf:"bytes,2,rep,name=workloads,proto3" json:"workloads,omitempty"`
-	// Configurations as checksums. Each one must be unique.
-	Configurations []*Configuration `protobuf:"bytes,3,rep,name=configurations,proto3" json:"configurations,omitempty"`
-	// Settings of namespaces.
-	Namespaces []*NamespaceSettings `protobuf:"bytes,4,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
-	// Kubernetes JSON (UTF-8), each entry one object or List as the API server or kubectl printed it. Read are workloads
-	// (Deployments, StatefulSets, DaemonSets, CronJobs, Jobs and RestartOptions.kinds), ConfigMaps, Secrets,
+	// The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Read are
+	// workloads (Deployments, StatefulSets, DaemonSets, CronJobs, Jobs and RestartOptions.kinds), ConfigMaps, Secrets,
 	// SecretProviderClassPodStatuses, Namespaces and PodDisruptionBudgets, and ReplicaSets and Pods for the times at which
 	// the pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
 	// planned for workloads without a UID.
-	ObjectsJson [][]byte `protobuf:"bytes,5,rep,name=objects_json,json=objectsJson,proto3" json:"objects_json,omitempty"`
+	Objects []string `protobuf:"bytes,2,rep,name=objects,proto3" json:"objects,omitempty"`
+	// Summaries of workloads: what their pod templates read. Each one must be unique.
+	Workloads []*Workload `protobuf:"bytes,3,rep,name=workloads,proto3" json:"workloads,omitempty"`
+	// Configurations as checksums, because the values of Secrets need not leave the cluster. Each one must be unique.
+	Configurations []*Configuration `protobuf:"bytes,4,rep,name=configurations,proto3" json:"configurations,omitempty"`
+	// Settings of namespaces.
+	Namespaces []*NamespaceSettings `protobuf:"bytes,5,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
 	// Whether every ConfigMap and Secret of the namespaces of the workloads is in the request. If false, a configuration that
 	// is not in the request is unknown, and nothing is decided about it.
 	ConfigurationsComplete bool `protobuf:"varint,6,opt,name=configurations_complete,json=configurationsComplete,proto3" json:"configurations_complete,omitempty"`
@@ -510,6 +509,13 @@ func (x *PlanRestartsRequest) GetNow() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *PlanRestartsRequest) GetObjects() []string {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
 func (x *PlanRestartsRequest) GetWorkloads() []*Workload {
 	if x != nil {
 		return x.Workloads
@@ -527,13 +533,6 @@ func (x *PlanRestartsRequest) GetConfigurations() []*Configuration {
 func (x *PlanRestartsRequest) GetNamespaces() []*NamespaceSettings {
 	if x != nil {
 		return x.Namespaces
-	}
-	return nil
-}
-
-func (x *PlanRestartsRequest) GetObjectsJson() [][]byte {
-	if x != nil {
-		return x.ObjectsJson
 	}
 	return nil
 }
@@ -559,46 +558,44 @@ func (x *PlanRestartsRequest) GetContinueAfter() string {
 	return ""
 }
 
-// Workload is an object with a pod template.
+// Workload summarizes an object with a pod template.
 type Workload struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// API group and version of the object, for example "apps/v1". Required.
 	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
 	// Kind of the object, for example "Deployment". Required.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Metadata of the object. Required: name, namespace, UID and annotations.
+	// Metadata of the object. Required.
 	Metadata *ObjectMeta `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// The pod template. Its references, annotations and environment variables are read from it.
-	Template *structpb.Struct `protobuf:"bytes,4,opt,name=template,proto3" json:"template,omitempty"`
-	// What the pod template reads, instead of `template`.
-	References []*Reference `protobuf:"bytes,5,rep,name=references,proto3" json:"references,omitempty"`
-	// Annotations of the pod template, with `references`. Send all of them: the planned patch adds to them.
-	TemplateAnnotations map[string]string `protobuf:"bytes,6,rep,name=template_annotations,json=templateAnnotations,proto3" json:"template_annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// What the pod template reads.
+	References []*Reference `protobuf:"bytes,4,rep,name=references,proto3" json:"references,omitempty"`
+	// Annotations of the pod template. Send all of them: the planned patch adds to them.
+	TemplateAnnotations map[string]string `protobuf:"bytes,5,rep,name=template_annotations,json=templateAnnotations,proto3" json:"template_annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Fields that lead to the pod template, separated by dots. Defaults to "spec.jobTemplate.spec.template" for a CronJob and
 	// to "spec.template" otherwise.
-	TemplatePath string `protobuf:"bytes,7,opt,name=template_path,json=templatePath,proto3" json:"template_path,omitempty"`
+	TemplatePath string `protobuf:"bytes,6,opt,name=template_path,json=templatePath,proto3" json:"template_path,omitempty"`
 	// Plural name of the resource, for example "deployments". Defaults to the one that Kubernetes derives from the kind.
-	Resource string `protobuf:"bytes,8,opt,name=resource,proto3" json:"resource,omitempty"`
+	Resource string `protobuf:"bytes,7,opt,name=resource,proto3" json:"resource,omitempty"`
 	// When the first of the pods of the current revision has started that still run: the earliest start of a running
 	// container. Pods that are being deleted do not count.
-	OldestPodStartedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=oldest_pod_started_at,json=oldestPodStartedAt,proto3" json:"oldest_pod_started_at,omitempty"`
+	OldestPodStartedAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=oldest_pod_started_at,json=oldestPodStartedAt,proto3" json:"oldest_pod_started_at,omitempty"`
 	// When the current revision was created. Used if the start of pods is unknown.
-	RevisionCreatedAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=revision_created_at,json=revisionCreatedAt,proto3" json:"revision_created_at,omitempty"`
+	RevisionCreatedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=revision_created_at,json=revisionCreatedAt,proto3" json:"revision_created_at,omitempty"`
 	// How the rollout is doing.
-	Rollout RolloutState `protobuf:"varint,11,opt,name=rollout,proto3,enum=rollplan.v1.RolloutState" json:"rollout,omitempty"`
+	Rollout RolloutState `protobuf:"varint,10,opt,name=rollout,proto3,enum=rollplan.v1.RolloutState" json:"rollout,omitempty"`
 	// Whether the current revision has no pods, for example because the workload is scaled to 0. If it has pods that have not
 	// started yet, send `pods_starting_since` instead.
-	NoPodsRunning bool `protobuf:"varint,12,opt,name=no_pods_running,json=noPodsRunning,proto3" json:"no_pods_running,omitempty"`
+	NoPodsRunning bool `protobuf:"varint,11,opt,name=no_pods_running,json=noPodsRunning,proto3" json:"no_pods_running,omitempty"`
 	// Whether the rollout is paused.
-	Paused bool `protobuf:"varint,13,opt,name=paused,proto3" json:"paused,omitempty"`
+	Paused bool `protobuf:"varint,12,opt,name=paused,proto3" json:"paused,omitempty"`
 	// Whether the update strategy is OnDelete.
-	OnDelete bool `protobuf:"varint,14,opt,name=on_delete,json=onDelete,proto3" json:"on_delete,omitempty"`
+	OnDelete bool `protobuf:"varint,13,opt,name=on_delete,json=onDelete,proto3" json:"on_delete,omitempty"`
 	// Number of pods that the PodDisruptionBudget of the workload allows to be disrupted now. Absent if there is none.
-	DisruptionsAllowed *int32 `protobuf:"varint,15,opt,name=disruptions_allowed,json=disruptionsAllowed,proto3,oneof" json:"disruptions_allowed,omitempty"`
+	DisruptionsAllowed *int32 `protobuf:"varint,14,opt,name=disruptions_allowed,json=disruptionsAllowed,proto3,oneof" json:"disruptions_allowed,omitempty"`
 	// When the first of those pods of the current revision was created that have not reported the start of a container yet, or
 	// that are still to be created. They may have started without having reported it: until they do, nothing is recorded about
 	// configurations that have changed since. Absent if all have reported it.
-	PodsStartingSince *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=pods_starting_since,json=podsStartingSince,proto3" json:"pods_starting_since,omitempty"`
+	PodsStartingSince *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=pods_starting_since,json=podsStartingSince,proto3" json:"pods_starting_since,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -650,13 +647,6 @@ func (x *Workload) GetKind() string {
 func (x *Workload) GetMetadata() *ObjectMeta {
 	if x != nil {
 		return x.Metadata
-	}
-	return nil
-}
-
-func (x *Workload) GetTemplate() *structpb.Struct {
-	if x != nil {
-		return x.Template
 	}
 	return nil
 }
@@ -1055,10 +1045,10 @@ type RestartOptions struct {
 	DisruptionBudgetWait *durationpb.Duration `protobuf:"bytes,8,opt,name=disruption_budget_wait,json=disruptionBudgetWait,proto3" json:"disruption_budget_wait,omitempty"`
 	// Namespaces in which nothing is restarted.
 	FrozenNamespaces []string `protobuf:"bytes,9,rep,name=frozen_namespaces,json=frozenNamespaces,proto3" json:"frozen_namespaces,omitempty"`
-	// Key of the checksums of configurations in `objects_json`. Without it, the checksums are plain hashes: anyone who can
+	// Key of the checksums of configurations in `objects`. Without it, the checksums are plain hashes: anyone who can
 	// read a workload can test guesses of secret values against them. Changing the key restarts workloads.
 	ChecksumKey []byte `protobuf:"bytes,10,opt,name=checksum_key,json=checksumKey,proto3" json:"checksum_key,omitempty"`
-	// Kinds of workloads in `objects_json` besides those of Kubernetes.
+	// Kinds of workloads in `objects` besides those of Kubernetes.
 	Kinds []*WorkloadKind `protobuf:"bytes,11,rep,name=kinds,proto3" json:"kinds,omitempty"`
 	// Options of the reloader profile.
 	Reloader *ReloaderOptions `protobuf:"bytes,12,opt,name=reloader,proto3" json:"reloader,omitempty"`
@@ -2060,39 +2050,38 @@ var File_rollplan_v1_restart_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\n" +
-	"\x19rollplan/v1/restart.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1crollplan/v1/kubernetes.proto\x1a\x16rollplan/v1/plan.proto\"\xb6\x03\n" +
+	"\x19rollplan/v1/restart.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1crollplan/v1/kubernetes.proto\x1a\x16rollplan/v1/plan.proto\"\xad\x03\n" +
 	"\x13PlanRestartsRequest\x12,\n" +
-	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x123\n" +
-	"\tworkloads\x18\x02 \x03(\v2\x15.rollplan.v1.WorkloadR\tworkloads\x12B\n" +
-	"\x0econfigurations\x18\x03 \x03(\v2\x1a.rollplan.v1.ConfigurationR\x0econfigurations\x12>\n" +
+	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x18\n" +
+	"\aobjects\x18\x02 \x03(\tR\aobjects\x123\n" +
+	"\tworkloads\x18\x03 \x03(\v2\x15.rollplan.v1.WorkloadR\tworkloads\x12B\n" +
+	"\x0econfigurations\x18\x04 \x03(\v2\x1a.rollplan.v1.ConfigurationR\x0econfigurations\x12>\n" +
 	"\n" +
-	"namespaces\x18\x04 \x03(\v2\x1e.rollplan.v1.NamespaceSettingsR\n" +
-	"namespaces\x12!\n" +
-	"\fobjects_json\x18\x05 \x03(\fR\vobjectsJson\x127\n" +
+	"namespaces\x18\x05 \x03(\v2\x1e.rollplan.v1.NamespaceSettingsR\n" +
+	"namespaces\x127\n" +
 	"\x17configurations_complete\x18\x06 \x01(\bR\x16configurationsComplete\x125\n" +
 	"\aoptions\x18\a \x01(\v2\x1b.rollplan.v1.RestartOptionsR\aoptions\x12%\n" +
-	"\x0econtinue_after\x18\b \x01(\tR\rcontinueAfter\"\x94\a\n" +
+	"\x0econtinue_after\x18\b \x01(\tR\rcontinueAfter\"\xdf\x06\n" +
 	"\bWorkload\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x123\n" +
-	"\bmetadata\x18\x03 \x01(\v2\x17.rollplan.v1.ObjectMetaR\bmetadata\x123\n" +
-	"\btemplate\x18\x04 \x01(\v2\x17.google.protobuf.StructR\btemplate\x126\n" +
+	"\bmetadata\x18\x03 \x01(\v2\x17.rollplan.v1.ObjectMetaR\bmetadata\x126\n" +
 	"\n" +
-	"references\x18\x05 \x03(\v2\x16.rollplan.v1.ReferenceR\n" +
+	"references\x18\x04 \x03(\v2\x16.rollplan.v1.ReferenceR\n" +
 	"references\x12a\n" +
-	"\x14template_annotations\x18\x06 \x03(\v2..rollplan.v1.Workload.TemplateAnnotationsEntryR\x13templateAnnotations\x12#\n" +
-	"\rtemplate_path\x18\a \x01(\tR\ftemplatePath\x12\x1a\n" +
-	"\bresource\x18\b \x01(\tR\bresource\x12M\n" +
-	"\x15oldest_pod_started_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x12oldestPodStartedAt\x12J\n" +
-	"\x13revision_created_at\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\x11revisionCreatedAt\x123\n" +
-	"\arollout\x18\v \x01(\x0e2\x19.rollplan.v1.RolloutStateR\arollout\x12&\n" +
-	"\x0fno_pods_running\x18\f \x01(\bR\rnoPodsRunning\x12\x16\n" +
-	"\x06paused\x18\r \x01(\bR\x06paused\x12\x1b\n" +
-	"\ton_delete\x18\x0e \x01(\bR\bonDelete\x124\n" +
-	"\x13disruptions_allowed\x18\x0f \x01(\x05H\x00R\x12disruptionsAllowed\x88\x01\x01\x12J\n" +
-	"\x13pods_starting_since\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\x11podsStartingSince\x1aF\n" +
+	"\x14template_annotations\x18\x05 \x03(\v2..rollplan.v1.Workload.TemplateAnnotationsEntryR\x13templateAnnotations\x12#\n" +
+	"\rtemplate_path\x18\x06 \x01(\tR\ftemplatePath\x12\x1a\n" +
+	"\bresource\x18\a \x01(\tR\bresource\x12M\n" +
+	"\x15oldest_pod_started_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x12oldestPodStartedAt\x12J\n" +
+	"\x13revision_created_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x11revisionCreatedAt\x123\n" +
+	"\arollout\x18\n" +
+	" \x01(\x0e2\x19.rollplan.v1.RolloutStateR\arollout\x12&\n" +
+	"\x0fno_pods_running\x18\v \x01(\bR\rnoPodsRunning\x12\x16\n" +
+	"\x06paused\x18\f \x01(\bR\x06paused\x12\x1b\n" +
+	"\ton_delete\x18\r \x01(\bR\bonDelete\x124\n" +
+	"\x13disruptions_allowed\x18\x0e \x01(\x05H\x00R\x12disruptionsAllowed\x88\x01\x01\x12J\n" +
+	"\x13pods_starting_since\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\x11podsStartingSince\x1aF\n" +
 	"\x18TemplateAnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x16\n" +
@@ -2309,9 +2298,8 @@ var file_rollplan_v1_restart_proto_goTypes = []any{
 	nil,                           // 25: rollplan.v1.NamespaceSettings.AnnotationsEntry
 	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
 	(*ObjectMeta)(nil),            // 27: rollplan.v1.ObjectMeta
-	(*structpb.Struct)(nil),       // 28: google.protobuf.Struct
-	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
-	(*Step)(nil),                  // 30: rollplan.v1.Step
+	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
+	(*Step)(nil),                  // 29: rollplan.v1.Step
 }
 var file_rollplan_v1_restart_proto_depIdxs = []int32{
 	26, // 0: rollplan.v1.PlanRestartsRequest.now:type_name -> google.protobuf.Timestamp
@@ -2320,50 +2308,49 @@ var file_rollplan_v1_restart_proto_depIdxs = []int32{
 	11, // 3: rollplan.v1.PlanRestartsRequest.namespaces:type_name -> rollplan.v1.NamespaceSettings
 	12, // 4: rollplan.v1.PlanRestartsRequest.options:type_name -> rollplan.v1.RestartOptions
 	27, // 5: rollplan.v1.Workload.metadata:type_name -> rollplan.v1.ObjectMeta
-	28, // 6: rollplan.v1.Workload.template:type_name -> google.protobuf.Struct
-	9,  // 7: rollplan.v1.Workload.references:type_name -> rollplan.v1.Reference
-	22, // 8: rollplan.v1.Workload.template_annotations:type_name -> rollplan.v1.Workload.TemplateAnnotationsEntry
-	26, // 9: rollplan.v1.Workload.oldest_pod_started_at:type_name -> google.protobuf.Timestamp
-	26, // 10: rollplan.v1.Workload.revision_created_at:type_name -> google.protobuf.Timestamp
-	0,  // 11: rollplan.v1.Workload.rollout:type_name -> rollplan.v1.RolloutState
-	26, // 12: rollplan.v1.Workload.pods_starting_since:type_name -> google.protobuf.Timestamp
-	1,  // 13: rollplan.v1.Reference.kind:type_name -> rollplan.v1.ConfigurationKind
-	2,  // 14: rollplan.v1.Reference.usage:type_name -> rollplan.v1.ReferenceUsage
-	1,  // 15: rollplan.v1.Configuration.kind:type_name -> rollplan.v1.ConfigurationKind
-	23, // 16: rollplan.v1.Configuration.annotations:type_name -> rollplan.v1.Configuration.AnnotationsEntry
-	24, // 17: rollplan.v1.Configuration.key_checksums:type_name -> rollplan.v1.Configuration.KeyChecksumsEntry
-	26, // 18: rollplan.v1.Configuration.changed_at:type_name -> google.protobuf.Timestamp
-	25, // 19: rollplan.v1.NamespaceSettings.annotations:type_name -> rollplan.v1.NamespaceSettings.AnnotationsEntry
-	3,  // 20: rollplan.v1.RestartOptions.profile:type_name -> rollplan.v1.RestartProfile
-	4,  // 21: rollplan.v1.RestartOptions.restart_on:type_name -> rollplan.v1.RestartOn
-	29, // 22: rollplan.v1.RestartOptions.quiet:type_name -> google.protobuf.Duration
-	29, // 23: rollplan.v1.RestartOptions.max_wait:type_name -> google.protobuf.Duration
-	29, // 24: rollplan.v1.RestartOptions.min_interval:type_name -> google.protobuf.Duration
-	29, // 25: rollplan.v1.RestartOptions.max_hold:type_name -> google.protobuf.Duration
-	29, // 26: rollplan.v1.RestartOptions.skew:type_name -> google.protobuf.Duration
-	29, // 27: rollplan.v1.RestartOptions.disruption_budget_wait:type_name -> google.protobuf.Duration
-	13, // 28: rollplan.v1.RestartOptions.kinds:type_name -> rollplan.v1.WorkloadKind
-	14, // 29: rollplan.v1.RestartOptions.reloader:type_name -> rollplan.v1.ReloaderOptions
-	5,  // 30: rollplan.v1.ReloaderOptions.strategy:type_name -> rollplan.v1.ReloadStrategy
-	16, // 31: rollplan.v1.PlanRestartsResponse.plans:type_name -> rollplan.v1.RestartPlan
-	29, // 32: rollplan.v1.PlanRestartsResponse.requeue_after:type_name -> google.protobuf.Duration
-	20, // 33: rollplan.v1.PlanRestartsResponse.counts:type_name -> rollplan.v1.RestartCounts
-	21, // 34: rollplan.v1.PlanRestartsResponse.violations:type_name -> rollplan.v1.ItemViolation
-	6,  // 35: rollplan.v1.RestartPlan.decision:type_name -> rollplan.v1.RestartDecision
-	17, // 36: rollplan.v1.RestartPlan.changes:type_name -> rollplan.v1.ConfigurationChange
-	18, // 37: rollplan.v1.RestartPlan.conditions:type_name -> rollplan.v1.RestartCondition
-	30, // 38: rollplan.v1.RestartPlan.steps:type_name -> rollplan.v1.Step
-	26, // 39: rollplan.v1.RestartPlan.due:type_name -> google.protobuf.Timestamp
-	19, // 40: rollplan.v1.RestartPlan.uses:type_name -> rollplan.v1.ConfigurationUse
-	1,  // 41: rollplan.v1.ConfigurationChange.kind:type_name -> rollplan.v1.ConfigurationKind
-	26, // 42: rollplan.v1.RestartCondition.until:type_name -> google.protobuf.Timestamp
-	1,  // 43: rollplan.v1.ConfigurationUse.kind:type_name -> rollplan.v1.ConfigurationKind
-	2,  // 44: rollplan.v1.ConfigurationUse.usages:type_name -> rollplan.v1.ReferenceUsage
-	45, // [45:45] is the sub-list for method output_type
-	45, // [45:45] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	9,  // 6: rollplan.v1.Workload.references:type_name -> rollplan.v1.Reference
+	22, // 7: rollplan.v1.Workload.template_annotations:type_name -> rollplan.v1.Workload.TemplateAnnotationsEntry
+	26, // 8: rollplan.v1.Workload.oldest_pod_started_at:type_name -> google.protobuf.Timestamp
+	26, // 9: rollplan.v1.Workload.revision_created_at:type_name -> google.protobuf.Timestamp
+	0,  // 10: rollplan.v1.Workload.rollout:type_name -> rollplan.v1.RolloutState
+	26, // 11: rollplan.v1.Workload.pods_starting_since:type_name -> google.protobuf.Timestamp
+	1,  // 12: rollplan.v1.Reference.kind:type_name -> rollplan.v1.ConfigurationKind
+	2,  // 13: rollplan.v1.Reference.usage:type_name -> rollplan.v1.ReferenceUsage
+	1,  // 14: rollplan.v1.Configuration.kind:type_name -> rollplan.v1.ConfigurationKind
+	23, // 15: rollplan.v1.Configuration.annotations:type_name -> rollplan.v1.Configuration.AnnotationsEntry
+	24, // 16: rollplan.v1.Configuration.key_checksums:type_name -> rollplan.v1.Configuration.KeyChecksumsEntry
+	26, // 17: rollplan.v1.Configuration.changed_at:type_name -> google.protobuf.Timestamp
+	25, // 18: rollplan.v1.NamespaceSettings.annotations:type_name -> rollplan.v1.NamespaceSettings.AnnotationsEntry
+	3,  // 19: rollplan.v1.RestartOptions.profile:type_name -> rollplan.v1.RestartProfile
+	4,  // 20: rollplan.v1.RestartOptions.restart_on:type_name -> rollplan.v1.RestartOn
+	28, // 21: rollplan.v1.RestartOptions.quiet:type_name -> google.protobuf.Duration
+	28, // 22: rollplan.v1.RestartOptions.max_wait:type_name -> google.protobuf.Duration
+	28, // 23: rollplan.v1.RestartOptions.min_interval:type_name -> google.protobuf.Duration
+	28, // 24: rollplan.v1.RestartOptions.max_hold:type_name -> google.protobuf.Duration
+	28, // 25: rollplan.v1.RestartOptions.skew:type_name -> google.protobuf.Duration
+	28, // 26: rollplan.v1.RestartOptions.disruption_budget_wait:type_name -> google.protobuf.Duration
+	13, // 27: rollplan.v1.RestartOptions.kinds:type_name -> rollplan.v1.WorkloadKind
+	14, // 28: rollplan.v1.RestartOptions.reloader:type_name -> rollplan.v1.ReloaderOptions
+	5,  // 29: rollplan.v1.ReloaderOptions.strategy:type_name -> rollplan.v1.ReloadStrategy
+	16, // 30: rollplan.v1.PlanRestartsResponse.plans:type_name -> rollplan.v1.RestartPlan
+	28, // 31: rollplan.v1.PlanRestartsResponse.requeue_after:type_name -> google.protobuf.Duration
+	20, // 32: rollplan.v1.PlanRestartsResponse.counts:type_name -> rollplan.v1.RestartCounts
+	21, // 33: rollplan.v1.PlanRestartsResponse.violations:type_name -> rollplan.v1.ItemViolation
+	6,  // 34: rollplan.v1.RestartPlan.decision:type_name -> rollplan.v1.RestartDecision
+	17, // 35: rollplan.v1.RestartPlan.changes:type_name -> rollplan.v1.ConfigurationChange
+	18, // 36: rollplan.v1.RestartPlan.conditions:type_name -> rollplan.v1.RestartCondition
+	29, // 37: rollplan.v1.RestartPlan.steps:type_name -> rollplan.v1.Step
+	26, // 38: rollplan.v1.RestartPlan.due:type_name -> google.protobuf.Timestamp
+	19, // 39: rollplan.v1.RestartPlan.uses:type_name -> rollplan.v1.ConfigurationUse
+	1,  // 40: rollplan.v1.ConfigurationChange.kind:type_name -> rollplan.v1.ConfigurationKind
+	26, // 41: rollplan.v1.RestartCondition.until:type_name -> google.protobuf.Timestamp
+	1,  // 42: rollplan.v1.ConfigurationUse.kind:type_name -> rollplan.v1.ConfigurationKind
+	2,  // 43: rollplan.v1.ConfigurationUse.usages:type_name -> rollplan.v1.ReferenceUsage
+	44, // [44:44] is the sub-list for method output_type
+	44, // [44:44] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_restart_proto_init() }

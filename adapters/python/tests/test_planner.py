@@ -27,7 +27,7 @@ def expected(binary: str) -> object:
 @pytest.fixture
 def request_message() -> plan_pb2.PlanRolloutRequest:
     request = plan_pb2.PlanRolloutRequest()
-    request.snapshot.objects_json.append(EXAMPLE.read_bytes())
+    request.snapshot.objects.append(EXAMPLE.read_text())
     request.snapshot.replica_sets_complete = request.snapshot.pods_complete = True
     request.options.report = True
     request.snapshot.now.FromJsonString(NOW)

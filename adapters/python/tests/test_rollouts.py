@@ -131,7 +131,7 @@ def status_update(phase: report_pb2.Phase) -> plan_pb2.PlanRolloutResponse:
 
 def test_status_of_progress_is_delayed_once(rollouts: Rollouts, planner: FakePlanner, cluster: Cluster) -> None:
     planner.plans = [status_update(report_pb2.PHASE_PROGRESSING), status_update(report_pb2.PHASE_COMPLETE)]
-    cluster.answers = [Answer(200, deployment(resourceVersion="11").json)]
+    cluster.answers = [Answer(200, deployment(resourceVersion="11").json.encode())]
     first = rollouts.sync(KEY)
     assert first.requeue_after is not None
     assert 0 < first.requeue_after <= 0.05
@@ -154,7 +154,7 @@ def test_replica_sets_of_others_precede_the_first_write_of_a_custom_resource(
     for _ in range(2):
         planner.plans = [writes, plan_pb2.PlanRolloutResponse()]
         rollouts.sync(KEY)
-    sent = [[b'"web-1"' in it for it in request.snapshot.objects_json].count(True) for request in planner.requests]
+    sent = [['"web-1"' in it for it in request.snapshot.objects].count(True) for request in planner.requests]
     assert sent == ([0, 1] * 2 if kind == PLANNED_DEPLOYMENT else [0] * requests)
     assert len(cluster.calls) == (0 if kind == PLANNED_DEPLOYMENT else 2)
 

@@ -50,7 +50,7 @@ export interface KubeObject {
   readonly uid: string;
   /** The resourceVersion. Of two versions of an object, the newer one has the larger number. */
   readonly version: bigint;
-  readonly json: Uint8Array;
+  readonly json: string;
   readonly controller?: Controller | undefined;
   readonly deleting: boolean;
   /** Whether the strategy is Recreate, which needs the pods. */
@@ -83,7 +83,7 @@ export function parseObject(text: string, kind: Kind): KubeObject {
     key: { namespace: readString(metadata, "namespace"), name: requireString(metadata, "name") },
     uid: requireString(metadata, "uid"),
     version: BigInt(requireString(metadata, "resourceVersion")),
-    json: Buffer.from(keptText(text, parts, metadata, kind)),
+    json: keptText(text, parts, metadata, kind),
     controller: controllerOf(metadata),
     deleting: metadata.has("deletionTimestamp"),
     recreate: readString(readMembers(spec, "strategy"), "type") === "Recreate",

@@ -64,7 +64,7 @@ export class Rollouts {
         const { outdated, others } = await this.#verify(observed, signal);
         if (outdated || others.length > 0) {
           observed = await this.#observe(key, { controlling: true, signal });
-          observed?.snapshot.objectsJson.push(...others.map((it) => it.json));
+          observed?.snapshot.objects.push(...others.map((it) => it.json));
           response = observed && (await this.#plan(observed, signal));
           // The next snapshot does not have the others. If they prevent all writes, they must be listed again.
           if (observed && response) observed.state.verified = others.length === 0 || writesReplicaSets(response);
@@ -139,7 +139,7 @@ export class Rollouts {
   async snapshot(key: Key, { report = false, signal }: CallOptions & { readonly report?: boolean } = {}): Promise<Snapshot> {
     const observed = await this.#states.exclusively(key, () => this.#observe(key, { pods: report, signal }));
     if (!observed) throw new NotFoundError(`${this.#kind.kind} ${key.namespace}/${key.name} not found`);
-    if (report) observed.snapshot.objectsJson.push(...(await this.#warnings(key, signal)).map((it) => it.json));
+    if (report) observed.snapshot.objects.push(...(await this.#warnings(key, signal)).map((it) => it.json));
     return observed.snapshot;
   }
 
@@ -169,14 +169,14 @@ export class Rollouts {
     state.sent = new Map(sets.map((it) => [it.uid, it.version]));
     const snapshot = create(SnapshotSchema, {
       now: timestampNow(),
-      objectsJson: [owner, ...sets].map((it) => it.json),
+      objects: [owner, ...sets].map((it) => it.json),
       target: { apiVersion: owner.apiVersion, kind: owner.kind, ...key, resource: this.#kind.plural },
       replicaSetsComplete: true,
       answers: state.answers,
     });
     if (pods || owner.recreate) {
       const ours = await this.#reader.controlledBy(POD, key.namespace, new Set(sets.map((it) => it.uid)), signal);
-      snapshot.objectsJson.push(...ours.map((it) => it.json));
+      snapshot.objects.push(...ours.map((it) => it.json));
       snapshot.podsComplete = true;
     }
     return { owner, state, snapshot };

@@ -166,7 +166,7 @@ function deletedObject(call: ApiCall): KubeObject {
     key: { namespace: call.namespace, name: call.name },
     uid: body.preconditions.uid,
     version: 0n,
-    json: new Uint8Array(),
+    json: "",
     deleting: true,
     recreate: false,
     selector: "",

@@ -162,7 +162,7 @@ function statusUpdate(phase: Phase): PlanRolloutResponse {
 test("the status of progress is delayed, the end of a rollout is not", async () => {
   const { cluster, planner, rollouts } = setUp({ statusIntervalMs: 50_000 });
   planner.plans.push(statusUpdate(Phase.PROGRESSING), statusUpdate(Phase.COMPLETE));
-  cluster.answers = [new Answer(200, deployment({ resourceVersion: "11" }).json)];
+  cluster.answers = [new Answer(200, Buffer.from(deployment({ resourceVersion: "11" }).json))];
   const { requeueAfterMs = 0 } = await rollouts.sync(KEY);
   assert.ok(requeueAfterMs > 0 && requeueAfterMs <= 50_000);
   assert.deepEqual(cluster.calls, []);
@@ -183,7 +183,7 @@ for (const kind of [PLANNED_DEPLOYMENT, DEPLOYMENT]) {
       planner.plans.push(create(PlanRolloutResponseSchema, { steps: [step] }), create(PlanRolloutResponseSchema, {}));
       await rollouts.sync(KEY);
     }
-    const texts = planner.planned.map((it) => it.snapshot?.objectsJson?.map((text) => new TextDecoder().decode(text)).join() ?? "");
+    const texts = planner.planned.map((it) => it.snapshot?.objects?.join() ?? "");
     const isCustom = kind === PLANNED_DEPLOYMENT;
     assert.deepEqual(texts.map((it) => it.includes('"web-1"')), isCustom ? [false, true, false, true] : [false, false]);
     assert.equal(cluster.calls.length, isCustom ? 0 : 2);
@@ -207,10 +207,10 @@ test("the native controller suspends the work", async () => {
 test("syncs of one Deployment exclude each other", async () => {
   const { cluster, planner, rollouts } = setUp();
   planner.plans.push(statusUpdate(Phase.COMPLETE), statusUpdate(Phase.COMPLETE));
-  cluster.answers = ["11", "12"].map((it) => new Answer(200, deployment({ resourceVersion: it }).json));
+  cluster.answers = ["11", "12"].map((it) => new Answer(200, Buffer.from(deployment({ resourceVersion: it }).json)));
   await Promise.all([rollouts.sync(KEY), rollouts.sync(KEY)]);
   // The second one plans with what the first one wrote.
-  const sent = planner.planned.map((it) => new TextDecoder().decode(it.snapshot?.objectsJson?.[0]));
+  const sent = planner.planned.map((it) => it.snapshot?.objects?.[0] ?? "");
   assert.deepEqual(sent.map((it) => /"resourceVersion":"(\d+)"/.exec(it)?.[1]), ["10", "11"]);
 });
 

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytes::Bytes;
 use serde_json::Value as Json;
 
 use crate::proto::{ConfigurationKind, RestartPlan};
@@ -29,7 +28,7 @@ pub(super) struct RestartObjects {
 
 impl RestartObjects {
     /// Reads valid Kubernetes JSON. Invalid objects are part of the plan's violations.
-    pub(super) fn read(texts: &[Bytes]) -> Self {
+    pub(super) fn read(texts: &[String]) -> Self {
         let mut found = Self::default();
         for text in texts {
             for object in objects(&mut parsed(text)) {
@@ -146,7 +145,7 @@ impl RestartObjects {
 }
 
 /// The same objects without their annotations, which would decide which workloads are selected.
-pub(super) fn without_annotations(texts: &[Bytes]) -> Vec<Bytes> {
+pub(super) fn without_annotations(texts: &[String]) -> Vec<String> {
     let stripped = texts.iter().map(|text| {
         let mut json = parsed(text);
         for object in objects(&mut json) {
@@ -154,13 +153,13 @@ pub(super) fn without_annotations(texts: &[Bytes]) -> Vec<Bytes> {
                 metadata.remove("annotations");
             }
         }
-        Bytes::from(json.to_string())
+        json.to_string()
     });
     stripped.collect()
 }
 
-fn parsed(text: &Bytes) -> Json {
-    serde_json::from_slice(text).unwrap_or_default()
+fn parsed(text: &str) -> Json {
+    serde_json::from_str(text).unwrap_or_default()
 }
 
 /// The object, or those of a list.

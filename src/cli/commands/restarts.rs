@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use prost_types::Timestamp;
 
@@ -127,7 +126,7 @@ pub(in crate::cli) fn run(args: RestartsArgs) -> Result<Exit, Error> {
         options.max_concurrent = max_concurrent;
     }
     let response = request.plan(&planner)?;
-    let objects = RestartObjects::read(&request.request.objects_json);
+    let objects = RestartObjects::read(&request.request.objects);
     request.note(&response);
     from.note_reloader(&objects);
     let unknown = match response.counts.unwrap_or_default().unknown {
@@ -155,7 +154,7 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
     let planner = Planner::new(server)?;
     let mut request = from.read()?;
     let is_of = |used: &proto::ConfigurationUse| used.kind() == kind && used.name == name;
-    let objects = RestartObjects::read(&request.request.objects_json);
+    let objects = RestartObjects::read(&request.request.objects);
     // First the workloads that a change restarts, then all that use the configuration, in whichever profile.
     let mut selected = request.uses(&planner)?;
     request.note(&selected);
@@ -166,7 +165,7 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
         options.image_pull_secrets = true;
         options.restart_on = proto::RestartOn::All.into();
     }
-    request.request.objects_json = without_annotations(&request.request.objects_json);
+    request.request.objects = without_annotations(&request.request.objects);
     let mut all = request.uses(&planner)?;
     for plan in selected.plans.iter_mut().chain(&mut all.plans) {
         plan.uses.retain(is_of);
@@ -221,9 +220,9 @@ impl FromArgs {
             }
         };
         let texts = Texts::read(&sources)?;
-        let (places, objects_json) = texts
+        let (places, objects) = texts
             .documents()
-            .map(|(place, json)| (place.to_owned(), Bytes::from(json.to_owned())))
+            .map(|(place, json)| (place.to_owned(), json.to_owned()))
             .unzip();
         let profile = match self.profile {
             Profile::Rollplan => proto::RestartProfile::Rollplan,
@@ -242,7 +241,7 @@ impl FromArgs {
         };
         let request = proto::PlanRestartsRequest {
             now: Some(self.now.unwrap_or_else(now::read)),
-            objects_json,
+            objects,
             configurations_complete,
             options: Some(options),
             ..proto::PlanRestartsRequest::default()
@@ -328,10 +327,10 @@ impl Input {
         }
     }
 
-    /// The place in the input of a field such as `objects_json[2].items[0].spec`.
+    /// The place in the input of a field such as `objects[2].items[0].spec`.
     fn place(&self, field: &str) -> String {
         let place = || {
-            let (index, rest) = field.strip_prefix("objects_json[")?.split_once(']')?;
+            let (index, rest) = field.strip_prefix("objects[")?.split_once(']')?;
             let place = self.places.get(index.parse::<usize>().ok()?)?;
             Some(format!("{place}: {}", rest.trim_start_matches('.')))
         };

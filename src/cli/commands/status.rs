@@ -182,7 +182,9 @@ fn print(
         }
         (None, statuses) => print_rows(statuses, output == StatusOutput::Wide)?,
     }
-    errors.iter().for_each(stderr::eprint_error);
+    for error in &errors {
+        stderr::eprint_error(&error.texts());
+    }
     let exits = statuses
         .iter()
         .map(|it| Exit::of(it.response.report.as_ref()));

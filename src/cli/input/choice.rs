@@ -155,10 +155,10 @@ impl Wanted {
     /// An object without a namespace matches every namespace.
     fn matches(&self, object: &Object<'_>) -> bool {
         let wanted = self.namespace.as_deref();
-        object.metadata.name == self.name
+        object.found.metadata.name == self.name
             && wanted.is_none_or(|wanted| match self.is_in_cluster() {
                 true => object.is_in_namespace(wanted),
-                false => object.metadata.namespace == wanted,
+                false => object.found.metadata.namespace == wanted,
             })
     }
 }

@@ -27,7 +27,12 @@ pub(in crate::cli) enum JobEnd {
 /// The result of the Job with this UID, if an event reports it.
 pub(in crate::cli) fn job_end(events: &Objects<'_>, uid: &str) -> Option<JobEnd> {
     let about = events.all.iter().filter(|event| {
-        event.role() == Role::Event && event.found.involved_uid().is_some_and(|it| it == uid)
+        event.role() == Role::Event
+            && event
+                .found
+                .involved_uid
+                .as_ref()
+                .is_some_and(|it| it == uid)
     });
     about.filter(|event| is_by_controller(event)).find_map(end)
 }

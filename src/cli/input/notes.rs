@@ -21,16 +21,16 @@ pub(super) fn refuse_manifest(owner: &Object<'_>) -> Result<(), Error> {
     let is_manifest = ["uid", "resourceVersion", "creationTimestamp"]
         .iter()
         .all(|field| metadata.get(field).is_none_or(Value::is_null))
-        && owner.found.field("status").is_none()
-        && owner.found.field("spec").is_some();
+        && owner.value("status").is_null()
+        && !owner.value("spec").is_null();
     if !is_manifest {
         return Ok(());
     }
-    let namespace = match &*owner.metadata.namespace {
+    let namespace = match &*owner.found.metadata.namespace {
         "" => String::new(),
         namespace => format!(" -n {namespace}"),
     };
-    let name = &owner.metadata.name;
+    let name = &owner.found.metadata.name;
     let resource = Resource::of(&owner.found.api_version, &owner.found.kind);
     let argument = resource.argument();
     let others = match owner.dependents() {

@@ -3,21 +3,21 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use bytes::Bytes;
-use serde_json::{Value, json};
+use rollplan_core::interrupt::Never;
+use serde_json::{Map, Value, json};
 
 use super::document::{Document, flat_documents};
 use super::source::Source;
 use crate::cli::error::{Diagnostic, Error, chain};
 use crate::cli::resource::{Resource, is_inert};
 use crate::wire;
-use crate::wire::objects::{Found, Metadata, is_deployment, scan};
+use crate::wire::objects::{self, Found, is_deployment};
 
 /// The API group of PlannedDeployments.
 const PLANNED_GROUP: &str = "apps.rollplan.dev/";
 
 /// The prefix of paths in errors of the reader.
-pub(super) const TEXTS: &str = "snapshot.objects_json";
+pub(super) const TEXTS: &str = objects::FIELD;
 
 /// The JSON documents of all sources.
 #[derive(Debug)]
@@ -38,7 +38,6 @@ pub(in crate::cli) struct Objects<'t> {
 pub(super) struct Object<'t> {
     document: &'t str,
     pub(super) found: Found<'t>,
-    pub(super) metadata: Metadata<'t>,
 }
 
 /// The role of an object in a request.
@@ -90,11 +89,11 @@ impl<'t> Objects<'t> {
         let mut diagnostics = Vec::new();
         let mut continued = None;
         for Document { place, json } in &texts.0 {
-            let mut found = Vec::new();
             let mut violations = wire::Violations::default();
-            let is_continued = scan(0, json.as_bytes(), &mut found, &mut violations)
-                .map_err(|error| Error::input(place, chain(&error)))?;
-            if is_continued {
+            let texts = std::slice::from_ref(json);
+            let objects = objects::Objects::find(TEXTS, texts, &mut violations, &Never);
+            let objects = objects.map_err(|error| Error::input(place, chain(&error)))?;
+            if objects.is_continued {
                 continued = Some(place.as_str());
             }
             diagnostics.extend(violations.listed.into_iter().map(|violation| {
@@ -105,9 +104,8 @@ impl<'t> Objects<'t> {
                     text: violation.description,
                 }
             }));
-            all.extend(found.into_iter().map(|found| Object {
+            all.extend(objects.found.into_iter().map(|found| Object {
                 document: place,
-                metadata: found.metadata(),
                 found,
             }));
         }
@@ -126,7 +124,7 @@ impl<'t> Objects<'t> {
         }
         let mut owned: HashMap<String, Vec<usize>> = HashMap::new();
         for (index, object) in all.iter().enumerate() {
-            if let Some(owner) = &object.metadata.controller {
+            if let Some(owner) = &object.found.metadata.controller {
                 match owned.get_mut(&**owner) {
                     Some(indices) => indices.push(index),
                     None => _ = owned.insert(owner.clone().into_owned(), vec![index]),
@@ -176,8 +174,8 @@ impl<'t> Objects<'t> {
         let controlled: BTreeSet<usize> = self
             .all
             .iter()
-            .filter(|owner| !owner.metadata.uid.is_empty())
-            .filter_map(|owner| self.owned.get(&*owner.metadata.uid))
+            .filter(|owner| !owner.found.metadata.uid.is_empty())
+            .filter_map(|owner| self.owned.get(&*owner.found.metadata.uid))
             .flatten()
             .copied()
             .collect();
@@ -192,8 +190,8 @@ impl<'t> Objects<'t> {
         let mut indices = BTreeSet::from([owner]);
         let mut queue = vec![owner];
         while let Some(next) = queue.pop() {
-            let uid = &*self.all[next].metadata.uid;
-            let namespace = &*self.all[owner].metadata.namespace;
+            let uid = &*self.all[next].found.metadata.uid;
+            let namespace = &*self.all[owner].found.metadata.namespace;
             for &index in self.owned.get(uid).into_iter().flatten() {
                 if self.all[index].is_in_namespace(namespace) && indices.insert(index) {
                     queue.push(index);
@@ -257,8 +255,9 @@ impl<'t> Object<'t> {
         let Found {
             api_version, kind, ..
         } = &self.found;
-        let status = self.found.field("status");
-        status.is_none_or(|status| status == "{}")
+        let status = self.value("status");
+        let is_empty = |status: &Map<String, Value>| status.is_empty();
+        status.as_object().is_none_or(is_empty)
             && !self.is_inert()
             && self.dependents() == Dependents::None
             && !Resource::of(api_version, kind).is_known()
@@ -269,27 +268,22 @@ impl<'t> Object<'t> {
         is_inert(&self.found.api_version, &self.found.kind)
     }
 
-    pub(super) fn parts(&self) -> (&Found<'t>, &Metadata<'t>) {
-        (&self.found, &self.metadata)
-    }
-
     /// Whether it is in a namespace. An object without a namespace matches every namespace.
     pub(super) fn is_in_namespace(&self, namespace: &str) -> bool {
-        self.metadata.namespace.is_empty() || self.metadata.namespace == namespace
+        self.found.metadata.namespace.is_empty() || self.found.metadata.namespace == namespace
     }
 
     /// The value of a top-level field.
     pub(super) fn value(&self, field: &str) -> Value {
-        let text = self.found.field(field);
-        text.and_then(|text| serde_json::from_str(text).ok())
-            .unwrap_or_default()
+        let object: Value = serde_json::from_str(self.found.text()).unwrap_or_default();
+        object.get(field).cloned().unwrap_or_default()
     }
 
     /// Namespace and name, for example "shop/web".
     pub(super) fn key(&self) -> String {
-        match &*self.metadata.namespace {
-            "" => self.metadata.name.clone().into_owned(),
-            namespace => format!("{namespace}/{}", self.metadata.name),
+        match &*self.found.metadata.namespace {
+            "" => self.found.metadata.name.clone().into_owned(),
+            namespace => format!("{namespace}/{}", self.found.metadata.name),
         }
     }
 
@@ -300,7 +294,7 @@ impl<'t> Object<'t> {
 
     /// For example `web.json, items[3]`.
     fn position(&self) -> String {
-        let origin = self.found.origin(&self.metadata).to_string();
+        let origin = self.found.origin().to_string();
         split(self.document, &origin).0
     }
 
@@ -310,8 +304,8 @@ impl<'t> Object<'t> {
     }
 }
 
-/// A JSON list of objects, each with the fields that are used, unchanged.
-pub(super) fn list<'o, 't: 'o>(objects: impl Iterator<Item = &'o Object<'t>>) -> Bytes {
+/// A JSON list of objects, each unchanged.
+pub(super) fn list<'o, 't: 'o>(objects: impl Iterator<Item = &'o Object<'t>>) -> String {
     let mut json = String::from("{\"kind\":\"List\",\"items\":[");
     for (index, object) in objects.enumerate() {
         if index > 0 {
@@ -320,10 +314,10 @@ pub(super) fn list<'o, 't: 'o>(objects: impl Iterator<Item = &'o Object<'t>>) ->
         object.found.write_json(&mut json);
     }
     json.push_str("]}");
-    Bytes::from(json)
+    json
 }
 
-/// Splits a path of the reader, for example `snapshot.objects_json[0].items[2].spec.replicas`, into the place of the
+/// Splits a path of the reader, for example `snapshot.objects[0].items[2].spec.replicas`, into the place of the
 /// object and the field: `web.json, items[2]` and `spec.replicas`.
 fn split(document: &str, field: &str) -> (String, String) {
     let path = field.strip_prefix(TEXTS).unwrap_or(field);

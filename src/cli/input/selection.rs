@@ -33,9 +33,9 @@ impl<'o, 't> Selection<'o, 't> {
     /// The objects of the request, in the order of the input.
     pub(super) fn selected(&self) -> impl Iterator<Item = &'o Object<'t>> {
         let uids = self.uids();
-        let name = &*self.owner.metadata.name;
+        let name = &*self.owner.found.metadata.name;
         let prefix = &name[..name.floor_char_boundary(NAME_BYTES)];
-        let namespace = &*self.owner.metadata.namespace;
+        let namespace = &*self.owner.found.metadata.namespace;
         let all = self.objects.all.iter().enumerate();
         all.filter(move |(index, object)| {
             self.controlled.contains(index)
@@ -43,12 +43,12 @@ impl<'o, 't> Selection<'o, 't> {
                     && match object.role() {
                         Role::ReplicaSet if !self.has_replica_sets() => false,
                         Role::ReplicaSet => {
-                            object.metadata.controller.is_none()
-                                || object.metadata.name.starts_with(prefix)
+                            object.found.metadata.controller.is_none()
+                                || object.found.metadata.name.starts_with(prefix)
                         }
                         Role::Event => {
-                            let uid = object.found.involved_uid();
-                            uid.is_some_and(|uid| uids.contains(&*uid))
+                            let uid = object.found.involved_uid.as_ref();
+                            uid.is_some_and(|uid| uids.contains(&**uid))
                         }
                         Role::Deployment | Role::Pod | Role::Other => false,
                     }
@@ -59,15 +59,15 @@ impl<'o, 't> Selection<'o, 't> {
     /// The UIDs of the owner, of the objects that it controls, and of ReplicaSets without a controller.
     pub(super) fn uids(&self) -> BTreeSet<&'o str> {
         let controlled = self.controlled.iter();
-        let uids = controlled.map(|&index| &*self.objects.all[index].metadata.uid);
+        let uids = controlled.map(|&index| &*self.objects.all[index].found.metadata.uid);
         // ReplicaSets that it may adopt have events, too.
-        uids.chain(self.replica_sets().map(|set| &*set.metadata.uid))
+        uids.chain(self.replica_sets().map(|set| &*set.found.metadata.uid))
             .filter(|uid| !uid.is_empty())
             .collect()
     }
 
     fn near(&self, role: Role) -> impl Iterator<Item = &'o Object<'t>> {
-        let namespace = &*self.owner.metadata.namespace;
+        let namespace = &*self.owner.found.metadata.namespace;
         let all = self.objects.all.iter();
         all.filter(move |object| object.role() == role && object.is_in_namespace(namespace))
     }
@@ -80,16 +80,16 @@ impl<'o, 't> Selection<'o, 't> {
     fn replica_sets(&self) -> impl Iterator<Item = &'o Object<'t>> {
         let has_sets = self.has_replica_sets();
         self.near(Role::ReplicaSet).filter(move |set| {
-            let controller = set.metadata.controller.as_deref();
-            has_sets && controller.is_none_or(|uid| uid == self.owner.metadata.uid)
+            let controller = set.found.metadata.controller.as_deref();
+            has_sets && controller.is_none_or(|uid| uid == self.owner.found.metadata.uid)
         })
     }
 
     /// The objects from which it is inferred whether the input is complete.
     pub(super) fn listed(&self) -> Listed<'o, 't> {
-        let all = |role| self.near(role).map(Object::parts).collect();
+        let all = |role| self.near(role).map(|object| &object.found).collect();
         Listed {
-            owner: self.owner.parts(),
+            owner: &self.owner.found,
             replica_sets: all(Role::ReplicaSet),
             pods: all(Role::Pod),
         }

@@ -144,9 +144,8 @@ pub(in crate::cli) fn listed(objects: &Objects<'_>) -> Result<Vec<Target>, Error
 }
 
 fn target_of(object: &Object<'_>) -> Result<Target, Error> {
-    let Object {
-        found, metadata, ..
-    } = object;
+    let Object { found, .. } = object;
+    let metadata = &found.metadata;
     if !is_name(&metadata.name) {
         let text = "metadata.name: must be a valid object name";
         return Err(Error::input(object.place(), text));
@@ -187,7 +186,7 @@ fn about(
             .replica_sets
             .unwrap_or_else(|| is_whole && listed.shows_every_replica_set()),
         pods_complete: complete.pods.unwrap_or_else(shows_every_pod),
-        objects_json: vec![list(selected.iter().copied())],
+        objects: vec![list(selected.iter().copied())],
         target: Some(target(owner)),
         answers: answers.answers,
         ..proto::Snapshot::default()
@@ -203,7 +202,7 @@ fn about(
     }
     Ok(Request {
         subject: owner.label(),
-        uid: owner.metadata.uid.clone().into_owned(),
+        uid: owner.found.metadata.uid.clone().into_owned(),
         expiry: expiry(owner),
         needs_discovery: owner.may_lack_status(),
         object: None,
@@ -228,16 +227,14 @@ impl Request {
     /// Adds the events about the objects of the request. Returns whether there are any.
     pub(in crate::cli) fn add_events(&mut self, objects: &Objects<'_>) -> bool {
         let events = objects.all.iter().filter(|object| {
-            let uid = object.found.involved_uid();
-            object.role() == Role::Event && uid.is_some_and(|uid| self.uids.contains(&*uid))
+            let uid = object.found.involved_uid.as_ref();
+            object.role() == Role::Event && uid.is_some_and(|uid| self.uids.contains(&**uid))
         });
         let events: Vec<_> = events.collect();
         if events.is_empty() {
             return false;
         }
-        self.snapshot
-            .objects_json
-            .push(list(events.iter().copied()));
+        self.snapshot.objects.push(list(events.iter().copied()));
         let places = events.iter().map(|event| event.place());
         self.source_map.texts.push(places.collect());
         true
@@ -248,7 +245,7 @@ impl Request {
 fn target(object: &Object<'_>) -> proto::Target {
     let Metadata {
         namespace, name, ..
-    } = &object.metadata;
+    } = &object.found.metadata;
     proto::Target {
         api_version: object.found.api_version.clone().into_owned(),
         kind: object.found.kind.clone().into_owned(),
@@ -272,8 +269,7 @@ pub(in crate::cli) struct Related {
 pub(in crate::cli) fn related(objects: &Objects<'_>, wanted: &Wanted) -> Result<Related, Error> {
     let owner = &objects.all[choose(objects, Some(wanted))?];
     let selector = owner.selector().map(|selector| selector.to_string());
-    let selector = selector.and_then(|json| wire::json::from_json(&json).ok());
-    let selector = selector.and_then(|selector| wire::parse_selector(selector).ok());
+    let selector = selector.and_then(|json| wire::parse_selector(&json));
     let selector = selector.filter(|selector| !selector.is_empty());
     Ok(Related {
         dependents: owner.dependents(),
@@ -325,9 +321,9 @@ mod tests {
 
     /// The names of the objects in each text of a request.
     fn names(request: &Request) -> Vec<Vec<String>> {
-        let texts = request.snapshot.objects_json.iter();
+        let texts = request.snapshot.objects.iter();
         let names = texts.map(|text| {
-            let list: Value = serde_json::from_slice(text).unwrap();
+            let list: Value = serde_json::from_str(text).unwrap();
             let items = list["items"].as_array().unwrap().iter();
             items
                 .map(|item| item["metadata"]["name"].as_str().unwrap().to_owned())

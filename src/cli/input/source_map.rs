@@ -15,7 +15,7 @@ pub(in crate::cli) struct SourceMap {
 // === impl SourceMap ===
 
 impl SourceMap {
-    /// The error for a field of the request, for example `snapshot.objects_json[0].items[2].spec.replicas`.
+    /// The error for a field of the request, for example `snapshot.objects[0].items[2].spec.replicas`.
     pub(in crate::cli) fn diagnostic(&self, field: &str, text: &str) -> Diagnostic {
         if let Some((place, field)) = self.object(field) {
             // The place already contains the label of the object.
@@ -111,24 +111,24 @@ mod tests {
         };
         check("snapshot.now", "is wrong", "snapshot.now: is wrong");
         check(
-            "snapshot.objects_json[0].items[0]",
+            "snapshot.objects[0].items[0]",
             "is wrong",
             "d (Deployment web): is wrong",
         );
         check(
-            "snapshot.objects_json[0].items[1].metadata.labels[\"a_b/c_d\"]",
+            "snapshot.objects[0].items[1].metadata.labels[\"a_b/c_d\"]",
             "is wrong (ReplicaSet web-1)",
             "r (ReplicaSet web-1): metadata.labels[\"a_b/c_d\"]: is wrong",
         );
         check(
-            "snapshot.objects_json[1].items[0].count",
-            "is odd: see snapshot.objects_json[0].items[1] (x)",
+            "snapshot.objects[1].items[0].count",
+            "is odd: see snapshot.objects[0].items[1] (x)",
             "e (Event x): count: is odd: see r (ReplicaSet web-1) (x)",
         );
         check(
-            "snapshot.objects_json[9].items[0].x",
+            "snapshot.objects[9].items[0].x",
             "is wrong",
-            "snapshot.objectsJson[9].items[0].x: is wrong",
+            "snapshot.objects[9].items[0].x: is wrong",
         );
         check(
             "snapshot.answers[0].http_code",

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use rollplan_core::interrupt::Never;
 use serde_json::Value;
 
 use crate::wire;
-use crate::wire::objects::scan;
+use crate::wire::objects::{FIELD, Metadata, Objects};
 
 /// The maximum depth of owners: a CronJob has Jobs, and Jobs have pods.
 const DEPTH_MAX: usize = 4;
@@ -36,33 +37,30 @@ struct Object {
     value: Value,
 }
 
-/// The objects that the object with this UID controls, the newest first. `text` is that of a request.
-pub(in crate::cli) fn tree(text: &[u8], uid: &str) -> Vec<Node> {
-    let mut found = Vec::new();
-    if scan(0, text, &mut found, &mut wire::Violations::default()).is_err() {
+/// The objects that the object with this UID controls, the newest first. `texts` are those of a request.
+pub(in crate::cli) fn tree(texts: &[String], uid: &str) -> Vec<Node> {
+    let mut violations = wire::Violations::default();
+    let Ok(Objects { found, .. }) = Objects::find(FIELD, texts, &mut violations, &Never) else {
         return Vec::new();
-    }
+    };
     let mut owned: HashMap<String, Vec<Object>> = HashMap::new();
-    for object in &found {
-        let metadata = object.metadata();
-        let Some(controller) = metadata.controller else {
+    for object in found {
+        let Metadata {
+            name,
+            uid,
+            controller,
+            ..
+        } = &object.metadata;
+        let Some(controller) = controller else {
             continue;
         };
-        let field = |name: &str| {
-            let text = object.field(name);
-            let value = text.and_then(|text| serde_json::from_str::<Value>(text).ok());
-            (name.to_owned(), value.unwrap_or_default())
-        };
-        let fields = ["metadata", "spec", "status"].map(field);
-        owned
-            .entry(controller.into_owned())
-            .or_default()
-            .push(Object {
-                kind: object.kind.clone().into_owned(),
-                name: metadata.name.into_owned(),
-                uid: metadata.uid.into_owned(),
-                value: Value::Object(fields.into_iter().collect()),
-            });
+        let owned = owned.entry(controller.clone().into_owned()).or_default();
+        owned.push(Object {
+            kind: object.kind.clone().into_owned(),
+            name: name.clone().into_owned(),
+            uid: uid.clone().into_owned(),
+            value: serde_json::from_str(object.text()).unwrap_or_default(),
+        });
     }
     children(&owned, uid, 0)
 }
@@ -351,7 +349,7 @@ mod tests {
     fn owners_in_a_circle_are_followed_to_a_depth_only() {
         let metadata = json!({"name": "web", "uid": "web", "ownerReferences": [{"uid": "web", "controller": true}]});
         let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": {"replicas": 1}});
-        let mut nodes = tree(set.to_string().as_bytes(), "web");
+        let mut nodes = tree(&[set.to_string()], "web");
         let mut depth = 0;
         while let Some(node) = nodes.pop() {
             nodes = node.children;
@@ -402,7 +400,7 @@ mod tests {
             ),
         ]);
         let list = json!({"kind": "List", "items": items}).to_string();
-        let tree = tree(list.as_bytes(), "backup");
+        let tree = tree(&[list], "backup");
         let jobs: Vec<_> = tree
             .iter()
             .map(|job| (job.label.as_str(), job.state.as_str(), job.health))
@@ -437,7 +435,7 @@ mod tests {
             object("Pod", "stranger", "other", json!({})),
         ]);
         let list = json!({"kind": "List", "items": items}).to_string();
-        let tree = tree(list.as_bytes(), "web");
+        let tree = tree(&[list], "web");
         assert_eq!(tree.len(), 1);
         assert_eq!(tree[0].label, "ReplicaSet new");
         assert_eq!(tree[0].health, Health::Failing);
@@ -447,7 +445,7 @@ mod tests {
             .map(|it| it.label.as_str())
             .collect();
         assert_eq!(pods, ["b", "a"]);
-        assert_eq!(super::tree(b"{", "web"), []);
+        assert_eq!(super::tree(&["{".to_owned()], "web"), []);
     }
 
     #[test]

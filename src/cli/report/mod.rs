@@ -210,7 +210,7 @@ impl Reporter {
         match (result, self.report()) {
             (Ok(Exit::Done), Err(error)) => Err(error),
             (result, Err(error)) => {
-                stderr::eprint_error(&error);
+                stderr::eprint_error(&error.texts());
                 result
             }
             (result, Ok(())) => result,

@@ -93,7 +93,7 @@ impl<'a> Group<'a> {
         match end {
             // The objects to wait for may never have existed.
             Err(Error::Absent(_)) if self.options.goal == Goal::Deleted => {}
-            Err(error) if exit == Exit::Failed => stderr::eprint_error(&error),
+            Err(error) if exit == Exit::Failed => stderr::eprint_error(&error.texts()),
             Err(error) => return Err(error),
             Ok(End::Timeout) => self.note_timeout(),
             Ok(End::Decided) => {}
@@ -347,7 +347,7 @@ fn show_end(index: usize, member: &Member, is_several: bool, view: &mut View) ->
     match &member.outcome {
         Some(Outcome::Error(error)) if is_several => {
             view.pause()?;
-            stderr::eprint_error(error);
+            stderr::eprint_error(&error.texts());
             Ok(())
         }
         // The error is printed when the command ends.

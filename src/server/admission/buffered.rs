@@ -1,9 +1,9 @@
-//! A buffered request, with its estimated work and its memory.
+//! A buffered request, with the memory that it takes.
 //!
 //! A message in JSON is converted to protobuf here, before any other processing.
 //!
-//! A single estimate of the work decides which threads process a call and which limit it counts against. The estimate
-//! is made from the bytes of the message, decompressed if necessary, before the message is decoded.
+//! One number, the memory that reading and answering takes at most, decides which threads process a call and which limit it
+//! counts against. It is counted in the bytes of the message, decompressed if necessary, before the message is decoded.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::request::Parts;
@@ -19,11 +19,11 @@ use crate::server::connect::Call;
 use crate::server::methods;
 use crate::wire;
 use crate::wire::REQUEST_BYTES_MAX;
-use crate::wire::estimate::{Estimate, estimate_named, estimate_up_to};
+use crate::wire::admission::memory;
 
-/// Requests are large above this estimated work, in nanoseconds. Compared with a millisecond of work, a change of
-/// threads costs nothing.
-pub const LARGE_WORK: u64 = 1_000_000;
+/// Requests that take more memory than this, in bytes, are large: answering them takes more than about a millisecond.
+/// Compared with that, a change of threads costs nothing.
+pub const LARGE_MEMORY: usize = 1 << 20;
 
 /// The maximum decompressed size of a request that is decompressed on the serving threads: a fraction of a millisecond.
 const DECOMPRESSED_BYTES_MAX: usize = 64 << 10;
@@ -58,7 +58,7 @@ pub(crate) enum Refusal {
 // === impl BufferedRequest ===
 
 impl BufferedRequest {
-    /// Estimates the work of a request. This itself is little work.
+    /// Counts what a request takes. This itself is little work.
     pub(crate) fn new(
         parts: &mut Parts,
         bytes: Bytes,
@@ -134,8 +134,8 @@ impl BufferedRequest {
             self.decode_json()?;
             interrupt.check().map_err(|it| refused(&it.into()))?;
         }
-        let Estimate { memory, .. } = estimate_named(self.message, self.encoded(), interrupt)
-            .map_err(|error| refused(&error))?;
+        let memory = memory(self.message, self.encoded(), interrupt);
+        let memory = memory.map_err(|error| refused(&error))?;
         // tonic copies the bytes once.
         let bytes = self.bytes.len().saturating_mul(2).saturating_add(memory);
         self.reserve(bytes)?;
@@ -173,10 +173,14 @@ impl BufferedRequest {
         Ok(())
     }
 
+    /// Whether the request is large.
     fn is_much_work(&self) -> Result<bool, Refusal> {
-        let estimate = estimate_up_to(self.message, self.encoded(), LARGE_WORK);
-        let estimate = estimate.map_err(|error| refused(&error))?;
-        Ok(estimate.is_none())
+        let encoded = self.encoded();
+        if encoded.len() > LARGE_MEMORY {
+            return Ok(true);
+        }
+        let memory = memory(self.message, encoded, &Never).map_err(|error| refused(&error))?;
+        Ok(memory > LARGE_MEMORY)
     }
 
     /// The message without its prefix, as far as received.

@@ -235,9 +235,11 @@ where
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use prost::Message as _;
     use tower::service_fn;
 
     use super::*;
+    use crate::proto::{PlanRolloutRequest, Snapshot};
     use crate::server::admission::budget::{Budget, Reservation};
 
     fn mk_observed() -> OffloadMetrics {
@@ -250,10 +252,15 @@ mod tests {
 
     /// A call with this number of empty pods.
     fn mk_request(pods: usize) -> Request<BufferedRequest> {
-        let pods = [0x22, 0].repeat(pods);
-        let mut message = vec![0x0a];
-        prost::encoding::encode_varint(pods.len() as u64, &mut message);
-        message.extend(pods);
+        let pods = format!(r#"{{"items":[{}{{}}]}}"#, "{},".repeat(pods));
+        let message = PlanRolloutRequest {
+            snapshot: Some(Snapshot {
+                objects: vec![pods],
+                ..Snapshot::default()
+            }),
+            ..PlanRolloutRequest::default()
+        };
+        let message = message.encode_to_vec();
         let length = u32::try_from(message.len()).unwrap().to_be_bytes();
         let bytes = Bytes::from([&[0], &length[..], &message].concat());
         let uri = "/rollplan.v1.RolloutPlanner/PlanRollout";
@@ -267,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_with_much_work_are_large() {
+    fn requests_that_take_much_memory_are_large() {
         assert!(!mk_request(100).body().is_large());
         assert!(mk_request(20_000).body().is_large());
     }

@@ -11,7 +11,8 @@ use tonic_prost::{ProstCodec, ProstEncoder};
 
 use crate::server::call::cancellation::Current;
 use crate::server::call::errors::to_status;
-use crate::wire::{self, Encoded};
+use crate::wire;
+use crate::wire::admission::memory;
 
 /// A type that is created from the bytes of a request before the call is processed.
 pub trait Decodable: Send + Sized + 'static {
@@ -31,15 +32,6 @@ impl<M: Message + Name + Default + 'static> Decodable for M {
 
     fn decode(encoded: Bytes, interrupt: &dyn Interrupt) -> Result<Self, wire::Error> {
         wire::decode(encoded, interrupt)
-    }
-}
-
-/// The message is decoded later, while the call is processed.
-impl<M: Message + Name + Default + 'static> Decodable for Encoded<M> {
-    type Message = M;
-
-    fn decode(encoded: Bytes, _: &dyn Interrupt) -> Result<Self, wire::Error> {
-        Ok(Self::new(encoded))
     }
 }
 
@@ -84,12 +76,12 @@ impl<M: Decodable> Decoder for SizeLimitedDecoder<M> {
         // The bytes are taken as a whole, without a copy: reading fields directly from tonic's buffer takes far longer.
         let encoded = encoded.copy_to_bytes(encoded.remaining());
         let current = Current::get();
-        // In the service, the estimate was made when the request was received.
-        let estimated = match current.is_call() {
+        // In the service, the memory was reserved when the request was received.
+        let checked = match current.is_call() {
             true => Ok(()),
-            false => wire::estimate::estimate::<M::Message>(&encoded).map(|_| ()),
+            false => memory(&M::Message::full_name(), &encoded, &current).map(|_| ()),
         };
-        estimated
+        checked
             .and_then(|()| M::decode(encoded, &current))
             .map(Some)
             .map_err(|error| to_status(&error))

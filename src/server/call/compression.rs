@@ -5,11 +5,10 @@ use tonic::{Request, Response, Status};
 
 use crate::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutResponse, RollbackRequest,
-    RollbackResponse,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
+    RollbackRequest, RollbackResponse,
 };
 use crate::server::RolloutPlanner;
-use crate::wire::EncodedPlanRequest;
 
 /// Compresses only answers above a minimum size. (tonic compresses either all answers of a service, for clients that
 /// accept it, or none.)
@@ -40,7 +39,7 @@ impl<P> LargeAnswersCompressed<P> {
 impl<P: RolloutPlanner> RolloutPlanner for LargeAnswersCompressed<P> {
     async fn plan_rollout(
         &self,
-        request: Request<EncodedPlanRequest>,
+        request: Request<PlanRolloutRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
         self.decide(self.planner.plan_rollout(request).await)
     }

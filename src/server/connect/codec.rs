@@ -17,7 +17,6 @@ use tonic::Status;
 use super::endpoint::{Format, Query};
 use super::headers::media_type;
 use super::methods::Method;
-use crate::proto::Target;
 use crate::server::call::errors;
 use crate::server::call::framing::{PREFIX_BYTES, frame};
 use crate::wire::{self, Shown};
@@ -124,7 +123,9 @@ impl Call {
     /// Encodes a request as protobuf.
     pub(crate) fn decode(&self, text: &[u8]) -> Result<Vec<u8>, Status> {
         match &self.encoding {
-            Encoding::Objects(query) => Ok(query.request(text)),
+            Encoding::Objects(query) => query
+                .request(text)
+                .map_err(|error| errors::to_status(&error)),
             Encoding::Proto => Ok(text.to_vec()),
             Encoding::Json => {
                 let decoded = self.decode_json(text);
@@ -133,15 +134,14 @@ impl Call {
         }
     }
 
-    /// Runs the call. If the query does not name the owner or the complete lists, they are inferred from the objects,
-    /// and the owner is returned.
+    /// Runs the call. If the query does not name the owner or the complete lists, they are inferred from the objects.
     pub(crate) fn answer<A>(
         &self,
         answer: impl FnOnce(Option<&mut Shown>) -> Result<A, wire::Error>,
-    ) -> (Result<A, wire::Error>, Option<Target>) {
+    ) -> Result<A, wire::Error> {
         match &self.encoding {
             Encoding::Objects(query) => query.answer(|shown| answer(Some(shown))),
-            Encoding::Proto | Encoding::Json => (answer(None), None),
+            Encoding::Proto | Encoding::Json => answer(None),
         }
     }
 

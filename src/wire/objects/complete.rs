@@ -6,18 +6,39 @@ use std::collections::BTreeMap;
 
 use rollplan_core::revision::REVISION;
 
-use super::found::{Found, Metadata};
+use super::found::Found;
+use crate::wire::read::objects;
 
-/// An object and its metadata.
-pub(crate) type Object<'o, 'a> = (&'o Found<'a>, &'o Metadata<'a>);
+objects! {
+    /// The fields that show how many pods an object has.
+    struct Counted {
+        metadata: CountedMetadata = "metadata",
+        status: Option<Counts> = "status",
+    }
+
+    struct CountedMetadata {
+        generation: i64 = "generation",
+        annotations: BTreeMap<String, String> = "annotations",
+    }
+
+    struct Counts {
+        replicas: i64 = "replicas",
+        terminating_replicas: Option<i64> = "terminatingReplicas",
+        observed_generation: i64 = "observedGeneration",
+        /// Of a DaemonSet.
+        current_number_scheduled: i64 = "currentNumberScheduled",
+        /// Of a Job.
+        active: i64 = "active",
+    }
+}
 
 /// The listed objects in the namespace of an owner.
 pub(crate) struct Listed<'o, 'a> {
-    pub(crate) owner: Object<'o, 'a>,
+    pub(crate) owner: &'o Found<'a>,
     /// All ReplicaSets of the namespace.
-    pub(crate) replica_sets: Vec<Object<'o, 'a>>,
+    pub(crate) replica_sets: Vec<&'o Found<'a>>,
     /// All pods of the namespace.
-    pub(crate) pods: Vec<Object<'o, 'a>>,
+    pub(crate) pods: Vec<&'o Found<'a>>,
 }
 
 // === impl Listed ===
@@ -27,18 +48,17 @@ impl Listed<'_, '_> {
     /// Deployment reports, and the ReplicaSet of its revision annotation is listed. ReplicaSets that it has not adopted
     /// yet do not count.
     pub(crate) fn shows_every_replica_set(&self) -> bool {
-        let pods = |(object, _): Object<'_, '_>| {
-            let status = object.members("status").unwrap_or_default();
-            i128::from(status.integer("replicas").unwrap_or(0))
+        let pods = |counted: &Counted| {
+            let status = counted.status.as_ref();
+            i128::from(status.map_or(0, |status| status.replicas))
         };
-        let own = || {
-            let sets = self.replica_sets.iter().copied();
-            sets.filter(|set| self.is_owned(set))
-        };
-        let (owner, _) = self.owner;
-        let revision = owner.annotation(REVISION);
-        own().map(pods).sum::<i128>() == pods(self.owner)
-            && (revision.is_none() || own().any(|(set, _)| set.annotation(REVISION) == revision))
+        let revision = |counted: &Counted| counted.metadata.annotations.get(REVISION).cloned();
+        let owner: Counted = self.owner.read_leniently();
+        let own = self.replica_sets.iter().filter(|set| self.is_owned(set));
+        let own: Vec<Counted> = own.map(|set| set.read_leniently()).collect();
+        let wanted = revision(&owner);
+        own.iter().map(pods).sum::<i128>() == pods(&owner)
+            && (wanted.is_none() || own.iter().any(|set| revision(set) == wanted))
     }
 
     /// Whether the pods appear complete: with strategy Recreate, new pods are created when no old pod is listed.
@@ -49,45 +69,43 @@ impl Listed<'_, '_> {
     pub(crate) fn shows_every_pod(&self) -> bool {
         let has_pods = !self.pods.is_empty();
         let mut listed: BTreeMap<&str, i64> = BTreeMap::new();
-        for (_, pod) in &self.pods {
-            if let Some(uid) = &pod.controller {
+        for pod in &self.pods {
+            if let Some(uid) = &pod.metadata.controller {
                 *listed.entry(uid).or_default() += 1;
             }
         }
         self.replica_sets.iter().all(|set| {
-            let (object, metadata) = set;
-            let Some(status) = object.members("status") else {
+            let counted: Counted = set.read_leniently();
+            let Some(status) = counted.status else {
                 return has_pods;
             };
             if has_pods && !self.is_owned(set) {
                 return true;
             }
-            let terminating = status.integer("terminatingReplicas");
-            let counted = status.integer("replicas").unwrap_or(0);
-            let counted = counted.saturating_add(terminating.unwrap_or(0));
-            let generation = object.members("metadata");
-            let generation = generation.and_then(|it| it.integer("generation"));
-            let observed = status.integer("observedGeneration").unwrap_or(0);
-            let is_current = terminating.is_some() && observed >= generation.unwrap_or(0);
-            let listed = listed.get(&*metadata.uid).copied().unwrap_or(0);
-            counted <= listed && (is_current || has_pods)
+            let terminating = status.terminating_replicas;
+            let count = status.replicas.saturating_add(terminating.unwrap_or(0));
+            let is_current =
+                terminating.is_some() && status.observed_generation >= counted.metadata.generation;
+            let listed = listed.get(&*set.metadata.uid).copied().unwrap_or(0);
+            count <= listed && (is_current || has_pods)
         })
     }
 
     /// Whether the pods of an owner other than a Deployment appear complete: it reports no more pods than are listed.
     pub(crate) fn shows_own_pods(&self) -> bool {
-        let (owner, _) = self.owner;
-        let status = owner.members("status").unwrap_or_default();
-        let counts = ["replicas", "currentNumberScheduled", "active"];
-        let counts = counts.iter().filter_map(|field| status.integer(field));
+        let counted: Counted = self.owner.read_leniently();
+        let status = counted.status.unwrap_or_default();
+        let counts = [
+            status.replicas,
+            status.current_number_scheduled,
+            status.active,
+        ];
         let own = self.pods.iter().filter(|pod| self.is_owned(pod)).count();
-        counts
-            .max()
-            .is_none_or(|count| usize::try_from(count).is_ok_and(|count| count <= own))
+        let own = i64::try_from(own).unwrap_or(i64::MAX);
+        counts.iter().all(|count| *count <= own)
     }
 
-    fn is_owned(&self, (_, metadata): &Object<'_, '_>) -> bool {
-        let (_, owner) = self.owner;
-        metadata.controller.as_ref() == Some(&owner.uid)
+    fn is_owned(&self, object: &Found<'_>) -> bool {
+        object.metadata.controller.as_ref() == Some(&self.owner.metadata.uid)
     }
 }

@@ -1,21 +1,14 @@
-//! Selects the objects that a request about a Deployment needs.
+//! Selects the objects that a request about an owner needs.
 
 use std::collections::HashSet;
-use std::rc::Rc;
 
+use rollplan_core::interrupt::Interrupt;
 use rollplan_core::selector::LabelSelector;
-use rollplan_core::snapshot::Pod;
 
 use super::found::{Found, Metadata};
-use super::message::mark_template;
-use super::name_only::name_only;
-use super::{Object, Origins, Reader};
 use crate::proto;
 use crate::wire::error::{Error, Reason};
-use crate::wire::estimate::COPIES;
-use crate::wire::limits::{PODS_MAX, limit};
-use crate::wire::origin::Origin;
-use crate::wire::parse::selector::parse_selector;
+use crate::wire::limits::{EVENTS_MAX, PODS_MAX, REPLICA_SETS_MAX, limit};
 
 /// The number of bytes of a Deployment's name that every ReplicaSet name starts with: longer names are truncated before
 /// the hash.
@@ -24,209 +17,174 @@ const NAME_BYTES: usize = 200;
 /// The maximum number of candidates in an error.
 const CANDIDATES_LISTED_MAX: usize = 10;
 
-impl Reader<'_> {
-    /// Adds the Deployment and its dependents to the snapshot. Returns `None` after a violation.
-    pub(super) fn select(
-        &mut self,
-        found: &[(Found<'_>, Metadata<'_>)],
-        snapshot: &mut proto::Snapshot,
-        lean_pods: Option<&mut Vec<Pod>>,
-    ) -> Result<Option<Origins>, Error> {
-        let Some(owner) = self.choose(found, snapshot.target.as_ref()) else {
-            return Ok(None);
-        };
-        let Some((mut deployment, origin)) = self.message::<proto::Deployment>(owner)? else {
-            return Ok(None);
-        };
-        let spec = deployment.spec.as_mut();
-        if let Some(template) = spec.and_then(|spec| spec.template.as_mut()) {
-            template.mark_as_json();
-        }
-        let selector = deployment
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.selector.clone());
-        // An invalid selector selects nothing, and is reported with the Deployment.
-        let selector = selector.and_then(|selector| parse_selector(selector).ok());
-        let keys = selector.as_ref().map(selector_keys).unwrap_or_default();
-        let of_kind = |api_version, kind| in_namespace_of(found, owner, api_version, kind);
-        let (mut sets, mut others) = (Vec::new(), Vec::new());
-        for object in of_kind("apps/v1", "ReplicaSet") {
-            self.interrupt.check()?;
-            let is_own = object.1.controller.as_ref() == Some(&owner.1.uid);
-            let is_matched = || {
-                let selector = selector.as_ref();
-                selector.is_some_and(|selector| selector.matches(&object.0.labels_named(&keys)))
-            };
-            match (is_own, &object.1.controller) {
-                (true, _) => sets.push(object),
-                (_, None) if is_matched() => sets.push(object),
-                (_, None) => others.push((object, false)),
-                (_, Some(_)) => {
-                    others.push((object, is_matched() && !is_predecessor(object, owner)))
-                }
-            }
-        }
-        let uids: HashSet<&str> = sets.iter().map(|set| &*set.1.uid).collect();
-        let name = &*owner.1.name;
-        let prefix = &name[..name.floor_char_boundary(NAME_BYTES)];
-        // Others are needed only if the new ReplicaSet might get their name, or if their UID is that of a selected one. Of those
-        // that the selector matches as well, one is enough: one with pods that a Deployment runs, if there is one.
-        let overlapping = others.iter().filter(|(_, is_matched)| *is_matched);
-        let overlapping = overlapping
-            .map(|((set, other), _)| (!runs_pods_of_deployment(set), other.name.clone()))
-            .min();
-        others.retain(|((_, other), _)| {
-            other.name.starts_with(prefix)
-                || uids.contains(&*other.uid)
-                || overlapping
-                    .as_ref()
-                    .is_some_and(|(_, name)| *name == other.name)
-        });
-        let pods = of_kind("v1", "Pod").filter(|(_, pod)| {
-            let owner = pod.controller.as_ref();
-            owner.is_some_and(|uid| uids.contains(&**uid))
-        });
-        let pods: Vec<Object<'_, '_>> = pods.collect();
-        limit("snapshot.pods", pods.len(), PODS_MAX)?;
-        let mut about = uids;
-        about.insert(&owner.1.uid);
-        about.extend(pods.iter().map(|pod| &*pod.1.uid));
-        let events = of_kind("v1", "Event").filter(|(event, _)| {
-            let uid = event.involved_uid();
-            uid.is_some_and(|uid| about.contains(&*uid))
-        });
-        let events: Vec<Object<'_, '_>> = events.collect();
-        let mut origins = Origins {
-            deployment: origin,
-            replica_sets: Vec::new(),
-            pods: Vec::new(),
-            events: Vec::new(),
-        };
-        snapshot.deployment = Some(deployment);
-        let before = self.memory;
-        self.messages(&sets, &mut snapshot.replica_sets, &mut origins.replica_sets)?;
-        self.take_memory((self.memory - before).saturating_mul(COPIES - 1))?;
-        snapshot.replica_sets.iter_mut().for_each(mark_template);
-        for ((object, metadata), _) in others {
-            snapshot
-                .replica_sets
-                .push(name_only(object, metadata, &keys));
-            origins.replica_sets.push(object.origin(metadata));
-        }
-        let are_lean = match lean_pods {
-            Some(lean_pods) => self.lean_pods(&pods, lean_pods, &mut origins.pods)?,
-            None => false,
-        };
-        if !are_lean {
-            self.messages(&pods, &mut snapshot.pods, &mut origins.pods)?;
-        }
-        // Events in their own field precede events in the texts.
-        let given = snapshot.events.len();
-        if given > 0 {
-            let list: Rc<str> = Rc::from("snapshot.events");
-            origins.events.extend((0..given).map(|index| Origin {
-                list: Rc::clone(&list),
-                index,
-                object: "Event".to_owned(),
-                template: None,
-            }));
-        }
-        self.messages(&events, &mut snapshot.events, &mut origins.events)?;
-        Ok(Some(origins))
-    }
-
-    /// Finds the target, or the only Deployment.
-    pub(super) fn choose<'f, 'a>(
-        &mut self,
-        found: &'f [(Found<'a>, Metadata<'a>)],
-        target: Option<&proto::Target>,
-    ) -> Option<Object<'f, 'a>> {
-        // Owners of other kinds must be named explicitly.
-        let of_another_kind =
-            target.is_some_and(|it| !it.api_version.is_empty() && !it.kind.is_empty());
-        let candidates: Vec<_> = found
-            .iter()
-            .filter(|(object, _)| {
-                of_another_kind || object.kind == "Deployment" && object.api_version == "apps/v1"
-            })
-            .collect();
-        let matching: Vec<_> = candidates
-            .iter()
-            .copied()
-            .filter(|(object, metadata)| {
-                target.is_none_or(|target| {
-                    let Metadata {
-                        namespace, name, ..
-                    } = metadata;
-                    matches(target, &object.api_version, &object.kind, namespace, name)
-                })
-            })
-            .collect();
-        let [first, rest @ ..] = matching.as_slice() else {
-            let owners = |objects: &mut dyn Iterator<Item = Object<'f, 'a>>| {
-                let owners = objects.filter(|(object, _)| !is_read_for_owners(object));
-                list(&owners.collect::<Vec<_>>())
-            };
-            let (field, description) = match target {
-                Some(_) => {
-                    let there = owners(&mut candidates.into_iter());
-                    ("snapshot.target", format!("not found; {there}"))
-                }
-                None => {
-                    let there = owners(&mut found.iter());
-                    let description = format!(
-                        "has no apps/v1 Deployment, and target does not name another owner; {there}"
-                    );
-                    ("snapshot.objects_json", description)
-                }
-            };
-            self.violations.add(field, Reason::NotFound, description);
-            return None;
-        };
-        if rest.is_empty() {
-            return Some(first);
-        }
-        let uid = &*first.1.uid;
-        if let Some(twice) = rest
-            .iter()
-            .find(|(_, other)| !uid.is_empty() && other.uid == uid)
-        {
-            let field = format!("{}.metadata.uid", twice.0.origin(&twice.1));
-            let origin = first.0.origin(&first.1);
-            let description = format!("{origin} has {uid:?} as well ({})", origin.object);
-            self.violations.add(field, Reason::Duplicate, description);
-            return None;
-        }
-        let field = "snapshot.target";
-        let (reason, what) = match target {
-            None => (Reason::Required, "is required"),
-            Some(_) => (Reason::NotFound, "names several objects"),
-        };
-        let description = format!("{what}; {}", list(&matching));
-        self.violations.add(field, reason, description);
-        None
-    }
+/// The objects of a Deployment.
+#[derive(Debug)]
+pub(in crate::wire) struct Selected<'f, 'a> {
+    /// The ReplicaSets that it controls or may adopt.
+    pub(in crate::wire) replica_sets: Vec<&'f Found<'a>>,
+    /// ReplicaSets of its namespace whose names or UIDs matter.
+    pub(in crate::wire) others: Vec<&'f Found<'a>>,
+    /// The pods of its ReplicaSets.
+    pub(in crate::wire) pods: Vec<&'f Found<'a>>,
+    /// The events about all of them.
+    pub(in crate::wire) events: Vec<&'f Found<'a>>,
 }
 
-/// The objects of a kind in the namespace of an owner. An absent namespace is the owner's.
-pub(super) fn in_namespace_of<'f, 'a>(
-    found: &'f [(Found<'a>, Metadata<'a>)],
-    (_, owner): Object<'f, 'a>,
-    api_version: &'static str,
-    kind: &'static str,
-) -> impl Iterator<Item = Object<'f, 'a>> {
-    found.iter().filter(move |(object, metadata)| {
-        object.kind == kind
-            && object.api_version == api_version
-            && (metadata.namespace.is_empty() || metadata.namespace == owner.namespace)
+/// Selects the objects of a Deployment. As in Kubernetes, a ReplicaSet belongs to the Deployment by its controller, or by its
+/// labels if it has none.
+pub(in crate::wire) fn select<'f, 'a>(
+    found: &'f [Found<'a>],
+    owner: &'f Found<'a>,
+    selector: &LabelSelector,
+    interrupt: &dyn Interrupt,
+) -> Result<Selected<'f, 'a>, Error> {
+    let of_kind = |api_version, kind| in_namespace_of(found, owner, api_version, kind);
+    let (mut replica_sets, mut others) = (Vec::new(), Vec::new());
+    for set in of_kind("apps/v1", "ReplicaSet") {
+        interrupt.check()?;
+        let controller = set.metadata.controller.as_ref();
+        let is_matched = || selector.matches(&set.labels());
+        match controller {
+            Some(uid) if *uid == owner.metadata.uid => replica_sets.push(set),
+            None if is_matched() => replica_sets.push(set),
+            None => others.push((set, false)),
+            Some(_) => others.push((set, is_matched() && !is_predecessor(set, owner))),
+        }
+    }
+    let uids: HashSet<&str> = replica_sets.iter().map(|set| &*set.metadata.uid).collect();
+    let name = &*owner.metadata.name;
+    let prefix = &name[..name.floor_char_boundary(NAME_BYTES)];
+    // Others are needed only if the new ReplicaSet might get their name, or if their UID is that of a selected one. Of those
+    // that the selector matches as well, one is enough: one with pods that a Deployment runs, if there is one.
+    let overlapping = others.iter().filter(|(_, is_matched)| *is_matched);
+    let overlapping = overlapping
+        .map(|(set, _)| (!runs_pods_of_deployment(set), &*set.metadata.name))
+        .min();
+    let overlapping = overlapping.map(|(_, name)| name);
+    let others = others.into_iter().map(|(set, _)| set).filter(|set| {
+        let Metadata { name, uid, .. } = &set.metadata;
+        name.starts_with(prefix) || uids.contains(&**uid) || overlapping == Some(&**name)
+    });
+    let others: Vec<&Found<'a>> = others.collect();
+    let pods = of_kind("v1", "Pod").filter(|pod| {
+        let controller = pod.metadata.controller.as_ref();
+        controller.is_some_and(|uid| uids.contains(&**uid))
+    });
+    let pods: Vec<&Found<'a>> = pods.collect();
+    let mut about = uids;
+    about.insert(&owner.metadata.uid);
+    about.extend(pods.iter().map(|pod| &*pod.metadata.uid));
+    let events = events_about(found, owner, &about);
+    limit(
+        "ReplicaSets of the Deployment",
+        replica_sets.len() + others.len(),
+        REPLICA_SETS_MAX,
+    )?;
+    limit("pods of the Deployment", pods.len(), PODS_MAX)?;
+    limit("events about the Deployment", events.len(), EVENTS_MAX)?;
+    Ok(Selected {
+        replica_sets,
+        others,
+        pods,
+        events,
     })
 }
 
+/// Finds the target, or the only Deployment.
+pub(in crate::wire) fn choose<'f, 'a>(
+    found: &'f [Found<'a>],
+    target: Option<&proto::Target>,
+) -> Result<&'f Found<'a>, Error> {
+    // Owners of other kinds must be named explicitly.
+    let of_another_kind =
+        target.is_some_and(|it| !it.api_version.is_empty() && !it.kind.is_empty());
+    let candidates: Vec<_> = found
+        .iter()
+        .filter(|object| {
+            of_another_kind || object.kind == "Deployment" && object.api_version == "apps/v1"
+        })
+        .collect();
+    let matching: Vec<_> = candidates
+        .iter()
+        .copied()
+        .filter(|object| target.is_none_or(|target| matches(target, object)))
+        .collect();
+    let [first, rest @ ..] = matching.as_slice() else {
+        let owners = |objects: &mut dyn Iterator<Item = &'f Found<'a>>| {
+            let owners = objects.filter(|object| !is_read_for_owners(object));
+            list(&owners.collect::<Vec<_>>())
+        };
+        let (field, description) = match target {
+            Some(_) => {
+                let there = owners(&mut candidates.into_iter());
+                ("snapshot.target", format!("not found; {there}"))
+            }
+            None => {
+                let there = owners(&mut found.iter());
+                let description = format!(
+                    "has no apps/v1 Deployment, and target does not name another owner; {there}"
+                );
+                ("snapshot.objects", description)
+            }
+        };
+        return Err(Error::violation(field, Reason::NotFound, description));
+    };
+    if rest.is_empty() {
+        return Ok(first);
+    }
+    let uid = &*first.metadata.uid;
+    if let Some(twice) = rest
+        .iter()
+        .find(|other| !uid.is_empty() && other.metadata.uid == uid)
+    {
+        let field = format!("{}.metadata.uid", twice.origin());
+        let origin = first.origin();
+        let description = format!("{origin} has {uid:?} as well ({})", origin.object);
+        return Err(Error::violation(field, Reason::Duplicate, description));
+    }
+    let field = "snapshot.target";
+    let (reason, what) = match target {
+        None => (Reason::Required, "is required"),
+        Some(_) => (Reason::NotFound, "names several objects"),
+    };
+    let description = format!("{what}; {}", list(&matching));
+    Err(Error::violation(field, reason, description))
+}
+
+/// The objects of a kind in the namespace of an owner. An absent namespace is the owner's.
+pub(in crate::wire) fn in_namespace_of<'f, 'a>(
+    found: &'f [Found<'a>],
+    owner: &'f Found<'a>,
+    api_version: &'static str,
+    kind: &'static str,
+) -> impl Iterator<Item = &'f Found<'a>> {
+    let owner = &owner.metadata;
+    found.iter().filter(move |object| {
+        let namespace = &object.metadata.namespace;
+        object.kind == kind
+            && object.api_version == api_version
+            && (namespace.is_empty() || *namespace == owner.namespace)
+    })
+}
+
+/// The events about the objects with these UIDs, in the namespace of an owner.
+pub(in crate::wire) fn events_about<'f, 'a>(
+    found: &'f [Found<'a>],
+    owner: &'f Found<'a>,
+    about: &HashSet<&str>,
+) -> Vec<&'f Found<'a>> {
+    in_namespace_of(found, owner, "v1", "Event")
+        .filter(|event| {
+            let uid = event.involved_uid.as_ref();
+            uid.is_some_and(|uid| about.contains(&**uid))
+        })
+        .collect()
+}
+
 /// Whether the controller of a ReplicaSet is an earlier owner with the same name.
-fn is_predecessor(set: Object<'_, '_>, owner: Object<'_, '_>) -> bool {
-    let controller = set.0.controller();
-    controller.is_some_and(|it| it.kind == *owner.0.kind && it.name == *owner.1.name)
+fn is_predecessor(set: &Found<'_>, owner: &Found<'_>) -> bool {
+    let controller = set.controller();
+    controller.is_some_and(|it| it.kind == *owner.kind && it.name == *owner.metadata.name)
 }
 
 /// Whether a ReplicaSet belongs to a Deployment and has pods.
@@ -237,37 +195,13 @@ fn runs_pods_of_deployment(set: &Found<'_>) -> bool {
     is_of_deployment && set.replicas() != Some(0)
 }
 
-/// The events about an object and its pods.
-pub(super) fn events_about<'f, 'a>(
-    found: &'f [(Found<'a>, Metadata<'a>)],
-    owner: Object<'f, 'a>,
-    pods: &[Object<'f, 'a>],
-) -> Vec<Object<'f, 'a>> {
-    let mut about: HashSet<&str> = pods.iter().map(|pod| &*pod.1.uid).collect();
-    about.insert(&owner.1.uid);
-    // An event without a UID is not about a known object.
-    about.remove("");
-    in_namespace_of(found, owner, "v1", "Event")
-        .filter(|(event, _)| {
-            let uid = event.involved_uid();
-            uid.is_some_and(|uid| about.contains(&*uid))
-        })
-        .collect()
-}
-
 /// Whether an object is the target. Empty fields of the target match any value.
-pub(super) fn matches(
-    target: &proto::Target,
-    api_version: &str,
-    kind: &str,
-    namespace: &str,
-    name: &str,
-) -> bool {
+fn matches(target: &proto::Target, object: &Found<'_>) -> bool {
     [
-        (&target.api_version, api_version),
-        (&target.kind, kind),
-        (&target.namespace, namespace),
-        (&target.name, name),
+        (&target.api_version, &object.api_version),
+        (&target.kind, &object.kind),
+        (&target.namespace, &object.metadata.namespace),
+        (&target.name, &object.metadata.name),
     ]
     .into_iter()
     .all(|(wanted, given)| wanted.is_empty() || wanted == given)
@@ -282,11 +216,9 @@ fn is_read_for_owners(object: &Found<'_>) -> bool {
 }
 
 /// Lists objects, for example "candidates: Deployment shop/web, Deployment shop/api".
-fn list(objects: &[Object<'_, '_>]) -> String {
+fn list(objects: &[&Found<'_>]) -> String {
     let shown = objects.iter().take(CANDIDATES_LISTED_MAX);
-    let shown: Vec<String> = shown
-        .map(|(object, metadata)| object.origin(metadata).object)
-        .collect();
+    let shown: Vec<String> = shown.map(|object| object.origin().object).collect();
     match objects.len() {
         0 => "candidates: none".to_owned(),
         count if count > CANDIDATES_LISTED_MAX => {
@@ -295,11 +227,4 @@ fn list(objects: &[Object<'_, '_>]) -> String {
         }
         _ => format!("candidates: {}", shown.join(", ")),
     }
-}
-
-/// The keys of the labels that a selector uses.
-fn selector_keys(selector: &LabelSelector) -> HashSet<&str> {
-    let expressions = selector.match_expressions.iter().map(|it| &it.key);
-    let keys = selector.match_labels.keys().chain(expressions);
-    keys.map(String::as_str).collect()
 }

@@ -2,10 +2,11 @@
 
 use rollplan_core::interrupt::Interrupt;
 
+use super::FIELD;
 use super::complete::Listed;
-use super::found::{Found, Metadata};
-use super::select::in_namespace_of;
-use super::{Reader, is_deployment, scan_all};
+use super::kind::is_deployment;
+use super::scan::Objects;
+use super::select::{choose, in_namespace_of};
 use crate::proto;
 use crate::wire::error::{Error, Violations};
 
@@ -33,14 +34,12 @@ pub(crate) struct Shown {
 
 impl Shown {
     /// Summarizes the objects, and completes the snapshot.
-    pub(super) fn complete(
+    pub(in crate::wire) fn complete(
         &mut self,
         snapshot: &mut proto::Snapshot,
-        found: &[(Found<'_>, Metadata<'_>)],
-        is_continued: bool,
-        interrupt: &dyn Interrupt,
+        objects: &Objects<'_>,
     ) -> Result<(), Error> {
-        let summary = summarize(found, is_continued, snapshot.target.as_ref(), interrupt)?;
+        let summary = summarize(objects, snapshot.target.as_ref())?;
         let ObjectsSummary {
             target,
             replica_sets_complete,
@@ -74,8 +73,7 @@ impl ObjectsSummary {
     }
 }
 
-/// Summarizes the objects in the JSON texts of a snapshot, for callers that cannot state whether their lists are
-/// complete.
+/// Summarizes the objects of a snapshot, for callers that cannot state whether their lists are complete.
 ///
 /// # Errors
 ///
@@ -84,47 +82,37 @@ pub fn summarize_objects(
     snapshot: &proto::Snapshot,
     interrupt: &dyn Interrupt,
 ) -> Result<ObjectsSummary, Error> {
-    let proto::Snapshot {
-        objects_json,
-        target,
-        ..
-    } = snapshot;
-    let (found, is_continued) = scan_all(objects_json, false, Violations::default(), interrupt)?;
-    summarize(&found, is_continued, target.as_ref(), interrupt)
+    let mut violations = Violations::default();
+    let objects = Objects::find(FIELD, &snapshot.objects, &mut violations, interrupt)?;
+    violations.into_result()?;
+    summarize(&objects, snapshot.target.as_ref())
 }
 
 fn summarize(
-    found: &[(Found<'_>, Metadata<'_>)],
-    is_continued: bool,
+    objects: &Objects<'_>,
     target: Option<&proto::Target>,
-    interrupt: &dyn Interrupt,
 ) -> Result<ObjectsSummary, Error> {
-    let mut reader = Reader::new(interrupt);
-    let Some(owner) = reader.choose(found, target) else {
-        return Err(Error::InvalidArgument(reader.violations));
-    };
-    let all = |api_version, kind| {
-        let objects = in_namespace_of(found, owner, api_version, kind);
-        objects
-            .map(|(object, metadata)| (object, metadata))
-            .collect()
-    };
-    let (object, metadata) = owner;
+    let Objects {
+        found,
+        is_continued,
+    } = objects;
+    let owner = choose(found, target)?;
+    let all = |api_version, kind| in_namespace_of(found, owner, api_version, kind).collect();
     let listed = Listed {
-        owner: (object, metadata),
+        owner,
         replica_sets: all("apps/v1", "ReplicaSet"),
         pods: all("v1", "Pod"),
     };
-    let shows_pods = || match is_deployment(object) {
+    let shows_pods = || match is_deployment(owner) {
         true => listed.shows_every_pod(),
         false => listed.shows_own_pods(),
     };
     Ok(ObjectsSummary {
         target: proto::Target {
-            api_version: object.api_version.clone().into_owned(),
-            kind: object.kind.clone().into_owned(),
-            namespace: metadata.namespace.clone().into_owned(),
-            name: metadata.name.clone().into_owned(),
+            api_version: owner.api_version.clone().into_owned(),
+            kind: owner.kind.clone().into_owned(),
+            namespace: owner.metadata.namespace.clone().into_owned(),
+            name: owner.metadata.name.clone().into_owned(),
             resource: target.map_or_else(String::new, |it| it.resource.clone()),
             status_subresource: target.and_then(|it| it.status_subresource),
         },

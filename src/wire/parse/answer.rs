@@ -1,14 +1,17 @@
 //! Parses the API server's answers to the calls of the last plan, and finds the rejections.
 
 use rollplan_core::action::{ApiCall, Verb};
+use rollplan_core::interrupt::Never;
 use rollplan_core::snapshot::{ReplicaSet, StepFailure};
 use serde_json::Value;
 
 use super::path::Path;
-use super::{Owner, Parser};
+use super::{Owner, Parser, unselected};
 use crate::proto;
-use crate::wire::error::Reason;
-use crate::wire::objects::{self, Metadata};
+use crate::wire::error::{Reason, Violation, Violations};
+use crate::wire::memory::Memory;
+use crate::wire::objects::Objects;
+use crate::wire::read::kubernetes;
 
 /// The maximum size of the body of an answer, in bytes.
 const BODY_BYTES_MAX: usize = 64 << 10;
@@ -93,7 +96,7 @@ impl Status {
 
 impl Parser<'_> {
     /// The rejections among the answers.
-    pub(super) fn answers(
+    pub(in crate::wire) fn answers(
         &mut self,
         answers: Vec<proto::StepAnswer>,
         owner: &Owner<'_>,
@@ -159,15 +162,65 @@ impl Parser<'_> {
         if bytes.is_empty() {
             return None;
         }
-        let is_own = |it: &Metadata<'_>| {
-            let controller = it.controller.as_deref();
-            owner.is_in_namespace(&it.namespace) && controller.is_some_and(|uid| owner.is(uid))
+        let text = match str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                let description = format_args!("byte {}: is not UTF-8", error.valid_up_to());
+                self.violation(path, Reason::InvalidUtf8, description);
+                return None;
+            }
         };
-        match objects::read_replica_set(bytes, is_own, self.interrupt) {
-            Ok(set) => self.existing(set, owner, path),
-            Err(fault) => {
-                let field = format!("{path}{}", fault.path);
-                self.violations.add(field, fault.reason, fault.description);
+        let mut objects = Objects::default();
+        let mut violations = Violations::default();
+        let added = objects.add("", 0, text, &mut violations, &Never);
+        if let Some(Violation {
+            field,
+            reason,
+            description,
+        }) = violations.listed.into_iter().next()
+        {
+            // The paths start with the place of the text.
+            let inside = field.strip_prefix("[0]").unwrap_or(&field);
+            self.violation(&path.text(inside), reason, description);
+            return None;
+        }
+        let object = match (added, objects.found.as_slice()) {
+            (Ok(()), [object]) => object,
+            (_, found) => {
+                let description =
+                    format_args!("must be one ReplicaSet, and has {} objects", found.len());
+                self.violation(path, Reason::WrongKind, description);
+                return None;
+            }
+        };
+        let (api_version, kind) = (&*object.api_version, &*object.kind);
+        if (api_version, kind) != ("apps/v1", "ReplicaSet") {
+            let description =
+                format_args!("must be an apps/v1 ReplicaSet, and is {api_version} {kind}");
+            self.violation(path, Reason::WrongKind, description);
+            return None;
+        }
+        let metadata = &object.metadata;
+        if !owner.is_in_namespace(&metadata.namespace) {
+            return None;
+        }
+        let is_own = metadata
+            .controller
+            .as_ref()
+            .is_some_and(|uid| owner.is(uid));
+        // Without a name, it is read for its violations.
+        if !is_own && !metadata.name.is_empty() {
+            return Some(unselected(object, &owner.deployment.metadata.namespace));
+        }
+        match object.read::<kubernetes::ReplicaSet<'_>>(&mut Memory::default(), &Never) {
+            Ok(Ok(set)) => Some(self.replica_set(set, owner, path)),
+            Ok(Err(fault)) => {
+                let inside = fault.path();
+                self.violation(&path.text(&inside), fault.reason, fault.description);
+                None
+            }
+            Err(error) => {
+                self.violation(path, Reason::ObjectTooLarge, error);
                 None
             }
         }

@@ -1,6 +1,5 @@
 //! Parses the Deployment: metadata, spec with the defaults of the Kubernetes API, and status.
 
-use prost_types::value::Kind;
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Condition, Deployment, DeploymentSpec, DeploymentStatus, Strategy};
@@ -11,12 +10,10 @@ use super::meta::Needed;
 use super::name::{is_api_version, is_kind};
 use super::path::Path;
 use super::raw_template::RawTemplate;
-use crate::proto;
 use crate::wire::error::Reason;
+use crate::wire::objects::Found;
+use crate::wire::read::kubernetes::{self, IntOrString};
 use crate::wire::tree::Tape;
-
-const API_VERSION: &str = "apps/v1";
-const KIND: &str = "Deployment";
 
 // The defaults of the Kubernetes API.
 const REPLICAS: i32 = 1;
@@ -24,32 +21,30 @@ const REVISION_HISTORY_LIMIT: i32 = 10;
 const PROGRESS_DEADLINE_SECONDS: i32 = 600;
 
 impl Parser<'_> {
-    /// The Deployment, and its template as a tape. A missing Deployment has been reported already: it is parsed as an
-    /// empty one without further violations.
-    pub(super) fn deployment<'r>(
+    /// The Deployment, and its template as a tape.
+    pub(in crate::wire) fn deployment<'r>(
         &mut self,
-        deployment: Option<proto::Deployment>,
+        object: &Found<'_>,
+        deployment: kubernetes::Deployment<'_>,
         template: &'r Option<RawTemplate>,
         path: &Path<'_>,
     ) -> (Deployment, Option<Tape<'r>>) {
-        let Some(deployment) = deployment else {
-            let deployment = Deployment {
-                api_version: API_VERSION.to_owned(),
-                kind: KIND.to_owned(),
-                metadata: Default::default(),
-                spec: empty_spec(),
-                status: DeploymentStatus::default(),
-            };
-            return (deployment, None);
-        };
-        let proto::Deployment {
-            api_version,
-            kind,
+        let kubernetes::Deployment {
             metadata,
             spec,
             status,
         } = deployment;
-        let (api_version, kind) = self.owner_kind(api_version, kind, path);
+        let (api_version, kind) = (&*object.api_version, &*object.kind);
+        // Both become part of the paths of calls.
+        if !is_api_version(api_version) {
+            let description = format_args!("{api_version:?} is not a group and a version");
+            self.violation(&path.field("api_version"), Reason::InvalidName, description);
+        }
+        if !is_kind(kind) {
+            let description =
+                format_args!("{kind:?} is not a kind: at most 63 of A-Z, a-z and 0-9");
+            self.violation(&path.field("kind"), Reason::InvalidName, description);
+        }
         let needed = Needed {
             uid: true,
             namespace: true,
@@ -62,8 +57,8 @@ impl Parser<'_> {
             None => (empty_spec(), None),
         };
         let deployment = Deployment {
-            api_version,
-            kind,
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
             metadata,
             spec,
             status: self.deployment_status(status.unwrap_or_default(), &path.field("status")),
@@ -71,45 +66,13 @@ impl Parser<'_> {
         (deployment, template)
     }
 
-    /// The kind of the owner. If both fields are absent, it is a Deployment. One of the fields without the other is
-    /// refused, because writes need both.
-    fn owner_kind(
-        &mut self,
-        api_version: String,
-        kind: String,
-        path: &Path<'_>,
-    ) -> (String, String) {
-        let own_version = api_version.is_empty() || api_version == API_VERSION;
-        let own_kind = kind.is_empty() || kind == KIND;
-        if own_version && own_kind {
-            return (API_VERSION.to_owned(), KIND.to_owned());
-        }
-        for (field, value) in [("api_version", &api_version), ("kind", &kind)] {
-            if value.is_empty() {
-                let description = "is required for an owner other than an apps/v1 Deployment";
-                self.violation(&path.field(field), Reason::Required, description);
-            }
-        }
-        // Both become part of the paths of calls.
-        if !api_version.is_empty() && !is_api_version(&api_version) {
-            let description = format_args!("{api_version:?} is not a group and a version");
-            self.violation(&path.field("api_version"), Reason::InvalidName, description);
-        }
-        if !kind.is_empty() && !is_kind(&kind) {
-            let description =
-                format_args!("{kind:?} is not a kind: at most 63 of A-Z, a-z and 0-9");
-            self.violation(&path.field("kind"), Reason::InvalidName, description);
-        }
-        (api_version, kind)
-    }
-
     fn deployment_spec<'r>(
         &mut self,
-        spec: proto::DeploymentSpec,
+        spec: kubernetes::DeploymentSpec<'_>,
         template: &'r Option<RawTemplate>,
         path: &Path<'_>,
     ) -> (DeploymentSpec, Option<Tape<'r>>) {
-        let proto::DeploymentSpec {
+        let kubernetes::DeploymentSpec {
             replicas,
             selector,
             // Parsed separately, because it outlives the rest.
@@ -128,7 +91,7 @@ impl Parser<'_> {
         };
         let template_path = path.field("template");
         let template = self.required(template.as_ref(), &template_path);
-        let tape = template.map(|template| self.tape(template, None, &template_path));
+        let tape = template.and_then(|template| self.tape(template, None, &template_path));
         let strategy = self.strategy(strategy.unwrap_or_default(), &path.field("strategy"));
         let min_ready_seconds = self.count(min_ready_seconds, &path.field("min_ready_seconds"));
         let history = self.optional_count(
@@ -152,15 +115,15 @@ impl Parser<'_> {
         (spec, tape)
     }
 
-    fn strategy(&mut self, strategy: proto::DeploymentStrategy, path: &Path<'_>) -> Strategy {
-        let proto::DeploymentStrategy {
-            r#type,
+    fn strategy(&mut self, strategy: kubernetes::DeploymentStrategy, path: &Path<'_>) -> Strategy {
+        let kubernetes::DeploymentStrategy {
+            kind,
             rolling_update,
         } = strategy;
         let limits_path = path.field("rolling_update");
-        match r#type.as_str() {
+        match kind.as_str() {
             "" | "RollingUpdate" => {
-                let proto::RollingUpdateDeployment {
+                let kubernetes::RollingUpdateDeployment {
                     max_unavailable,
                     max_surge,
                 } = rolling_update.unwrap_or_default();
@@ -188,17 +151,12 @@ impl Parser<'_> {
         }
     }
 
-    /// A number of pods or a percentage. Absent and `null` mean the default.
-    fn int_or_percent(
-        &mut self,
-        value: Option<prost_types::Value>,
-        path: &Path<'_>,
-    ) -> IntOrPercent {
-        let parsed = match value.and_then(|value| value.kind) {
-            None | Some(Kind::NullValue(_)) => return IntOrPercent::DEFAULT,
-            Some(Kind::NumberValue(number)) => int(number),
-            Some(Kind::StringValue(text)) => percent(&text),
-            Some(_) => Err(Fault::NEITHER),
+    /// A number of pods or a percentage. Absent means the default.
+    fn int_or_percent(&mut self, value: Option<IntOrString>, path: &Path<'_>) -> IntOrPercent {
+        let parsed = match value {
+            None => return IntOrPercent::DEFAULT,
+            Some(IntOrString::Int(number)) => int(number),
+            Some(IntOrString::String(text)) => percent(&text),
         };
         parsed.unwrap_or_else(|Fault(reason, description)| {
             self.violation(path, reason, description);
@@ -208,10 +166,10 @@ impl Parser<'_> {
 
     fn deployment_status(
         &mut self,
-        status: proto::DeploymentStatus,
+        status: kubernetes::DeploymentStatus,
         path: &Path<'_>,
     ) -> DeploymentStatus {
-        let proto::DeploymentStatus {
+        let kubernetes::DeploymentStatus {
             observed_generation,
             replicas,
             updated_replicas,
@@ -222,7 +180,6 @@ impl Parser<'_> {
             conditions,
             collision_count,
         } = status;
-        let conditions_path = path.field("conditions");
         DeploymentStatus {
             observed_generation: self
                 .count(observed_generation, &path.field("observed_generation")),
@@ -234,39 +191,28 @@ impl Parser<'_> {
                 .count(unavailable_replicas, &path.field("unavailable_replicas")),
             terminating_replicas: self
                 .optional_count(terminating_replicas, &path.field("terminating_replicas")),
-            conditions: conditions
-                .into_iter()
-                .enumerate()
-                .map(|(index, condition)| {
-                    self.deployment_condition(condition, &conditions_path.index(index))
-                })
-                .collect(),
+            conditions: conditions.into_iter().map(condition).collect(),
             collision_count: self.optional_count(collision_count, &path.field("collision_count")),
         }
     }
+}
 
-    fn deployment_condition(
-        &mut self,
-        condition: proto::DeploymentCondition,
-        path: &Path<'_>,
-    ) -> Condition {
-        let proto::DeploymentCondition {
-            r#type,
-            status,
-            last_update_time,
-            last_transition_time,
-            reason,
-            message,
-        } = condition;
-        Condition {
-            kind: r#type,
-            status,
-            reason,
-            message,
-            last_update_time: self.optional_time(last_update_time, &path.field("last_update_time")),
-            last_transition_time: self
-                .optional_time(last_transition_time, &path.field("last_transition_time")),
-        }
+fn condition(condition: kubernetes::DeploymentCondition) -> Condition {
+    let kubernetes::DeploymentCondition {
+        kind,
+        status,
+        last_update_time,
+        last_transition_time,
+        reason,
+        message,
+    } = condition;
+    Condition {
+        kind,
+        status,
+        reason,
+        message,
+        last_update_time,
+        last_transition_time,
     }
 }
 
@@ -295,16 +241,11 @@ impl Fault {
     const TOO_LARGE: Self = Self(Reason::OutOfRange, "must be at most 2147483647");
 }
 
-fn int(number: f64) -> Result<IntOrPercent, Fault> {
-    if number.fract() != 0.0 {
-        // NaN and infinity end here, too: their fraction is NaN.
-        Err(Fault::NEITHER)
-    } else if number < 0.0 {
-        Err(Fault::NEGATIVE)
-    } else if number > f64::from(i32::MAX) {
-        Err(Fault::TOO_LARGE)
-    } else {
-        Ok(IntOrPercent::Int(number as i32))
+fn int(number: i64) -> Result<IntOrPercent, Fault> {
+    match i32::try_from(number) {
+        Ok(number) if number >= 0 => Ok(IntOrPercent::Int(number)),
+        _ if number < 0 => Err(Fault::NEGATIVE),
+        _ => Err(Fault::TOO_LARGE),
     }
 }
 

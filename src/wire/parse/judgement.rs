@@ -11,7 +11,7 @@ use crate::proto::failure_rule::Limit as GivenLimit;
 use crate::wire::error::Reason;
 
 impl Parser<'_> {
-    pub(super) fn judgement(
+    pub(in crate::wire) fn judgement(
         &mut self,
         previous: Option<proto::Verdict>,
         rules: Vec<proto::FailureRule>,

@@ -4,8 +4,8 @@ use rollplan_core::snapshot::{ObjectMeta, OwnerReference};
 
 use super::Parser;
 use super::path::Path;
-use crate::proto;
 use crate::wire::error::Reason;
+use crate::wire::read::kubernetes;
 
 /// The metadata that an object must have, in addition to its name.
 #[derive(Clone, Copy)]
@@ -18,14 +18,14 @@ pub(super) struct Needed {
 impl Parser<'_> {
     pub(super) fn metadata(
         &mut self,
-        metadata: Option<proto::ObjectMeta>,
+        metadata: Option<kubernetes::ObjectMeta>,
         needed: Needed,
         path: &Path<'_>,
     ) -> ObjectMeta {
         let Some(metadata) = self.required(metadata, path) else {
             return ObjectMeta::default();
         };
-        let proto::ObjectMeta {
+        let kubernetes::ObjectMeta {
             name,
             namespace,
             uid,
@@ -57,10 +57,8 @@ impl Parser<'_> {
                 resource_version
             },
             generation: self.count(generation, &path.field("generation")),
-            creation_timestamp: self
-                .optional_time(creation_timestamp, &path.field("creation_timestamp")),
-            deletion_timestamp: self
-                .optional_time(deletion_timestamp, &path.field("deletion_timestamp")),
+            creation_timestamp,
+            deletion_timestamp,
             labels: {
                 self.labels(&labels, &path.field("labels"));
                 labels
@@ -76,7 +74,7 @@ impl Parser<'_> {
     /// The metadata of an object in the owner's namespace. A missing namespace is replaced by the owner's.
     pub(super) fn member_metadata(
         &mut self,
-        metadata: Option<proto::ObjectMeta>,
+        metadata: Option<kubernetes::ObjectMeta>,
         resource_version: bool,
         namespace: &str,
         path: &Path<'_>,
@@ -95,10 +93,10 @@ impl Parser<'_> {
 
     fn owners(
         &mut self,
-        owners: Vec<proto::OwnerReference>,
+        owners: Vec<kubernetes::OwnerReference>,
         path: &Path<'_>,
     ) -> Vec<OwnerReference> {
-        let controllers = owners.iter().filter(|owner| owner.controller());
+        let controllers = owners.iter().filter(|owner| owner.controller == Some(true));
         let controllers = controllers.count();
         if controllers > 1 {
             let description = format_args!(
@@ -116,29 +114,11 @@ impl Parser<'_> {
             })
             .collect()
     }
-
-    /// Checks the kind of an object in a list. A missing kind is that of the list.
-    pub(super) fn kind(
-        &mut self,
-        (api_version, kind): (&str, &str),
-        (list_version, list_kind): (&str, &str),
-        path: &Path<'_>,
-    ) {
-        for (field, given, wanted) in [
-            ("api_version", api_version, list_version),
-            ("kind", kind, list_kind),
-        ] {
-            if !given.is_empty() && given != wanted {
-                let description = format_args!("is {given:?}, and {wanted:?} belongs here");
-                self.violation(&path.field(field), Reason::WrongKind, description);
-            }
-        }
-    }
 }
 
 /// Converts an owner reference without validation.
-pub(super) fn owner_reference(owner: proto::OwnerReference) -> OwnerReference {
-    let proto::OwnerReference {
+pub(super) fn owner_reference(owner: kubernetes::OwnerReference) -> OwnerReference {
+    let kubernetes::OwnerReference {
         api_version,
         kind,
         name,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::Parser;
 use super::path::Path;
 use crate::wire::error::Reason;
-use crate::wire::estimate::{ANNOTATIONS_BYTES_MAX, annotations_too_large};
+use crate::wire::limits::ANNOTATIONS_BYTES_MAX;
 
 impl Parser<'_> {
     /// The name of an object. Deployments, ReplicaSets, pods and custom resources need a DNS subdomain.
@@ -30,6 +30,14 @@ impl Parser<'_> {
             self.violation(path, Reason::InvalidName, description);
         }
         namespace
+    }
+
+    /// The plural name of a resource, which may be empty.
+    pub(in crate::wire) fn plural(&mut self, name: &str, path: &Path<'_>) {
+        if !name.is_empty() && !is_dns_label(name) {
+            let description = "must be the plural name of a resource, for example \"deployments\"";
+            self.violation(path, Reason::InvalidName, description);
+        }
     }
 
     pub(super) fn labels(&mut self, labels: &BTreeMap<String, String>, path: &Path<'_>) {
@@ -59,7 +67,9 @@ impl Parser<'_> {
         let entries = annotations.iter();
         let bytes: usize = entries.map(|(key, value)| key.len() + value.len()).sum();
         if bytes > ANNOTATIONS_BYTES_MAX {
-            let description = annotations_too_large(bytes);
+            let description = format_args!(
+                "{bytes} bytes of keys and values exceed the limit of {ANNOTATIONS_BYTES_MAX}"
+            );
             self.violation(path, Reason::AnnotationsTooLarge, description);
         }
         for key in annotations.keys() {
@@ -120,7 +130,7 @@ pub(crate) fn is_dns_subdomain(name: &str) -> bool {
 }
 
 /// As IsDNS1123Label in Kubernetes.
-pub(in crate::wire) fn is_dns_label(name: &str) -> bool {
+fn is_dns_label(name: &str) -> bool {
     name.len() <= 63 && is_word(name)
 }
 

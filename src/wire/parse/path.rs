@@ -3,7 +3,6 @@
 use std::fmt;
 
 use crate::wire::origin::Origin;
-use crate::wire::tree::Segment;
 
 /// The path to a field, in the names of the contract.
 #[derive(Clone, Copy, Debug)]
@@ -18,10 +17,8 @@ pub(in crate::wire) enum Path<'a> {
     Key(&'a Path<'a>, &'a str),
     /// An object in JSON texts. The names below it are those of Kubernetes.
     Object(&'a Origin),
-    /// A list of such objects.
-    Objects(&'a [Origin]),
-    /// A value inside a template.
-    Inside(&'a Path<'a>, &'a [Segment<'a>]),
+    /// The text of a path below another.
+    Text(&'a Path<'a>, &'a str),
 }
 
 impl Path<'_> {
@@ -30,23 +27,23 @@ impl Path<'_> {
     }
 
     pub(in crate::wire) fn index(&self, index: usize) -> Path<'_> {
-        let object = match self {
-            Self::Objects(list) => list.get(index),
-            _ => None,
-        };
-        object.map_or(Path::Index(self, index), Path::Object)
+        Path::Index(self, index)
     }
 
     /// The origin of the object in JSON texts that contains this path.
     pub(super) fn origin(&self) -> Option<&Origin> {
         match self {
-            Self::Root(_) | Self::Objects(_) => None,
+            Self::Root(_) => None,
             Self::Object(origin) => Some(origin),
             Self::Field(parent, _)
             | Self::Index(parent, _)
             | Self::Key(parent, _)
-            | Self::Inside(parent, _) => parent.origin(),
+            | Self::Text(parent, _) => parent.origin(),
         }
+    }
+
+    pub(super) fn text<'a>(&'a self, text: &'a str) -> Path<'a> {
+        Path::Text(self, text)
     }
 
     pub(super) fn key<'a>(&'a self, key: &'a str) -> Path<'a> {
@@ -64,17 +61,9 @@ impl fmt::Display for Path<'_> {
             }
             Self::Field(parent, name) => write!(f, "{parent}.{name}"),
             Self::Object(origin) => write!(f, "{origin}"),
-            Self::Objects(_) => f.write_str("snapshot.objects_json"),
             Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
             Self::Key(parent, key) => write!(f, "{parent}[{key:?}]"),
-            Self::Inside(parent, segments) => {
-                write!(f, "{parent}")?;
-                segments.iter().try_for_each(|segment| match segment {
-                    Segment::Key(key) if is_identifier(key) => write!(f, ".{key}"),
-                    Segment::Key(key) => write!(f, "[{key:?}]"),
-                    Segment::Index(index) => write!(f, "[{index}]"),
-                })
-            }
+            Self::Text(parent, text) => write!(f, "{parent}{text}"),
         }
     }
 }
@@ -91,11 +80,4 @@ impl fmt::Display for JsonName<'_> {
             write!(f, "{}{rest}", first.to_ascii_uppercase())
         })
     }
-}
-
-/// Whether a key needs no quotes in a path.
-fn is_identifier(key: &str) -> bool {
-    let mut bytes = key.bytes();
-    bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic())
-        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

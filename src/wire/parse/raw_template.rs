@@ -1,71 +1,35 @@
-//! Undecoded templates: a `google.protobuf.Struct`, or Kubernetes JSON.
+//! Templates that are not decoded.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use rollplan_core::template::{Prepared, Source, Value, equal, images, prepare};
 
-use super::path::Path;
-use crate::proto::RawStruct;
-use crate::wire::objects::{self, Fault};
-use crate::wire::tree::{Faults, Segment, Tape};
+use crate::wire::read::Fault;
+use crate::wire::read::kubernetes;
+use crate::wire::tree::{Tape, TemplateText};
 
-/// An undecoded template. Cloning is cheap.
-#[derive(Clone, Debug)]
-pub(super) enum RawTemplate {
-    Struct(RawStruct),
-    Json(Arc<JsonTemplate>),
-}
-
-/// A template in Kubernetes JSON.
-pub(super) struct JsonTemplate {
-    text: Arc<str>,
-    /// The template in protobuf, or a fault. Used only if the plain JSON reader does not support the text.
-    transcoded: OnceLock<Result<RawStruct, Fault>>,
-}
+/// A template that is not decoded. Cloning is cheap.
+#[derive(Clone)]
+pub(in crate::wire) struct RawTemplate(Arc<TemplateText>);
 
 // === impl RawTemplate ===
 
 impl RawTemplate {
-    /// The template of a message, or the text that was kept out of the message.
-    pub(super) fn new(template: Option<RawStruct>, path: &Path<'_>) -> Option<Self> {
-        let text = path.origin().and_then(|origin| origin.template.as_ref());
-        match text {
-            Some(text) => Some(Self::Json(Arc::new(JsonTemplate {
-                text: Arc::clone(text),
-                transcoded: OnceLock::new(),
-            }))),
-            None => template.map(Self::Struct),
-        }
+    pub(in crate::wire) fn new(
+        kubernetes::TemplateText(text): kubernetes::TemplateText<'_>,
+    ) -> Self {
+        Self(Arc::new(TemplateText::new(text)))
     }
 
-    /// Reads the template. The tape of a similar template as a baseline makes this faster. An error is a fault that
-    /// prevents reading.
-    pub(super) fn tape<'r>(
-        &'r self,
-        baseline: Option<&'r Tape<'r>>,
-        faults: &mut impl Faults,
-    ) -> Result<Tape<'r>, &'r Fault> {
-        let raw = match self {
-            Self::Struct(raw) => raw,
-            Self::Json(json) => {
-                if let Some(tape) = Tape::read_json(&json.text, baseline) {
-                    return Ok(tape);
-                }
-                let transcode = || objects::read_template(&json.text);
-                json.transcoded.get_or_init(transcode).as_ref()?
-            }
-        };
-        Ok(match baseline {
-            Some(baseline) => Tape::read_with_baseline(raw, baseline, faults),
-            None => Tape::read(raw, faults),
-        })
+    /// Reads the template. The tape of a similar template as a baseline makes this faster.
+    pub(super) fn tape<'r>(&'r self, baseline: Option<&'r Tape<'r>>) -> Result<Tape<'r>, Fault> {
+        Tape::read(&self.0, baseline)
     }
 
     /// Faults are ignored, because the template was validated when the request was parsed.
     fn valid_tape(&self) -> Tape<'_> {
-        self.tape(None, &mut |_: &[Segment<'_>], _| {})
-            .unwrap_or_else(|_| Tape::faulty())
+        self.tape(None).unwrap_or_else(|_| Tape::faulty())
     }
 }
 
@@ -87,9 +51,9 @@ impl Source for RawTemplate {
     }
 }
 
-impl fmt::Debug for JsonTemplate {
+impl fmt::Debug for RawTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Environment variables may contain secrets, so the template itself is never printed.
-        write!(f, "JsonTemplate({} bytes)", self.text.len())
+        write!(f, "RawTemplate({} bytes)", self.0.len())
     }
 }

@@ -16,7 +16,7 @@ impl Parser<'_> {
     }
 
     /// A number that must not be negative.
-    pub(super) fn count<N>(&mut self, count: N, path: &Path<'_>) -> N
+    pub(in crate::wire) fn count<N>(&mut self, count: N, path: &Path<'_>) -> N
     where
         N: Copy + Default + PartialOrd + std::fmt::Display,
     {
@@ -34,7 +34,11 @@ impl Parser<'_> {
     }
 
     /// A time in the years 1 to 9999.
-    pub(super) fn time(&mut self, time: prost_types::Timestamp, path: &Path<'_>) -> Option<Time> {
+    pub(in crate::wire) fn time(
+        &mut self,
+        time: prost_types::Timestamp,
+        path: &Path<'_>,
+    ) -> Option<Time> {
         let prost_types::Timestamp { seconds, nanos } = time;
         let time = u32::try_from(nanos)
             .ok()

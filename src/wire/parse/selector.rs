@@ -3,31 +3,44 @@
 use rollplan_core::interrupt::Never;
 use rollplan_core::selector::{LabelSelector, Operator, Requirement};
 
+use super::Parser;
 use super::path::Path;
-use super::{Parser, limit_selector};
-use crate::proto;
 use crate::wire::error::{Error, Reason};
+use crate::wire::limits::{EXPRESSIONS_MAX, VALUES_MAX, limit};
+use crate::wire::read::kubernetes;
 
-/// Parses the selector of a Deployment without a request. Violations have the paths of a request.
-///
-/// # Errors
-///
-/// See [`parse_snapshot`](super::parse_snapshot).
-pub fn parse_selector(selector: proto::LabelSelector) -> Result<LabelSelector, Error> {
-    limit_selector(&selector)?;
+/// Parses a selector on its own. `None` if it is invalid.
+pub(in crate::wire) fn parse_selector(
+    selector: kubernetes::LabelSelector,
+) -> Option<LabelSelector> {
+    limit_selector(&selector).ok()?;
     let mut parser = Parser::new(&Never);
-    let path = Path::Root("snapshot.deployment.spec.selector");
-    let parsed = parser.selector(selector, &path);
-    parser.finish(parsed)
+    let parsed = parser.selector(selector, &Path::Root("selector"));
+    parser.finish(parsed).ok()
+}
+
+/// Limits the size of a selector, because it is evaluated for every object.
+pub(in crate::wire) fn limit_selector(selector: &kubernetes::LabelSelector) -> Result<(), Error> {
+    let expressions = &selector.match_expressions;
+    limit(
+        "expressions of the selector",
+        expressions.len(),
+        EXPRESSIONS_MAX,
+    )?;
+    limit(
+        "values in the expressions of the selector",
+        expressions.iter().map(|it| it.values.len()).sum(),
+        VALUES_MAX,
+    )
 }
 
 impl Parser<'_> {
     pub(super) fn selector(
         &mut self,
-        selector: proto::LabelSelector,
+        selector: kubernetes::LabelSelector,
         path: &Path<'_>,
     ) -> LabelSelector {
-        let proto::LabelSelector {
+        let kubernetes::LabelSelector {
             match_labels,
             match_expressions,
         } = selector;
@@ -48,10 +61,10 @@ impl Parser<'_> {
 
     fn requirement(
         &mut self,
-        requirement: proto::LabelSelectorRequirement,
+        requirement: kubernetes::LabelSelectorRequirement,
         path: &Path<'_>,
     ) -> Requirement {
-        let proto::LabelSelectorRequirement {
+        let kubernetes::LabelSelectorRequirement {
             key,
             operator,
             values,

@@ -38,7 +38,7 @@ pub fn plan_restarts_until(
         workloads,
         configurations,
         namespaces,
-        objects_json,
+        objects,
         configurations_complete,
         options,
         continue_after,
@@ -46,7 +46,7 @@ pub fn plan_restarts_until(
     let options = restart_options(now, options, interrupt)?;
     let mut items = Items::default();
     items.read(workloads, configurations, namespaces, interrupt)?;
-    let is_continued = objects::read(&objects_json, &options, &mut items, interrupt)?;
+    let is_continued = objects::read(&objects, &options, &mut items, interrupt)?;
     let Items {
         workloads,
         resources,

@@ -2,53 +2,79 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::restart::{
     Configuration, ConfigurationKind, Content, Data, Hasher, Profile, Started,
 };
 use rollplan_core::selector::LabelSelector;
+use rollplan_core::template::Value;
 use rollplan_core::time::Time;
-use serde_json::Value as Json;
 
-use super::json::{integer, strings, text, time};
+use super::json::{at, items, strings, text, time};
 use super::started::{Pods, rollout};
 use crate::proto;
 use crate::wire::error::{Error, Reason, Violations};
-use crate::wire::objects::{Found, Metadata, check_keys, scan_field};
-use crate::wire::parse::path::Path;
+use crate::wire::memory::Memory;
+use crate::wire::objects::{Found, Metadata, Objects};
 use crate::wire::parse::restart::{Items, RestartOptions, WorkloadItem};
-use crate::wire::parse::selector::parse_selector;
+use crate::wire::parse::{Path, parse_selector};
 use crate::wire::print_time::timestamp;
+use crate::wire::read::{Read, kubernetes, objects};
 
 /// The field of the request that contains the texts.
-const FIELD: &str = "objects_json";
+const FIELD: &str = "objects";
 /// The kind in which the CSI driver reports mounted objects of pods.
 const CLASS_STATUS: &str = "SecretProviderClassPodStatus";
 
+objects! {
+    /// The fields of workloads, and of the objects about them.
+    struct State {
+        metadata: Value = "metadata",
+        spec: Value = "spec",
+        status: Value = "status",
+    }
+
+    /// A ConfigMap or Secret.
+    struct Contents {
+        metadata: Value = "metadata",
+        data: Option<BTreeMap<String, String>> = "data",
+        binary_data: Option<BTreeMap<String, String>> = "binaryData",
+        immutable: bool = "immutable",
+    }
+
+    /// policy/v1 PodDisruptionBudget.
+    struct DisruptionBudget {
+        spec: DisruptionBudgetSpec = "spec",
+        status: DisruptionBudgetStatus = "status",
+    }
+
+    struct DisruptionBudgetSpec {
+        selector: Option<kubernetes::LabelSelector> = "selector",
+    }
+
+    struct DisruptionBudgetStatus {
+        disruptions_allowed: Option<i32> = "disruptionsAllowed",
+    }
+}
+
 /// Adds the objects of the texts. Returns whether a list is only one page of a longer list.
 pub(super) fn read(
-    texts: &[Bytes],
+    texts: &[String],
     options: &RestartOptions,
     items: &mut Items,
     interrupt: &dyn Interrupt,
 ) -> Result<bool, Error> {
     let mut violations = Violations::default();
-    let mut found = Vec::new();
-    let mut is_continued = false;
-    for (index, text) in texts.iter().enumerate() {
-        interrupt.check()?;
-        is_continued |= scan_field(FIELD, index, text, &mut found, &mut violations)?;
-    }
+    let Objects {
+        found,
+        is_continued,
+    } = Objects::find(FIELD, texts, &mut violations, interrupt)?;
     for object in &found {
-        if let Err(fault) = check_keys(object) {
-            let field = format!("{}{}", object.origin(&object.metadata()), fault.path);
-            violations.add(field, fault.reason, fault.description);
+        if let Err(fault) = object.check() {
+            object.refuse(&fault, &mut violations);
         }
     }
-    if !violations.is_empty() {
-        return Err(Error::InvalidArgument(violations));
-    }
+    violations.into_result()?;
     let mut reader = Reader {
         options,
         hasher: options.hasher(),
@@ -95,83 +121,69 @@ struct Reader<'r, 'i> {
     interrupt: &'i dyn Interrupt,
 }
 
-impl Reader<'_, '_> {
+impl<'i> Reader<'_, 'i> {
     /// Reads objects about workloads: pods, ReplicaSets, budgets, namespaces and statuses of SecretProviderClasses.
     fn context_object(&mut self, object: &Found<'_>) {
-        let metadata = object.metadata();
-        let kind = (&*object.api_version, &*object.kind);
-        match kind {
-            ("v1", "Pod") => self.pods.pod(
-                &metadata,
-                &field(object, "metadata"),
-                &field(object, "status"),
-            ),
-            ("apps/v1", "ReplicaSet") => {
-                self.pods.set(
-                    &metadata,
-                    &field(object, "metadata"),
-                    &field(object, "status"),
-                );
+        match (&*object.api_version, &*object.kind) {
+            ("v1", "Pod") => {
+                let content: State = object.read_leniently();
+                let metadata = &object.metadata;
+                self.pods.pod(metadata, &content.metadata, &content.status);
             }
-            ("policy/v1", "PodDisruptionBudget") => self.budget(object, &metadata),
+            ("apps/v1", "ReplicaSet") => {
+                let content: State = object.read_leniently();
+                let metadata = &object.metadata;
+                self.pods.set(metadata, &content.metadata, &content.status);
+            }
+            ("policy/v1", "PodDisruptionBudget") => self.budget(object),
             ("v1", "Namespace") => {
-                let annotations = field(object, "metadata");
-                let annotations = strings(&annotations["annotations"]);
-                let name = metadata.name.clone().into_owned();
+                let content: State = object.read_leniently();
+                let annotations = strings(&content.metadata, "/annotations");
+                let name = object.metadata.name.clone().into_owned();
                 self.items.namespaces.insert(name, annotations);
             }
             (api_version, CLASS_STATUS) if api_version.starts_with("secrets-store.csi.") => {
-                self.class(object, &metadata);
+                self.class(object);
             }
             _ => {}
         }
     }
 
-    fn budget(&mut self, object: &Found<'_>, metadata: &Metadata<'_>) {
-        let spec = field(object, "spec");
-        let expressions = spec["selector"]["matchExpressions"].as_array();
-        let expressions = expressions.into_iter().flatten().map(|it| {
-            let values = it["values"].as_array().into_iter().flatten();
-            proto::LabelSelectorRequirement {
-                key: text(it, "/key").to_owned(),
-                operator: text(it, "/operator").to_owned(),
-                values: values.filter_map(Json::as_str).map(str::to_owned).collect(),
-            }
-        });
-        let selector = proto::LabelSelector {
-            match_labels: strings(&spec["selector"]["matchLabels"]),
-            match_expressions: expressions.collect(),
-        };
-        let allowed = integer(&field(object, "status"), "/disruptionsAllowed");
-        if let (Ok(selector), Some(allowed)) = (parse_selector(selector), allowed) {
+    fn budget(&mut self, object: &Found<'_>) {
+        let DisruptionBudget { spec, status } = object.read_leniently();
+        let selector = parse_selector(spec.selector.unwrap_or_default());
+        if let (Some(selector), Some(allowed)) = (selector, status.disruptions_allowed) {
             self.budgets.push(Budget {
-                namespace: metadata.namespace.clone().into_owned(),
+                namespace: object.metadata.namespace.clone().into_owned(),
                 selector,
-                allowed: i32::try_from(allowed).unwrap_or_default(),
+                allowed,
             });
         }
     }
 
     /// Each pod has its own status object. During a rotation of versions, the latest status applies.
-    fn class(&mut self, object: &Found<'_>, metadata: &Metadata<'_>) {
-        let status = field(object, "status");
+    fn class(&mut self, object: &Found<'_>) {
+        let State {
+            metadata, status, ..
+        } = object.read_leniently();
         let name = text(&status, "/secretProviderClassName").to_owned();
-        let changed_at = changed_at(&field(object, "metadata"), &["f:status"]);
-        let class = self
-            .classes
-            .entry((metadata.namespace.clone().into_owned(), name))
-            .or_default();
+        let changed_at = changed_at(&metadata, &["f:status"]);
+        let namespace = object.metadata.namespace.clone().into_owned();
+        let class = self.classes.entry((namespace, name)).or_default();
         if !class.versions.is_empty() && changed_at < class.changed_at {
             return;
         }
-        let objects = status["objects"].as_array().into_iter().flatten();
-        class.versions = objects
+        class.versions = items(&status, "/objects")
+            .iter()
             .map(|it| (text(it, "/id").to_owned(), text(it, "/version").to_owned()))
             .collect();
         class.changed_at = changed_at;
     }
 
-    fn object(&mut self, object: &Found<'_>) -> Result<(), Error> {
+    fn object<'a>(&mut self, object: &Found<'a>) -> Result<(), Error>
+    where
+        'i: 'a,
+    {
         let kind = (&*object.api_version, &*object.kind);
         match kind {
             ("v1", "ConfigMap") => self.configuration(object, ConfigurationKind::ConfigMap),
@@ -189,28 +201,40 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn configuration(&mut self, object: &Found<'_>, kind: ConfigurationKind) -> Result<(), Error> {
-        let metadata = object.metadata();
-        let origin = object.origin(&metadata);
-        let mut maps = [None, None];
-        for (map, name) in maps.iter_mut().zip(["data", "binaryData"]) {
-            let Some(text) = object.field(name) else {
-                continue;
-            };
-            // The reader's error is omitted, because it contains the value.
-            let Ok(read) = serde_json::from_str::<BTreeMap<String, Option<String>>>(text) else {
-                let field = format!("{origin}.{name}");
-                let description = "must be an object with strings";
-                self.items.violation(field, Reason::WrongType, description);
-                return Ok(());
-            };
-            let read = read.into_iter();
-            *map = Some(
-                read.map(|(key, it)| (key, it.unwrap_or_default()))
-                    .collect(),
-            );
-        }
-        let [data, binary_data] = &maps;
+    /// Reads an object, or records why it cannot be read.
+    fn content<'a, T: Read<'a>>(&mut self, object: &Found<'a>) -> Result<Option<T>, Error>
+    where
+        'i: 'a,
+    {
+        Ok(match object.read(&mut Memory::default(), self.interrupt)? {
+            Ok(content) => Some(content),
+            Err(fault) => {
+                let field = format!("{}{}", object.origin(), fault.path());
+                self.items
+                    .violation(field, fault.reason, &fault.description);
+                None
+            }
+        })
+    }
+
+    fn configuration<'a>(
+        &mut self,
+        object: &Found<'a>,
+        kind: ConfigurationKind,
+    ) -> Result<(), Error>
+    where
+        'i: 'a,
+    {
+        let origin = object.origin();
+        let Some(Contents {
+            metadata,
+            data,
+            binary_data,
+            immutable,
+        }) = self.content(object)?
+        else {
+            return Ok(());
+        };
         let data = Data {
             data: data.as_ref(),
             binary_data: binary_data.as_ref(),
@@ -225,17 +249,16 @@ impl Reader<'_, '_> {
                 return Ok(());
             }
         };
-        let all = field(object, "metadata");
-        let changed_at = match object.field("immutable") {
-            Some("true") => time(&all, "/creationTimestamp"),
-            _ => changed_at(&all, &["f:data", "f:binaryData"]),
+        let changed_at = match immutable {
+            true => time(&metadata, "/creationTimestamp"),
+            false => changed_at(&metadata, &["f:data", "f:binaryData"]),
         };
-        let is_manifest = metadata.uid.is_empty();
+        let is_manifest = object.metadata.uid.is_empty();
         let configuration = Configuration {
             kind,
-            namespace: metadata.namespace.into_owned(),
-            name: metadata.name.into_owned(),
-            annotations: strings(&all["annotations"]),
+            namespace: object.metadata.namespace.clone().into_owned(),
+            name: object.metadata.name.clone().into_owned(),
+            annotations: strings(&metadata, "/annotations"),
             content,
             changed_at,
             observations: 0,
@@ -244,15 +267,23 @@ impl Reader<'_, '_> {
             .configuration_object(configuration, is_manifest, &origin, self.interrupt)
     }
 
-    fn workload(
+    fn workload<'a>(
         &mut self,
-        object: &Found<'_>,
+        object: &Found<'a>,
         custom: Option<&proto::WorkloadKind>,
-    ) -> Result<(), Error> {
-        let metadata = object.metadata();
-        let origin = object.origin(&metadata);
-        let all = field(object, "metadata");
-        let (spec, status) = (field(object, "spec"), field(object, "status"));
+    ) -> Result<(), Error>
+    where
+        'i: 'a,
+    {
+        let origin = object.origin();
+        let Some(State {
+            metadata,
+            spec,
+            status,
+        }) = self.content(object)?
+        else {
+            return Ok(());
+        };
         let template_path = match (custom, &*object.kind) {
             (Some(custom), _) if !custom.template_path.is_empty() => custom.template_path.as_str(),
             (None, "CronJob") => "spec.jobTemplate.spec.template",
@@ -260,19 +291,18 @@ impl Reader<'_, '_> {
         };
         let fields = template_path.split('.').skip(1);
         let pointer: String = fields.map(|field| format!("/{field}")).collect();
-        let Some(template) = spec.pointer(&pointer).filter(|it| it.is_object()) else {
+        let Some(template) = at(&spec, &pointer).filter(|it| it.as_map().is_some()) else {
             let field = format!("{origin}.{template_path}");
             self.items.violation(field, Reason::Required, "is required");
             return Ok(());
         };
-        let labels = strings(&template["metadata"]["labels"]);
+        let labels = strings(template, "/metadata/labels");
+        let Metadata { namespace, uid, .. } = &object.metadata;
         let budgets = self.budgets.iter();
         let budgets =
-            budgets.filter(|it| it.namespace == metadata.namespace && it.selector.matches(&labels));
+            budgets.filter(|it| it.namespace == *namespace && it.selector.matches(&labels));
         let disruptions_allowed = budgets.map(|it| it.allowed).min();
-        let started = self
-            .pods
-            .of(&metadata.uid, &object.kind, &all, &spec, &status);
+        let started = self.pods.of(uid, &object.kind, &metadata, &spec, &status);
         let (oldest, starting_since) = match started.pods {
             Started::At(at) => (Some(at), None),
             Started::Starting { reported, since } => (reported, Some(since)),
@@ -280,13 +310,11 @@ impl Reader<'_, '_> {
         };
         let is_job = matches!(&*object.kind, "CronJob" | "Job");
         let is_recreated = is_job && self.options.plan.profile == Profile::Reloader;
-        let whole = is_recreated.then(|| {
-            let mut whole = String::new();
-            object.write_json(&mut whole);
-            let whole: Json = serde_json::from_str(&whole).unwrap_or_default();
-            (&whole).into()
-        });
-        let owner = |key: &str| text(&all, key).to_owned();
+        let whole = match is_recreated {
+            true => self.content::<Value>(object)?,
+            false => None,
+        };
+        let owner = |path: &str| text(&metadata, path).to_owned();
         let message = proto::Workload {
             api_version: object.api_version.clone().into_owned(),
             kind: object.kind.clone().into_owned(),
@@ -294,9 +322,8 @@ impl Reader<'_, '_> {
                 name: owner("/name"),
                 namespace: owner("/namespace"),
                 uid: owner("/uid"),
-                annotations: strings(&all["annotations"]),
-                deletion_timestamp: time(&all, "/deletionTimestamp").map(timestamp),
-                ..proto::ObjectMeta::default()
+                annotations: strings(&metadata, "/annotations"),
+                deletion_timestamp: time(&metadata, "/deletionTimestamp").map(timestamp),
             }),
             template_path: template_path.to_owned(),
             resource: custom.map_or_else(String::new, |it| it.resource.clone()),
@@ -304,15 +331,15 @@ impl Reader<'_, '_> {
             pods_starting_since: starting_since.map(timestamp),
             no_pods_running: started.pods == Started::Never,
             revision_created_at: started.revision_at.map(timestamp),
-            rollout: rollout(&object.kind, &all, &spec, &status, started.is_failing).into(),
-            paused: spec["paused"] == true,
+            rollout: rollout(&object.kind, &metadata, &spec, &status, started.is_failing).into(),
+            paused: at(&spec, "/paused") == Some(&Value::Bool(true)),
             on_delete: text(&spec, "/updateStrategy/type") == "OnDelete",
             disruptions_allowed,
             ..proto::Workload::default()
         };
         let item = WorkloadItem {
             message,
-            template: Some(template.into()),
+            template: Some(template.clone()),
             object: whole,
         };
         self.items
@@ -340,23 +367,16 @@ impl Reader<'_, '_> {
     }
 }
 
-/// The value of a field. `null` if it is absent.
-fn field(object: &Found<'_>, name: &str) -> Json {
-    let text = object.field(name);
-    text.and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default()
-}
-
 /// The time of the last write to one of these fields, according to the managed fields. kubectl prints these only on
 /// request.
-fn changed_at(metadata: &Json, fields: &[&str]) -> Option<Time> {
-    let managers = metadata["managedFields"].as_array()?;
-    let times = |owns: &dyn Fn(&Json) -> bool| {
+fn changed_at(metadata: &Value, fields: &[&str]) -> Option<Time> {
+    let managers = items(metadata, "/managedFields");
+    let times = |owns: &dyn Fn(&Value) -> bool| {
         let managers = managers.iter().filter(|it| owns(it));
         managers.filter_map(|it| time(it, "/time")).max()
     };
-    let owns = |manager: &Json| {
-        let owned = manager["fieldsV1"].as_object();
+    let owns = |manager: &Value| {
+        let owned = at(manager, "/fieldsV1").and_then(Value::as_map);
         owned.is_some_and(|owned| fields.iter().any(|field| owned.contains_key(*field)))
     };
     // The manager that removed the last key owns none of the fields.

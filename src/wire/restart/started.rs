@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use rollplan_core::restart::Started;
+use rollplan_core::template::Value;
 use rollplan_core::time::Time;
-use serde_json::Value as Json;
 
-use super::json::{integer, strings, text, time};
+use super::json::{at, integer, items, text, time};
 use crate::proto;
 use crate::wire::objects::Metadata;
 
@@ -62,27 +62,30 @@ pub(super) struct Found {
 // === impl Pods ===
 
 impl Pods {
-    pub(super) fn pod(&mut self, identity: &Metadata<'_>, metadata: &Json, status: &Json) {
+    pub(super) fn pod(&mut self, identity: &Metadata<'_>, metadata: &Value, status: &Value) {
         let Some(owner) = &identity.controller else {
             return;
         };
         let is_over = matches!(text(status, "/phase"), "Succeeded" | "Failed");
-        if is_over || !metadata["deletionTimestamp"].is_null() {
+        if is_over || at(metadata, "/deletionTimestamp").is_some() {
             return;
         }
-        let containers = status["containerStatuses"].as_array();
-        let containers = containers.map_or(&[][..], Vec::as_slice);
+        let containers = items(status, "/containerStatuses");
         let running = containers
             .iter()
             .filter_map(|it| time(it, "/state/running/startedAt"));
-        let init = status["initContainerStatuses"].as_array();
-        let init = init.into_iter().flatten().filter_map(|it| {
-            let running = time(it, "/state/running/startedAt");
-            running.or_else(|| time(it, "/state/terminated/startedAt"))
-        });
-        let is_failing = |it: &Json| FAILING.contains(&text(it, "/state/waiting/reason"));
-        let labels = strings(&metadata["labels"]);
-        let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
+        let init = items(status, "/initContainerStatuses")
+            .iter()
+            .filter_map(|it| {
+                let running = time(it, "/state/running/startedAt");
+                running.or_else(|| time(it, "/state/terminated/startedAt"))
+            });
+        let is_failing = |it: &Value| FAILING.contains(&text(it, "/state/waiting/reason"));
+        let labels = at(metadata, "/labels");
+        let label = |key: &str| {
+            let label = labels.and_then(|labels| labels.get(key)?.as_str());
+            label.unwrap_or_default().to_owned()
+        };
         let pods = self.pods.entry(owner.clone().into_owned()).or_default();
         pods.push(Pod {
             revision_hash: label(REVISION_HASH),
@@ -93,11 +96,11 @@ impl Pods {
         });
     }
 
-    pub(super) fn set(&mut self, identity: &Metadata<'_>, metadata: &Json, status: &Json) {
+    pub(super) fn set(&mut self, identity: &Metadata<'_>, metadata: &Value, status: &Value) {
         let Some(owner) = &identity.controller else {
             return;
         };
-        let revision = metadata["annotations"][REVISION].as_str();
+        let revision = annotation(metadata, REVISION);
         let sets = self.sets.entry(owner.clone().into_owned()).or_default();
         sets.push(Set {
             uid: identity.uid.clone().into_owned(),
@@ -112,17 +115,17 @@ impl Pods {
         &self,
         uid: &str,
         kind: &str,
-        metadata: &Json,
-        spec: &Json,
-        status: &Json,
+        metadata: &Value,
+        spec: &Value,
+        status: &Value,
     ) -> Found {
         if let Some(sets) = self.sets.get(uid) {
             return self.of_sets(sets, metadata, spec);
         }
         let pods = self.pods.get(uid).map_or(&[][..], Vec::as_slice);
         let created_at = time(metadata, "/creationTimestamp");
-        let is_new = status.is_object() && status["observedGeneration"].is_null();
-        if is_new && !metadata["generation"].is_null() {
+        let is_new = status.as_map().is_some() && at(status, "/observedGeneration").is_none();
+        if is_new && at(metadata, "/generation").is_some() {
             return Found::of(starting(created_at));
         }
         if !is_observed(metadata, status) {
@@ -155,7 +158,7 @@ impl Pods {
                 )
             }
             "DaemonSet" => {
-                let generation = metadata["annotations"][DAEMON_SET_GENERATION].as_str();
+                let generation = annotation(metadata, DAEMON_SET_GENERATION);
                 (
                     |it| &it.generation,
                     generation.unwrap_or_default(),
@@ -181,11 +184,11 @@ impl Pods {
     }
 
     /// The state of the pods of the ReplicaSet with the highest revision.
-    fn of_sets(&self, sets: &[Set], metadata: &Json, spec: &Json) -> Found {
+    fn of_sets(&self, sets: &[Set], metadata: &Value, spec: &Value) -> Found {
         let Some(set) = sets.iter().max_by_key(|it| it.revision) else {
             return Found::default();
         };
-        let revision = metadata["annotations"][REVISION].as_str();
+        let revision = annotation(metadata, REVISION);
         let revision = revision.and_then(|it| it.parse::<i64>().ok());
         // The ReplicaSet of the current template does not exist yet, or the workload has not got its revision yet.
         if revision.is_some_and(|revision| revision != set.revision) {
@@ -250,7 +253,11 @@ fn starting(since: Option<Time>) -> Started {
     }
 }
 
-fn is_observed(metadata: &Json, status: &Json) -> bool {
+fn annotation<'a>(metadata: &'a Value, key: &str) -> Option<&'a str> {
+    metadata.at(&["annotations", key])?.as_str()
+}
+
+fn is_observed(metadata: &Value, status: &Value) -> bool {
     // Without a status, the state is unknown, because objects may have been trimmed.
     let observed = integer(status, "/observedGeneration");
     let generation = integer(metadata, "/generation").unwrap_or_default();
@@ -260,15 +267,17 @@ fn is_observed(metadata: &Json, status: &Json) -> bool {
 /// The state of a rollout according to the counters in its status.
 pub(super) fn rollout(
     kind: &str,
-    metadata: &Json,
-    spec: &Json,
-    status: &Json,
+    metadata: &Value,
+    spec: &Value,
+    status: &Value,
     is_failing: bool,
 ) -> proto::RolloutState {
     let count = |pointer: &str| integer(status, pointer).unwrap_or_default();
     let is_complete = match kind {
         "CronJob" | "Job" => return proto::RolloutState::Complete,
-        _ if status["observedGeneration"].is_null() => return proto::RolloutState::Unspecified,
+        _ if at(status, "/observedGeneration").is_none() => {
+            return proto::RolloutState::Unspecified;
+        }
         "StatefulSet" => {
             let replicas = integer(spec, "/replicas").unwrap_or(1);
             let partition = integer(spec, "/updateStrategy/rollingUpdate/partition");
@@ -290,10 +299,10 @@ pub(super) fn rollout(
     if !is_observed(metadata, status) {
         return proto::RolloutState::Progressing;
     }
-    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let conditions = items(status, "/conditions").iter();
     let is_late = conditions
-        .filter(|it| it["type"] == "Progressing")
-        .any(|it| it["reason"] == "ProgressDeadlineExceeded");
+        .filter(|it| text(it, "/type") == "Progressing")
+        .any(|it| text(it, "/reason") == "ProgressDeadlineExceeded");
     match is_complete {
         true => proto::RolloutState::Complete,
         false if is_late || is_failing => proto::RolloutState::Stalled,
@@ -303,13 +312,14 @@ pub(super) fn rollout(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value as Json, json};
 
     use super::*;
     use crate::proto::RolloutState::{Complete, Progressing, Stalled, Unspecified};
 
     #[test]
     fn rollouts_are_judged_by_the_counters_of_their_kind() {
+        let metadata = json!({"generation": 2});
         let spec = json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 1}}});
         let deployment = json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3});
         let set = json!({"observedGeneration": 2, "updatedReplicas": 2, "readyReplicas": 3});
@@ -379,11 +389,14 @@ mod tests {
                 Progressing,
             ),
         ] {
-            let state = rollout(kind, &json!({"generation": 2}), &spec, &status, false);
+            let values = [&metadata, &spec, &status].map(Value::from);
+            let [metadata, spec, read] = &values;
+            let state = rollout(kind, metadata, spec, read, false);
             assert_eq!(state, expected, "{kind} {status}");
         }
         let stuck = with(&deployment, "availableReplicas", json!(2));
-        let state = rollout("Deployment", &json!({"generation": 2}), &spec, &stuck, true);
+        let [metadata, spec, stuck] = &[&metadata, &spec, &stuck].map(Value::from);
+        let state = rollout("Deployment", metadata, spec, stuck, true);
         assert_eq!(state, Stalled);
     }
 }

@@ -79,7 +79,7 @@ impl<'t, 'a> Iterator for Entries<'t, 'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let Cell::Key { text, next } = self.tape.cells[self.next] else {
-            // NONE is the cell of the Struct itself, which is not a key.
+            // NONE is the cell of the template itself, which is not a key.
             return None;
         };
         let value = Cursor::new(self.tape, self.next + 1);
@@ -89,7 +89,7 @@ impl<'t, 'a> Iterator for Entries<'t, 'a> {
 }
 
 impl Tape<'_> {
-    /// The whole Struct, decoded.
+    /// The whole template, decoded.
     pub(in crate::wire) fn to_value(&self) -> Value {
         to_value(self.root())
     }

@@ -1,45 +1,52 @@
-//! A template as a tree of the planner, read from the bytes of a `google.protobuf.Struct` without decoding it.
+//! A pod template as a tree of the planner, read from its JSON text without decoding it.
 //!
-//! [`Tape::read`] scans and validates all bytes once, and records a small cell for each key, value, list and map; the
-//! strings stay in the original bytes. The planner then compares cells with cells. A [`Value`] is built only when it is
-//! needed.
+//! [`Tape::read`] reads and validates the text once, and records a small cell for each key, value, list and map; strings stay
+//! in the text. The planner then compares cells with cells. A [`Value`] is built only when it is needed.
 //!
-//! The templates of one Deployment differ only slightly. [`Tape::read_with_baseline`] therefore compares with another
-//! tape while it reads: a list or map whose bytes equal those of its counterpart is neither read nor compared again.
-//!
-//! [`Tape::read_json`] does the same with the text of a template in Kubernetes JSON.
+//! The templates of one Deployment differ only slightly. With the tape of a similar template as a baseline, texts are
+//! compared while they are read: a list or map whose text equals that of its counterpart is neither read nor compared again.
 //!
 //! [`Value`]: rollplan_core::template::Value
 
 mod baseline;
 mod cursor;
-mod encoding;
-mod json;
 
+use rollplan_core::interrupt::Never;
 use rollplan_core::template::{MAX_DEPTH, Number};
 
 use self::baseline::Baseline;
 use self::cursor::Cursor;
-pub(super) use self::encoding::{EXACT_INTEGER, Field, field};
-use self::encoding::{Kind, Repeated, split_entry, value_kind};
 use super::error::Reason;
-use crate::proto::RawStruct;
+use super::read::{DUPLICATE_KEY, Fault, Json, Step, Syntax, Unread, number, unescape};
 
-/// The positions and the content of all parts of a Struct.
+/// The maximum number of map entries and list items in a template. Kubernetes has no such limit, but even large
+/// templates have only a few thousand.
+const TEMPLATE_VALUES_MAX: usize = 20_000;
+
+// Initial capacities that are sufficient for typical templates.
+const TYPICAL_CHANGED_CELLS: usize = 64;
+const TYPICAL_OPEN_KEYS: usize = 64;
+/// Kubernetes templates have about one cell for this many bytes.
+const BYTES_PER_CELL: usize = 8;
+
+/// The text of a template, an object that is valid JSON.
+pub(super) struct TemplateText {
+    text: Box<str>,
+    /// The strings with escapes by their positions, in this order. `None` if an escape is wrong.
+    unescaped: Vec<(usize, Option<Box<str>>)>,
+}
+
+/// The positions and the content of all parts of a template.
 #[derive(Debug)]
 pub(super) struct Tape<'a> {
     cells: Vec<Cell<'a>>,
     /// The tape that this one refers to for lists and maps that are the same.
     baseline: Option<&'a Tape<'a>>,
-    is_faulty: bool,
-    /// Whether it was read from JSON. Bytes are only compared with bytes of the same encoding.
-    is_json: bool,
 }
 
-/// One part of a Struct. The cell of a list or map is followed by the cells of its content, up to `end`. The content of
-/// a map consists of keys, each followed by its value. The keys form a linked list in byte order: the map refers to the
-/// `first` key, each key to the `next`, and the last key to [`NONE`]. If a key occurs several times, only the last
-/// occurrence is in that list.
+/// One part of a template. The cell of a list or map is followed by the cells of its content, up to `end`. The content of a
+/// map consists of keys, each followed by its value. The keys form a linked list in byte order: the map refers to the
+/// `first` key, each key to the `next`, and the last key to [`NONE`].
 #[derive(Clone, Copy, Debug)]
 enum Cell<'a> {
     Null,
@@ -48,12 +55,12 @@ enum Cell<'a> {
     String(&'a str),
     List {
         end: usize,
-        bytes: &'a [u8],
+        text: &'a str,
     },
     Map {
         end: usize,
         first: usize,
-        bytes: &'a [u8],
+        text: &'a str,
     },
     Key {
         text: &'a str,
@@ -65,81 +72,87 @@ enum Cell<'a> {
     },
 }
 
-/// The end of a list of keys. No key has this index, because the first cell is the Struct itself.
+/// The end of a list of keys. No key has this index, because the first cell is the template itself.
 const NONE: usize = 0;
 
-/// One step of a path in a Struct.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Segment<'a> {
-    Key(&'a str),
-    Index(usize),
-}
+// === impl TemplateText ===
 
-/// Receives every fault in a Struct.
-pub(super) trait Faults {
-    fn fault(&mut self, path: &[Segment<'_>], reason: Reason);
+impl TemplateText {
+    pub(super) fn new(text: &str) -> Self {
+        Self {
+            text: Box::from(text),
+            unescaped: unescaped(text),
+        }
+    }
 
-    /// Whether to stop reading. The tape is then incomplete and must not be used.
-    fn is_interrupted(&mut self) -> bool {
-        false
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The string in quotes at a position. `None` if an escape is wrong.
+    fn string(&self, start: usize, quoted: &'_ str) -> Option<&str> {
+        if quoted.contains('\\') {
+            let at = self.unescaped.binary_search_by_key(&start, |(at, _)| *at);
+            return self.unescaped.get(at.ok()?)?.1.as_deref();
+        }
+        self.text.get(start + 1..start + quoted.len() - 1)
     }
 }
 
-impl<F: FnMut(&[Segment<'_>], Reason)> Faults for F {
-    fn fault(&mut self, path: &[Segment<'_>], reason: Reason) {
-        self(path, reason);
+/// The strings with escapes in a text that is valid JSON.
+fn unescaped(text: &str) -> Vec<(usize, Option<Box<str>>)> {
+    let mut strings = Vec::new();
+    let bytes = text.as_bytes();
+    let mut at = match text.contains('\\') {
+        true => 0,
+        false => text.len(),
+    };
+    while let Some(start) = text[at..].find('"').map(|quote| at + quote) {
+        let mut end = start + 1;
+        while end < bytes.len() && bytes[end] != b'"' {
+            end += 1 + usize::from(bytes[end] == b'\\');
+        }
+        at = (end + 1).min(text.len());
+        let quoted = &text[start..at];
+        if quoted.contains('\\') {
+            strings.push((start, unescape(quoted).ok().map(String::into_boxed_str)));
+        }
     }
+    strings
 }
 
 // === impl Tape ===
 
 impl<'a> Tape<'a> {
-    /// Reads a complete Struct. Faulty values are read as `null`.
-    pub(super) fn read(raw: &'a RawStruct, faults: &mut impl Faults) -> Self {
-        // Kubernetes templates have about one cell for this many bytes.
-        const BYTES_PER_CELL: usize = 8;
-        Self::read_from(raw, None, raw.len() / BYTES_PER_CELL + 1, faults)
-    }
-
-    /// Like [`read`](Self::read), for a Struct that is probably similar to another.
-    ///
-    /// A list or map with the same bytes as its counterpart is not validated again: the counterpart has no faults,
-    /// because a faulty baseline is not used, and it is at the same depth.
-    pub(super) fn read_with_baseline(
-        raw: &'a RawStruct,
-        baseline: &'a Tape<'a>,
-        faults: &mut impl Faults,
-    ) -> Self {
-        if baseline.is_faulty || baseline.is_json {
-            return Self::read(raw, faults);
-        }
-        Self::read_from(raw, Some(baseline), TYPICAL_CHANGED_CELLS, faults)
-    }
-
-    fn read_from(
-        raw: &'a RawStruct,
-        baseline: Option<&'a Tape<'a>>,
-        cells: usize,
-        faults: &mut impl Faults,
-    ) -> Self {
+    /// Reads a template. The baseline is the tape of a template that is probably similar.
+    pub(super) fn read(
+        template: &'a TemplateText,
+        baseline: Option<&'a Self>,
+    ) -> Result<Self, Fault> {
+        let cells = match baseline {
+            Some(_) => TYPICAL_CHANGED_CELLS,
+            None => template.len() / BYTES_PER_CELL + 1,
+        };
         let mut reader = Reader {
+            template,
+            json: Json::new(&template.text, &Never),
             cells: Vec::with_capacity(cells),
             keys: Vec::with_capacity(TYPICAL_OPEN_KEYS),
-            path: Vec::with_capacity(TYPICAL_DEPTH),
             baseline: baseline.map_or(&[], |baseline| &baseline.cells),
-            is_faulty: false,
-            is_from_json: raw.is_from_json(),
-            entries_since_check: 0,
             values: 0,
-            faults,
         };
-        let entries = raw.entries().map(Some);
-        reader.map(entries, &[], 0, baseline.map(|_| 0));
-        Self {
-            cells: reader.cells,
-            baseline,
-            is_faulty: reader.is_faulty,
-            is_json: false,
+        match reader.value(0, baseline.map(|_| 0)).map_err(Fault::from) {
+            Ok(()) => Ok(Self {
+                cells: reader.cells,
+                baseline,
+            }),
+            // The whole template is too large, and not the value at which this was found.
+            Err(Fault {
+                reason: reason @ Reason::TemplateTooLarge,
+                description,
+                ..
+            }) => Err(Fault::new(reason, description)),
+            Err(fault) => Err(fault),
         }
     }
 
@@ -148,209 +161,219 @@ impl<'a> Tape<'a> {
         Self {
             cells: vec![Cell::Null],
             baseline: None,
-            is_faulty: true,
-            is_json: false,
         }
     }
 
-    /// The value that represents the whole Struct.
+    /// The value that represents the whole template.
     pub(super) fn root<'t>(&'t self) -> Cursor<'t, 'a> {
         Cursor::new(self, 0)
     }
 }
 
-// Initial capacities that are sufficient for typical templates.
-const TYPICAL_CHANGED_CELLS: usize = 64;
-const TYPICAL_OPEN_KEYS: usize = 64;
-const TYPICAL_DEPTH: usize = 16;
-
-/// The number of entries between two checks for an interruption.
-const CHECK_INTERVAL_ENTRIES: usize = 1024;
-
-/// The maximum number of map entries and list items in a template. Kubernetes has no such limit, but even large
-/// templates have only a few thousand.
-pub(super) const TEMPLATE_VALUES_MAX: usize = 20_000;
-
-struct Reader<'a, 'f, F> {
+struct Reader<'a> {
+    template: &'a TemplateText,
+    json: Json<'a>,
     cells: Vec<Cell<'a>>,
     /// The keys of all open maps, with their cells. Those of the innermost map are last.
     keys: Vec<(&'a str, usize)>,
-    path: Vec<Segment<'a>>,
     /// The cells of the baseline.
     baseline: &'a [Cell<'a>],
-    is_faulty: bool,
-    /// Whether the bytes were transcoded from JSON by this crate.
-    is_from_json: bool,
-    /// The number of entries since the last check for an interruption.
-    entries_since_check: usize,
     /// The number of entries and items so far.
     values: usize,
-    faults: &'f mut F,
 }
 
-impl<'a, F: Faults> Reader<'a, '_, F> {
-    /// Called for each entry and item. Checks for an interruption at intervals.
-    fn is_interrupted(&mut self) -> bool {
-        self.values += 1;
-        if self.values == TEMPLATE_VALUES_MAX + 1 {
-            self.fault(Reason::TemplateTooLarge);
-        }
-        if self.values > TEMPLATE_VALUES_MAX {
-            return true;
-        }
-        self.entries_since_check += 1;
-        if self.entries_since_check < CHECK_INTERVAL_ENTRIES {
-            return false;
-        }
-        self.entries_since_check = 0;
-        let is_interrupted = self.faults.is_interrupted();
-        self.is_faulty |= is_interrupted;
-        is_interrupted
-    }
-
-    fn fault(&mut self, reason: Reason) {
-        self.is_faulty = true;
-        self.faults.fault(&self.path, reason);
-    }
-
-    /// Reads the encoded entries of a map. An entry of `None` means that the rest of the bytes is malformed.
+impl<'a> Reader<'a> {
     /// `counterpart` is the cell of the baseline at the same path.
-    fn map(
-        &mut self,
-        entries: impl Iterator<Item = Option<&'a [u8]>>,
-        bytes: &'a [u8],
-        depth: usize,
-        counterpart: Option<usize>,
-    ) {
-        if depth >= MAX_DEPTH {
-            self.fault(Reason::TooDeep);
-            return self.cells.push(Cell::Null);
-        }
-        let mut baseline = Baseline::map(self.baseline, counterpart);
-        let start = self.cells.len();
-        let first_key = self.keys.len();
-        self.cells.push(Cell::Null);
-        for entry in entries {
-            if self.is_interrupted() {
-                break;
-            }
-            match entry.and_then(split_entry) {
-                Some((key, value)) => self.entry(key, value, depth, &mut baseline),
-                None => {
-                    self.fault(Reason::MalformedStruct);
-                    break;
+    fn value(&mut self, depth: usize, counterpart: Option<usize>) -> Result<(), Unread> {
+        let cell = match self.json.peek()? {
+            b'{' | b'[' => match counterpart.map(|at| (at, self.baseline[at])) {
+                Some((at, Cell::Map { text, .. } | Cell::List { text, .. }))
+                    if self.json.skip_content(text) =>
+                {
+                    Cell::Same { at }
                 }
-            }
-        }
-        let first = link(&mut self.cells, &mut self.keys, first_key);
-        let end = self.cells.len();
-        self.cells[start] = Cell::Map { end, first, bytes };
-    }
-
-    fn entry(&mut self, key: &'a [u8], value: Kind<'a>, depth: usize, baseline: &mut Baseline<'a>) {
-        let Ok(text) = str::from_utf8(key) else {
-            return self.fault(Reason::InvalidUtf8);
-        };
-        self.keys.push((text, self.cells.len()));
-        self.cells.push(Cell::Key { text, next: NONE });
-        self.path.push(Segment::Key(text));
-        self.value(value, depth + 1, baseline.find_value(text));
-        self.path.pop();
-    }
-
-    fn value(&mut self, value: Kind<'a>, depth: usize, counterpart: Option<usize>) {
-        let cell = match value {
-            Kind::Null => Cell::Null,
-            Kind::Bool(value) => Cell::Bool(value),
-            Kind::Number(number) => self.number(number),
-            Kind::Integer(integer) if self.is_from_json => Cell::Number(Number::from(integer)),
-            // A field that google.protobuf.Value does not have.
-            Kind::Integer(_) => {
-                self.fault(Reason::MalformedStruct);
-                Cell::Null
-            }
-            Kind::String(bytes) => match str::from_utf8(bytes) {
-                Ok(text) => Cell::String(text),
-                Err(_) => {
-                    self.fault(Reason::InvalidUtf8);
-                    Cell::Null
+                _ if depth >= MAX_DEPTH => {
+                    let description = format!("is more than {MAX_DEPTH} levels deep");
+                    return Err(Unread::wrong(Reason::TooDeep, description));
                 }
+                _ => return self.content(depth, counterpart),
             },
-            Kind::Struct(bytes) => match counterpart.map(|at| (at, self.baseline[at])) {
-                Some((at, Cell::Map { bytes: other, .. })) if other == bytes => Cell::Same { at },
-                _ => return self.map(Repeated(bytes), bytes, depth, counterpart),
-            },
-            Kind::List(bytes) => match counterpart.map(|at| (at, self.baseline[at])) {
-                Some((at, Cell::List { bytes: other, .. })) if other == bytes => Cell::Same { at },
-                _ => return self.list(bytes, depth, counterpart),
+            b'"' => {
+                let start = self.json.offset();
+                let quoted = self.json.value()?;
+                Cell::String(self.string(start, quoted)?)
+            }
+            _ => match self.json.value()? {
+                "true" => Cell::Bool(true),
+                "false" => Cell::Bool(false),
+                "null" => Cell::Null,
+                text => Cell::Number(number(text)?),
             },
         };
         self.cells.push(cell);
+        Ok(())
     }
 
-    fn number(&mut self, number: f64) -> Cell<'a> {
-        let reason = if !number.is_finite() {
-            Reason::NotFinite
-        } else if number.abs() > Number::MAX_SAFE as f64 {
-            // A float of this size is always an integer.
-            Reason::UnsafeInteger
-        } else {
-            return Cell::Number(Number::from(number));
-        };
-        self.fault(reason);
-        Cell::Null
+    fn string(&self, start: usize, quoted: &str) -> Result<&'a str, Unread> {
+        let string = self.template.string(start, quoted);
+        string.ok_or_else(|| Unread::from(Syntax::Surrogate))
     }
 
-    fn list(&mut self, bytes: &'a [u8], depth: usize, counterpart: Option<usize>) {
-        if depth >= MAX_DEPTH {
-            self.fault(Reason::TooDeep);
-            return self.cells.push(Cell::Null);
-        }
-        let mut baseline = Baseline::list(self.baseline, counterpart);
-        let start = self.cells.len();
+    /// A list or map.
+    fn content(&mut self, depth: usize, counterpart: Option<usize>) -> Result<(), Unread> {
+        let (from, start) = (self.json.offset(), self.cells.len());
+        let is_map = self.json.peek()? == b'{';
         self.cells.push(Cell::Null);
-        for (index, item) in Repeated(bytes).enumerate() {
-            if self.is_interrupted() {
-                break;
-            }
-            match item.and_then(value_kind) {
-                Some(value) => {
-                    self.path.push(Segment::Index(index));
-                    self.value(value, depth + 1, baseline.next_item());
-                    self.path.pop();
-                }
-                None => {
-                    self.fault(Reason::MalformedStruct);
-                    break;
-                }
+        let first = match is_map {
+            true => self.map(depth, counterpart)?,
+            false => self.list(depth, counterpart)?,
+        };
+        let text = self.json.text_from(from);
+        let end = self.cells.len();
+        self.cells[start] = match is_map {
+            true => Cell::Map { end, first, text },
+            false => Cell::List { end, text },
+        };
+        Ok(())
+    }
+
+    /// The entries of a map, and the cell of the first one.
+    fn map(&mut self, depth: usize, counterpart: Option<usize>) -> Result<usize, Unread> {
+        let mut baseline = Baseline::map(self.baseline, counterpart);
+        let first_key = self.keys.len();
+        self.json.begin(b'{')?;
+        while self.has_next(b'}')? {
+            let (start, quoted) = self.json.quoted_key()?;
+            let text = self.string(start, quoted)?;
+            self.keys.push((text, self.cells.len()));
+            self.cells.push(Cell::Key { text, next: NONE });
+            self.value(depth + 1, baseline.find_value(text))
+                .map_err(|unread| unread.at_key(text))?;
+        }
+        let keys = &mut self.keys[first_key..];
+        // Kubernetes prints sorted keys.
+        if !keys.is_sorted_by(|(key, _), (next, _)| key < next) {
+            keys.sort_unstable();
+            if let Some(pair) = keys.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                let twice = Unread::wrong(Reason::DuplicateKey, DUPLICATE_KEY);
+                return Err(twice.at_key(pair[0].0));
             }
         }
-        let end = self.cells.len();
-        self.cells[start] = Cell::List { end, bytes };
+        // Links the keys in byte order.
+        let mut next = NONE;
+        for (text, at) in self.keys.drain(first_key..).rev() {
+            self.cells[at] = Cell::Key { text, next };
+            next = at;
+        }
+        Ok(next)
+    }
+
+    fn list(&mut self, depth: usize, counterpart: Option<usize>) -> Result<usize, Unread> {
+        let mut baseline = Baseline::list(self.baseline, counterpart);
+        self.json.begin(b'[')?;
+        let mut index = 0;
+        while self.has_next(b']')? {
+            self.value(depth + 1, baseline.next_item())
+                .map_err(|unread| unread.at(Step::Index(index)))?;
+            index += 1;
+        }
+        Ok(NONE)
+    }
+
+    /// Whether another entry or item follows. Skips the end of the map or list otherwise.
+    fn has_next(&mut self, end: u8) -> Result<bool, Unread> {
+        let has_next = self.json.has_next(end)?;
+        if has_next && self.values == TEMPLATE_VALUES_MAX {
+            let description = format!("more than {TEMPLATE_VALUES_MAX} values");
+            return Err(Unread::wrong(Reason::TemplateTooLarge, description));
+        }
+        self.values += usize::from(has_next);
+        Ok(has_next)
     }
 }
 
-/// Links the keys of the innermost map in byte order, and returns the cell of the first one. The keys are sorted
-/// rather than compared pairwise, because a map may have many.
-fn link<'a>(
-    cells: &mut [Cell<'a>],
-    all_keys: &mut Vec<(&'a str, usize)>,
-    first_key: usize,
-) -> usize {
-    let keys = &mut all_keys[first_key..];
-    // Most senders write sorted keys.
-    if !keys.is_sorted() {
-        keys.sort_unstable();
+#[cfg(test)]
+mod tests {
+    use rollplan_core::template::{Value, equal};
+
+    use super::*;
+
+    fn value(text: &str) -> Value {
+        Value::from(&serde_json::from_str::<serde_json::Value>(text).unwrap())
     }
-    let mut next = NONE;
-    let mut last = None;
-    for &(text, at) in keys.iter().rev() {
-        // The last occurrence of a key wins.
-        if last != Some(text) {
-            cells[at] = Cell::Key { text, next };
-            (next, last) = (at, Some(text));
+
+    #[test]
+    fn values_are_those_of_serde_json() {
+        for text in [
+            "{}",
+            "{ \"a\" : [ ] , \"b\":{\t}\n}",
+            r#"{"b":1,"a":[true,false,null,"x","ü",{"c":[[]]}]}"#,
+            r#"{"a":[0,-0,-7,1.0,1.5,-2.5e-3,1E3,9223372036854775807,-9223372036854775808]}"#,
+            r#"{"\u0061\n":"\u003c\"","b":["\\","\ud83d\ude00"],"\\\"":{"c":"d"}}"#,
+        ] {
+            let template = TemplateText::new(text);
+            let tape = Tape::read(&template, None).unwrap();
+            assert_eq!(tape.to_value(), value(text), "{text}");
         }
     }
-    all_keys.truncate(first_key);
-    next
+
+    #[test]
+    fn faults_have_their_place() {
+        let deep = |levels: usize| {
+            let open = r#"{"a":"#.repeat(levels);
+            format!("{open}1{}", "}".repeat(levels))
+        };
+        let long = |items: usize| format!(r#"{{"a":[{}]}}"#, vec!["1"; items].join(","));
+        for text in [&deep(MAX_DEPTH), &long(TEMPLATE_VALUES_MAX - 1)] {
+            Tape::read(&TemplateText::new(text), None).unwrap();
+        }
+        let below = ".a".repeat(MAX_DEPTH);
+        for (text, path, reason) in [
+            (r#"{"a":1,"b":2,"a":1}"#, ".a", Reason::DuplicateKey),
+            (r#"{"a":1,"\u0061":1}"#, ".a", Reason::DuplicateKey),
+            (
+                r#"{"a":[9223372036854775808]}"#,
+                ".a[0]",
+                Reason::OutOfRange,
+            ),
+            (r#"{"a b":1e16}"#, r#"["a b"]"#, Reason::OutOfRange),
+            (r#"{"a":1e999}"#, ".a", Reason::OutOfRange),
+            (r#"{"a":"\ud800"}"#, ".a", Reason::MalformedJson),
+            (&deep(MAX_DEPTH + 1), &below, Reason::TooDeep),
+            (&long(TEMPLATE_VALUES_MAX), "", Reason::TemplateTooLarge),
+        ] {
+            let fault = Tape::read(&TemplateText::new(text), None).unwrap_err();
+            assert_eq!((&*fault.path(), fault.reason), (path, reason), "{text:.40}");
+        }
+    }
+
+    #[test]
+    fn unchanged_parts_of_the_baseline_are_reused() {
+        let own = r#"{"a":{"x":[1,2],"y":"\u007a"},"b":[{"c":1},{"c":2}],"d":"e"}"#;
+        let baseline = TemplateText::new(own);
+        let baseline = Tape::read(&baseline, None).unwrap();
+        for (text, is_same) in [
+            (own, true),
+            (
+                r#"{"d":"e","b":[{"c":1},{"c":2}],"a":{"y":"z","x":[1,2]}}"#,
+                true,
+            ),
+            (
+                r#"{"a":{"x":[1,2],"y":"z"},"b":[{"c":1},{"c":3}],"d":"e"}"#,
+                false,
+            ),
+            (r#"{"a":{"x":[1,2],"y":"z"},"b":[{"c":1}],"d":"e"}"#, false),
+            (r#"{"a":{"x":[1,2],"y":"z"},"d":"e"}"#, false),
+            (r#"{"a":[],"b":{},"d":{"e":1}}"#, false),
+            ("{}", false),
+        ] {
+            let template = TemplateText::new(text);
+            let tape = Tape::read(&template, Some(&baseline)).unwrap();
+            assert_eq!(tape.to_value(), value(text), "{text}");
+            assert_eq!(equal(baseline.root(), tape.root()), is_same, "{text}");
+        }
+        let template = TemplateText::new(own);
+        let tape = Tape::read(&template, Some(&baseline)).unwrap();
+        assert_eq!(tape.cells.len(), 1);
+    }
 }

@@ -1,4 +1,4 @@
-// Plans with grpc-js and proto-loader, from Kubernetes JSON as it is.
+// Plans with grpc-js and proto-loader.
 //
 //     node grpc.js ADDRESS PROTO_DIRECTORY NOW < objects.json
 //
@@ -19,7 +19,7 @@ const call = (request) =>
 
 const snapshot = {
   now: { seconds: Date.parse(now) / 1000 },
-  objectsJson: [readFileSync(0)],
+  objects: [readFileSync(0, "utf8")],
   replicaSetsComplete: true,
   podsComplete: true,
 };
@@ -32,7 +32,7 @@ const names = ["google.rpc.ErrorInfo", "google.rpc.BadRequest"];
 const code = status[refused.code].toLowerCase().replace(/(?:^|_)(.)/g, (_, letter) => letter.toUpperCase());
 console.log(
   JSON.stringify({
-    name: "grpc-js with proto-loader, objects_json",
+    name: "grpc-js with proto-loader",
     answer: RolloutPlanner.service.PlanRollout.responseSerialize(answer).toString("base64"),
     error: { code, details: names.filter((name) => details.includes(`type.googleapis.com/${name}`)) },
   }),

@@ -14,8 +14,7 @@ const [baseUrl, descriptors] = process.argv.slice(2);
 const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, readFileSync(descriptors)));
 const service = registry.getService("rollplan.v1.RolloutPlanner");
 const { input, output } = service.method.planRollout;
-// Kubernetes objects have more fields than the contract.
-const request = fromJson(input, JSON.parse(readFileSync(0, "utf8")), { ignoreUnknownFields: true });
+const request = fromJson(input, JSON.parse(readFileSync(0, "utf8")));
 
 const transports = {
   "connect-es, JSON, HTTP/1.1": createConnectTransport({ baseUrl, httpVersion: "1.1" }),

@@ -313,41 +313,44 @@ func hideStartingPods(t *testing.T, planner string) string {
 	})
 }
 
-// objectsJSON is the number of the field PlanRestartsRequest.objects_json.
-const objectsJSON = 5
+// objectsField is the number of the field PlanRestartsRequest.objects.
+const objectsField = 2
 
 // rewriteObjects replaces the objects in an encoded PlanRestartsRequest.
-func rewriteObjects(request []byte, rewrite func([]byte) ([]byte, error)) (rewritten []byte, err error) {
+func rewriteObjects(request []byte, rewrite func([]string) ([]string, error)) ([]byte, error) {
+	var rewritten []byte
+	var objects []string
 	for len(request) > 0 {
 		number, _, size := protowire.ConsumeField(request)
 		if size < 0 {
 			return nil, protowire.ParseError(size)
 		}
-		field := request[:size]
-		if number == objectsJSON {
-			_, _, tag := protowire.ConsumeTag(field)
-			objects, _ := protowire.ConsumeBytes(field[tag:])
-			if objects, err = rewrite(objects); err != nil {
-				return nil, err
-			}
-			field = protowire.AppendBytes(slices.Clone(field[:tag]), objects)
+		if number == objectsField {
+			object, _ := protowire.ConsumeString(request[protowire.SizeTag(number):])
+			objects = append(objects, object)
+		} else {
+			rewritten = append(rewritten, request[:size]...)
 		}
-		rewritten, request = append(rewritten, field...), request[size:]
+		request = request[size:]
 	}
-	return rewritten, nil
+	objects, err := rewrite(objects)
+	for _, object := range objects {
+		rewritten = protowire.AppendTag(rewritten, objectsField, protowire.BytesType)
+		rewritten = protowire.AppendString(rewritten, object)
+	}
+	return rewritten, err
 }
 
-// withoutStartingPods removes the pods that have not reported a start from a list in which workloads precede their ReplicaSets,
+// withoutStartingPods removes the pods that have not reported a start from objects in which workloads precede their ReplicaSets,
 // and these their pods. Their ReplicaSets and Deployments look as if they were scaled to 0.
-func withoutStartingPods(text []byte) ([]byte, error) {
-	var list map[string]any
-	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, err
-	}
+func withoutStartingPods(objects []string) ([]string, error) {
 	hidden := map[types.UID]bool{}
-	var kept []any
-	for _, item := range slices.Backward(list["items"].([]any)) {
-		object := &unstructured.Unstructured{Object: item.(map[string]any)}
+	var kept []string
+	for _, text := range slices.Backward(objects) {
+		object := &unstructured.Unstructured{}
+		if err := json.Unmarshal([]byte(text), &object.Object); err != nil {
+			return nil, err
+		}
 		var owner types.UID
 		if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
 			owner = controller.UID
@@ -368,9 +371,12 @@ func withoutStartingPods(text []byte) ([]byte, error) {
 				return nil, err
 			}
 		}
-		kept = append(kept, object.Object)
+		rewritten, err := json.Marshal(object.Object)
+		if err != nil {
+			return nil, err
+		}
+		kept = append(kept, string(rewritten))
 	}
 	slices.Reverse(kept)
-	list["items"] = kept
-	return json.Marshal(list)
+	return kept, nil
 }

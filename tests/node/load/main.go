@@ -14,18 +14,17 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-const request = `{"snapshot": {"now": "2026-01-01T00:00:00Z", "deployment": {
-  "apiVersion": "apps/v1", "kind": "Deployment",
+const deployment = `{"apiVersion": "apps/v1", "kind": "Deployment",
   "metadata": {"name": "web", "namespace": "shop", "uid": "00000000-0000-4000-8000-000000000001", "resourceVersion": "1",
     "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"},
   "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}},
     "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
-    "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}}}}}`
+    "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}}}`
 
 // Line is what load prints.
 type Line struct {
@@ -40,10 +39,9 @@ func main() {
 	interval := flag.Duration("interval", 5*time.Millisecond, "time between the starts of two calls")
 	policy := flag.String("policy", "pick_first", "load balancing policy")
 	flag.Parse()
-	var plan rollplanv1.PlanRolloutRequest
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(request), &plan); err != nil {
-		log.Fatal(err)
-	}
+	request := &rollplanv1.PlanRolloutRequest{Snapshot: &rollplanv1.Snapshot{
+		Now: timestamppb.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), Objects: []string{deployment},
+	}}
 	channel, err := grpc.NewClient(*target, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
 		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"`+*policy+`": {}}]}`))
 	if err != nil {
@@ -68,7 +66,7 @@ func main() {
 			go func() {
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 				defer cancel()
-				_, err := client.PlanRollout(ctx, &plan)
+				_, err := client.PlanRollout(ctx, request)
 				mutex.Lock()
 				defer mutex.Unlock()
 				if err == nil {

@@ -55,6 +55,8 @@ def request(world: World, horizon: str) -> str:
     highest = len(world.sets)
     total = min(sum(seen.size for seen in world.sets), 2**31 - 1)
     deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
         "metadata": {
             "name": "w", "namespace": "n", "uid": "d", "resourceVersion": "1", "generation": 1,
             "annotations": {"deployment.kubernetes.io/revision": str(highest)},
@@ -80,8 +82,7 @@ def request(world: World, horizon: str) -> str:
     sets = [replica_set(index, seen, world) for index, seen in enumerate(world.sets)]
     snapshot = {
         "now": "2026-01-01T01:00:01Z",
-        "deployment": deployment,
-        "replicaSets": sets,
+        "objects": [json.dumps(it) for it in (deployment, *sets)],
         "replicaSetsComplete": True,
     }
     return json.dumps({"snapshot": snapshot, "options": {"horizon": horizon}})
@@ -94,6 +95,8 @@ def replica_set(index: int, seen: Seen, world: World) -> dict[str, Any]:
         revision = len(world.sets) if index == new else index
     annotations = {"desired-replicas": seen.desired, "max-replicas": seen.max_total, "revision": revision}
     return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
         "metadata": {
             "name": f"w-{index}", "namespace": "n", "uid": f"s{index}", "resourceVersion": "1", "generation": 1,
             "creationTimestamp": f"2026-01-01T00:00:{index:02}Z", "labels": {"app": "w"},

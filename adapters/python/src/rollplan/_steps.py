@@ -123,7 +123,7 @@ def _existing(api: Api, step: plan_pb2.Step, answer: Answer, cancel: Cancellatio
 def _record(call: plan_pb2.ApiCall, answer: Answer, state: OwnerState) -> None:
     if call.verb == plan_pb2.VERB_DELETE:
         uid = json.loads(call.body_json)["preconditions"]["uid"]
-        gone = Object(call.api_version, call.kind, Key(call.namespace, call.name), uid, 0, b"", deleting=True)
+        gone = Object(call.api_version, call.kind, Key(call.namespace, call.name), uid, 0, "", deleting=True)
         state.record_write(gone, deleted=True)
         return
     kind = Kind(call.api_version, call.kind, "")

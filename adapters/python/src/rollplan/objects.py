@@ -62,7 +62,7 @@ class Object:
     uid: str
     # The resourceVersion. Of two versions of an object, the newer one has the larger number.
     version: int
-    json: bytes = field(repr=False)
+    json: str = field(repr=False)
     controller: Controller | None = None
     deleting: bool = False
     # Whether the strategy is Recreate, which needs the pods.
@@ -88,7 +88,7 @@ class Object:
             Key(metadata.get("namespace", ""), metadata["name"]),
             metadata["uid"],
             int(metadata["resourceVersion"]),
-            json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode(),
+            json.dumps(kept, separators=(",", ":")),
             _controller(metadata),
             "deletionTimestamp" in metadata,
             spec.get("strategy", {}).get("type") == "Recreate",

@@ -173,7 +173,7 @@ class Rollouts:
             raise NotFoundError(f"{self.kind.kind} {key} not found")
         snapshot = observed[1]
         if report:
-            snapshot.objects_json.extend(it.json for it in self._warnings(key))
+            snapshot.objects.extend(it.json for it in self._warnings(key))
         return snapshot
 
     # --- the parts of a sync
@@ -186,7 +186,7 @@ class Rollouts:
             self._states.forget(key)
             return None
         owner, snapshot = observed
-        snapshot.objects_json.extend(it.json for it in others)
+        snapshot.objects.extend(it.json for it in others)
         request = plan_pb2.PlanRolloutRequest(snapshot=snapshot, options=self._options)
         return owner, self._planner.plan_rollout(request, cancel)
 
@@ -208,7 +208,7 @@ class Rollouts:
         sets = state.overlay(self._reader.controlled_by(REPLICA_SET, key.namespace, {owner.uid, None}), now)
         state.sent = {it.uid: it.version for it in sets}
         snapshot = plan_pb2.Snapshot(
-            objects_json=[owner.json, *(it.json for it in sets)],
+            objects=[owner.json, *(it.json for it in sets)],
             target=plan_pb2.Target(
                 api_version=owner.api_version,
                 kind=owner.kind,
@@ -222,7 +222,7 @@ class Rollouts:
         snapshot.now.GetCurrentTime()
         if pods or owner.recreate:
             found = self._reader.controlled_by(POD, key.namespace, {it.uid for it in sets})
-            snapshot.objects_json.extend(it.json for it in found)
+            snapshot.objects.extend(it.json for it in found)
             snapshot.pods_complete = True
         return owner, snapshot
 

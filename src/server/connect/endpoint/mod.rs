@@ -19,7 +19,7 @@ use prost::Message as _;
 use super::headers::weighted;
 use crate::proto::{
     ComputeStatusRequest, ComputeStatusResponse, PlanOptions, PlanRolloutRequest,
-    PlanRolloutResponse, Snapshot, Target,
+    PlanRolloutResponse, Snapshot,
 };
 use crate::text::{self, Page};
 use crate::wire::{self, Shown};
@@ -107,14 +107,14 @@ impl Format {
 
 impl Query {
     /// The request of the method, with this body.
-    pub(super) fn request(&self, body: &[u8]) -> Vec<u8> {
+    pub(super) fn request(&self, body: &[u8]) -> Result<Vec<u8>, wire::Error> {
         let snapshot = Some(Snapshot {
             now: Some(self.now),
-            objects_json: vec![Bytes::copy_from_slice(body)],
+            objects: vec![wire::text_of_body(body)?.to_owned()],
             target: self.target.clone(),
             ..Snapshot::default()
         });
-        match self.endpoint {
+        Ok(match self.endpoint {
             Endpoint::Status => ComputeStatusRequest {
                 snapshot,
                 ..ComputeStatusRequest::default()
@@ -129,26 +129,25 @@ impl Query {
                 }),
             }
             .encode_to_vec(),
-        }
+        })
     }
 
     /// Runs the method. Parameters that the query omits are inferred from the objects, which are read only once.
     pub(super) fn answer<A>(
         &self,
         answer: impl FnOnce(&mut Shown) -> Result<A, wire::Error>,
-    ) -> (Result<A, wire::Error>, Option<Target>) {
+    ) -> Result<A, wire::Error> {
         let mut shown = Shown {
             replica_sets_complete: self.replica_sets_complete,
             pods_complete: self.pods_complete,
             summary: None,
         };
         let answer = answer(&mut shown).map_err(by_parameter);
-        let target = shown.summary.map(|summary| {
+        if let Some(summary) = shown.summary {
             // It is empty, because a call is answered only once.
             _ = self.subject.set(summary.subject());
-            summary.target
-        });
-        (answer, target)
+        }
+        answer
     }
 
     /// The answer as the command line prints it, with the time that it refers to. `None` if the bytes are not an

@@ -21,7 +21,7 @@ use crate::server::config::Config;
 use crate::server::connect::Methods;
 use crate::server::observability::metrics::Metrics;
 use crate::server::stack;
-use crate::wire::{EncodedPlanRequest, json};
+use crate::wire::json;
 
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -36,7 +36,7 @@ struct Panicking;
 impl RolloutPlanner for Panicking {
     async fn plan_rollout(
         &self,
-        _: tonic::Request<EncodedPlanRequest>,
+        _: tonic::Request<crate::proto::PlanRolloutRequest>,
     ) -> Result<tonic::Response<PlanRolloutResponse>, Status> {
         panic!("hunter2");
     }
@@ -111,31 +111,33 @@ async fn check_with(
 }
 
 fn mk_request(replicas: i32) -> Value {
-    serde_json::json!({"snapshot": {
-        "now": "2026-01-01T00:00:00Z",
-        "deployment": {
-            "metadata": {
-                "namespace": "shop",
-                "name": "web",
-                "uid": "1",
-                "resourceVersion": "1",
-                "annotations": {"password": "hunter2"},
-            },
-            "spec": {
-                "replicas": replicas,
-                "selector": {"matchLabels": {"app": "web"}},
-                "strategy": {"type": if replicas < 0 { "hunter2" } else { "Recreate" }},
-                "template": {
-                    "metadata": {"labels": {"app": "web"}},
-                    "spec": {"containers": [{
-                        "name": "app",
-                        "image": "app",
-                        "env": [{"name": "PASSWORD", "value": "hunter2"}],
-                    }]},
-                },
+    let deployment = serde_json::json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "namespace": "shop",
+            "name": "web",
+            "uid": "1",
+            "resourceVersion": "1",
+            "annotations": {"password": "hunter2"},
+        },
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "strategy": {"type": if replicas < 0 { "hunter2" } else { "Recreate" }},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{
+                    "name": "app",
+                    "image": "app",
+                    "env": [{"name": "PASSWORD", "value": "hunter2"}],
+                }]},
             },
         },
-    }})
+    });
+    let snapshot =
+        serde_json::json!({"now": "2026-01-01T00:00:00Z", "objects": [deployment.to_string()]});
+    serde_json::json!({"snapshot": snapshot})
 }
 
 #[tokio::test]
@@ -145,8 +147,8 @@ async fn successful_call_is_not_logged() {
 
 #[tokio::test]
 async fn invalid_request_is_logged_by_fields_and_rules() {
-    let fields = "snapshot.deployment.spec.replicas NEGATIVE, \
-                  snapshot.deployment.spec.strategy.type UNKNOWN_STRATEGY";
+    let fields = "snapshot.objects[0].spec.replicas NEGATIVE, \
+                  snapshot.objects[0].spec.strategy.type UNKNOWN_STRATEGY";
     let expected = serde_json::json!({
         "level": "WARN",
         "message": "call failed",
@@ -271,11 +273,11 @@ async fn failed_calls_are_logged_ten_times_per_second_and_reason() {
 
 #[test]
 fn fields_are_logged_up_to_names_of_the_caller() {
-    let deployment = "snapshot.deployment.spec";
+    let deployment = "snapshot.objects[0].items[0].spec";
     for (path, logged) in [
         (
-            "snapshot.pods[3].metadata.name",
-            "snapshot.pods[3].metadata.name",
+            "snapshot.objects[0].items[3].metadata.name",
+            "snapshot.objects[0].items[3].metadata.name",
         ),
         (
             &format!("{deployment}.template"),
@@ -286,12 +288,12 @@ fn fields_are_logged_up_to_names_of_the_caller() {
             &format!("{deployment}.template[*]"),
         ),
         (
-            "snapshot.replica_sets[1].spec.selector.match_labels[\"a\\\"].hunter2\"]",
-            "snapshot.replica_sets[1].spec.selector.match_labels[*]",
+            "snapshot.objects[0].items[1].spec.selector.matchLabels[\"a\\\"].hunter2\"]",
+            "snapshot.objects[0].items[1].spec.selector.matchLabels[*]",
         ),
         (
-            "snapshot.replica_sets[1].sp...hunter2\"]",
-            "snapshot.replica_sets[1].sp[*]",
+            "snapshot.objects[0].items[1].sp...hunter2\"]",
+            "snapshot.objects[0].items[1].sp[*]",
         ),
     ] {
         assert_eq!(contract_names(path), logged);

@@ -23,6 +23,7 @@ use crate::server::connection::listener::HandshakeMetrics;
 use crate::server::connection::tls::TlsMetrics;
 use crate::server::methods::{self, PLANNER, UNKNOWN};
 use crate::server::observability::log::{self, RateLimit};
+use crate::wire::Facts;
 
 /// From the plan of a small rollout to the default deadline.
 const SECONDS: [f64; 17] = [
@@ -128,13 +129,6 @@ pub(crate) struct MethodMetrics {
     pub(crate) sent: Counter,
     pub(crate) seconds: Histogram,
     pub(crate) is_planner: bool,
-}
-
-/// The labels of the snapshot of a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SnapshotLabels {
-    pub(crate) is_recreate: bool,
-    pub(crate) pods: usize,
 }
 
 // === impl Metrics ===
@@ -248,13 +242,10 @@ impl Series {
             .unwrap_or(&self.unknown)
     }
 
-    pub(crate) fn planned(
-        &self,
-        snapshot: SnapshotLabels,
-        plan: &PlanRolloutResponse,
-        took: Duration,
-    ) {
-        let SnapshotLabels { is_recreate, pods } = snapshot;
+    pub(crate) fn planned(&self, snapshot: &Facts, plan: &PlanRolloutResponse, took: Duration) {
+        let Facts {
+            is_recreate, pods, ..
+        } = *snapshot;
         let phase = plan
             .report
             .as_ref()

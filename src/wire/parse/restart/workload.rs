@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rollplan_core::restart::{
     ContainerAt, Reference, Rollout, Started, Usage, Workload, references,
 };
-use rollplan_core::template::{Template, Value};
+use rollplan_core::template::Value;
 
 use super::WorkloadItem;
 use crate::proto;
@@ -14,7 +14,7 @@ use crate::wire::parse::Parser;
 use crate::wire::parse::meta::Needed;
 use crate::wire::parse::name::{is_api_version, is_kind};
 use crate::wire::parse::path::Path;
-use crate::wire::parse::raw_template::RawTemplate;
+use crate::wire::read::kubernetes;
 
 impl Parser<'_> {
     pub(super) fn kind_of_workload(&mut self, api_version: &str, kind: &str, path: &Path<'_>) {
@@ -57,7 +57,6 @@ impl Parser<'_> {
             api_version,
             kind,
             metadata,
-            template: raw,
             references: listed,
             template_annotations,
             template_path,
@@ -82,29 +81,32 @@ impl Parser<'_> {
             namespace: !is_manifest,
             resource_version: false,
         };
-        let metadata = self.metadata(metadata, needed, &path.field("metadata"));
-        let is_typed = raw.is_some();
-        let template = template.or_else(|| {
-            let raw = RawTemplate::Struct(raw?);
-            let template_path = path.field("template");
-            _ = self.tape(&raw, None, &template_path);
-            if !listed.is_empty() || !template_annotations.is_empty() {
-                let description =
-                    "may not be set together with references and template_annotations";
-                self.violation(&template_path, Reason::Exclusive, description);
+        let metadata_path = path.field("metadata");
+        let metadata = metadata.map(|metadata| {
+            let proto::ObjectMeta {
+                name,
+                namespace,
+                uid,
+                deletion_timestamp,
+                annotations,
+            } = metadata;
+            let deletion_path = metadata_path.field("deletion_timestamp");
+            kubernetes::ObjectMeta {
+                name,
+                namespace,
+                uid,
+                deletion_timestamp: self.optional_time(deletion_timestamp, &deletion_path),
+                annotations,
+                ..kubernetes::ObjectMeta::default()
             }
-            self.violations
-                .is_empty()
-                .then(|| Template::new(raw).value().clone())
         });
+        let metadata = self.metadata(metadata, needed, &metadata_path);
         let (references, annotations, has_metadata) = match &template {
             Some(template) => (
                 references(template),
                 annotations_of(template),
                 template.get("metadata").is_some_and(|it| !it.is_null()),
             ),
-            // The template is invalid.
-            None if is_typed => (Vec::new(), BTreeMap::new(), true),
             None => {
                 let references_path = path.field("references");
                 let listed = listed.into_iter().enumerate();

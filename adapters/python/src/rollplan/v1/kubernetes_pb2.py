@@ -22,79 +22,26 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
-from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1crollplan/v1/kubernetes.proto\x12\x0brollplan.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe6\x03\n\nObjectMeta\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\x12\x18\n\x10resource_version\x18\x04 \x01(\t\x12\x12\n\ngeneration\x18\x05 \x01(\x03\x12\x36\n\x12\x63reation_timestamp\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x36\n\x12\x64\x65letion_timestamp\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x33\n\x06labels\x18\x08 \x03(\x0b\x32#.rollplan.v1.ObjectMeta.LabelsEntry\x12=\n\x0b\x61nnotations\x18\t \x03(\x0b\x32(.rollplan.v1.ObjectMeta.AnnotationsEntry\x12\x35\n\x10owner_references\x18\n \x03(\x0b\x32\x1b.rollplan.v1.OwnerReference\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xb2\x01\n\x0eOwnerReference\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0b\n\x03uid\x18\x04 \x01(\t\x12\x17\n\ncontroller\x18\x05 \x01(\x08H\x00\x88\x01\x01\x12!\n\x14\x62lock_owner_deletion\x18\x06 \x01(\x08H\x01\x88\x01\x01\x42\r\n\x0b_controllerB\x17\n\x15_block_owner_deletion\"\xc8\x01\n\rLabelSelector\x12\x41\n\x0cmatch_labels\x18\x01 \x03(\x0b\x32+.rollplan.v1.LabelSelector.MatchLabelsEntry\x12@\n\x11match_expressions\x18\x02 \x03(\x0b\x32%.rollplan.v1.LabelSelectorRequirement\x1a\x32\n\x10MatchLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"I\n\x18LabelSelectorRequirement\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x10\n\x08operator\x18\x02 \x01(\t\x12\x0e\n\x06values\x18\x03 \x03(\t\"\xb4\x01\n\nDeployment\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12)\n\x08metadata\x18\x03 \x01(\x0b\x32\x17.rollplan.v1.ObjectMeta\x12)\n\x04spec\x18\x04 \x01(\x0b\x32\x1b.rollplan.v1.DeploymentSpec\x12-\n\x06status\x18\x05 \x01(\x0b\x32\x1d.rollplan.v1.DeploymentStatus\"\xf1\x02\n\x0e\x44\x65ploymentSpec\x12\x15\n\x08replicas\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12,\n\x08selector\x18\x02 \x01(\x0b\x32\x1a.rollplan.v1.LabelSelector\x12)\n\x08template\x18\x03 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x31\n\x08strategy\x18\x04 \x01(\x0b\x32\x1f.rollplan.v1.DeploymentStrategy\x12\x19\n\x11min_ready_seconds\x18\x05 \x01(\x05\x12#\n\x16revision_history_limit\x18\x06 \x01(\x05H\x01\x88\x01\x01\x12\x0e\n\x06paused\x18\x07 \x01(\x08\x12&\n\x19progress_deadline_seconds\x18\x08 \x01(\x05H\x02\x88\x01\x01\x42\x0b\n\t_replicasB\x19\n\x17_revision_history_limitB\x1c\n\x1a_progress_deadline_seconds\"`\n\x12\x44\x65ploymentStrategy\x12\x0c\n\x04type\x18\x01 \x01(\t\x12<\n\x0erolling_update\x18\x02 \x01(\x0b\x32$.rollplan.v1.RollingUpdateDeployment\"u\n\x17RollingUpdateDeployment\x12/\n\x0fmax_unavailable\x18\x01 \x01(\x0b\x32\x16.google.protobuf.Value\x12)\n\tmax_surge\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value\"\xd1\x02\n\x10\x44\x65ploymentStatus\x12\x1b\n\x13observed_generation\x18\x01 \x01(\x03\x12\x10\n\x08replicas\x18\x02 \x01(\x05\x12\x18\n\x10updated_replicas\x18\x03 \x01(\x05\x12\x16\n\x0eready_replicas\x18\x04 \x01(\x05\x12\x1a\n\x12\x61vailable_replicas\x18\x05 \x01(\x05\x12\x1c\n\x14unavailable_replicas\x18\x06 \x01(\x05\x12!\n\x14terminating_replicas\x18\x07 \x01(\x05H\x00\x88\x01\x01\x12\x34\n\nconditions\x18\x08 \x03(\x0b\x32 .rollplan.v1.DeploymentCondition\x12\x1c\n\x0f\x63ollision_count\x18\t \x01(\x05H\x01\x88\x01\x01\x42\x17\n\x15_terminating_replicasB\x12\n\x10_collision_count\"\xc4\x01\n\x13\x44\x65ploymentCondition\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x34\n\x10last_update_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x38\n\x14last_transition_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\"\xb4\x01\n\nReplicaSet\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12)\n\x08metadata\x18\x03 \x01(\x0b\x32\x17.rollplan.v1.ObjectMeta\x12)\n\x04spec\x18\x04 \x01(\x0b\x32\x1b.rollplan.v1.ReplicaSetSpec\x12-\n\x06status\x18\x05 \x01(\x0b\x32\x1d.rollplan.v1.ReplicaSetStatus\"\xa8\x01\n\x0eReplicaSetSpec\x12\x15\n\x08replicas\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x19\n\x11min_ready_seconds\x18\x02 \x01(\x05\x12,\n\x08selector\x18\x03 \x01(\x0b\x32\x1a.rollplan.v1.LabelSelector\x12)\n\x08template\x18\x04 \x01(\x0b\x32\x17.google.protobuf.StructB\x0b\n\t_replicas\"\x87\x02\n\x10ReplicaSetStatus\x12\x10\n\x08replicas\x18\x01 \x01(\x05\x12\x1e\n\x16\x66ully_labeled_replicas\x18\x02 \x01(\x05\x12\x16\n\x0eready_replicas\x18\x03 \x01(\x05\x12\x1a\n\x12\x61vailable_replicas\x18\x04 \x01(\x05\x12!\n\x14terminating_replicas\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\x1b\n\x13observed_generation\x18\x06 \x01(\x03\x12\x34\n\nconditions\x18\x07 \x03(\x0b\x32 .rollplan.v1.ReplicaSetConditionB\x17\n\x15_terminating_replicas\"\x8e\x01\n\x13ReplicaSetCondition\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x38\n\x14last_transition_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x0f\n\x07message\x18\x05 \x01(\t\"\x9f\x01\n\x03Pod\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12)\n\x08metadata\x18\x03 \x01(\x0b\x32\x17.rollplan.v1.ObjectMeta\x12\"\n\x04spec\x18\x04 \x01(\x0b\x32\x14.rollplan.v1.PodSpec\x12&\n\x06status\x18\x05 \x01(\x0b\x32\x16.rollplan.v1.PodStatus\"\x1c\n\x07PodSpec\x12\x11\n\tnode_name\x18\x01 \x01(\t\"\xc7\x02\n\tPodStatus\x12\r\n\x05phase\x18\x01 \x01(\t\x12-\n\nconditions\x18\x02 \x03(\x0b\x32\x19.rollplan.v1.PodCondition\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12.\n\nstart_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12=\n\x17init_container_statuses\x18\x06 \x03(\x0b\x32\x1c.rollplan.v1.ContainerStatus\x12\x38\n\x12\x63ontainer_statuses\x18\x07 \x03(\x0b\x32\x1c.rollplan.v1.ContainerStatus\x12\x15\n\x06pod_ip\x18\x08 \x01(\tR\x05podIP\x12\x1b\n\x13nominated_node_name\x18\t \x01(\t\"\x87\x01\n\x0cPodCondition\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x38\n\x14last_transition_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x0f\n\x07message\x18\x05 \x01(\t\"\xd3\x01\n\x0f\x43ontainerStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12*\n\x05state\x18\x02 \x01(\x0b\x32\x1b.rollplan.v1.ContainerState\x12/\n\nlast_state\x18\x03 \x01(\x0b\x32\x1b.rollplan.v1.ContainerState\x12\r\n\x05ready\x18\x04 \x01(\x08\x12\x15\n\rrestart_count\x18\x05 \x01(\x05\x12\r\n\x05image\x18\x06 \x01(\t\x12\x14\n\x07started\x18\x07 \x01(\x08H\x00\x88\x01\x01\x42\n\n\x08_started\"\xb5\x01\n\x0e\x43ontainerState\x12\x33\n\x07waiting\x18\x01 \x01(\x0b\x32\".rollplan.v1.ContainerStateWaiting\x12\x33\n\x07running\x18\x02 \x01(\x0b\x32\".rollplan.v1.ContainerStateRunning\x12\x39\n\nterminated\x18\x03 \x01(\x0b\x32%.rollplan.v1.ContainerStateTerminated\"8\n\x15\x43ontainerStateWaiting\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"G\n\x15\x43ontainerStateRunning\x12.\n\nstarted_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xbf\x01\n\x18\x43ontainerStateTerminated\x12\x11\n\texit_code\x18\x01 \x01(\x05\x12\x0e\n\x06signal\x18\x02 \x01(\x05\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12.\n\nstarted_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x66inished_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x95\x03\n\rObservedEvent\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12)\n\x08metadata\x18\x03 \x01(\x0b\x32\x17.rollplan.v1.ObjectMeta\x12\x35\n\x0finvolved_object\x18\x04 \x01(\x0b\x32\x1c.rollplan.v1.ObjectReference\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\x12\x0c\n\x04type\x18\x07 \x01(\t\x12\r\n\x05\x63ount\x18\x08 \x01(\x05\x12\x33\n\x0f\x66irst_timestamp\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0elast_timestamp\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nevent_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12(\n\x06series\x18\x0c \x01(\x0b\x32\x18.rollplan.v1.EventSeries\"v\n\x0fObjectReference\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x0b\n\x03uid\x18\x05 \x01(\t\x12\x12\n\nfield_path\x18\x06 \x01(\t\"T\n\x0b\x45ventSeries\x12\r\n\x05\x63ount\x18\x01 \x01(\x05\x12\x36\n\x12last_observed_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestampb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1crollplan/v1/kubernetes.proto\x12\x0brollplan.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd1\x02\n\x10\x44\x65ploymentStatus\x12\x1b\n\x13observed_generation\x18\x01 \x01(\x03\x12\x10\n\x08replicas\x18\x02 \x01(\x05\x12\x18\n\x10updated_replicas\x18\x03 \x01(\x05\x12\x16\n\x0eready_replicas\x18\x04 \x01(\x05\x12\x1a\n\x12\x61vailable_replicas\x18\x05 \x01(\x05\x12\x1c\n\x14unavailable_replicas\x18\x06 \x01(\x05\x12!\n\x14terminating_replicas\x18\x07 \x01(\x05H\x00\x88\x01\x01\x12\x34\n\nconditions\x18\x08 \x03(\x0b\x32 .rollplan.v1.DeploymentCondition\x12\x1c\n\x0f\x63ollision_count\x18\t \x01(\x05H\x01\x88\x01\x01\x42\x17\n\x15_terminating_replicasB\x12\n\x10_collision_count\"\xc4\x01\n\x13\x44\x65ploymentCondition\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x34\n\x10last_update_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x38\n\x14last_transition_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\"b\n\x0fObjectReference\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x0b\n\x03uid\x18\x05 \x01(\t\"\xe5\x01\n\nObjectMeta\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\x12\x36\n\x12\x64\x65letion_timestamp\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12=\n\x0b\x61nnotations\x18\x05 \x03(\x0b\x32(.rollplan.v1.ObjectMeta.AnnotationsEntry\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rollplan.v1.kubernetes_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_OBJECTMETA_LABELSENTRY']._loaded_options = None
-  _globals['_OBJECTMETA_LABELSENTRY']._serialized_options = b'8\001'
   _globals['_OBJECTMETA_ANNOTATIONSENTRY']._loaded_options = None
   _globals['_OBJECTMETA_ANNOTATIONSENTRY']._serialized_options = b'8\001'
-  _globals['_LABELSELECTOR_MATCHLABELSENTRY']._loaded_options = None
-  _globals['_LABELSELECTOR_MATCHLABELSENTRY']._serialized_options = b'8\001'
-  _globals['_OBJECTMETA']._serialized_start=109
-  _globals['_OBJECTMETA']._serialized_end=595
-  _globals['_OBJECTMETA_LABELSENTRY']._serialized_start=498
-  _globals['_OBJECTMETA_LABELSENTRY']._serialized_end=543
-  _globals['_OBJECTMETA_ANNOTATIONSENTRY']._serialized_start=545
-  _globals['_OBJECTMETA_ANNOTATIONSENTRY']._serialized_end=595
-  _globals['_OWNERREFERENCE']._serialized_start=598
-  _globals['_OWNERREFERENCE']._serialized_end=776
-  _globals['_LABELSELECTOR']._serialized_start=779
-  _globals['_LABELSELECTOR']._serialized_end=979
-  _globals['_LABELSELECTOR_MATCHLABELSENTRY']._serialized_start=929
-  _globals['_LABELSELECTOR_MATCHLABELSENTRY']._serialized_end=979
-  _globals['_LABELSELECTORREQUIREMENT']._serialized_start=981
-  _globals['_LABELSELECTORREQUIREMENT']._serialized_end=1054
-  _globals['_DEPLOYMENT']._serialized_start=1057
-  _globals['_DEPLOYMENT']._serialized_end=1237
-  _globals['_DEPLOYMENTSPEC']._serialized_start=1240
-  _globals['_DEPLOYMENTSPEC']._serialized_end=1609
-  _globals['_DEPLOYMENTSTRATEGY']._serialized_start=1611
-  _globals['_DEPLOYMENTSTRATEGY']._serialized_end=1707
-  _globals['_ROLLINGUPDATEDEPLOYMENT']._serialized_start=1709
-  _globals['_ROLLINGUPDATEDEPLOYMENT']._serialized_end=1826
-  _globals['_DEPLOYMENTSTATUS']._serialized_start=1829
-  _globals['_DEPLOYMENTSTATUS']._serialized_end=2166
-  _globals['_DEPLOYMENTCONDITION']._serialized_start=2169
-  _globals['_DEPLOYMENTCONDITION']._serialized_end=2365
-  _globals['_REPLICASET']._serialized_start=2368
-  _globals['_REPLICASET']._serialized_end=2548
-  _globals['_REPLICASETSPEC']._serialized_start=2551
-  _globals['_REPLICASETSPEC']._serialized_end=2719
-  _globals['_REPLICASETSTATUS']._serialized_start=2722
-  _globals['_REPLICASETSTATUS']._serialized_end=2985
-  _globals['_REPLICASETCONDITION']._serialized_start=2988
-  _globals['_REPLICASETCONDITION']._serialized_end=3130
-  _globals['_POD']._serialized_start=3133
-  _globals['_POD']._serialized_end=3292
-  _globals['_PODSPEC']._serialized_start=3294
-  _globals['_PODSPEC']._serialized_end=3322
-  _globals['_PODSTATUS']._serialized_start=3325
-  _globals['_PODSTATUS']._serialized_end=3652
-  _globals['_PODCONDITION']._serialized_start=3655
-  _globals['_PODCONDITION']._serialized_end=3790
-  _globals['_CONTAINERSTATUS']._serialized_start=3793
-  _globals['_CONTAINERSTATUS']._serialized_end=4004
-  _globals['_CONTAINERSTATE']._serialized_start=4007
-  _globals['_CONTAINERSTATE']._serialized_end=4188
-  _globals['_CONTAINERSTATEWAITING']._serialized_start=4190
-  _globals['_CONTAINERSTATEWAITING']._serialized_end=4246
-  _globals['_CONTAINERSTATERUNNING']._serialized_start=4248
-  _globals['_CONTAINERSTATERUNNING']._serialized_end=4319
-  _globals['_CONTAINERSTATETERMINATED']._serialized_start=4322
-  _globals['_CONTAINERSTATETERMINATED']._serialized_end=4513
-  _globals['_OBSERVEDEVENT']._serialized_start=4516
-  _globals['_OBSERVEDEVENT']._serialized_end=4921
-  _globals['_OBJECTREFERENCE']._serialized_start=4923
-  _globals['_OBJECTREFERENCE']._serialized_end=5041
-  _globals['_EVENTSERIES']._serialized_start=5043
-  _globals['_EVENTSERIES']._serialized_end=5127
+  _globals['_DEPLOYMENTSTATUS']._serialized_start=79
+  _globals['_DEPLOYMENTSTATUS']._serialized_end=416
+  _globals['_DEPLOYMENTCONDITION']._serialized_start=419
+  _globals['_DEPLOYMENTCONDITION']._serialized_end=615
+  _globals['_OBJECTREFERENCE']._serialized_start=617
+  _globals['_OBJECTREFERENCE']._serialized_end=715
+  _globals['_OBJECTMETA']._serialized_start=718
+  _globals['_OBJECTMETA']._serialized_end=947
+  _globals['_OBJECTMETA_ANNOTATIONSENTRY']._serialized_start=897
+  _globals['_OBJECTMETA_ANNOTATIONSENTRY']._serialized_end=947
 # @@protoc_insertion_point(module_scope)

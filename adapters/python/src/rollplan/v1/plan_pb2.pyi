@@ -119,34 +119,30 @@ Global___Verb: _TypeAlias = Verb  # noqa: Y015
 class Snapshot(_message.Message):
     """Snapshot is the state of one Deployment as the caller observes it.
 
-    A snapshot holds at most 10,000 ReplicaSets, 20,000 pods, 20,000 events and 1,000 answers, including the objects that
-    are ignored. The Deployment's selector has at most 100 expressions, with 1,000 values in total. A request has at most
-    16 MiB, and takes at most 256 MiB of memory once it is decoded (only lists of empty messages take that much). A response
-    has at most 4 MiB, the default limit of gRPC clients. A call that exceeds a limit fails with RESOURCE_EXHAUSTED.
+    The Deployment of a snapshot has at most 10,000 ReplicaSets, 20,000 pods and 20,000 events, and a selector with at most
+    100 expressions and 1,000 values in total. There are at most 1,000 answers. A request has at most 16 MiB, and takes at
+    most 256 MiB of memory while it is read (only text with very short values takes that much). A response has at most 4 MiB,
+    the default limit of gRPC clients. A call that exceeds a limit fails with RESOURCE_EXHAUSTED.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     NOW_FIELD_NUMBER: _builtins.int
-    DEPLOYMENT_FIELD_NUMBER: _builtins.int
-    REPLICA_SETS_FIELD_NUMBER: _builtins.int
-    PODS_FIELD_NUMBER: _builtins.int
-    PODS_COMPLETE_FIELD_NUMBER: _builtins.int
-    ANSWERS_FIELD_NUMBER: _builtins.int
+    OBJECTS_FIELD_NUMBER: _builtins.int
     REPLICA_SETS_COMPLETE_FIELD_NUMBER: _builtins.int
-    OBJECTS_JSON_FIELD_NUMBER: _builtins.int
+    PODS_COMPLETE_FIELD_NUMBER: _builtins.int
     TARGET_FIELD_NUMBER: _builtins.int
-    EVENTS_FIELD_NUMBER: _builtins.int
-    pods_complete: _builtins.bool
-    """Whether `pods` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new pods,
-    because an empty list does not prove that the old pods are gone.
-    """
+    ANSWERS_FIELD_NUMBER: _builtins.int
     replica_sets_complete: _builtins.bool
-    """Whether `replica_sets` contains every ReplicaSet that it is to contain. An empty list is then believed: the
-    Deployment has no ReplicaSet. If false, nothing is planned or counted, because with an old ReplicaSet missing the new
-    one would exceed the surge: PlanRollout and ComputeStatus return only the phase that the Deployment's own status
-    shows, and the blocker REPLICA_SETS_INCOMPLETE. Rollback fails with FAILED_PRECONDITION. ListRevisions returns the
-    revisions of the ReplicaSets that the list contains.
+    """Whether `objects` contains every ReplicaSet that it is to contain. The absence of ReplicaSets is then believed: the
+    Deployment has none. If false, nothing is planned or counted, because with an old ReplicaSet missing the new one would
+    exceed the surge: PlanRollout and ComputeStatus return only the phase that the Deployment's own status shows, and the
+    blocker REPLICA_SETS_INCOMPLETE. Rollback fails with FAILED_PRECONDITION. ListRevisions returns the revisions of the
+    ReplicaSets that were sent.
+    """
+    pods_complete: _builtins.bool
+    """Whether `objects` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new pods,
+    because the absence of pods does not prove that the old ones are gone.
     """
     @_builtins.property
     def now(self) -> _timestamp_pb2.Timestamp:
@@ -155,20 +151,21 @@ class Snapshot(_message.Message):
         """
 
     @_builtins.property
-    def deployment(self) -> _kubernetes_pb2.Deployment:
-        """The Deployment. Required, unless `objects_json` contains it."""
+    def objects(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Needed are
+        the Deployment; every ReplicaSet of its namespace that it controls, or that nobody controls and its selector matches;
+        and the pods of these ReplicaSets, which reports name. The plan depends on the pods only with the strategy Recreate.
+        Events about these objects are optional: reports and verdicts are based on them, and no plan is.
 
-    @_builtins.property
-    def replica_sets(self) -> _containers.RepeatedCompositeFieldContainer[_kubernetes_pb2.ReplicaSet]:
-        """Every ReplicaSet of the namespace that the Deployment controls, or that nobody controls and its selector matches.
-        The list may contain others. They are ignored and not validated, except that `metadata` is required, and that the
-        name of one in the same namespace is not used for a new ReplicaSet.
+        The objects of the Deployment are selected first; only they are validated, and only they count toward the limits of
+        the lists. The name of another ReplicaSet of the namespace is not used for a new one. Of all objects, at most 200,000
+        may be sent. docs/api.md lists the rules.
         """
 
     @_builtins.property
-    def pods(self) -> _containers.RepeatedCompositeFieldContainer[_kubernetes_pb2.Pod]:
-        """Pods that these ReplicaSets control. The list may contain others. They are ignored and not validated, except that
-        `metadata` is required. Reports name the pods; the plan depends on them only with the strategy Recreate.
+    def target(self) -> Global___Target:
+        """The owner that is meant. Required if `objects` contains more than one Deployment, or if the owner is not an apps/v1
+        Deployment.
         """
 
     @_builtins.property
@@ -177,44 +174,19 @@ class Snapshot(_message.Message):
         means. Answers to calls that succeeded may be included, and are ignored.
         """
 
-    @_builtins.property
-    def objects_json(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """Kubernetes JSON (UTF-8) instead of `deployment`, `replica_sets` and `pods`, each entry one object or List as the API
-        server or kubectl printed it. Events among the objects are added to `events`. The objects of the Deployment are
-        selected first; only they are validated, and only they count toward the limits of the lists. Of all objects, at most
-        200,000 may be sent. docs/api.md lists the rules.
-        """
-
-    @_builtins.property
-    def target(self) -> Global___Target:
-        """The owner that is meant. Required if `objects_json` contains more than one Deployment, or if the owner is not an
-        apps/v1 Deployment.
-        """
-
-    @_builtins.property
-    def events(self) -> _containers.RepeatedCompositeFieldContainer[_kubernetes_pb2.ObservedEvent]:
-        """Events about the Deployment, these ReplicaSets and these pods, at least those of type "Warning". Optional: reports and
-        verdicts are based on them, and no plan is. The list may contain events about other objects. They are ignored and not
-        validated.
-        """
-
     def __init__(
         self,
         *,
         now: _timestamp_pb2.Timestamp | None = ...,
-        deployment: _kubernetes_pb2.Deployment | None = ...,
-        replica_sets: _abc.Iterable[_kubernetes_pb2.ReplicaSet] | None = ...,
-        pods: _abc.Iterable[_kubernetes_pb2.Pod] | None = ...,
-        pods_complete: _builtins.bool = ...,
-        answers: _abc.Iterable[Global___StepAnswer] | None = ...,
+        objects: _abc.Iterable[_builtins.str] | None = ...,
         replica_sets_complete: _builtins.bool = ...,
-        objects_json: _abc.Iterable[_builtins.bytes] | None = ...,
+        pods_complete: _builtins.bool = ...,
         target: Global___Target | None = ...,
-        events: _abc.Iterable[_kubernetes_pb2.ObservedEvent] | None = ...,
+        answers: _abc.Iterable[Global___StepAnswer] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["deployment", b"deployment", "now", b"now", "target", b"target"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["now", b"now", "target", b"target"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "deployment", b"deployment", "events", b"events", "now", b"now", "objects_json", b"objects_json", "pods", b"pods", "pods_complete", b"pods_complete", "replica_sets", b"replica_sets", "replica_sets_complete", b"replica_sets_complete", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "now", b"now", "objects", b"objects", "pods_complete", b"pods_complete", "replica_sets_complete", b"replica_sets_complete", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -237,7 +209,7 @@ class Target(_message.Message):
     apps/v1 Deployment.
     """
     kind: _builtins.str
-    """Kind of the owner, for example "Deployment". ComputeStatus reports on objects of every kind in `objects_json`, for example
+    """Kind of the owner, for example "Deployment". ComputeStatus reports on objects of every kind in `objects`, for example
     a StatefulSet or a Job. The other methods only take Deployments, and custom resources with the same spec.
     """
     namespace: _builtins.str

@@ -7,7 +7,6 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
-from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -240,17 +239,17 @@ Global___RestartDecision: _TypeAlias = RestartDecision  # noqa: Y015
 class PlanRestartsRequest(_message.Message):
     """PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/restarts.md describes how restarts are decided.
 
-    A request has at most 20,000 workloads and 40,000 configurations, including those in `objects_json`. An item that is
-    invalid is reported in the response, and the others are planned.
+    A request has at most 20,000 workloads and 40,000 configurations, including those in `objects`. An item that is invalid
+    is reported in the response, and the others are planned.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     NOW_FIELD_NUMBER: _builtins.int
+    OBJECTS_FIELD_NUMBER: _builtins.int
     WORKLOADS_FIELD_NUMBER: _builtins.int
     CONFIGURATIONS_FIELD_NUMBER: _builtins.int
     NAMESPACES_FIELD_NUMBER: _builtins.int
-    OBJECTS_JSON_FIELD_NUMBER: _builtins.int
     CONFIGURATIONS_COMPLETE_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
     CONTINUE_AFTER_FIELD_NUMBER: _builtins.int
@@ -267,25 +266,25 @@ class PlanRestartsRequest(_message.Message):
         """Current time. Required."""
 
     @_builtins.property
-    def workloads(self) -> _containers.RepeatedCompositeFieldContainer[Global___Workload]:
-        """Workloads as messages, with their pod templates or only with what these read. Each one must be unique."""
-
-    @_builtins.property
-    def configurations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Configuration]:
-        """Configurations as checksums. Each one must be unique."""
-
-    @_builtins.property
-    def namespaces(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamespaceSettings]:
-        """Settings of namespaces."""
-
-    @_builtins.property
-    def objects_json(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """Kubernetes JSON (UTF-8), each entry one object or List as the API server or kubectl printed it. Read are workloads
-        (Deployments, StatefulSets, DaemonSets, CronJobs, Jobs and RestartOptions.kinds), ConfigMaps, Secrets,
+    def objects(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Read are
+        workloads (Deployments, StatefulSets, DaemonSets, CronJobs, Jobs and RestartOptions.kinds), ConfigMaps, Secrets,
         SecretProviderClassPodStatuses, Namespaces and PodDisruptionBudgets, and ReplicaSets and Pods for the times at which
         the pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
         planned for workloads without a UID.
         """
+
+    @_builtins.property
+    def workloads(self) -> _containers.RepeatedCompositeFieldContainer[Global___Workload]:
+        """Summaries of workloads: what their pod templates read. Each one must be unique."""
+
+    @_builtins.property
+    def configurations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Configuration]:
+        """Configurations as checksums, because the values of Secrets need not leave the cluster. Each one must be unique."""
+
+    @_builtins.property
+    def namespaces(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamespaceSettings]:
+        """Settings of namespaces."""
 
     @_builtins.property
     def options(self) -> Global___RestartOptions:
@@ -295,17 +294,17 @@ class PlanRestartsRequest(_message.Message):
         self,
         *,
         now: _timestamp_pb2.Timestamp | None = ...,
+        objects: _abc.Iterable[_builtins.str] | None = ...,
         workloads: _abc.Iterable[Global___Workload] | None = ...,
         configurations: _abc.Iterable[Global___Configuration] | None = ...,
         namespaces: _abc.Iterable[Global___NamespaceSettings] | None = ...,
-        objects_json: _abc.Iterable[_builtins.bytes] | None = ...,
         configurations_complete: _builtins.bool = ...,
         options: Global___RestartOptions | None = ...,
         continue_after: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["now", b"now", "options", b"options"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["configurations", b"configurations", "configurations_complete", b"configurations_complete", "continue_after", b"continue_after", "namespaces", b"namespaces", "now", b"now", "objects_json", b"objects_json", "options", b"options", "workloads", b"workloads"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["configurations", b"configurations", "configurations_complete", b"configurations_complete", "continue_after", b"continue_after", "namespaces", b"namespaces", "now", b"now", "objects", b"objects", "options", b"options", "workloads", b"workloads"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -313,7 +312,7 @@ Global___PlanRestartsRequest: _TypeAlias = PlanRestartsRequest  # noqa: Y015
 
 @_typing.final
 class Workload(_message.Message):
-    """Workload is an object with a pod template."""
+    """Workload summarizes an object with a pod template."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -340,7 +339,6 @@ class Workload(_message.Message):
     API_VERSION_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
-    TEMPLATE_FIELD_NUMBER: _builtins.int
     REFERENCES_FIELD_NUMBER: _builtins.int
     TEMPLATE_ANNOTATIONS_FIELD_NUMBER: _builtins.int
     TEMPLATE_PATH_FIELD_NUMBER: _builtins.int
@@ -377,19 +375,15 @@ class Workload(_message.Message):
     """Number of pods that the PodDisruptionBudget of the workload allows to be disrupted now. Absent if there is none."""
     @_builtins.property
     def metadata(self) -> _kubernetes_pb2.ObjectMeta:
-        """Metadata of the object. Required: name, namespace, UID and annotations."""
-
-    @_builtins.property
-    def template(self) -> _struct_pb2.Struct:
-        """The pod template. Its references, annotations and environment variables are read from it."""
+        """Metadata of the object. Required."""
 
     @_builtins.property
     def references(self) -> _containers.RepeatedCompositeFieldContainer[Global___Reference]:
-        """What the pod template reads, instead of `template`."""
+        """What the pod template reads."""
 
     @_builtins.property
     def template_annotations(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Annotations of the pod template, with `references`. Send all of them: the planned patch adds to them."""
+        """Annotations of the pod template. Send all of them: the planned patch adds to them."""
 
     @_builtins.property
     def oldest_pod_started_at(self) -> _timestamp_pb2.Timestamp:
@@ -414,7 +408,6 @@ class Workload(_message.Message):
         api_version: _builtins.str = ...,
         kind: _builtins.str = ...,
         metadata: _kubernetes_pb2.ObjectMeta | None = ...,
-        template: _struct_pb2.Struct | None = ...,
         references: _abc.Iterable[Global___Reference] | None = ...,
         template_annotations: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         template_path: _builtins.str = ...,
@@ -428,9 +421,9 @@ class Workload(_message.Message):
         disruptions_allowed: _builtins.int | None = ...,
         pods_starting_since: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed", "disruptions_allowed", b"disruptions_allowed", "metadata", b"metadata", "oldest_pod_started_at", b"oldest_pod_started_at", "pods_starting_since", b"pods_starting_since", "revision_created_at", b"revision_created_at", "template", b"template"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed", "disruptions_allowed", b"disruptions_allowed", "metadata", b"metadata", "oldest_pod_started_at", b"oldest_pod_started_at", "pods_starting_since", b"pods_starting_since", "revision_created_at", b"revision_created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed", "api_version", b"api_version", "disruptions_allowed", b"disruptions_allowed", "kind", b"kind", "metadata", b"metadata", "no_pods_running", b"no_pods_running", "oldest_pod_started_at", b"oldest_pod_started_at", "on_delete", b"on_delete", "paused", b"paused", "pods_starting_since", b"pods_starting_since", "references", b"references", "resource", b"resource", "revision_created_at", b"revision_created_at", "rollout", b"rollout", "template", b"template", "template_annotations", b"template_annotations", "template_path", b"template_path"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed", "api_version", b"api_version", "disruptions_allowed", b"disruptions_allowed", "kind", b"kind", "metadata", b"metadata", "no_pods_running", b"no_pods_running", "oldest_pod_started_at", b"oldest_pod_started_at", "on_delete", b"on_delete", "paused", b"paused", "pods_starting_since", b"pods_starting_since", "references", b"references", "resource", b"resource", "revision_created_at", b"revision_created_at", "rollout", b"rollout", "template_annotations", b"template_annotations", "template_path", b"template_path"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__disruptions_allowed: _TypeAlias = _typing.Literal["disruptions_allowed"]  # noqa: Y015
     _WhichOneofArgType__disruptions_allowed: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed"]  # noqa: Y015
@@ -675,7 +668,7 @@ class RestartOptions(_message.Message):
     restart_on: Global___RestartOn.ValueType
     """Which uses need a restart. Defaults to RESTART_ON_ALL."""
     checksum_key: _builtins.bytes
-    """Key of the checksums of configurations in `objects_json`. Without it, the checksums are plain hashes: anyone who can
+    """Key of the checksums of configurations in `objects`. Without it, the checksums are plain hashes: anyone who can
     read a workload can test guesses of secret values against them. Changing the key restarts workloads.
     """
     max_concurrent: _builtins.int
@@ -732,7 +725,7 @@ class RestartOptions(_message.Message):
 
     @_builtins.property
     def kinds(self) -> _containers.RepeatedCompositeFieldContainer[Global___WorkloadKind]:
-        """Kinds of workloads in `objects_json` besides those of Kubernetes."""
+        """Kinds of workloads in `objects` besides those of Kubernetes."""
 
     @_builtins.property
     def reloader(self) -> Global___ReloaderOptions:

@@ -8,7 +8,7 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Deployment, DeploymentStatus, ObjectReference, ObservedEvent, Pod, ReplicaSet } from "./kubernetes_pb.js";
+import type { DeploymentStatus, ObjectReference } from "./kubernetes_pb.js";
 import { file_rollplan_v1_kubernetes } from "./kubernetes_pb.js";
 import type { RolloutReport, Verdict } from "./report_pb.js";
 import { file_rollplan_v1_report } from "./report_pb.js";
@@ -18,15 +18,15 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollplan/v1/plan.proto.
  */
 export const file_rollplan_v1_plan: GenFile = /*@__PURE__*/
-  fileDesc("ChZyb2xscGxhbi92MS9wbGFuLnByb3RvEgtyb2xscGxhbi52MSKGAwoIU25hcHNob3QSJwoDbm93GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgpkZXBsb3ltZW50GAIgASgLMhcucm9sbHBsYW4udjEuRGVwbG95bWVudBItCgxyZXBsaWNhX3NldHMYAyADKAsyFy5yb2xscGxhbi52MS5SZXBsaWNhU2V0Eh4KBHBvZHMYBCADKAsyEC5yb2xscGxhbi52MS5Qb2QSFQoNcG9kc19jb21wbGV0ZRgFIAEoCBIoCgdhbnN3ZXJzGAsgAygLMhcucm9sbHBsYW4udjEuU3RlcEFuc3dlchIdChVyZXBsaWNhX3NldHNfY29tcGxldGUYByABKAgSFAoMb2JqZWN0c19qc29uGAggAygMEiMKBnRhcmdldBgJIAEoCzITLnJvbGxwbGFuLnYxLlRhcmdldBIqCgZldmVudHMYCiADKAsyGi5yb2xscGxhbi52MS5PYnNlcnZlZEV2ZW50SgQIBhAHUghmYWlsdXJlcyKWAQoGVGFyZ2V0EhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSEAoIcmVzb3VyY2UYBSABKAkSHwoSc3RhdHVzX3N1YnJlc291cmNlGAYgASgISACIAQFCFQoTX3N0YXR1c19zdWJyZXNvdXJjZSJoCgpTdGVwQW5zd2VyEiIKBGNhbGwYASABKAsyFC5yb2xscGxhbi52MS5BcGlDYWxsEhEKCWh0dHBfY29kZRgCIAEoBRIMCgRib2R5GAMgASgMEhUKDWV4aXN0aW5nX2pzb24YBCABKAwimQEKC1BsYW5PcHRpb25zEiUKB2hvcml6b24YASABKA4yFC5yb2xscGxhbi52MS5Ib3Jpem9uEiEKFHRlcm1pbmF0aW5nX3JlcGxpY2FzGAIgASgISACIAQESFwoPZXZlbnRzX2FzX2NhbGxzGAMgASgIEg4KBnJlcG9ydBgEIAEoCEIXChVfdGVybWluYXRpbmdfcmVwbGljYXMiaAoSUGxhblJvbGxvdXRSZXF1ZXN0EicKCHNuYXBzaG90GAEgASgLMhUucm9sbHBsYW4udjEuU25hcHNob3QSKQoHb3B0aW9ucxgCIAEoCzIYLnJvbGxwbGFuLnYxLlBsYW5PcHRpb25zIsQBChNQbGFuUm9sbG91dFJlc3BvbnNlEiAKBXN0ZXBzGAEgAygLMhEucm9sbHBsYW4udjEuU3RlcBItCgZzdGF0dXMYAiABKAsyHS5yb2xscGxhbi52MS5EZXBsb3ltZW50U3RhdHVzEioKBnJlcG9ydBgDIAEoCzIaLnJvbGxwbGFuLnYxLlJvbGxvdXRSZXBvcnQSMAoNcmVxdWV1ZV9hZnRlchgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiLFAQoUQ29tcHV0ZVN0YXR1c1JlcXVlc3QSJwoIc25hcHNob3QYASABKAsyFS5yb2xscGxhbi52MS5TbmFwc2hvdBIpCgdvcHRpb25zGAIgASgLMhgucm9sbHBsYW4udjEuUGxhbk9wdGlvbnMSLgoQcHJldmlvdXNfdmVyZGljdBgDIAEoCzIULnJvbGxwbGFuLnYxLlZlcmRpY3QSKQoHZmFpbF9vbhgEIAMoCzIYLnJvbGxwbGFuLnYxLkZhaWx1cmVSdWxlImcKC0ZhaWx1cmVSdWxlEg8KB2ZhaWx1cmUYASABKAkSKgoFZ3JhY2UYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25IABISCghyZXN0YXJ0cxgDIAEoBUgAQgcKBWxpbWl0IqABChVDb21wdXRlU3RhdHVzUmVzcG9uc2USLQoGc3RhdHVzGAEgASgLMh0ucm9sbHBsYW4udjEuRGVwbG95bWVudFN0YXR1cxIqCgZyZXBvcnQYAiABKAsyGi5yb2xscGxhbi52MS5Sb2xsb3V0UmVwb3J0EiwKBm9iamVjdBgDIAEoCzIcLnJvbGxwbGFuLnYxLk9iamVjdFJlZmVyZW5jZSLhBgoEU3RlcBIPCgdzdW1tYXJ5GAEgASgJEiIKBGNhbGwYAiABKAsyFC5yb2xscGxhbi52MS5BcGlDYWxsEiIKBmV2ZW50cxgDIAMoCzISLnJvbGxwbGFuLnYxLkV2ZW50EioKCm9uX2ZhaWx1cmUYBiABKA4yFi5yb2xscGxhbi52MS5PbkZhaWx1cmUSFwoPZG9uZV9odHRwX2NvZGVzGAcgAygFEi4KEHJlYWRfb25fY29uZmxpY3QYCCABKAsyFC5yb2xscGxhbi52MS5BcGlDYWxsEikKC2V2ZW50X2NhbGxzGAkgAygLMhQucm9sbHBsYW4udjEuQXBpQ2FsbBI7ChJjcmVhdGVfcmVwbGljYV9zZXQYCiABKAsyHS5yb2xscGxhbi52MS5DcmVhdGVSZXBsaWNhU2V0SAASOQoRc2NhbGVfcmVwbGljYV9zZXQYCyABKAsyHC5yb2xscGxhbi52MS5TY2FsZVJlcGxpY2FTZXRIABI7ChJ1cGRhdGVfcmVwbGljYV9zZXQYDCABKAsyHS5yb2xscGxhbi52MS5VcGRhdGVSZXBsaWNhU2V0SAASOQoRYWRvcHRfcmVwbGljYV9zZXQYDSABKAsyHC5yb2xscGxhbi52MS5BZG9wdFJlcGxpY2FTZXRIABI9ChNyZWxlYXNlX3JlcGxpY2Ffc2V0GA4gASgLMh4ucm9sbHBsYW4udjEuUmVsZWFzZVJlcGxpY2FTZXRIABI7ChJkZWxldGVfcmVwbGljYV9zZXQYDyABKAsyHS5yb2xscGxhbi52MS5EZWxldGVSZXBsaWNhU2V0SAASOgoRdXBkYXRlX2RlcGxveW1lbnQYECABKAsyHS5yb2xscGxhbi52MS5VcGRhdGVEZXBsb3ltZW50SAASRwoYdXBkYXRlX2RlcGxveW1lbnRfc3RhdHVzGBEgASgLMiMucm9sbHBsYW4udjEuVXBkYXRlRGVwbG95bWVudFN0YXR1c0gAEi4KC2NoZWNrX293bmVyGBIgASgLMhcucm9sbHBsYW4udjEuQ2hlY2tPd25lckgAQggKBmFjdGlvbkoECAQQBUoECAUQBlITY29udGludWVfb25fZmFpbHVyZVIUdG9sZXJhdGVkX2h0dHBfY29kZXMiyQEKB0FwaUNhbGwSHwoEdmVyYhgBIAEoDjIRLnJvbGxwbGFuLnYxLlZlcmISEwoLYXBpX3ZlcnNpb24YAiABKAkSDAoEa2luZBgDIAEoCRIRCgluYW1lc3BhY2UYBCABKAkSDAoEbmFtZRgFIAEoCRITCgtzdWJyZXNvdXJjZRgGIAEoCRIUCgxjb250ZW50X3R5cGUYByABKAkSEQoJYm9keV9qc29uGAggASgJEgwKBHBhdGgYCSABKAkSDQoFcXVlcnkYCiABKAkiNgoFRXZlbnQSDAoEdHlwZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSDwoHbWVzc2FnZRgDIAEoCSJEChBDcmVhdGVSZXBsaWNhU2V0EgwKBG5hbWUYASABKAkSEAoIcmVwbGljYXMYAiABKAUSEAoIcmV2aXNpb24YAyABKAMi0AEKD1NjYWxlUmVwbGljYVNldBIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCRIVCg1mcm9tX3JlcGxpY2FzGAMgASgFEhMKC3RvX3JlcGxpY2FzGAQgASgFEkIKC2Fubm90YXRpb25zGAUgAygLMi0ucm9sbHBsYW4udjEuU2NhbGVSZXBsaWNhU2V0LkFubm90YXRpb25zRW50cnkaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBItwBChBVcGRhdGVSZXBsaWNhU2V0EgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJEkMKC2Fubm90YXRpb25zGAMgAygLMi4ucm9sbHBsYW4udjEuVXBkYXRlUmVwbGljYVNldC5Bbm5vdGF0aW9uc0VudHJ5Eh4KEW1pbl9yZWFkeV9zZWNvbmRzGAQgASgFSACIAQEaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhQKEl9taW5fcmVhZHlfc2Vjb25kcyIsCg9BZG9wdFJlcGxpY2FTZXQSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkiLgoRUmVsZWFzZVJlcGxpY2FTZXQSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkiLQoQRGVsZXRlUmVwbGljYVNldBIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCSLCAQoQVXBkYXRlRGVwbG95bWVudBIYChB0ZW1wbGF0ZV9jaGFuZ2VkGAEgASgIEkMKC2Fubm90YXRpb25zGAIgAygLMi4ucm9sbHBsYW4udjEuVXBkYXRlRGVwbG95bWVudC5Bbm5vdGF0aW9uc0VudHJ5EhsKE3JlbW92ZWRfYW5ub3RhdGlvbnMYAyADKAkaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIq0BChZVcGRhdGVEZXBsb3ltZW50U3RhdHVzEi0KBnN0YXR1cxgBIAEoCzIdLnJvbGxwbGFuLnYxLkRlcGxveW1lbnRTdGF0dXMSFQoIcmV2aXNpb24YAiABKAlIAIgBARIVCghzZWxlY3RvchgDIAEoCUgBiAEBEhIKBXJlYWR5GAQgASgJSAKIAQFCCwoJX3JldmlzaW9uQgsKCV9zZWxlY3RvckIICgZfcmVhZHkiMwoKQ2hlY2tPd25lchILCgN1aWQYASABKAkSGAoQcmVzb3VyY2VfdmVyc2lvbhgCIAEoCSpJCgdIb3Jpem9uEhcKE0hPUklaT05fVU5TUEVDSUZJRUQQABITCg9IT1JJWk9OX1NFVFRMRUQQARIQCgxIT1JJWk9OX1BBU1MQAiptCglPbkZhaWx1cmUSGgoWT05fRkFJTFVSRV9VTlNQRUNJRklFRBAAEhMKD09OX0ZBSUxVUkVfU1RPUBABEhcKE09OX0ZBSUxVUkVfQ09OVElOVUUQAhIWChJPTl9GQUlMVVJFX0RPTkVfSUYQAypcCgRWZXJiEhQKEFZFUkJfVU5TUEVDSUZJRUQQABIPCgtWRVJCX0NSRUFURRABEg4KClZFUkJfUEFUQ0gQAhIPCgtWRVJCX0RFTEVURRADEgwKCFZFUkJfR0VUEARiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollplan_v1_kubernetes, file_rollplan_v1_report]);
+  fileDesc("ChZyb2xscGxhbi92MS9wbGFuLnByb3RvEgtyb2xscGxhbi52MSLJAQoIU25hcHNob3QSJwoDbm93GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdvYmplY3RzGAIgAygJEh0KFXJlcGxpY2Ffc2V0c19jb21wbGV0ZRgDIAEoCBIVCg1wb2RzX2NvbXBsZXRlGAQgASgIEiMKBnRhcmdldBgFIAEoCzITLnJvbGxwbGFuLnYxLlRhcmdldBIoCgdhbnN3ZXJzGAYgAygLMhcucm9sbHBsYW4udjEuU3RlcEFuc3dlciKWAQoGVGFyZ2V0EhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSEAoIcmVzb3VyY2UYBSABKAkSHwoSc3RhdHVzX3N1YnJlc291cmNlGAYgASgISACIAQFCFQoTX3N0YXR1c19zdWJyZXNvdXJjZSJoCgpTdGVwQW5zd2VyEiIKBGNhbGwYASABKAsyFC5yb2xscGxhbi52MS5BcGlDYWxsEhEKCWh0dHBfY29kZRgCIAEoBRIMCgRib2R5GAMgASgMEhUKDWV4aXN0aW5nX2pzb24YBCABKAwimQEKC1BsYW5PcHRpb25zEiUKB2hvcml6b24YASABKA4yFC5yb2xscGxhbi52MS5Ib3Jpem9uEiEKFHRlcm1pbmF0aW5nX3JlcGxpY2FzGAIgASgISACIAQESFwoPZXZlbnRzX2FzX2NhbGxzGAMgASgIEg4KBnJlcG9ydBgEIAEoCEIXChVfdGVybWluYXRpbmdfcmVwbGljYXMiaAoSUGxhblJvbGxvdXRSZXF1ZXN0EicKCHNuYXBzaG90GAEgASgLMhUucm9sbHBsYW4udjEuU25hcHNob3QSKQoHb3B0aW9ucxgCIAEoCzIYLnJvbGxwbGFuLnYxLlBsYW5PcHRpb25zIsQBChNQbGFuUm9sbG91dFJlc3BvbnNlEiAKBXN0ZXBzGAEgAygLMhEucm9sbHBsYW4udjEuU3RlcBItCgZzdGF0dXMYAiABKAsyHS5yb2xscGxhbi52MS5EZXBsb3ltZW50U3RhdHVzEioKBnJlcG9ydBgDIAEoCzIaLnJvbGxwbGFuLnYxLlJvbGxvdXRSZXBvcnQSMAoNcmVxdWV1ZV9hZnRlchgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiLFAQoUQ29tcHV0ZVN0YXR1c1JlcXVlc3QSJwoIc25hcHNob3QYASABKAsyFS5yb2xscGxhbi52MS5TbmFwc2hvdBIpCgdvcHRpb25zGAIgASgLMhgucm9sbHBsYW4udjEuUGxhbk9wdGlvbnMSLgoQcHJldmlvdXNfdmVyZGljdBgDIAEoCzIULnJvbGxwbGFuLnYxLlZlcmRpY3QSKQoHZmFpbF9vbhgEIAMoCzIYLnJvbGxwbGFuLnYxLkZhaWx1cmVSdWxlImcKC0ZhaWx1cmVSdWxlEg8KB2ZhaWx1cmUYASABKAkSKgoFZ3JhY2UYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25IABISCghyZXN0YXJ0cxgDIAEoBUgAQgcKBWxpbWl0IqABChVDb21wdXRlU3RhdHVzUmVzcG9uc2USLQoGc3RhdHVzGAEgASgLMh0ucm9sbHBsYW4udjEuRGVwbG95bWVudFN0YXR1cxIqCgZyZXBvcnQYAiABKAsyGi5yb2xscGxhbi52MS5Sb2xsb3V0UmVwb3J0EiwKBm9iamVjdBgDIAEoCzIcLnJvbGxwbGFuLnYxLk9iamVjdFJlZmVyZW5jZSKqBgoEU3RlcBIPCgdzdW1tYXJ5GAEgASgJEiIKBGNhbGwYAiABKAsyFC5yb2xscGxhbi52MS5BcGlDYWxsEiIKBmV2ZW50cxgDIAMoCzISLnJvbGxwbGFuLnYxLkV2ZW50EioKCm9uX2ZhaWx1cmUYBCABKA4yFi5yb2xscGxhbi52MS5PbkZhaWx1cmUSFwoPZG9uZV9odHRwX2NvZGVzGAUgAygFEi4KEHJlYWRfb25fY29uZmxpY3QYBiABKAsyFC5yb2xscGxhbi52MS5BcGlDYWxsEikKC2V2ZW50X2NhbGxzGAcgAygLMhQucm9sbHBsYW4udjEuQXBpQ2FsbBI7ChJjcmVhdGVfcmVwbGljYV9zZXQYCCABKAsyHS5yb2xscGxhbi52MS5DcmVhdGVSZXBsaWNhU2V0SAASOQoRc2NhbGVfcmVwbGljYV9zZXQYCSABKAsyHC5yb2xscGxhbi52MS5TY2FsZVJlcGxpY2FTZXRIABI7ChJ1cGRhdGVfcmVwbGljYV9zZXQYCiABKAsyHS5yb2xscGxhbi52MS5VcGRhdGVSZXBsaWNhU2V0SAASOQoRYWRvcHRfcmVwbGljYV9zZXQYCyABKAsyHC5yb2xscGxhbi52MS5BZG9wdFJlcGxpY2FTZXRIABI9ChNyZWxlYXNlX3JlcGxpY2Ffc2V0GAwgASgLMh4ucm9sbHBsYW4udjEuUmVsZWFzZVJlcGxpY2FTZXRIABI7ChJkZWxldGVfcmVwbGljYV9zZXQYDSABKAsyHS5yb2xscGxhbi52MS5EZWxldGVSZXBsaWNhU2V0SAASOgoRdXBkYXRlX2RlcGxveW1lbnQYDiABKAsyHS5yb2xscGxhbi52MS5VcGRhdGVEZXBsb3ltZW50SAASRwoYdXBkYXRlX2RlcGxveW1lbnRfc3RhdHVzGA8gASgLMiMucm9sbHBsYW4udjEuVXBkYXRlRGVwbG95bWVudFN0YXR1c0gAEi4KC2NoZWNrX293bmVyGBAgASgLMhcucm9sbHBsYW4udjEuQ2hlY2tPd25lckgAQggKBmFjdGlvbiLJAQoHQXBpQ2FsbBIfCgR2ZXJiGAEgASgOMhEucm9sbHBsYW4udjEuVmVyYhITCgthcGlfdmVyc2lvbhgCIAEoCRIMCgRraW5kGAMgASgJEhEKCW5hbWVzcGFjZRgEIAEoCRIMCgRuYW1lGAUgASgJEhMKC3N1YnJlc291cmNlGAYgASgJEhQKDGNvbnRlbnRfdHlwZRgHIAEoCRIRCglib2R5X2pzb24YCCABKAkSDAoEcGF0aBgJIAEoCRINCgVxdWVyeRgKIAEoCSI2CgVFdmVudBIMCgR0eXBlGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIPCgdtZXNzYWdlGAMgASgJIkQKEENyZWF0ZVJlcGxpY2FTZXQSDAoEbmFtZRgBIAEoCRIQCghyZXBsaWNhcxgCIAEoBRIQCghyZXZpc2lvbhgDIAEoAyLQAQoPU2NhbGVSZXBsaWNhU2V0EgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJEhUKDWZyb21fcmVwbGljYXMYAyABKAUSEwoLdG9fcmVwbGljYXMYBCABKAUSQgoLYW5ub3RhdGlvbnMYBSADKAsyLS5yb2xscGxhbi52MS5TY2FsZVJlcGxpY2FTZXQuQW5ub3RhdGlvbnNFbnRyeRoyChBBbm5vdGF0aW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi3AEKEFVwZGF0ZVJlcGxpY2FTZXQSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSQwoLYW5ub3RhdGlvbnMYAyADKAsyLi5yb2xscGxhbi52MS5VcGRhdGVSZXBsaWNhU2V0LkFubm90YXRpb25zRW50cnkSHgoRbWluX3JlYWR5X3NlY29uZHMYBCABKAVIAIgBARoyChBBbm5vdGF0aW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCFAoSX21pbl9yZWFkeV9zZWNvbmRzIiwKD0Fkb3B0UmVwbGljYVNldBIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCSIuChFSZWxlYXNlUmVwbGljYVNldBIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCSItChBEZWxldGVSZXBsaWNhU2V0EgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJIsIBChBVcGRhdGVEZXBsb3ltZW50EhgKEHRlbXBsYXRlX2NoYW5nZWQYASABKAgSQwoLYW5ub3RhdGlvbnMYAiADKAsyLi5yb2xscGxhbi52MS5VcGRhdGVEZXBsb3ltZW50LkFubm90YXRpb25zRW50cnkSGwoTcmVtb3ZlZF9hbm5vdGF0aW9ucxgDIAMoCRoyChBBbm5vdGF0aW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEirQEKFlVwZGF0ZURlcGxveW1lbnRTdGF0dXMSLQoGc3RhdHVzGAEgASgLMh0ucm9sbHBsYW4udjEuRGVwbG95bWVudFN0YXR1cxIVCghyZXZpc2lvbhgCIAEoCUgAiAEBEhUKCHNlbGVjdG9yGAMgASgJSAGIAQESEgoFcmVhZHkYBCABKAlIAogBAUILCglfcmV2aXNpb25CCwoJX3NlbGVjdG9yQggKBl9yZWFkeSIzCgpDaGVja093bmVyEgsKA3VpZBgBIAEoCRIYChByZXNvdXJjZV92ZXJzaW9uGAIgASgJKkkKB0hvcml6b24SFwoTSE9SSVpPTl9VTlNQRUNJRklFRBAAEhMKD0hPUklaT05fU0VUVExFRBABEhAKDEhPUklaT05fUEFTUxACKm0KCU9uRmFpbHVyZRIaChZPTl9GQUlMVVJFX1VOU1BFQ0lGSUVEEAASEwoPT05fRkFJTFVSRV9TVE9QEAESFwoTT05fRkFJTFVSRV9DT05USU5VRRACEhYKEk9OX0ZBSUxVUkVfRE9ORV9JRhADKlwKBFZlcmISFAoQVkVSQl9VTlNQRUNJRklFRBAAEg8KC1ZFUkJfQ1JFQVRFEAESDgoKVkVSQl9QQVRDSBACEg8KC1ZFUkJfREVMRVRFEAMSDAoIVkVSQl9HRVQQBGIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollplan_v1_kubernetes, file_rollplan_v1_report]);
 
 /**
  * Snapshot is the state of one Deployment as the caller observes it.
  *
- * A snapshot holds at most 10,000 ReplicaSets, 20,000 pods, 20,000 events and 1,000 answers, including the objects that
- * are ignored. The Deployment's selector has at most 100 expressions, with 1,000 values in total. A request has at most
- * 16 MiB, and takes at most 256 MiB of memory once it is decoded (only lists of empty messages take that much). A response
- * has at most 4 MiB, the default limit of gRPC clients. A call that exceeds a limit fails with RESOURCE_EXHAUSTED.
+ * The Deployment of a snapshot has at most 10,000 ReplicaSets, 20,000 pods and 20,000 events, and a selector with at most
+ * 100 expressions and 1,000 values in total. There are at most 1,000 answers. A request has at most 16 MiB, and takes at
+ * most 256 MiB of memory while it is read (only text with very short values takes that much). A response has at most 4 MiB,
+ * the default limit of gRPC clients. A call that exceeds a limit fails with RESOURCE_EXHAUSTED.
  *
  * @generated from message rollplan.v1.Snapshot
  */
@@ -40,82 +40,53 @@ export type Snapshot = Message<"rollplan.v1.Snapshot"> & {
   now?: Timestamp | undefined;
 
   /**
-   * The Deployment. Required, unless `objects_json` contains it.
+   * The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Needed are
+   * the Deployment; every ReplicaSet of its namespace that it controls, or that nobody controls and its selector matches;
+   * and the pods of these ReplicaSets, which reports name. The plan depends on the pods only with the strategy Recreate.
+   * Events about these objects are optional: reports and verdicts are based on them, and no plan is.
    *
-   * @generated from field: rollplan.v1.Deployment deployment = 2;
+   * The objects of the Deployment are selected first; only they are validated, and only they count toward the limits of
+   * the lists. The name of another ReplicaSet of the namespace is not used for a new one. Of all objects, at most 200,000
+   * may be sent. docs/api.md lists the rules.
+   *
+   * @generated from field: repeated string objects = 2;
    */
-  deployment?: Deployment | undefined;
+  objects: string[];
 
   /**
-   * Every ReplicaSet of the namespace that the Deployment controls, or that nobody controls and its selector matches.
-   * The list may contain others. They are ignored and not validated, except that `metadata` is required, and that the
-   * name of one in the same namespace is not used for a new ReplicaSet.
+   * Whether `objects` contains every ReplicaSet that it is to contain. The absence of ReplicaSets is then believed: the
+   * Deployment has none. If false, nothing is planned or counted, because with an old ReplicaSet missing the new one would
+   * exceed the surge: PlanRollout and ComputeStatus return only the phase that the Deployment's own status shows, and the
+   * blocker REPLICA_SETS_INCOMPLETE. Rollback fails with FAILED_PRECONDITION. ListRevisions returns the revisions of the
+   * ReplicaSets that were sent.
    *
-   * @generated from field: repeated rollplan.v1.ReplicaSet replica_sets = 3;
+   * @generated from field: bool replica_sets_complete = 3;
    */
-  replicaSets: ReplicaSet[];
+  replicaSetsComplete: boolean;
 
   /**
-   * Pods that these ReplicaSets control. The list may contain others. They are ignored and not validated, except that
-   * `metadata` is required. Reports name the pods; the plan depends on them only with the strategy Recreate.
+   * Whether `objects` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new pods,
+   * because the absence of pods does not prove that the old ones are gone.
    *
-   * @generated from field: repeated rollplan.v1.Pod pods = 4;
-   */
-  pods: Pod[];
-
-  /**
-   * Whether `pods` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new pods,
-   * because an empty list does not prove that the old pods are gone.
-   *
-   * @generated from field: bool pods_complete = 5;
+   * @generated from field: bool pods_complete = 4;
    */
   podsComplete: boolean;
+
+  /**
+   * The owner that is meant. Required if `objects` contains more than one Deployment, or if the owner is not an apps/v1
+   * Deployment.
+   *
+   * @generated from field: rollplan.v1.Target target = 5;
+   */
+  target?: Target | undefined;
 
   /**
    * Answers to the calls of the last plan that failed, in any order. Send all of them; the planner decides what each one
    * means. Answers to calls that succeeded may be included, and are ignored.
    *
-   * @generated from field: repeated rollplan.v1.StepAnswer answers = 11;
+   * @generated from field: repeated rollplan.v1.StepAnswer answers = 6;
    */
   answers: StepAnswer[];
-
-  /**
-   * Whether `replica_sets` contains every ReplicaSet that it is to contain. An empty list is then believed: the
-   * Deployment has no ReplicaSet. If false, nothing is planned or counted, because with an old ReplicaSet missing the new
-   * one would exceed the surge: PlanRollout and ComputeStatus return only the phase that the Deployment's own status
-   * shows, and the blocker REPLICA_SETS_INCOMPLETE. Rollback fails with FAILED_PRECONDITION. ListRevisions returns the
-   * revisions of the ReplicaSets that the list contains.
-   *
-   * @generated from field: bool replica_sets_complete = 7;
-   */
-  replicaSetsComplete: boolean;
-
-  /**
-   * Kubernetes JSON (UTF-8) instead of `deployment`, `replica_sets` and `pods`, each entry one object or List as the API
-   * server or kubectl printed it. Events among the objects are added to `events`. The objects of the Deployment are
-   * selected first; only they are validated, and only they count toward the limits of the lists. Of all objects, at most
-   * 200,000 may be sent. docs/api.md lists the rules.
-   *
-   * @generated from field: repeated bytes objects_json = 8;
-   */
-  objectsJson: Uint8Array[];
-
-  /**
-   * The owner that is meant. Required if `objects_json` contains more than one Deployment, or if the owner is not an
-   * apps/v1 Deployment.
-   *
-   * @generated from field: rollplan.v1.Target target = 9;
-   */
-  target?: Target | undefined;
-
-  /**
-   * Events about the Deployment, these ReplicaSets and these pods, at least those of type "Warning". Optional: reports and
-   * verdicts are based on them, and no plan is. The list may contain events about other objects. They are ignored and not
-   * validated.
-   *
-   * @generated from field: repeated rollplan.v1.ObservedEvent events = 10;
-   */
-  events: ObservedEvent[];
 };
 
 /**
@@ -140,7 +111,7 @@ export type Target = Message<"rollplan.v1.Target"> & {
   apiVersion: string;
 
   /**
-   * Kind of the owner, for example "Deployment". ComputeStatus reports on objects of every kind in `objects_json`, for example
+   * Kind of the owner, for example "Deployment". ComputeStatus reports on objects of every kind in `objects`, for example
    * a StatefulSet or a Job. The other methods only take Deployments, and custom resources with the same spec.
    *
    * @generated from field: string kind = 2;
@@ -502,14 +473,14 @@ export type Step = Message<"rollplan.v1.Step"> & {
   /**
    * What to do if the call fails, that is, if the API server does not answer with a 2xx code.
    *
-   * @generated from field: rollplan.v1.OnFailure on_failure = 6;
+   * @generated from field: rollplan.v1.OnFailure on_failure = 4;
    */
   onFailure: OnFailure;
 
   /**
    * With ON_FAILURE_DONE_IF: the HTTP status codes that count as success, for example 404 when an object is deleted.
    *
-   * @generated from field: repeated int32 done_http_codes = 7;
+   * @generated from field: repeated int32 done_http_codes = 5;
    */
   doneHttpCodes: number[];
 
@@ -517,7 +488,7 @@ export type Step = Message<"rollplan.v1.Step"> & {
    * Call to make if the API server answers with 409, to read the object that already has the name. Its answer belongs in
    * StepAnswer.existing_json. Only set when an object is created.
    *
-   * @generated from field: rollplan.v1.ApiCall read_on_conflict = 8;
+   * @generated from field: rollplan.v1.ApiCall read_on_conflict = 6;
    */
   readOnConflict?: ApiCall | undefined;
 
@@ -526,7 +497,7 @@ export type Step = Message<"rollplan.v1.Step"> & {
    * succeeded, and ignore their outcome: 409 means that the event is already recorded, and a plan does not depend on
    * events.
    *
-   * @generated from field: repeated rollplan.v1.ApiCall event_calls = 9;
+   * @generated from field: repeated rollplan.v1.ApiCall event_calls = 7;
    */
   eventCalls: ApiCall[];
 
@@ -539,7 +510,7 @@ export type Step = Message<"rollplan.v1.Step"> & {
     /**
      * Create a ReplicaSet from the template of the Deployment.
      *
-     * @generated from field: rollplan.v1.CreateReplicaSet create_replica_set = 10;
+     * @generated from field: rollplan.v1.CreateReplicaSet create_replica_set = 8;
      */
     value: CreateReplicaSet;
     case: "createReplicaSet";
@@ -547,7 +518,7 @@ export type Step = Message<"rollplan.v1.Step"> & {
     /**
      * Change the size of a ReplicaSet.
      *
-     * @generated from field: rollplan.v1.ScaleReplicaSet scale_replica_set = 11;
+     * @generated from field: rollplan.v1.ScaleReplicaSet scale_replica_set = 9;
      */
     value: ScaleReplicaSet;
     case: "scaleReplicaSet";
@@ -555,7 +526,7 @@ export type Step = Message<"rollplan.v1.Step"> & {
     /**
      * Change annotations or minReadySeconds of a ReplicaSet, but not its size.
      *
-     * @generated from field: rollplan.v1.UpdateReplicaSet update_replica_set = 12;
+     * @generated from field: rollplan.v1.UpdateReplicaSet update_replica_set = 10;
      */
     value: UpdateReplicaSet;
     case: "updateReplicaSet";
@@ -563,7 +534,7 @@ export type Step = Message<"rollplan.v1.Step"> & {
     /**
      * Adopt a ReplicaSet that the selector matches and that has no controller.
      *
-     * @generated from field: rollplan.v1.AdoptReplicaSet adopt_replica_set = 13;
+     * @generated from field: rollplan.v1.AdoptReplicaSet adopt_replica_set = 11;
      */
     value: AdoptReplicaSet;
     case: "adoptReplicaSet";
@@ -571,7 +542,7 @@ export type Step = Message<"rollplan.v1.Step"> & {
     /**
      * Release a ReplicaSet that the selector no longer matches.
      *
-     * @generated from field: rollplan.v1.ReleaseReplicaSet release_replica_set = 14;
+     * @generated from field: rollplan.v1.ReleaseReplicaSet release_replica_set = 12;
      */
     value: ReleaseReplicaSet;
     case: "releaseReplicaSet";
@@ -579,7 +550,7 @@ export type Step = Message<"rollplan.v1.Step"> & {
     /**
      * Delete an old ReplicaSet that exceeds revisionHistoryLimit.
      *
-     * @generated from field: rollplan.v1.DeleteReplicaSet delete_replica_set = 15;
+     * @generated from field: rollplan.v1.DeleteReplicaSet delete_replica_set = 13;
      */
     value: DeleteReplicaSet;
     case: "deleteReplicaSet";
@@ -587,7 +558,7 @@ export type Step = Message<"rollplan.v1.Step"> & {
     /**
      * Change the template or annotations of the Deployment.
      *
-     * @generated from field: rollplan.v1.UpdateDeployment update_deployment = 16;
+     * @generated from field: rollplan.v1.UpdateDeployment update_deployment = 14;
      */
     value: UpdateDeployment;
     case: "updateDeployment";
@@ -595,7 +566,7 @@ export type Step = Message<"rollplan.v1.Step"> & {
     /**
      * Publish the status of the Deployment.
      *
-     * @generated from field: rollplan.v1.UpdateDeploymentStatus update_deployment_status = 17;
+     * @generated from field: rollplan.v1.UpdateDeploymentStatus update_deployment_status = 15;
      */
     value: UpdateDeploymentStatus;
     case: "updateDeploymentStatus";
@@ -603,7 +574,7 @@ export type Step = Message<"rollplan.v1.Step"> & {
     /**
      * Verify that the Deployment has not changed since the snapshot. Writes nothing.
      *
-     * @generated from field: rollplan.v1.CheckOwner check_owner = 18;
+     * @generated from field: rollplan.v1.CheckOwner check_owner = 16;
      */
     value: CheckOwner;
     case: "checkOwner";

@@ -7,24 +7,24 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { ObjectMeta } from "./kubernetes_pb.js";
 import { file_rollplan_v1_kubernetes } from "./kubernetes_pb.js";
 import type { Step } from "./plan_pb.js";
 import { file_rollplan_v1_plan } from "./plan_pb.js";
-import type { JsonObject, Message } from "@bufbuild/protobuf";
+import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rollplan/v1/restart.proto.
  */
 export const file_rollplan_v1_restart: GenFile = /*@__PURE__*/
-  fileDesc("Chlyb2xscGxhbi92MS9yZXN0YXJ0LnByb3RvEgtyb2xscGxhbi52MSLNAgoTUGxhblJlc3RhcnRzUmVxdWVzdBInCgNub3cYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEigKCXdvcmtsb2FkcxgCIAMoCzIVLnJvbGxwbGFuLnYxLldvcmtsb2FkEjIKDmNvbmZpZ3VyYXRpb25zGAMgAygLMhoucm9sbHBsYW4udjEuQ29uZmlndXJhdGlvbhIyCgpuYW1lc3BhY2VzGAQgAygLMh4ucm9sbHBsYW4udjEuTmFtZXNwYWNlU2V0dGluZ3MSFAoMb2JqZWN0c19qc29uGAUgAygMEh8KF2NvbmZpZ3VyYXRpb25zX2NvbXBsZXRlGAYgASgIEiwKB29wdGlvbnMYByABKAsyGy5yb2xscGxhbi52MS5SZXN0YXJ0T3B0aW9ucxIWCg5jb250aW51ZV9hZnRlchgIIAEoCSKxBQoIV29ya2xvYWQSEwoLYXBpX3ZlcnNpb24YASABKAkSDAoEa2luZBgCIAEoCRIpCghtZXRhZGF0YRgDIAEoCzIXLnJvbGxwbGFuLnYxLk9iamVjdE1ldGESKQoIdGVtcGxhdGUYBCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EioKCnJlZmVyZW5jZXMYBSADKAsyFi5yb2xscGxhbi52MS5SZWZlcmVuY2USTAoUdGVtcGxhdGVfYW5ub3RhdGlvbnMYBiADKAsyLi5yb2xscGxhbi52MS5Xb3JrbG9hZC5UZW1wbGF0ZUFubm90YXRpb25zRW50cnkSFQoNdGVtcGxhdGVfcGF0aBgHIAEoCRIQCghyZXNvdXJjZRgIIAEoCRI5ChVvbGRlc3RfcG9kX3N0YXJ0ZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjcKE3JldmlzaW9uX2NyZWF0ZWRfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKB3JvbGxvdXQYCyABKA4yGS5yb2xscGxhbi52MS5Sb2xsb3V0U3RhdGUSFwoPbm9fcG9kc19ydW5uaW5nGAwgASgIEg4KBnBhdXNlZBgNIAEoCBIRCglvbl9kZWxldGUYDiABKAgSIAoTZGlzcnVwdGlvbnNfYWxsb3dlZBgPIAEoBUgAiAEBEjcKE3BvZHNfc3RhcnRpbmdfc2luY2UYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGjoKGFRlbXBsYXRlQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhYKFF9kaXNydXB0aW9uc19hbGxvd2VkItEBCglSZWZlcmVuY2USLAoEa2luZBgBIAEoDjIeLnJvbGxwbGFuLnYxLkNvbmZpZ3VyYXRpb25LaW5kEgwKBG5hbWUYAiABKAkSDAoEa2V5cxgDIAMoCRIqCgV1c2FnZRgEIAEoDjIbLnJvbGxwbGFuLnYxLlJlZmVyZW5jZVVzYWdlEhAKCG9wdGlvbmFsGAUgASgIEhEKCXByb2plY3RlZBgGIAEoCBIRCgljb250YWluZXIYByABKAkSFgoOY29udGFpbmVyX2xpc3QYCCABKAkitgMKDUNvbmZpZ3VyYXRpb24SLAoEa2luZBgBIAEoDjIeLnJvbGxwbGFuLnYxLkNvbmZpZ3VyYXRpb25LaW5kEhEKCW5hbWVzcGFjZRgCIAEoCRIMCgRuYW1lGAMgASgJEkAKC2Fubm90YXRpb25zGAQgAygLMisucm9sbHBsYW4udjEuQ29uZmlndXJhdGlvbi5Bbm5vdGF0aW9uc0VudHJ5EkMKDWtleV9jaGVja3N1bXMYBSADKAsyLC5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uLktleUNoZWNrc3Vtc0VudHJ5EhAKCGNoZWNrc3VtGAYgASgJEg4KBmFic2VudBgHIAEoCBIuCgpjaGFuZ2VkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxvYnNlcnZhdGlvbnMYCSABKAUaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGjMKEUtleUNoZWNrc3Vtc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEimwEKEU5hbWVzcGFjZVNldHRpbmdzEgwKBG5hbWUYASABKAkSRAoLYW5ub3RhdGlvbnMYAiADKAsyLy5yb2xscGxhbi52MS5OYW1lc3BhY2VTZXR0aW5ncy5Bbm5vdGF0aW9uc0VudHJ5GjIKEEFubm90YXRpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKvBQoOUmVzdGFydE9wdGlvbnMSLAoHcHJvZmlsZRgBIAEoDjIbLnJvbGxwbGFuLnYxLlJlc3RhcnRQcm9maWxlEioKCnJlc3RhcnRfb24YAiABKA4yFi5yb2xscGxhbi52MS5SZXN0YXJ0T24SKAoFcXVpZXQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoIbWF4X3dhaXQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLwoMbWluX2ludGVydmFsGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKCG1heF9ob2xkGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEicKBHNrZXcYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SOQoWZGlzcnVwdGlvbl9idWRnZXRfd2FpdBgIIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZChFmcm96ZW5fbmFtZXNwYWNlcxgJIAMoCRIUCgxjaGVja3N1bV9rZXkYCiABKAwSKAoFa2luZHMYCyADKAsyGS5yb2xscGxhbi52MS5Xb3JrbG9hZEtpbmQSLgoIcmVsb2FkZXIYDCABKAsyHC5yb2xscGxhbi52MS5SZWxvYWRlck9wdGlvbnMSFgoObWF4X2NvbmN1cnJlbnQYDSABKAUSFQoNYWxsX3dvcmtsb2FkcxgOIAEoCBIaChJpbWFnZV9wdWxsX3NlY3JldHMYDyABKAgSFAoHYnJlYWtlchgQIAEoCEgAiAEBEhcKD2V2ZW50c19hc19jYWxscxgRIAEoCBIZChFpbmNsdWRlX3VuY2hhbmdlZBgSIAEoCEIKCghfYnJlYWtlciJaCgxXb3JrbG9hZEtpbmQSEwoLYXBpX3ZlcnNpb24YASABKAkSDAoEa2luZBgCIAEoCRIQCghyZXNvdXJjZRgDIAEoCRIVCg10ZW1wbGF0ZV9wYXRoGAQgASgJIvABCg9SZWxvYWRlck9wdGlvbnMSLQoIc3RyYXRlZ3kYASABKA4yGy5yb2xscGxhbi52MS5SZWxvYWRTdHJhdGVneRIXCg9hdXRvX3JlbG9hZF9hbGwYAiABKAgSGAoQcmVsb2FkX29uX2NyZWF0ZRgDIAEoCBIYChByZWxvYWRfb25fZGVsZXRlGAQgASgIEhoKEmlnbm9yZV9jb25maWdfbWFwcxgFIAEoCBIWCg5pZ25vcmVfc2VjcmV0cxgGIAEoCBITCgtpZ25vcmVfam9icxgHIAEoCBIYChBpZ25vcmVfY3Jvbl9qb2JzGAggASgIIoECChRQbGFuUmVzdGFydHNSZXNwb25zZRInCgVwbGFucxgBIAMoCzIYLnJvbGxwbGFuLnYxLlJlc3RhcnRQbGFuEjAKDXJlcXVldWVfYWZ0ZXIYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoGY291bnRzGAMgASgLMhoucm9sbHBsYW4udjEuUmVzdGFydENvdW50cxIuCgp2aW9sYXRpb25zGAQgAygLMhoucm9sbHBsYW4udjEuSXRlbVZpb2xhdGlvbhIWCg5jb250aW51ZV9hZnRlchgFIAEoCRIaChJvbWl0dGVkX3Zpb2xhdGlvbnMYBiABKAUi7AIKC1Jlc3RhcnRQbGFuEhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSCwoDdWlkGAUgASgJEi4KCGRlY2lzaW9uGAYgASgOMhwucm9sbHBsYW4udjEuUmVzdGFydERlY2lzaW9uEjEKB2NoYW5nZXMYByADKAsyIC5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uQ2hhbmdlEjEKCmNvbmRpdGlvbnMYCCADKAsyHS5yb2xscGxhbi52MS5SZXN0YXJ0Q29uZGl0aW9uEiAKBXN0ZXBzGAkgAygLMhEucm9sbHBsYW4udjEuU3RlcBInCgNkdWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBHVzZXMYCyADKAsyHS5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uVXNlIpABChNDb25maWd1cmF0aW9uQ2hhbmdlEiwKBGtpbmQYASABKA4yHi5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uS2luZBIRCgluYW1lc3BhY2UYAiABKAkSDAoEbmFtZRgDIAEoCRILCgNrZXkYBCABKAkSDAoEdHlwZRgFIAEoCRIPCgdtZXNzYWdlGAYgASgJIl4KEFJlc3RhcnRDb25kaXRpb24SDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSKQoFdW50aWwYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIokBChBDb25maWd1cmF0aW9uVXNlEiwKBGtpbmQYASABKA4yHi5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uS2luZBIMCgRuYW1lGAIgASgJEisKBnVzYWdlcxgDIAMoDjIbLnJvbGxwbGFuLnYxLlJlZmVyZW5jZVVzYWdlEgwKBGtleXMYBCADKAkipAEKDVJlc3RhcnRDb3VudHMSEQoJd29ya2xvYWRzGAEgASgFEhAKCHNlbGVjdGVkGAIgASgFEhIKCnJlZmVyZW5jZXMYAyABKAUSDwoHdW5rbm93bhgEIAEoBRIMCgRub25lGAUgASgFEg4KBnJlY29yZBgGIAEoBRIMCgR3YWl0GAcgASgFEgwKBGhvbGQYCCABKAUSDwoHcmVzdGFydBgJIAEoBSJDCg1JdGVtVmlvbGF0aW9uEg0KBWZpZWxkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCSqDAQoMUm9sbG91dFN0YXRlEh0KGVJPTExPVVRfU1RBVEVfVU5TUEVDSUZJRUQQABIdChlST0xMT1VUX1NUQVRFX1BST0dSRVNTSU5HEAESGgoWUk9MTE9VVF9TVEFURV9DT01QTEVURRACEhkKFVJPTExPVVRfU1RBVEVfU1RBTExFRBADKqcBChFDb25maWd1cmF0aW9uS2luZBIiCh5DT05GSUdVUkFUSU9OX0tJTkRfVU5TUEVDSUZJRUQQABIhCh1DT05GSUdVUkFUSU9OX0tJTkRfQ09ORklHX01BUBABEh0KGUNPTkZJR1VSQVRJT05fS0lORF9TRUNSRVQQAhIsCihDT05GSUdVUkFUSU9OX0tJTkRfU0VDUkVUX1BST1ZJREVSX0NMQVNTEAMq/AEKDlJlZmVyZW5jZVVzYWdlEh8KG1JFRkVSRU5DRV9VU0FHRV9VTlNQRUNJRklFRBAAEhcKE1JFRkVSRU5DRV9VU0FHRV9FTlYQARIcChhSRUZFUkVOQ0VfVVNBR0VfRU5WX0ZST00QAhIcChhSRUZFUkVOQ0VfVVNBR0VfU1VCX1BBVEgQAxIaChZSRUZFUkVOQ0VfVVNBR0VfVk9MVU1FEAQSHQoZUkVGRVJFTkNFX1VTQUdFX1VOTU9VTlRFRBAFEh4KGlJFRkVSRU5DRV9VU0FHRV9JTUFHRV9QVUxMEAYSGQoVUkVGRVJFTkNFX1VTQUdFX05BTUVEEAcqhwEKDlJlc3RhcnRQcm9maWxlEh8KG1JFU1RBUlRfUFJPRklMRV9VTlNQRUNJRklFRBAAEhwKGFJFU1RBUlRfUFJPRklMRV9ST0xMUExBThABEhgKFFJFU1RBUlRfUFJPRklMRV9YSU5HEAISHAoYUkVTVEFSVF9QUk9GSUxFX1JFTE9BREVSEAMqTwoJUmVzdGFydE9uEhoKFlJFU1RBUlRfT05fVU5TUEVDSUZJRUQQABISCg5SRVNUQVJUX09OX0FMTBABEhIKDlJFU1RBUlRfT05fRU5WEAIqcAoOUmVsb2FkU3RyYXRlZ3kSHwobUkVMT0FEX1NUUkFURUdZX1VOU1BFQ0lGSUVEEAASHAoYUkVMT0FEX1NUUkFURUdZX0VOVl9WQVJTEAESHwobUkVMT0FEX1NUUkFURUdZX0FOTk9UQVRJT05TEAIqvwEKD1Jlc3RhcnREZWNpc2lvbhIgChxSRVNUQVJUX0RFQ0lTSU9OX1VOU1BFQ0lGSUVEEAASGQoVUkVTVEFSVF9ERUNJU0lPTl9OT05FEAESGwoXUkVTVEFSVF9ERUNJU0lPTl9SRUNPUkQQAhIZChVSRVNUQVJUX0RFQ0lTSU9OX1dBSVQQAxIZChVSRVNUQVJUX0RFQ0lTSU9OX0hPTEQQBBIcChhSRVNUQVJUX0RFQ0lTSU9OX1JFU1RBUlQQBWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_rollplan_v1_kubernetes, file_rollplan_v1_plan]);
+  fileDesc("Chlyb2xscGxhbi92MS9yZXN0YXJ0LnByb3RvEgtyb2xscGxhbi52MSLIAgoTUGxhblJlc3RhcnRzUmVxdWVzdBInCgNub3cYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB29iamVjdHMYAiADKAkSKAoJd29ya2xvYWRzGAMgAygLMhUucm9sbHBsYW4udjEuV29ya2xvYWQSMgoOY29uZmlndXJhdGlvbnMYBCADKAsyGi5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uEjIKCm5hbWVzcGFjZXMYBSADKAsyHi5yb2xscGxhbi52MS5OYW1lc3BhY2VTZXR0aW5ncxIfChdjb25maWd1cmF0aW9uc19jb21wbGV0ZRgGIAEoCBIsCgdvcHRpb25zGAcgASgLMhsucm9sbHBsYW4udjEuUmVzdGFydE9wdGlvbnMSFgoOY29udGludWVfYWZ0ZXIYCCABKAkihgUKCFdvcmtsb2FkEhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSKQoIbWV0YWRhdGEYAyABKAsyFy5yb2xscGxhbi52MS5PYmplY3RNZXRhEioKCnJlZmVyZW5jZXMYBCADKAsyFi5yb2xscGxhbi52MS5SZWZlcmVuY2USTAoUdGVtcGxhdGVfYW5ub3RhdGlvbnMYBSADKAsyLi5yb2xscGxhbi52MS5Xb3JrbG9hZC5UZW1wbGF0ZUFubm90YXRpb25zRW50cnkSFQoNdGVtcGxhdGVfcGF0aBgGIAEoCRIQCghyZXNvdXJjZRgHIAEoCRI5ChVvbGRlc3RfcG9kX3N0YXJ0ZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjcKE3JldmlzaW9uX2NyZWF0ZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKB3JvbGxvdXQYCiABKA4yGS5yb2xscGxhbi52MS5Sb2xsb3V0U3RhdGUSFwoPbm9fcG9kc19ydW5uaW5nGAsgASgIEg4KBnBhdXNlZBgMIAEoCBIRCglvbl9kZWxldGUYDSABKAgSIAoTZGlzcnVwdGlvbnNfYWxsb3dlZBgOIAEoBUgAiAEBEjcKE3BvZHNfc3RhcnRpbmdfc2luY2UYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGjoKGFRlbXBsYXRlQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhYKFF9kaXNydXB0aW9uc19hbGxvd2VkItEBCglSZWZlcmVuY2USLAoEa2luZBgBIAEoDjIeLnJvbGxwbGFuLnYxLkNvbmZpZ3VyYXRpb25LaW5kEgwKBG5hbWUYAiABKAkSDAoEa2V5cxgDIAMoCRIqCgV1c2FnZRgEIAEoDjIbLnJvbGxwbGFuLnYxLlJlZmVyZW5jZVVzYWdlEhAKCG9wdGlvbmFsGAUgASgIEhEKCXByb2plY3RlZBgGIAEoCBIRCgljb250YWluZXIYByABKAkSFgoOY29udGFpbmVyX2xpc3QYCCABKAkitgMKDUNvbmZpZ3VyYXRpb24SLAoEa2luZBgBIAEoDjIeLnJvbGxwbGFuLnYxLkNvbmZpZ3VyYXRpb25LaW5kEhEKCW5hbWVzcGFjZRgCIAEoCRIMCgRuYW1lGAMgASgJEkAKC2Fubm90YXRpb25zGAQgAygLMisucm9sbHBsYW4udjEuQ29uZmlndXJhdGlvbi5Bbm5vdGF0aW9uc0VudHJ5EkMKDWtleV9jaGVja3N1bXMYBSADKAsyLC5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uLktleUNoZWNrc3Vtc0VudHJ5EhAKCGNoZWNrc3VtGAYgASgJEg4KBmFic2VudBgHIAEoCBIuCgpjaGFuZ2VkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxvYnNlcnZhdGlvbnMYCSABKAUaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGjMKEUtleUNoZWNrc3Vtc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEimwEKEU5hbWVzcGFjZVNldHRpbmdzEgwKBG5hbWUYASABKAkSRAoLYW5ub3RhdGlvbnMYAiADKAsyLy5yb2xscGxhbi52MS5OYW1lc3BhY2VTZXR0aW5ncy5Bbm5vdGF0aW9uc0VudHJ5GjIKEEFubm90YXRpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKvBQoOUmVzdGFydE9wdGlvbnMSLAoHcHJvZmlsZRgBIAEoDjIbLnJvbGxwbGFuLnYxLlJlc3RhcnRQcm9maWxlEioKCnJlc3RhcnRfb24YAiABKA4yFi5yb2xscGxhbi52MS5SZXN0YXJ0T24SKAoFcXVpZXQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoIbWF4X3dhaXQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLwoMbWluX2ludGVydmFsGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKCG1heF9ob2xkGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEicKBHNrZXcYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SOQoWZGlzcnVwdGlvbl9idWRnZXRfd2FpdBgIIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZChFmcm96ZW5fbmFtZXNwYWNlcxgJIAMoCRIUCgxjaGVja3N1bV9rZXkYCiABKAwSKAoFa2luZHMYCyADKAsyGS5yb2xscGxhbi52MS5Xb3JrbG9hZEtpbmQSLgoIcmVsb2FkZXIYDCABKAsyHC5yb2xscGxhbi52MS5SZWxvYWRlck9wdGlvbnMSFgoObWF4X2NvbmN1cnJlbnQYDSABKAUSFQoNYWxsX3dvcmtsb2FkcxgOIAEoCBIaChJpbWFnZV9wdWxsX3NlY3JldHMYDyABKAgSFAoHYnJlYWtlchgQIAEoCEgAiAEBEhcKD2V2ZW50c19hc19jYWxscxgRIAEoCBIZChFpbmNsdWRlX3VuY2hhbmdlZBgSIAEoCEIKCghfYnJlYWtlciJaCgxXb3JrbG9hZEtpbmQSEwoLYXBpX3ZlcnNpb24YASABKAkSDAoEa2luZBgCIAEoCRIQCghyZXNvdXJjZRgDIAEoCRIVCg10ZW1wbGF0ZV9wYXRoGAQgASgJIvABCg9SZWxvYWRlck9wdGlvbnMSLQoIc3RyYXRlZ3kYASABKA4yGy5yb2xscGxhbi52MS5SZWxvYWRTdHJhdGVneRIXCg9hdXRvX3JlbG9hZF9hbGwYAiABKAgSGAoQcmVsb2FkX29uX2NyZWF0ZRgDIAEoCBIYChByZWxvYWRfb25fZGVsZXRlGAQgASgIEhoKEmlnbm9yZV9jb25maWdfbWFwcxgFIAEoCBIWCg5pZ25vcmVfc2VjcmV0cxgGIAEoCBITCgtpZ25vcmVfam9icxgHIAEoCBIYChBpZ25vcmVfY3Jvbl9qb2JzGAggASgIIoECChRQbGFuUmVzdGFydHNSZXNwb25zZRInCgVwbGFucxgBIAMoCzIYLnJvbGxwbGFuLnYxLlJlc3RhcnRQbGFuEjAKDXJlcXVldWVfYWZ0ZXIYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoGY291bnRzGAMgASgLMhoucm9sbHBsYW4udjEuUmVzdGFydENvdW50cxIuCgp2aW9sYXRpb25zGAQgAygLMhoucm9sbHBsYW4udjEuSXRlbVZpb2xhdGlvbhIWCg5jb250aW51ZV9hZnRlchgFIAEoCRIaChJvbWl0dGVkX3Zpb2xhdGlvbnMYBiABKAUi7AIKC1Jlc3RhcnRQbGFuEhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSCwoDdWlkGAUgASgJEi4KCGRlY2lzaW9uGAYgASgOMhwucm9sbHBsYW4udjEuUmVzdGFydERlY2lzaW9uEjEKB2NoYW5nZXMYByADKAsyIC5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uQ2hhbmdlEjEKCmNvbmRpdGlvbnMYCCADKAsyHS5yb2xscGxhbi52MS5SZXN0YXJ0Q29uZGl0aW9uEiAKBXN0ZXBzGAkgAygLMhEucm9sbHBsYW4udjEuU3RlcBInCgNkdWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBHVzZXMYCyADKAsyHS5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uVXNlIpABChNDb25maWd1cmF0aW9uQ2hhbmdlEiwKBGtpbmQYASABKA4yHi5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uS2luZBIRCgluYW1lc3BhY2UYAiABKAkSDAoEbmFtZRgDIAEoCRILCgNrZXkYBCABKAkSDAoEdHlwZRgFIAEoCRIPCgdtZXNzYWdlGAYgASgJIl4KEFJlc3RhcnRDb25kaXRpb24SDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSKQoFdW50aWwYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIokBChBDb25maWd1cmF0aW9uVXNlEiwKBGtpbmQYASABKA4yHi5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uS2luZBIMCgRuYW1lGAIgASgJEisKBnVzYWdlcxgDIAMoDjIbLnJvbGxwbGFuLnYxLlJlZmVyZW5jZVVzYWdlEgwKBGtleXMYBCADKAkipAEKDVJlc3RhcnRDb3VudHMSEQoJd29ya2xvYWRzGAEgASgFEhAKCHNlbGVjdGVkGAIgASgFEhIKCnJlZmVyZW5jZXMYAyABKAUSDwoHdW5rbm93bhgEIAEoBRIMCgRub25lGAUgASgFEg4KBnJlY29yZBgGIAEoBRIMCgR3YWl0GAcgASgFEgwKBGhvbGQYCCABKAUSDwoHcmVzdGFydBgJIAEoBSJDCg1JdGVtVmlvbGF0aW9uEg0KBWZpZWxkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCSqDAQoMUm9sbG91dFN0YXRlEh0KGVJPTExPVVRfU1RBVEVfVU5TUEVDSUZJRUQQABIdChlST0xMT1VUX1NUQVRFX1BST0dSRVNTSU5HEAESGgoWUk9MTE9VVF9TVEFURV9DT01QTEVURRACEhkKFVJPTExPVVRfU1RBVEVfU1RBTExFRBADKqcBChFDb25maWd1cmF0aW9uS2luZBIiCh5DT05GSUdVUkFUSU9OX0tJTkRfVU5TUEVDSUZJRUQQABIhCh1DT05GSUdVUkFUSU9OX0tJTkRfQ09ORklHX01BUBABEh0KGUNPTkZJR1VSQVRJT05fS0lORF9TRUNSRVQQAhIsCihDT05GSUdVUkFUSU9OX0tJTkRfU0VDUkVUX1BST1ZJREVSX0NMQVNTEAMq/AEKDlJlZmVyZW5jZVVzYWdlEh8KG1JFRkVSRU5DRV9VU0FHRV9VTlNQRUNJRklFRBAAEhcKE1JFRkVSRU5DRV9VU0FHRV9FTlYQARIcChhSRUZFUkVOQ0VfVVNBR0VfRU5WX0ZST00QAhIcChhSRUZFUkVOQ0VfVVNBR0VfU1VCX1BBVEgQAxIaChZSRUZFUkVOQ0VfVVNBR0VfVk9MVU1FEAQSHQoZUkVGRVJFTkNFX1VTQUdFX1VOTU9VTlRFRBAFEh4KGlJFRkVSRU5DRV9VU0FHRV9JTUFHRV9QVUxMEAYSGQoVUkVGRVJFTkNFX1VTQUdFX05BTUVEEAcqhwEKDlJlc3RhcnRQcm9maWxlEh8KG1JFU1RBUlRfUFJPRklMRV9VTlNQRUNJRklFRBAAEhwKGFJFU1RBUlRfUFJPRklMRV9ST0xMUExBThABEhgKFFJFU1RBUlRfUFJPRklMRV9YSU5HEAISHAoYUkVTVEFSVF9QUk9GSUxFX1JFTE9BREVSEAMqTwoJUmVzdGFydE9uEhoKFlJFU1RBUlRfT05fVU5TUEVDSUZJRUQQABISCg5SRVNUQVJUX09OX0FMTBABEhIKDlJFU1RBUlRfT05fRU5WEAIqcAoOUmVsb2FkU3RyYXRlZ3kSHwobUkVMT0FEX1NUUkFURUdZX1VOU1BFQ0lGSUVEEAASHAoYUkVMT0FEX1NUUkFURUdZX0VOVl9WQVJTEAESHwobUkVMT0FEX1NUUkFURUdZX0FOTk9UQVRJT05TEAIqvwEKD1Jlc3RhcnREZWNpc2lvbhIgChxSRVNUQVJUX0RFQ0lTSU9OX1VOU1BFQ0lGSUVEEAASGQoVUkVTVEFSVF9ERUNJU0lPTl9OT05FEAESGwoXUkVTVEFSVF9ERUNJU0lPTl9SRUNPUkQQAhIZChVSRVNUQVJUX0RFQ0lTSU9OX1dBSVQQAxIZChVSRVNUQVJUX0RFQ0lTSU9OX0hPTEQQBBIcChhSRVNUQVJUX0RFQ0lTSU9OX1JFU1RBUlQQBWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollplan_v1_kubernetes, file_rollplan_v1_plan]);
 
 /**
  * PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/restarts.md describes how restarts are decided.
  *
- * A request has at most 20,000 workloads and 40,000 configurations, including those in `objects_json`. An item that is
- * invalid is reported in the response, and the others are planned.
+ * A request has at most 20,000 workloads and 40,000 configurations, including those in `objects`. An item that is invalid
+ * is reported in the response, and the others are planned.
  *
  * @generated from message rollplan.v1.PlanRestartsRequest
  */
@@ -37,36 +37,36 @@ export type PlanRestartsRequest = Message<"rollplan.v1.PlanRestartsRequest"> & {
   now?: Timestamp | undefined;
 
   /**
-   * Workloads as messages, with their pod templates or only with what these read. Each one must be unique.
+   * The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Read are
+   * workloads (Deployments, StatefulSets, DaemonSets, CronJobs, Jobs and RestartOptions.kinds), ConfigMaps, Secrets,
+   * SecretProviderClassPodStatuses, Namespaces and PodDisruptionBudgets, and ReplicaSets and Pods for the times at which
+   * the pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
+   * planned for workloads without a UID.
    *
-   * @generated from field: repeated rollplan.v1.Workload workloads = 2;
+   * @generated from field: repeated string objects = 2;
+   */
+  objects: string[];
+
+  /**
+   * Summaries of workloads: what their pod templates read. Each one must be unique.
+   *
+   * @generated from field: repeated rollplan.v1.Workload workloads = 3;
    */
   workloads: Workload[];
 
   /**
-   * Configurations as checksums. Each one must be unique.
+   * Configurations as checksums, because the values of Secrets need not leave the cluster. Each one must be unique.
    *
-   * @generated from field: repeated rollplan.v1.Configuration configurations = 3;
+   * @generated from field: repeated rollplan.v1.Configuration configurations = 4;
    */
   configurations: Configuration[];
 
   /**
    * Settings of namespaces.
    *
-   * @generated from field: repeated rollplan.v1.NamespaceSettings namespaces = 4;
+   * @generated from field: repeated rollplan.v1.NamespaceSettings namespaces = 5;
    */
   namespaces: NamespaceSettings[];
-
-  /**
-   * Kubernetes JSON (UTF-8), each entry one object or List as the API server or kubectl printed it. Read are workloads
-   * (Deployments, StatefulSets, DaemonSets, CronJobs, Jobs and RestartOptions.kinds), ConfigMaps, Secrets,
-   * SecretProviderClassPodStatuses, Namespaces and PodDisruptionBudgets, and ReplicaSets and Pods for the times at which
-   * the pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
-   * planned for workloads without a UID.
-   *
-   * @generated from field: repeated bytes objects_json = 5;
-   */
-  objectsJson: Uint8Array[];
 
   /**
    * Whether every ConfigMap and Secret of the namespaces of the workloads is in the request. If false, a configuration that
@@ -100,7 +100,7 @@ export const PlanRestartsRequestSchema: GenMessage<PlanRestartsRequest> = /*@__P
   messageDesc(file_rollplan_v1_restart, 0);
 
 /**
- * Workload is an object with a pod template.
+ * Workload summarizes an object with a pod template.
  *
  * @generated from message rollplan.v1.Workload
  */
@@ -120,30 +120,23 @@ export type Workload = Message<"rollplan.v1.Workload"> & {
   kind: string;
 
   /**
-   * Metadata of the object. Required: name, namespace, UID and annotations.
+   * Metadata of the object. Required.
    *
    * @generated from field: rollplan.v1.ObjectMeta metadata = 3;
    */
   metadata?: ObjectMeta | undefined;
 
   /**
-   * The pod template. Its references, annotations and environment variables are read from it.
+   * What the pod template reads.
    *
-   * @generated from field: google.protobuf.Struct template = 4;
-   */
-  template?: JsonObject | undefined;
-
-  /**
-   * What the pod template reads, instead of `template`.
-   *
-   * @generated from field: repeated rollplan.v1.Reference references = 5;
+   * @generated from field: repeated rollplan.v1.Reference references = 4;
    */
   references: Reference[];
 
   /**
-   * Annotations of the pod template, with `references`. Send all of them: the planned patch adds to them.
+   * Annotations of the pod template. Send all of them: the planned patch adds to them.
    *
-   * @generated from field: map<string, string> template_annotations = 6;
+   * @generated from field: map<string, string> template_annotations = 5;
    */
   templateAnnotations: { [key: string]: string };
 
@@ -151,14 +144,14 @@ export type Workload = Message<"rollplan.v1.Workload"> & {
    * Fields that lead to the pod template, separated by dots. Defaults to "spec.jobTemplate.spec.template" for a CronJob and
    * to "spec.template" otherwise.
    *
-   * @generated from field: string template_path = 7;
+   * @generated from field: string template_path = 6;
    */
   templatePath: string;
 
   /**
    * Plural name of the resource, for example "deployments". Defaults to the one that Kubernetes derives from the kind.
    *
-   * @generated from field: string resource = 8;
+   * @generated from field: string resource = 7;
    */
   resource: string;
 
@@ -166,21 +159,21 @@ export type Workload = Message<"rollplan.v1.Workload"> & {
    * When the first of the pods of the current revision has started that still run: the earliest start of a running
    * container. Pods that are being deleted do not count.
    *
-   * @generated from field: google.protobuf.Timestamp oldest_pod_started_at = 9;
+   * @generated from field: google.protobuf.Timestamp oldest_pod_started_at = 8;
    */
   oldestPodStartedAt?: Timestamp | undefined;
 
   /**
    * When the current revision was created. Used if the start of pods is unknown.
    *
-   * @generated from field: google.protobuf.Timestamp revision_created_at = 10;
+   * @generated from field: google.protobuf.Timestamp revision_created_at = 9;
    */
   revisionCreatedAt?: Timestamp | undefined;
 
   /**
    * How the rollout is doing.
    *
-   * @generated from field: rollplan.v1.RolloutState rollout = 11;
+   * @generated from field: rollplan.v1.RolloutState rollout = 10;
    */
   rollout: RolloutState;
 
@@ -188,28 +181,28 @@ export type Workload = Message<"rollplan.v1.Workload"> & {
    * Whether the current revision has no pods, for example because the workload is scaled to 0. If it has pods that have not
    * started yet, send `pods_starting_since` instead.
    *
-   * @generated from field: bool no_pods_running = 12;
+   * @generated from field: bool no_pods_running = 11;
    */
   noPodsRunning: boolean;
 
   /**
    * Whether the rollout is paused.
    *
-   * @generated from field: bool paused = 13;
+   * @generated from field: bool paused = 12;
    */
   paused: boolean;
 
   /**
    * Whether the update strategy is OnDelete.
    *
-   * @generated from field: bool on_delete = 14;
+   * @generated from field: bool on_delete = 13;
    */
   onDelete: boolean;
 
   /**
    * Number of pods that the PodDisruptionBudget of the workload allows to be disrupted now. Absent if there is none.
    *
-   * @generated from field: optional int32 disruptions_allowed = 15;
+   * @generated from field: optional int32 disruptions_allowed = 14;
    */
   disruptionsAllowed?: number | undefined;
 
@@ -218,7 +211,7 @@ export type Workload = Message<"rollplan.v1.Workload"> & {
    * that are still to be created. They may have started without having reported it: until they do, nothing is recorded about
    * configurations that have changed since. Absent if all have reported it.
    *
-   * @generated from field: google.protobuf.Timestamp pods_starting_since = 16;
+   * @generated from field: google.protobuf.Timestamp pods_starting_since = 15;
    */
   podsStartingSince?: Timestamp | undefined;
 };
@@ -482,7 +475,7 @@ export type RestartOptions = Message<"rollplan.v1.RestartOptions"> & {
   frozenNamespaces: string[];
 
   /**
-   * Key of the checksums of configurations in `objects_json`. Without it, the checksums are plain hashes: anyone who can
+   * Key of the checksums of configurations in `objects`. Without it, the checksums are plain hashes: anyone who can
    * read a workload can test guesses of secret values against them. Changing the key restarts workloads.
    *
    * @generated from field: bytes checksum_key = 10;
@@ -490,7 +483,7 @@ export type RestartOptions = Message<"rollplan.v1.RestartOptions"> & {
   checksumKey: Uint8Array;
 
   /**
-   * Kinds of workloads in `objects_json` besides those of Kubernetes.
+   * Kinds of workloads in `objects` besides those of Kubernetes.
    *
    * @generated from field: repeated rollplan.v1.WorkloadKind kinds = 11;
    */

@@ -8,6 +8,7 @@ use rollplan_core::size::IntOrPercent;
 use rollplan_core::template::{Template, Value};
 
 use super::field::Field;
+use crate::wire::objects::group;
 
 /// The kinds with a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub(super) enum Known {
 
 impl Known {
     pub(super) fn of(api_version: &str, kind: &str) -> Option<Self> {
-        let group = super::group(api_version);
+        let group = group(api_version);
         Some(match (group, kind) {
             ("apps", "StatefulSet") => Self::StatefulSet,
             ("apps", "DaemonSet") => Self::DaemonSet,

@@ -6,9 +6,9 @@ const TEXTS: usize = 256;
 /// Shorter texts are read as fast as they are compared.
 const LENGTH_MIN: usize = 24;
 
-/// The last text at each place. Empty if texts are not compared.
+/// The last text at each place, with the number of lists and objects around it. Empty if texts are not compared.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Repeats<'a>(Vec<&'a str>);
+pub(super) struct Repeats<'a>(Vec<(&'a str, usize)>);
 
 /// A hash of the keys and indexes that lead to a value.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,21 +18,24 @@ pub(super) struct Place(u32);
 
 impl<'a> Repeats<'a> {
     pub(super) fn new() -> Self {
-        Self(vec![""; TEXTS])
+        Self(vec![("", 0); TEXTS])
     }
 
-    /// The last text at a place, or at another place with the same hash. Empty if there is none.
+    /// The last text at a place, or at another place with the same hash, at the same level. Empty if there is none.
     #[inline]
-    pub(super) fn last_at(&self, place: Place) -> &'a str {
-        self.0.get(place.index()).copied().unwrap_or_default()
+    pub(super) fn last_at(&self, place: Place, level: usize) -> &'a str {
+        match self.0.get(place.index()) {
+            Some((text, of)) if *of == level => text,
+            _ => "",
+        }
     }
 
     #[inline]
-    pub(super) fn add(&mut self, place: Place, text: &'a str) {
+    pub(super) fn add(&mut self, place: Place, level: usize, text: &'a str) {
         if let Some(last) = self.0.get_mut(place.index())
             && text.len() >= LENGTH_MIN
         {
-            *last = text;
+            *last = (text, level);
         }
     }
 }

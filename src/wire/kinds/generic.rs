@@ -29,7 +29,7 @@ pub(super) fn fields<'a, 'f>(
     let nested = row.nested.map(|nested| at(nested.path));
     let nested = nested.and_then(|lists| lists.first().map(Field::list));
     Fields {
-        has_status: !status.keys().is_empty(),
+        has_status: !status.is_empty(),
         has_status_subresource,
         texts: row.texts().filter_map(text).collect(),
         numbers: row.numbers().filter_map(number).collect(),

@@ -1,0 +1,219 @@
+//! Objects of kinds other than Deployment, with their pods and events.
+
+mod field;
+mod generic;
+mod views;
+
+use std::collections::HashSet;
+
+use rollplan_core::interrupt::Interrupt;
+use rollplan_core::kinds::{Observed, REVISION_LABEL, View, table};
+use rollplan_core::snapshot::{ObjectMeta, StringMap};
+use rollplan_core::template::Value;
+use rollplan_core::time::Time;
+
+use self::field::{Faults, Field};
+use self::views::{Known, conditions, template};
+use super::error::{Error, Reason};
+use super::limits::{EVENTS_MAX, PODS_MAX, limit};
+use super::memory::Memory;
+use super::objects::{Found, events_about, group, in_namespace_of};
+use super::parse::{Parser, Path};
+use super::read::{kubernetes, objects};
+use crate::proto;
+
+/// The UID of a single pod without one, as in a manifest.
+const UNKNOWN: &str = "unknown";
+/// Labels and annotations that reports read.
+const LABELS: [&str; 2] = ["kueue.x-k8s.io/queue-name", REVISION_LABEL];
+const ANNOTATIONS: [&str; 2] = [
+    "deprecated.daemonset.template.generation",
+    table::WORKLOAD_GENERATION,
+];
+/// Labels of pods that reports read.
+const POD_LABELS: [&str; 2] = [REVISION_LABEL, "pod-template-generation"];
+
+objects! {
+    /// An object of any kind.
+    struct Object {
+        metadata: Value = "metadata",
+        spec: Value = "spec",
+        status: Value = "status",
+    }
+
+    /// apps/v1 ControllerRevision.
+    struct ControllerRevision {
+        revision: Option<i64> = "revision",
+    }
+}
+
+/// Reads the target, its pods, and the events about them. Violations are recorded by the parser.
+pub(super) fn read(
+    found: &[Found<'_>],
+    target: &Found<'_>,
+    snapshot: &proto::Snapshot,
+    now: Time,
+    parser: &mut Parser<'_>,
+    interrupt: &dyn Interrupt,
+) -> Result<Observed, Error> {
+    let mut memory = Memory::default();
+    let known = Known::of(&target.api_version, &target.kind);
+    let origin = target.origin();
+    let object = match target.read::<Object>(&mut memory, interrupt)? {
+        Ok(object) => object,
+        Err(fault) => {
+            target.refuse(&fault, &mut parser.violations);
+            return Err(Error::InvalidArgument(std::mem::take(
+                &mut parser.violations,
+            )));
+        }
+    };
+    let faults = Faults::new(origin.clone(), known.is_none());
+    let (spec, status) = (
+        faults.field("spec", &object.spec),
+        faults.field("status", &object.status),
+    );
+    let pods = select_pods(found, target, known)?;
+    let pod_spec = match known {
+        Some(Known::Pod) => spec.clone(),
+        Some(known) if known.controls_pods() => spec.get("template").get("spec"),
+        _ => faults.field("spec", &Value::Null),
+    };
+    let view = match known {
+        Some(known) => known.view(&spec, &status, newest_revision(found, target, known)),
+        None => {
+            let rule = table::rule(group(&target.api_version), &target.kind);
+            let wanted = snapshot.target.as_ref();
+            let has_subresource = wanted.and_then(|wanted| wanted.status_subresource);
+            View::Other(generic::fields(rule, &spec, &status, has_subresource))
+        }
+    };
+    let mut observed = Observed {
+        now,
+        api_version: target.api_version.clone().into_owned(),
+        kind: target.kind.clone().into_owned(),
+        metadata: object_meta(target, &object.metadata, &faults),
+        observed_generation: match known {
+            Some(_) => status.get("observedGeneration").integer(),
+            // Some controllers write a string.
+            None => status.get("observedGeneration").number(),
+        },
+        conditions: conditions(&status),
+        view,
+        template: template(&pod_spec),
+        min_ready_seconds: match known.is_some_and(Known::controls_pods) {
+            true => spec.get("minReadySeconds").count().unwrap_or_default(),
+            false => 0,
+        },
+        pods: Vec::new(),
+        pods_complete: snapshot.pods_complete,
+        events: Vec::new(),
+    };
+    drop((spec, status, pod_spec));
+    parser.violations.extend(faults.into_violations());
+    if target.metadata.name.is_empty() {
+        let path = Path::Object(&origin);
+        let path = path.field("metadata");
+        parser.violation(&path.field("name"), Reason::Required, "is required");
+    }
+    let mut about: HashSet<&str> = pods.iter().map(|pod| &*pod.metadata.uid).collect();
+    about.insert(&target.metadata.uid);
+    // An event without a UID is not about a known object.
+    about.remove("");
+    for pod in pods {
+        interrupt.check()?;
+        let mut read = match pod.read::<kubernetes::Pod>(&mut memory, interrupt)? {
+            Ok(read) => read,
+            Err(fault) => {
+                pod.refuse(&fault, &mut parser.violations);
+                continue;
+            }
+        };
+        let mut labels = StringMap::new();
+        if let Some(metadata) = &mut read.metadata {
+            labels = std::mem::take(&mut metadata.labels);
+            labels.retain(|key, _| POD_LABELS.contains(&key.as_str()));
+            // A UID is needed only to find the pods of an owner.
+            if known == Some(Known::Pod) && metadata.uid.is_empty() {
+                UNKNOWN.clone_into(&mut metadata.uid);
+            }
+        }
+        let namespace = &observed.metadata.namespace;
+        let mut read = parser.pod(read, namespace, &Path::Object(&pod.origin()));
+        read.metadata.labels = labels;
+        observed.pods.push(read);
+    }
+    let events = events_about(found, target, &about);
+    limit("events about the object", events.len(), EVENTS_MAX)?;
+    for event in events {
+        interrupt.check()?;
+        match event.read::<kubernetes::Event>(&mut memory, interrupt)? {
+            Ok(read) => {
+                let event = parser.event(read, &Path::Object(&event.origin()));
+                observed.events.push(event);
+            }
+            Err(fault) => event.refuse(&fault, &mut parser.violations),
+        }
+    }
+    Ok(observed)
+}
+
+/// The pods that the target controls, or the target itself.
+fn select_pods<'f, 'a>(
+    found: &'f [Found<'a>],
+    target: &'f Found<'a>,
+    known: Option<Known>,
+) -> Result<Vec<&'f Found<'a>>, Error> {
+    let uid = &*target.metadata.uid;
+    let pods: Vec<&'f Found<'a>> = match known {
+        Some(Known::Pod) => vec![target],
+        Some(known) if known.controls_pods() && !uid.is_empty() => {
+            in_namespace_of(found, target, "v1", "Pod")
+                .filter(|pod| pod.metadata.controller.as_deref() == Some(uid))
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    limit("pods of the object", pods.len(), PODS_MAX)?;
+    Ok(pods)
+}
+
+/// The hash of the newest ControllerRevision of a DaemonSet.
+fn newest_revision(found: &[Found<'_>], target: &Found<'_>, known: Known) -> Option<String> {
+    if known != Known::DaemonSet || target.metadata.uid.is_empty() {
+        return None;
+    }
+    let owned = found.iter().filter(|object| {
+        object.kind == "ControllerRevision"
+            && object.metadata.controller.as_ref() == Some(&target.metadata.uid)
+    });
+    let newest = owned
+        .filter_map(|object| {
+            let ControllerRevision { revision } = object.read_leniently();
+            Some((revision?, object))
+        })
+        .max_by_key(|(revision, _)| *revision)?;
+    newest.1.labels().remove(REVISION_LABEL)
+}
+
+fn object_meta(target: &Found<'_>, metadata: &Value, faults: &Faults) -> ObjectMeta {
+    let field = faults.field("metadata", metadata);
+    let chosen = |map: Field<'_, '_>, keys: &[&str]| -> StringMap {
+        let entries = keys.iter().map(|key| (key, map.get(key)));
+        let present = entries.filter(|(_, value)| value.is_present());
+        present
+            .map(|(key, value)| ((*key).to_owned(), value.text()))
+            .collect()
+    };
+    ObjectMeta {
+        name: target.metadata.name.clone().into_owned(),
+        namespace: target.metadata.namespace.clone().into_owned(),
+        uid: target.metadata.uid.clone().into_owned(),
+        generation: field.get("generation").integer().unwrap_or_default(),
+        creation_timestamp: field.get("creationTimestamp").time(),
+        deletion_timestamp: field.get("deletionTimestamp").time(),
+        labels: chosen(field.get("labels"), &LABELS),
+        annotations: chosen(field.get("annotations"), &ANNOTATIONS),
+        ..ObjectMeta::default()
+    }
+}

@@ -1,0 +1,355 @@
+//! Reads JSON into structs that list their fields. Other fields are skipped.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+
+use rollplan_core::template::parse_time;
+use rollplan_core::time::Time;
+
+use super::text::{Json, Syntax};
+use crate::wire::error::Reason;
+use crate::wire::limits::ENTRIES_MAX;
+
+/// The description of a duplicate key.
+pub(in crate::wire) const DUPLICATE_KEY: &str = "the key occurs twice in its object";
+
+/// The smallest block of the allocator.
+const BLOCK: usize = 16;
+
+/// The memory of an entry of a map with strings. The nodes of the tree are half full.
+pub(super) const MAP_ENTRY: usize = 4 * size_of::<String>();
+
+/// A value that can be read from JSON. `null` is read as absent: the default value, of fields and of items in a list.
+pub(in crate::wire) trait Read<'a>: Default {
+    /// Reads a value that is not `null`.
+    fn read(json: &mut Json<'a>) -> Result<Self, Unread>;
+}
+
+/// Why a value was not read.
+#[derive(Debug)]
+pub(in crate::wire) enum Unread {
+    Syntax(Syntax),
+    /// The value is wrong.
+    Wrong(Box<Fault>),
+}
+
+/// An error in a value.
+#[derive(Clone, Debug)]
+pub(in crate::wire) struct Fault {
+    /// The steps to the value, innermost first.
+    steps: Vec<Step>,
+    pub(in crate::wire) reason: Reason,
+    pub(in crate::wire) description: Cow<'static, str>,
+}
+
+/// A step of the path to a value.
+#[derive(Clone, Debug)]
+pub(in crate::wire) enum Step {
+    Key(String),
+    /// A key that the writer of the object has chosen.
+    Entry(String),
+    Index(usize),
+}
+
+// === impl Unread ===
+
+impl From<Syntax> for Unread {
+    fn from(syntax: Syntax) -> Self {
+        match syntax {
+            // A part of the value itself, which the syntax of the text does not show.
+            Syntax::Surrogate => Self::wrong(Reason::MalformedJson, syntax.description()),
+            syntax => Self::Syntax(syntax),
+        }
+    }
+}
+
+impl Unread {
+    pub(in crate::wire) fn wrong(
+        reason: Reason,
+        description: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::Wrong(Box::new(Fault::new(reason, description)))
+    }
+
+    pub(in crate::wire) fn wrong_type(description: &'static str) -> Self {
+        Self::wrong(Reason::WrongType, description)
+    }
+
+    /// The error in the value that contains this one.
+    pub(in crate::wire) fn at(self, step: Step) -> Self {
+        match self {
+            Self::Wrong(mut fault) => {
+                fault.steps.push(step);
+                Self::Wrong(fault)
+            }
+            syntax => syntax,
+        }
+    }
+
+    pub(in crate::wire) fn at_key(self, key: &str) -> Self {
+        self.at(Step::Key(key.to_owned()))
+    }
+}
+
+// === impl Fault ===
+
+impl Fault {
+    pub(in crate::wire) fn new(reason: Reason, description: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            steps: Vec::new(),
+            reason,
+            description: description.into(),
+        }
+    }
+
+    /// The path within the value that was read, for example ".spec.replicas".
+    pub(in crate::wire) fn path(&self) -> String {
+        let mut path = String::new();
+        for step in self.steps.iter().rev() {
+            // Writing to a string cannot fail.
+            _ = write!(path, "{step}");
+        }
+        path
+    }
+}
+
+impl From<Unread> for Fault {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::Wrong(fault) => *fault,
+            Unread::Syntax(syntax @ Syntax::TooDeep) => {
+                Self::new(Reason::TooDeep, syntax.description())
+            }
+            Unread::Syntax(syntax) => Self::new(Reason::MalformedJson, syntax.description()),
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(key) if is_identifier(key) => write!(f, ".{key}"),
+            Self::Key(key) | Self::Entry(key) => write!(f, "[{key:?}]"),
+            Self::Index(index) => write!(f, "[{index}]"),
+        }
+    }
+}
+
+/// Whether a key needs no quotes in a path.
+pub(in crate::wire) fn is_identifier(key: &str) -> bool {
+    let mut bytes = key.bytes();
+    bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic())
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Reads a value, or the default instead of `null`.
+#[inline]
+pub(in crate::wire) fn read<'a, T: Read<'a>>(json: &mut Json<'a>) -> Result<T, Unread> {
+    match json.peek()? {
+        b'n' => json.value().map(|_| T::default()).map_err(Unread::from),
+        _ => T::read(json),
+    }
+}
+
+/// Reads the only value of a text.
+pub(in crate::wire) fn read_all<'a, T: Read<'a>>(json: &mut Json<'a>) -> Result<T, Unread> {
+    let value = read(json)?;
+    json.end()?;
+    Ok(value)
+}
+
+/// Reads the entries of an object with a function, which must consume the value of the key.
+#[inline]
+pub(in crate::wire) fn read_entries<'a>(
+    json: &mut Json<'a>,
+    mut entry: impl FnMut(&mut Json<'a>, Cow<'a, str>) -> Result<(), Unread>,
+) -> Result<(), Unread> {
+    if json.peek()? != b'{' {
+        return Err(Unread::wrong_type("must be an object"));
+    }
+    json.begin(b'{')?;
+    while json.has_next(b'}')? {
+        let key = json.key()?;
+        entry(json, key)?;
+    }
+    Ok(())
+}
+
+/// Reads a field of an object, which must not have been read before.
+#[inline]
+pub(in crate::wire) fn read_field<'a, T: Read<'a>>(
+    json: &mut Json<'a>,
+    key: &str,
+    is_read: &mut bool,
+    value: &mut T,
+) -> Result<(), Unread> {
+    let field = match std::mem::replace(is_read, true) {
+        true => Err(Unread::wrong(Reason::DuplicateKey, DUPLICATE_KEY)),
+        false => read(json),
+    };
+    *value = field.map_err(|unread| unread.at_key(key))?;
+    Ok(())
+}
+
+/// Defines structs with the fields of JSON objects that are read.
+macro_rules! objects {
+    ($(
+        $(#[$doc:meta])*
+        struct $name:ident $(<$life:lifetime>)? {
+            $($(#[$field_doc:meta])* $field:ident: $type:ty = $key:literal,)*
+        }
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default)]
+        pub(in crate::wire) struct $name $(<$life>)? {
+            $($(#[$field_doc])* pub(in crate::wire) $field: $type,)*
+        }
+
+        impl<'a> $crate::wire::read::Read<'a> for objects!(@type $name $($life)?) {
+            fn read(
+                json: &mut $crate::wire::read::Json<'a>,
+            ) -> Result<Self, $crate::wire::read::Unread> {
+                let mut object = Self::default();
+                $(let mut $field = false;)*
+                $crate::wire::read::read_entries(json, |json, key| match &*key {
+                    $($key => $crate::wire::read::read_field(
+                        json,
+                        $key,
+                        &mut $field,
+                        &mut object.$field,
+                    ),)*
+                    other => {
+                        json.value_of(other)?;
+                        Ok(())
+                    }
+                })?;
+                Ok(object)
+            }
+        }
+    )*};
+    (@type $name:ident) => { $name };
+    (@type $name:ident $life:lifetime) => { $name<'a> };
+}
+pub(in crate::wire) use objects;
+
+// === impl Read ===
+
+impl<'a, T: Read<'a>> Read<'a> for Option<T> {
+    fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
+        T::read(json).map(Some)
+    }
+}
+
+impl<'a> Read<'a> for Cow<'a, str> {
+    #[inline]
+    fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
+        match json.peek()? {
+            b'"' => Ok(json.string()?),
+            _ => Err(Unread::wrong_type("must be a string")),
+        }
+    }
+}
+
+impl<'a> Read<'a> for String {
+    #[inline]
+    fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
+        let text = <Cow<'a, str>>::read(json)?;
+        json.allocate(text.len().next_multiple_of(BLOCK));
+        Ok(text.into_owned())
+    }
+}
+
+impl<'a> Read<'a> for bool {
+    fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
+        match json.value()? {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(Unread::wrong_type("must be true or false")),
+        }
+    }
+}
+
+/// The text of an integer. `None` for numbers with a fraction or an exponent, and for other values.
+fn integer<'a>(json: &mut Json<'a>) -> Result<Option<&'a str>, Syntax> {
+    let text = json.value()?;
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    Ok(digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then_some(text))
+}
+
+macro_rules! integers {
+    ($($type:ty),*) => {$(
+        impl<'a> Read<'a> for $type {
+            fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
+                let Some(text) = integer(json)? else {
+                    let description = "must be an integer, without a fraction or an exponent";
+                    return Err(Unread::wrong_type(description));
+                };
+                text.parse().map_err(|_| {
+                    let (min, max) = (<$type>::MIN, <$type>::MAX);
+                    let description = format!("is {text}, and must be between {min} and {max}");
+                    Unread::wrong(Reason::OutOfRange, description)
+                })
+            }
+        }
+    )*};
+}
+integers!(i32, i64);
+
+impl<'a> Read<'a> for Time {
+    fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
+        let time = match json.peek()? {
+            b'"' => parse_time(&json.string()?),
+            _ => None,
+        };
+        time.ok_or_else(|| {
+            Unread::wrong_type("must be a time of RFC 3339, for example \"2026-01-31T12:00:00Z\"")
+        })
+    }
+}
+
+impl<'a, T: Read<'a>> Read<'a> for Vec<T> {
+    fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
+        if json.peek()? != b'[' {
+            return Err(Unread::wrong_type("must be a list"));
+        }
+        let mut items = Vec::new();
+        json.begin(b'[')?;
+        while json.has_next(b']')? {
+            check_entries(items.len())?;
+            json.allocate(size_of::<T>());
+            let item = read(json).map_err(|unread| unread.at(Step::Index(items.len())))?;
+            items.push(item);
+        }
+        Ok(items)
+    }
+}
+
+impl<'a> Read<'a> for BTreeMap<String, String> {
+    fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
+        let mut map = BTreeMap::new();
+        read_entries(json, |json, key| {
+            check_entries(map.len())?;
+            json.allocate(MAP_ENTRY + key.len().next_multiple_of(BLOCK));
+            let at = |unread: Unread| unread.at(Step::Entry(key.clone().into_owned()));
+            let value: String = read(json).map_err(at)?;
+            match map.insert(key.clone().into_owned(), value) {
+                None => Ok(()),
+                Some(_) => Err(at(Unread::wrong(Reason::DuplicateKey, DUPLICATE_KEY))),
+            }
+        })?;
+        Ok(map)
+    }
+}
+
+/// Refuses another entry of a list or map. Kubernetes has no such limit, but objects have at most dozens.
+fn check_entries(count: usize) -> Result<(), Unread> {
+    if count < ENTRIES_MAX {
+        return Ok(());
+    }
+    let description = format!("more than {ENTRIES_MAX} entries");
+    Err(Unread::wrong(Reason::ObjectTooLarge, description))
+}

@@ -1,0 +1,265 @@
+//! The fields of Kubernetes objects that the planner reads, by their names in the Kubernetes API. They are not validated. A
+//! field is an `Option` where Kubernetes distinguishes absent from zero.
+
+use std::collections::BTreeMap;
+
+use rollplan_core::time::Time;
+
+use super::fields::{Read, Unread, objects};
+use super::text::Json;
+use crate::wire::error::Reason;
+
+objects! {
+    /// The metadata of an object (meta/v1 ObjectMeta).
+    struct ObjectMeta {
+        name: String = "name",
+        namespace: String = "namespace",
+        uid: String = "uid",
+        resource_version: String = "resourceVersion",
+        generation: i64 = "generation",
+        creation_timestamp: Option<Time> = "creationTimestamp",
+        deletion_timestamp: Option<Time> = "deletionTimestamp",
+        labels: BTreeMap<String, String> = "labels",
+        annotations: BTreeMap<String, String> = "annotations",
+        owner_references: Vec<OwnerReference> = "ownerReferences",
+    }
+
+    /// meta/v1 OwnerReference.
+    struct OwnerReference {
+        api_version: String = "apiVersion",
+        kind: String = "kind",
+        name: String = "name",
+        uid: String = "uid",
+        controller: Option<bool> = "controller",
+        block_owner_deletion: Option<bool> = "blockOwnerDeletion",
+    }
+
+    /// meta/v1 LabelSelector.
+    struct LabelSelector {
+        match_labels: BTreeMap<String, String> = "matchLabels",
+        match_expressions: Vec<LabelSelectorRequirement> = "matchExpressions",
+    }
+
+    /// meta/v1 LabelSelectorRequirement.
+    struct LabelSelectorRequirement {
+        key: String = "key",
+        operator: String = "operator",
+        values: Vec<String> = "values",
+    }
+
+    /// apps/v1 Deployment, or a custom resource with the same spec.
+    struct Deployment<'a> {
+        metadata: Option<ObjectMeta> = "metadata",
+        spec: Option<DeploymentSpec<'a>> = "spec",
+        status: Option<DeploymentStatus> = "status",
+    }
+
+    /// apps/v1 DeploymentSpec.
+    struct DeploymentSpec<'a> {
+        replicas: Option<i32> = "replicas",
+        selector: Option<LabelSelector> = "selector",
+        template: Option<TemplateText<'a>> = "template",
+        strategy: Option<DeploymentStrategy> = "strategy",
+        min_ready_seconds: i32 = "minReadySeconds",
+        revision_history_limit: Option<i32> = "revisionHistoryLimit",
+        paused: bool = "paused",
+        progress_deadline_seconds: Option<i32> = "progressDeadlineSeconds",
+    }
+
+    /// apps/v1 DeploymentStrategy.
+    struct DeploymentStrategy {
+        kind: String = "type",
+        rolling_update: Option<RollingUpdateDeployment> = "rollingUpdate",
+    }
+
+    /// apps/v1 RollingUpdateDeployment.
+    struct RollingUpdateDeployment {
+        max_unavailable: Option<IntOrString> = "maxUnavailable",
+        max_surge: Option<IntOrString> = "maxSurge",
+    }
+
+    /// apps/v1 DeploymentStatus.
+    struct DeploymentStatus {
+        observed_generation: i64 = "observedGeneration",
+        replicas: i32 = "replicas",
+        updated_replicas: i32 = "updatedReplicas",
+        ready_replicas: i32 = "readyReplicas",
+        available_replicas: i32 = "availableReplicas",
+        unavailable_replicas: i32 = "unavailableReplicas",
+        terminating_replicas: Option<i32> = "terminatingReplicas",
+        conditions: Vec<DeploymentCondition> = "conditions",
+        collision_count: Option<i32> = "collisionCount",
+    }
+
+    /// apps/v1 DeploymentCondition.
+    struct DeploymentCondition {
+        kind: String = "type",
+        status: String = "status",
+        last_update_time: Option<Time> = "lastUpdateTime",
+        last_transition_time: Option<Time> = "lastTransitionTime",
+        reason: String = "reason",
+        message: String = "message",
+    }
+
+    /// apps/v1 ReplicaSet.
+    struct ReplicaSet<'a> {
+        metadata: Option<ObjectMeta> = "metadata",
+        spec: ReplicaSetSpec<'a> = "spec",
+        status: ReplicaSetStatus = "status",
+    }
+
+    /// apps/v1 ReplicaSetSpec.
+    struct ReplicaSetSpec<'a> {
+        replicas: Option<i32> = "replicas",
+        min_ready_seconds: i32 = "minReadySeconds",
+        template: Option<TemplateText<'a>> = "template",
+    }
+
+    /// apps/v1 ReplicaSetStatus.
+    struct ReplicaSetStatus {
+        replicas: i32 = "replicas",
+        ready_replicas: i32 = "readyReplicas",
+        available_replicas: i32 = "availableReplicas",
+        terminating_replicas: Option<i32> = "terminatingReplicas",
+        observed_generation: i64 = "observedGeneration",
+        conditions: Vec<Condition> = "conditions",
+    }
+
+    /// apps/v1 ReplicaSetCondition, or core/v1 PodCondition.
+    struct Condition {
+        kind: String = "type",
+        status: String = "status",
+        last_transition_time: Option<Time> = "lastTransitionTime",
+        reason: String = "reason",
+        message: String = "message",
+    }
+
+    /// core/v1 Pod.
+    struct Pod {
+        metadata: Option<ObjectMeta> = "metadata",
+        spec: PodSpec = "spec",
+        status: PodStatus = "status",
+    }
+
+    /// core/v1 PodSpec. The containers are those of the template.
+    struct PodSpec {
+        node_name: String = "nodeName",
+    }
+
+    /// core/v1 PodStatus.
+    struct PodStatus {
+        phase: String = "phase",
+        conditions: Vec<Condition> = "conditions",
+        message: String = "message",
+        reason: String = "reason",
+        start_time: Option<Time> = "startTime",
+        init_container_statuses: Vec<ContainerStatus> = "initContainerStatuses",
+        container_statuses: Vec<ContainerStatus> = "containerStatuses",
+        nominated_node_name: String = "nominatedNodeName",
+    }
+
+    /// core/v1 ContainerStatus.
+    struct ContainerStatus {
+        name: String = "name",
+        state: ContainerState = "state",
+        last_state: ContainerState = "lastState",
+        ready: bool = "ready",
+        restart_count: i32 = "restartCount",
+        image: String = "image",
+        started: Option<bool> = "started",
+    }
+
+    /// core/v1 ContainerState. At most one field is set.
+    struct ContainerState {
+        waiting: Option<ContainerStateWaiting> = "waiting",
+        running: Option<ContainerStateRunning> = "running",
+        terminated: Option<ContainerStateTerminated> = "terminated",
+    }
+
+    /// core/v1 ContainerStateWaiting.
+    struct ContainerStateWaiting {
+        reason: String = "reason",
+        message: String = "message",
+    }
+
+    /// core/v1 ContainerStateRunning.
+    struct ContainerStateRunning {
+        started_at: Option<Time> = "startedAt",
+    }
+
+    /// core/v1 ContainerStateTerminated.
+    struct ContainerStateTerminated {
+        exit_code: i32 = "exitCode",
+        reason: String = "reason",
+        message: String = "message",
+        finished_at: Option<Time> = "finishedAt",
+    }
+
+    /// core/v1 Event.
+    struct Event {
+        involved_object: InvolvedObject = "involvedObject",
+        reason: String = "reason",
+        message: String = "message",
+        kind: String = "type",
+        count: i32 = "count",
+        first_timestamp: Option<Time> = "firstTimestamp",
+        last_timestamp: Option<Time> = "lastTimestamp",
+        event_time: Option<Time> = "eventTime",
+        series: EventSeries = "series",
+    }
+
+    /// core/v1 ObjectReference.
+    struct InvolvedObject {
+        uid: String = "uid",
+        field_path: String = "fieldPath",
+    }
+
+    /// core/v1 EventSeries.
+    struct EventSeries {
+        count: i32 = "count",
+        last_observed_time: Option<Time> = "lastObservedTime",
+    }
+}
+
+/// The text of a pod template, an object. It is read when it is compared with others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::wire) struct TemplateText<'a>(pub(in crate::wire) &'a str);
+
+impl<'a> Read<'a> for TemplateText<'a> {
+    fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
+        match json.peek()? {
+            b'{' => {
+                let text = json.value()?;
+                // The text itself, and a tape while it is compared.
+                json.allocate(2 * text.len());
+                Ok(Self(text))
+            }
+            _ => Err(Unread::wrong_type("must be an object")),
+        }
+    }
+}
+
+/// A number or a text, such as a number of pods or a percentage (util/intstr IntOrString).
+#[derive(Clone, Debug)]
+pub(in crate::wire) enum IntOrString {
+    Int(i64),
+    String(String),
+}
+
+impl Default for IntOrString {
+    fn default() -> Self {
+        Self::Int(0)
+    }
+}
+
+impl<'a> Read<'a> for IntOrString {
+    fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
+        if json.peek()? == b'"' {
+            return Ok(Self::String(json.string()?.into_owned()));
+        }
+        json.value()?.parse().map(Self::Int).map_err(|_| {
+            let description = "must be a whole number, or a percentage, for example \"25%\"";
+            Unread::wrong(Reason::NotIntOrPercent, description)
+        })
+    }
+}

@@ -1,0 +1,295 @@
+//! Reads a snapshot: finds the objects in its texts, selects those of its owner, and validates them.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use rollplan_core::interrupt::Interrupt;
+use rollplan_core::kinds::Observed;
+use rollplan_core::snapshot::{Snapshot, Strategy};
+use rollplan_core::time::Time;
+
+use super::error::{Error, Reason};
+use super::kinds;
+use super::limits::{ANSWERS_MAX, limit};
+use super::memory::Memory;
+use super::objects::{
+    FIELD, Found, Metadata, Objects, Selected, Shown, choose, current_version, is_deployment,
+    is_of_kubernetes, select,
+};
+use super::parse::{Owner, Parser, Path, RawTemplate, limit_selector, unselected};
+use super::read::{Read, kubernetes};
+use crate::proto;
+
+/// The number of copies of ReplicaSets in a plan.
+const COPIES: usize = 3;
+
+/// The owner of a snapshot with its objects.
+#[derive(Debug)]
+pub(super) enum Subject {
+    Deployment(Box<Snapshot>),
+    /// An object of another kind.
+    Other(Box<Observed>),
+}
+
+/// The kinds that a method takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kinds {
+    /// Deployments, and custom resources with the same spec.
+    Deployments,
+    All,
+}
+
+/// What surrounds the reading of a snapshot.
+#[derive(Debug, Default)]
+pub(crate) struct Context<'s> {
+    /// If given, the owner and the complete lists are inferred from the objects.
+    pub(crate) shown: Option<&'s mut Shown>,
+    /// What was read, as far as it is known.
+    pub(crate) facts: Facts,
+}
+
+/// Facts about a snapshot, for logs and metrics.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    /// The namespace and the name of the owner. They are not validated yet.
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) is_recreate: bool,
+    /// The number of pods of a Deployment.
+    pub(crate) pods: usize,
+}
+
+/// Reads a snapshot. Violations are recorded by the parser; `None` if they leave nothing to read.
+pub(super) fn read_snapshot(
+    snapshot: Option<proto::Snapshot>,
+    kinds: Kinds,
+    context: &mut Context<'_>,
+    parser: &mut Parser<'_>,
+    interrupt: &dyn Interrupt,
+) -> Result<Option<Subject>, Error> {
+    match read(snapshot, kinds, context, parser, interrupt) {
+        Err(Error::InvalidArgument(violations)) => {
+            parser.violations.extend(violations);
+            Ok(None)
+        }
+        read => read,
+    }
+}
+
+fn read(
+    snapshot: Option<proto::Snapshot>,
+    kinds: Kinds,
+    context: &mut Context<'_>,
+    parser: &mut Parser<'_>,
+    interrupt: &dyn Interrupt,
+) -> Result<Option<Subject>, Error> {
+    let path = Path::Root("snapshot");
+    let Some(mut snapshot) = parser.required(snapshot, &path) else {
+        return Ok(None);
+    };
+    let now_path = path.field("now");
+    let now = parser.required(snapshot.now, &now_path);
+    let now = now.and_then(|now| parser.time(now, &now_path));
+    let now = now.unwrap_or(Time::MIN);
+    limit("snapshot.answers", snapshot.answers.len(), ANSWERS_MAX)?;
+    if let Some(target) = &mut snapshot.target {
+        let api_version = Cow::Borrowed(&*target.api_version);
+        target.api_version = current_version(api_version, &target.kind).into_owned();
+        let path = path.field("target");
+        parser.plural(&target.resource, &path.field("resource"));
+        if kinds == Kinds::Deployments {
+            check_kind(target, parser, &path.field("kind"));
+        }
+    }
+    let texts = std::mem::take(&mut snapshot.objects);
+    let objects = Objects::find(FIELD, &texts, &mut parser.violations, interrupt)?;
+    if !parser.violations.is_empty() {
+        return Ok(None);
+    }
+    if let Some(shown) = &mut context.shown {
+        shown.complete(&mut snapshot, &objects)?;
+    }
+    let Objects { found, .. } = &objects;
+    let owner = choose(found, snapshot.target.as_ref())?;
+    let Metadata {
+        namespace, name, ..
+    } = &owner.metadata;
+    context.facts.namespace = namespace.clone().into_owned();
+    context.facts.name = name.clone().into_owned();
+    if kinds == Kinds::All && !is_deployment(owner) {
+        let observed = kinds::read(found, owner, &snapshot, now, parser, interrupt)?;
+        return Ok(Some(Subject::Other(Box::new(observed))));
+    }
+    let mut reader = Reader {
+        parser,
+        memory: Memory::default(),
+        interrupt,
+    };
+    let snapshot = reader.deployment(found, owner, snapshot, now)?;
+    if let Some(snapshot) = &snapshot {
+        let strategy = &snapshot.deployment.spec.strategy;
+        context.facts.is_recreate = matches!(strategy, Strategy::Recreate);
+        context.facts.pods = snapshot.pods.len();
+    }
+    Ok(snapshot.map(|snapshot| Subject::Deployment(Box::new(snapshot))))
+}
+
+/// Checks the kind of the target: among the kinds of Kubernetes, only Deployments can be planned.
+fn check_kind(target: &proto::Target, parser: &mut Parser<'_>, path: &Path<'_>) {
+    let (api_version, kind) = (target.api_version.as_str(), target.kind.as_str());
+    let is_given = !api_version.is_empty() && !kind.is_empty();
+    if is_given && is_of_kubernetes(api_version) && (api_version, kind) != ("apps/v1", "Deployment")
+    {
+        let description = format_args!(
+            "is {kind:?} of {api_version}: only apps/v1 Deployments and custom resources with the same spec can be \
+             planned, rolled back and listed; ComputeStatus reports on every kind"
+        );
+        parser.violation(path, Reason::WrongKind, description);
+    }
+}
+
+struct Reader<'p, 'i> {
+    parser: &'p mut Parser<'i>,
+    memory: Memory,
+    interrupt: &'p dyn Interrupt,
+}
+
+// === impl Reader ===
+
+impl<'p> Reader<'p, '_> {
+    /// Reads the content of a selected object. `None` after a violation.
+    fn content<'a, T: Read<'a>>(&mut self, object: &Found<'a>) -> Result<Option<T>, Error>
+    where
+        'p: 'a,
+    {
+        self.interrupt.check()?;
+        match object.read(&mut self.memory, self.interrupt)? {
+            Ok(content) => Ok(Some(content)),
+            Err(fault) => {
+                object.refuse(&fault, &mut self.parser.violations);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Reads a Deployment with its objects.
+    fn deployment<'a>(
+        &mut self,
+        found: &[Found<'a>],
+        object: &Found<'a>,
+        snapshot: proto::Snapshot,
+        now: Time,
+    ) -> Result<Option<Snapshot>, Error>
+    where
+        'p: 'a,
+    {
+        let Some(content) = self.content::<kubernetes::Deployment<'a>>(object)? else {
+            return Ok(None);
+        };
+        let spec = content.spec.as_ref();
+        if let Some(selector) = spec.and_then(|spec| spec.selector.as_ref()) {
+            limit_selector(selector)?;
+        }
+        let template = spec.and_then(|spec| spec.template).map(RawTemplate::new);
+        let origin = object.origin();
+        let path = Path::Object(&origin);
+        let (deployment, template) = self.parser.deployment(object, content, &template, &path);
+        let owner = Owner {
+            deployment: &deployment,
+            template,
+        };
+        let selector = &deployment.spec.selector;
+        let Selected {
+            replica_sets,
+            others,
+            pods,
+            events,
+        } = select(found, object, selector, self.interrupt)?;
+        let mut sets = Vec::with_capacity(replica_sets.len() + others.len());
+        let before = self.memory.bytes();
+        for set in &replica_sets {
+            if let Some(content) = self.content::<kubernetes::ReplicaSet<'a>>(set)? {
+                let origin = set.origin();
+                sets.push(
+                    self.parser
+                        .replica_set(content, &owner, &Path::Object(&origin)),
+                );
+            }
+        }
+        let copied = (self.memory.bytes() - before).saturating_mul(COPIES - 1);
+        self.memory.take(copied)?;
+        let own = &owner.deployment.spec.template;
+        // A ReplicaSet will probably be created, and the tape of the template is available here.
+        if let Some(template) = &owner.template
+            && self.parser.violations.is_empty()
+            && !sets.iter().any(|set| set.template.same_as(own))
+        {
+            own.prepare(template.root());
+        }
+        let namespace = &deployment.metadata.namespace;
+        sets.extend(others.iter().map(|set| unselected(set, namespace)));
+        let selected: HashSet<*const Found<'_>> = replica_sets
+            .iter()
+            .map(|set| std::ptr::from_ref(*set))
+            .collect();
+        let all: Vec<&Found<'_>> = replica_sets.iter().chain(&others).copied().collect();
+        self.check_unique(&all, |set| selected.contains(&std::ptr::from_ref(set)));
+        let mut read_pods = Vec::with_capacity(pods.len());
+        for pod in &pods {
+            if let Some(content) = self.content::<kubernetes::Pod>(pod)? {
+                let origin = pod.origin();
+                read_pods.push(self.parser.pod(content, namespace, &Path::Object(&origin)));
+            }
+        }
+        self.check_unique(&pods, |_| true);
+        let path = Path::Root("snapshot");
+        let failures = self
+            .parser
+            .answers(snapshot.answers, &owner, &path.field("answers"));
+        let mut read_events = Vec::with_capacity(events.len());
+        for event in &events {
+            if let Some(content) = self.content::<kubernetes::Event>(event)? {
+                let origin = event.origin();
+                read_events.push(self.parser.event(content, &Path::Object(&origin)));
+            }
+        }
+        drop(owner);
+        Ok(Some(Snapshot {
+            now,
+            deployment,
+            replica_sets: sets,
+            replica_sets_complete: snapshot.replica_sets_complete,
+            pods: read_pods.into(),
+            pods_complete: snapshot.pods_complete,
+            failures,
+            events: read_events.into(),
+        }))
+    }
+
+    /// Checks that no two objects have the same UID or name, unless neither is selected. Empty ones are separate violations.
+    fn check_unique(&mut self, objects: &[&Found<'_>], is_selected: impl Fn(&Found<'_>) -> bool) {
+        for field in ["uid", "name"] {
+            let mut seen: HashMap<&str, (bool, &Found<'_>)> = HashMap::with_capacity(objects.len());
+            for object in objects {
+                let key = match field {
+                    "uid" => &*object.metadata.uid,
+                    _ => &*object.metadata.name,
+                };
+                if key.is_empty() {
+                    continue;
+                }
+                let selected = is_selected(object);
+                let earlier = seen.insert(key, (selected, object));
+                if let Some((_, first)) = earlier.filter(|(earlier, _)| *earlier || selected) {
+                    seen.insert(key, (true, first));
+                    let (origin, first) = (object.origin(), first.origin());
+                    let path = Path::Object(&origin);
+                    let description = format_args!("{first} has {key:?} as well");
+                    let path = path.field("metadata");
+                    self.parser
+                        .violation(&path.field(field), Reason::Duplicate, description);
+                }
+            }
+        }
+    }
+}
