@@ -2,13 +2,12 @@
 
 use std::sync::LazyLock;
 
-use base64::prelude::{BASE64_STANDARD, Engine as _};
 use rollplan::proto;
 use rollplan::wire;
 use serde_json::{Value, json};
 
 /// The path of the objects of a [`Request`].
-pub(crate) const ITEMS: &str = "snapshot.objects_json[0].items";
+pub(crate) const ITEMS: &str = "snapshot.objects[0].items";
 
 /// A snapshot with these texts.
 pub(crate) fn snapshot_of(texts: Vec<String>) -> proto::Snapshot {
@@ -19,7 +18,7 @@ pub(crate) fn snapshot_of(texts: Vec<String>) -> proto::Snapshot {
 
 /// Replaces the texts of a snapshot.
 pub(crate) fn set_texts(snapshot: &mut proto::Snapshot, texts: Vec<String>) {
-    snapshot.objects_json = texts.into_iter().map(Into::into).collect();
+    snapshot.objects = texts;
 }
 
 /// A List, as kubectl prints it.
@@ -29,8 +28,7 @@ pub(crate) fn list(items: &[Value]) -> Value {
 
 /// A request for restarts with these texts, as protobuf JSON.
 pub(crate) fn restarts_of(now: &str, texts: &[String]) -> Value {
-    let texts: Vec<_> = texts.iter().map(|it| BASE64_STANDARD.encode(it)).collect();
-    json!({"now": now, "objectsJson": texts, "configurationsComplete": true})
+    json!({"now": now, "objects": texts, "configurationsComplete": true})
 }
 
 /// A request whose objects are one text: a List, in which the Deployment is the first item.

@@ -7,7 +7,6 @@ use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{PlanRestartsRequest, PlanRolloutRequest};
 use rollplan::server::Config;
 use rollplan::wire;
-use rollplan::wire::estimate::ENTRIES_MAX;
 use serde_json::{Map, json};
 use tonic::Code;
 use tonic::codec::CompressionEncoding;
@@ -43,7 +42,7 @@ async fn plans_match_wire() {
 /// A request with an unselected pod that has more labels than a selected one may have.
 fn mk_odd_rollout() -> Request {
     let mut request = mk_rollout();
-    let labels: Map<_, _> = (0..=ENTRIES_MAX)
+    let labels: Map<_, _> = (0..=10_000)
         .map(|index| (format!("a{index}"), "".into()))
         .collect();
     request

@@ -286,18 +286,18 @@ async fn errors_have_the_format_that_the_client_accepts() {
             "INVALID_PARAMETER",
             "now: not a time",
         ),
-        ("", "", "INVALID_REQUEST", "byte 0: EOF"),
+        ("", "", "INVALID_REQUEST", "byte 0: ends within a value"),
         (
             "",
             "{\"kind\":\"List\"",
             "INVALID_REQUEST",
-            "EOF while parsing",
+            "byte 14: ends within a value",
         ),
         (
             "",
             "NAME  READY",
             "INVALID_REQUEST",
-            "byte 0: expected value",
+            "byte 0: expected a value",
         ),
         (
             "",

@@ -33,12 +33,11 @@ use std::time::Duration;
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutResponse, RollbackRequest,
-    RollbackResponse,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
+    RollbackRequest, RollbackResponse,
 };
 use rollplan::server::RolloutPlanner;
 use rollplan::server::{self, Config, Server, Shutdown};
-use rollplan::wire::EncodedPlanRequest;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -143,7 +142,7 @@ impl Staged {
 impl RolloutPlanner for Staged {
     async fn plan_rollout(
         &self,
-        _: Request<EncodedPlanRequest>,
+        _: Request<PlanRolloutRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
         self.started.notify_one();
         // The timeout never expires in a test that passes. In a test that fails, it ends with the runtime, so the thread of

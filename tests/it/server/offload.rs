@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutResponse, RollbackRequest,
-    RollbackResponse,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
+    RollbackRequest, RollbackResponse,
 };
 use rollplan::server::RolloutPlanner;
 use rollplan::server::{Config, CurrentCall, Server};
-use rollplan::wire::EncodedPlanRequest;
 use rollplan_core::interrupt::Interrupt as _;
 use serde_json::json;
 use tokio::sync::{Barrier, mpsc};
@@ -22,10 +21,7 @@ use tokio::time::timeout;
 use tonic::codec::CompressionEncoding;
 use tonic::{Request, Response, Status};
 
-use super::{
-    PATIENCE, Serving, mk_config, mk_large_request, mk_request, mk_request_with_bytes, mk_rollout,
-    serve,
-};
+use super::{PATIENCE, Serving, mk_config, mk_large_request, mk_request, mk_rollout, serve};
 
 /// A planner whose PlanRollout reports its thread and blocks it briefly, and whose Rollback waits for the barrier.
 struct Watched {
@@ -39,7 +35,7 @@ struct Watched {
 impl RolloutPlanner for Watched {
     async fn plan_rollout(
         &self,
-        _: Request<EncodedPlanRequest>,
+        _: Request<PlanRolloutRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
         let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(running, Ordering::SeqCst);
@@ -115,15 +111,18 @@ async fn large_plans_run_on_separate_threads() {
     assert_ne!(threads.recv().await, Some(thread::current().id()));
 }
 
-/// The amount of work counts, not the size of the request.
+/// The estimated memory counts, and not only the size of the request.
 #[tokio::test]
-async fn large_plans_are_recognized_by_their_work_in_any_encoding() {
+async fn large_plans_are_recognized_by_their_memory_in_any_encoding() {
     let (Serving { client, .. }, mut threads, _) = start(1).await;
     let mut empty_pods = mk_rollout();
     let pod = json!({"apiVersion": "v1", "kind": "Pod"});
     empty_pods.items.extend(vec![pod; 20_000]);
     let empty_pods = empty_pods.message();
-    let one_long_text = mk_request_with_bytes(1 << 20);
+    let mut long_text = mk_rollout();
+    long_text.items.truncate(1);
+    let spaces = " ".repeat(80 << 10);
+    let long_text = long_text.with_texts(vec![long_text.text() + &spaces]);
     for compression in [
         None,
         Some(CompressionEncoding::Gzip),
@@ -137,7 +136,7 @@ async fn large_plans_are_recognized_by_their_work_in_any_encoding() {
         assert_eq!(threads.recv().await, Some(thread::current().id()));
         client.plan_rollout(empty_pods.clone()).await.unwrap();
         assert_ne!(threads.recv().await, Some(thread::current().id()));
-        client.plan_rollout(one_long_text.clone()).await.unwrap();
+        client.plan_rollout(long_text.clone()).await.unwrap();
         let is_here = threads.recv().await == Some(thread::current().id());
         // Decompression is work, too.
         assert_eq!(is_here, compression.is_none());
@@ -183,7 +182,7 @@ struct Endless(mpsc::UnboundedSender<()>);
 impl RolloutPlanner for Endless {
     async fn plan_rollout(
         &self,
-        _: Request<EncodedPlanRequest>,
+        _: Request<PlanRolloutRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
         self.0.send(()).unwrap();
         let call = CurrentCall::get();

@@ -94,7 +94,7 @@ async fn too_many_objects_are_too_large() {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"ownerReferences": owners}});
     request.items.extend(vec![pod; PODS_MAX]);
     let status = client.plan_rollout(request.message()).await.unwrap_err();
-    check_too_large(&status, "snapshot.pods");
+    check_too_large(&status, "pods of the Deployment");
 }
 
 #[tokio::test]
@@ -107,14 +107,13 @@ async fn selectors_with_too_many_values_are_too_large() {
         request.spec()["selector"]["matchExpressions"] = expressions.into();
         request.message()
     };
-    let path = "snapshot.deployment.spec.selector.match_expressions";
     // The limit applies to the total of all expressions.
     let request = with(vec![requirement(VALUES_MAX), requirement(1)]);
     let status = client.plan_rollout(request).await.unwrap_err();
-    check_too_large(&status, &format!("{path}[].values"));
+    check_too_large(&status, "values in the expressions of the selector");
     let request = with(vec![requirement(1); EXPRESSIONS_MAX + 1]);
     let status = client.plan_rollout(request).await.unwrap_err();
-    check_too_large(&status, path);
+    check_too_large(&status, "expressions of the selector");
     let request = with(vec![requirement(VALUES_MAX / 2); 2]);
     client.plan_rollout(request).await.unwrap();
 }
@@ -336,9 +335,9 @@ async fn rollback_without_a_target_states_the_reason() {
     let status = client.rollback(request(false, 99)).await.unwrap_err();
     check(&status, Code::NotFound, "REVISION_NOT_FOUND");
     assert!(status.get_details_resource_info().is_some());
-    let mut alone = request(false, 0);
-    alone.snapshot.as_mut().unwrap().replica_sets.clear();
-    let status = client.rollback(alone).await.unwrap_err();
+    let mut alone = mk_rollout();
+    alone.remove_all("ReplicaSet");
+    let status = client.rollback(alone.rollback_request()).await.unwrap_err();
     check(&status, Code::FailedPrecondition, "NO_EARLIER_REVISION");
     let violations = status.get_details_precondition_failure().unwrap();
     assert_eq!(violations.violations[0].r#type, "NO_EARLIER_REVISION");

@@ -1,7 +1,7 @@
 //! Requests for tests.
 
 use rollplan::proto::PlanRolloutRequest;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::request::Request;
 
@@ -55,10 +55,14 @@ pub(super) fn mk_request_with_bytes(count: usize) -> PlanRolloutRequest {
     request.message()
 }
 
-/// A request whose answer has more than `count` bytes: they are part of the template of the new ReplicaSet. A double quote
-/// takes two bytes in the JSON of the answer.
+/// A request whose answer has more than `count` bytes: a condition, which the answer contains three times.
 pub(super) fn mk_request_with_long_answer(count: usize) -> PlanRolloutRequest {
     let mut request = mk_rollout();
-    request.spec()["template"]["long"] = "\"".repeat(count / 2).into();
+    request.remove_all("Pod");
+    let status = &mut request.deployment()["status"];
+    status["observedGeneration"] = 0.into();
+    let long = "x".repeat(count / 3);
+    let condition = json!({"type": "Long", "status": "True", "message": long});
+    status["conditions"].as_array_mut().unwrap().push(condition);
     request.message()
 }

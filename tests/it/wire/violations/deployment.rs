@@ -1,7 +1,6 @@
 //! The Deployment itself, and its status.
 
 use rollplan::wire::Reason::*;
-use rollplan::wire::estimate::ANNOTATIONS_BYTES_MAX;
 use serde_json::{Value, json};
 
 use super::{Case, Field};
@@ -77,7 +76,7 @@ pub(super) const CASES: &[Case] = &[
         InvalidAnnotationKey,
     ),
     (
-        |r| r.meta()["annotations"] = json!({"a": "x".repeat(ANNOTATIONS_BYTES_MAX)}),
+        |r| r.meta()["annotations"] = json!({"a": "x".repeat(256 << 10)}),
         "[0].metadata.annotations",
         AnnotationsTooLarge,
     ),

@@ -1,7 +1,6 @@
 //! ReplicaSets.
 
 use rollplan::wire::Reason::*;
-use rollplan::wire::estimate::ANNOTATIONS_BYTES_MAX;
 use serde_json::json;
 
 use super::{Case, Field, add_owner};
@@ -62,7 +61,7 @@ pub(super) const CASES: &[Case] = &[
         Required,
     ),
     (
-        |r| r.set(1)["metadata"]["annotations"] = json!({"a": "x".repeat(ANNOTATIONS_BYTES_MAX)}),
+        |r| r.set(1)["metadata"]["annotations"] = json!({"a": "x".repeat(256 << 10)}),
         "[2].metadata.annotations",
         AnnotationsTooLarge,
     ),

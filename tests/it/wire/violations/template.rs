@@ -1,17 +1,15 @@
 //! Values that templates may not have, in that of the Deployment and in that of a ReplicaSet.
 
-use rollplan::wire::Reason::{self, MalformedJson, UnsafeInteger};
+use rollplan::wire::Reason::OutOfRange;
 
 use super::Field;
 
 pub(super) const FIELDS: &[Field] = &[
-    (GRACE, "9223372036854775808", TOO_LARGE),
-    (GRACE, "-9223372036854775809", TOO_LARGE),
-    (GRACE, "18446744073709551616", TOO_LARGE),
-    (GRACE, "1e16", TOO_LARGE),
-    (GRACE, "1e999", INFINITE),
+    (GRACE, "9223372036854775808", OutOfRange),
+    (GRACE, "-9223372036854775809", OutOfRange),
+    (GRACE, "18446744073709551616", OutOfRange),
+    (GRACE, "1e16", OutOfRange),
+    (GRACE, "1e999", OutOfRange),
 ];
 
 const GRACE: &str = "spec.template.spec.terminationGracePeriodSeconds";
-const TOO_LARGE: Reason = UnsafeInteger;
-const INFINITE: Reason = MalformedJson;
