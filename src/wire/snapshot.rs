@@ -204,7 +204,7 @@ impl<'p> Reader<'p, '_> {
             others,
             pods,
             events,
-        } = select(found, object, selector, self.interrupt)?;
+        } = select(found.iter(), object, selector, self.interrupt)?;
         let mut sets = Vec::with_capacity(replica_sets.len() + others.len());
         let before = self.memory.bytes();
         for set in &replica_sets {

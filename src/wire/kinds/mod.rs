@@ -143,7 +143,7 @@ pub(super) fn read(
         read.metadata.labels = labels;
         observed.pods.push(read);
     }
-    let events = events_about(found, target, &about);
+    let events = events_about(found.iter(), target, &about);
     limit("events about the object", events.len(), EVENTS_MAX)?;
     for event in events {
         interrupt.check()?;
@@ -168,7 +168,7 @@ fn select_pods<'f, 'a>(
     let pods: Vec<&'f Found<'a>> = match known {
         Some(Known::Pod) => vec![target],
         Some(known) if known.controls_pods() && !uid.is_empty() => {
-            in_namespace_of(found, target, "v1", "Pod")
+            in_namespace_of(found.iter(), target, "v1", "Pod")
                 .filter(|pod| pod.metadata.controller.as_deref() == Some(uid))
                 .collect()
         }
