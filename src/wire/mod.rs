@@ -20,6 +20,8 @@ mod print;
 mod print_report;
 mod print_revision;
 mod print_time;
+#[cfg(test)]
+mod random;
 mod read;
 mod restart;
 mod snapshot;

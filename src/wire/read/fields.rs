@@ -353,3 +353,104 @@ fn check_entries(count: usize) -> Result<(), Unread> {
     let description = format!("more than {ENTRIES_MAX} entries");
     Err(Unread::wrong(Reason::ObjectTooLarge, description))
 }
+
+#[cfg(test)]
+mod tests {
+    use rollplan_core::interrupt::Never;
+
+    use super::*;
+
+    objects! {
+        /// An object with a field of each type.
+        struct Sample {
+            text: String = "text",
+            count: i32 = "count",
+            large: Option<i64> = "large",
+            is_on: Option<bool> = "on",
+            at: Option<Time> = "at",
+            map: BTreeMap<String, String> = "map",
+            list: Vec<Inner> = "list",
+        }
+
+        /// A nested object.
+        struct Inner {
+            name: String = "name",
+        }
+    }
+
+    fn sample(text: &str) -> Result<Sample, Fault> {
+        read_all(&mut Json::new(text, &Never)).map_err(Fault::from)
+    }
+
+    #[test]
+    fn fields_are_read_and_others_skipped() {
+        let text = r#"{"other":{"text":[1]},"text":"a\n","list":[{"name":"x"},null,{"name":null}],"count":-2147483648,
+            "large":9223372036854775807,"on":false,"at":"2026-01-31T12:00:00Z","map":{"k":"v","n":null}}"#;
+        let read = sample(text).unwrap();
+        assert_eq!((&*read.text, read.count), ("a\n", i32::MIN));
+        assert_eq!((read.large, read.is_on), (Some(i64::MAX), Some(false)));
+        assert_eq!(read.at.unwrap().to_string(), "2026-01-31T12:00:00Z");
+        assert_eq!(read.map["k"].len() + read.map["n"].len(), 1);
+        let names: Vec<&str> = read.list.iter().map(|it| &*it.name).collect();
+        // `null` is the zero value in a list.
+        assert_eq!(names, ["x", "", ""]);
+        let absent =
+            sample(r#"{"text":null,"count":null,"large":null,"on":null,"at":null,"list":null}"#);
+        assert_eq!(
+            format!("{:?}", absent.unwrap()),
+            format!("{:?}", Sample::default())
+        );
+    }
+
+    #[test]
+    fn faults_have_their_place() {
+        let entries = |count| {
+            (0..count)
+                .map(|key| format!(r#""{key}":"""#))
+                .collect::<Vec<_>>()
+                .join(",")
+        };
+        let long = format!(r#"{{"map":{{{}}}}}"#, entries(ENTRIES_MAX + 1));
+        for (text, path, reason) in [
+            ("[]", "", Reason::WrongType),
+            (r#"{"text":1}"#, ".text", Reason::WrongType),
+            (r#"{"count":1.0}"#, ".count", Reason::WrongType),
+            (r#"{"count":1e3}"#, ".count", Reason::WrongType),
+            (r#"{"count":"1"}"#, ".count", Reason::WrongType),
+            (r#"{"count":2147483648}"#, ".count", Reason::OutOfRange),
+            (
+                r#"{"large":-9223372036854775809}"#,
+                ".large",
+                Reason::OutOfRange,
+            ),
+            (r#"{"on":"true"}"#, ".on", Reason::WrongType),
+            (r#"{"at":"2026-01-31"}"#, ".at", Reason::WrongType),
+            (r#"{"list":{}}"#, ".list", Reason::WrongType),
+            (
+                r#"{"list":[{},{"name":[]}]}"#,
+                ".list[1].name",
+                Reason::WrongType,
+            ),
+            (
+                r#"{"map":{"a":"1","b":2}}"#,
+                r#".map["b"]"#,
+                Reason::WrongType,
+            ),
+            (
+                r#"{"map":{"a":"1","a":"1"}}"#,
+                r#".map["a"]"#,
+                Reason::DuplicateKey,
+            ),
+            (
+                r#"{"text":"","list":[],"text":""}"#,
+                ".text",
+                Reason::DuplicateKey,
+            ),
+            (r#"{"text":"\udc00"}"#, ".text", Reason::MalformedJson),
+            (&long, ".map", Reason::ObjectTooLarge),
+        ] {
+            let fault = sample(text).unwrap_err();
+            assert_eq!((&*fault.path(), fault.reason), (path, reason), "{text:.60}");
+        }
+    }
+}

@@ -60,3 +60,45 @@ pub(in crate::wire) fn number(text: &str) -> Result<Number, Unread> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rollplan_core::interrupt::Never;
+
+    use super::*;
+    use crate::wire::read::{Fault, read_all};
+
+    fn value(text: &str) -> Result<Value, Fault> {
+        read_all(&mut Json::new(text, &Never)).map_err(Fault::from)
+    }
+
+    #[test]
+    fn values_are_those_of_serde_json() {
+        for text in [
+            "null",
+            r#"{"b":1,"a":[true,false,null,"x","\u0000ü",{"c":[[]]}],"\u0061b":{}}"#,
+            "[0,-7,1.0,1.5,-2.5e-3,1E3,9223372036854775807,-9223372036854775808]",
+        ] {
+            let expected: serde_json::Value = serde_json::from_str(text).unwrap();
+            assert_eq!(value(text).unwrap(), Value::from(&expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn faults_have_their_place() {
+        for (text, path, reason) in [
+            (r#"{"a":{"b":1,"b":2}}"#, ".a.b", Reason::DuplicateKey),
+            (
+                r#"[{"a b":1,"\u0061 b":2}]"#,
+                r#"[0]["a b"]"#,
+                Reason::DuplicateKey,
+            ),
+            ("[1,1e999]", "[1]", Reason::OutOfRange),
+            ("[9223372036854775808]", "[0]", Reason::OutOfRange),
+            (r#"{"a":"\ud800"}"#, ".a", Reason::MalformedJson),
+        ] {
+            let fault = value(text).unwrap_err();
+            assert_eq!((&*fault.path(), fault.reason), (path, reason), "{text}");
+        }
+    }
+}
