@@ -120,7 +120,7 @@ fn read(
         let observed = kinds::read(found, owner, &snapshot, now, parser, interrupt)?;
         return Ok(Some(Subject::Other(Box::new(observed))));
     }
-    let mut reader = Reader {
+    let mut reader = SnapshotReader {
         parser,
         memory: Memory::default(),
         interrupt,
@@ -148,15 +148,15 @@ fn check_kind(target: &proto::Target, parser: &mut Parser<'_>, path: &Path<'_>) 
     }
 }
 
-struct Reader<'p, 'i> {
+struct SnapshotReader<'p, 'i> {
     parser: &'p mut Parser<'i>,
     memory: Memory,
     interrupt: &'p dyn Interrupt,
 }
 
-// === impl Reader ===
+// === impl SnapshotReader ===
 
-impl<'p> Reader<'p, '_> {
+impl<'p> SnapshotReader<'p, '_> {
     /// Reads the content of a selected object. `None` after a violation.
     fn content<'a, T: Read<'a>>(&mut self, object: &Found<'a>) -> Result<Option<T>, Error>
     where

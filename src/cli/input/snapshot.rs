@@ -189,7 +189,6 @@ fn about(
         objects: vec![list(selected.iter().copied())],
         target: Some(target(owner)),
         answers: answers.answers,
-        ..proto::Snapshot::default()
     };
     if !is_from_cluster {
         if is_deployment {

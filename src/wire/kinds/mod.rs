@@ -35,7 +35,7 @@ const POD_LABELS: [&str; 2] = [REVISION_LABEL, "pod-template-generation"];
 
 objects! {
     /// An object of any kind.
-    struct Object {
+    struct AnyObject {
         metadata: Value = "metadata",
         spec: Value = "spec",
         status: Value = "status",
@@ -59,7 +59,7 @@ pub(super) fn read(
     let mut memory = Memory::default();
     let known = Known::of(&target.api_version, &target.kind);
     let origin = target.origin();
-    let object = match target.read::<Object>(&mut memory, interrupt)? {
+    let object = match target.read::<AnyObject>(&mut memory, interrupt)? {
         Ok(object) => object,
         Err(fault) => {
             target.refuse(&fault, &mut parser.violations);

@@ -13,7 +13,7 @@ use crate::wire::memory::Memory;
 use crate::wire::origin::Origin;
 use crate::wire::read::kubernetes::OwnerReference;
 use crate::wire::read::{
-    DUPLICATE_KEY, Fault, Json, Read, Step, Syntax, Unread, objects, read_all,
+    DUPLICATE_KEY, Fault, Json, PathStep, Read, Syntax, Unread, objects, read_all,
 };
 
 /// An object in a text.
@@ -100,7 +100,7 @@ impl<'a> Found<'a> {
     pub(in crate::wire) fn check(&self) -> Result<(), Fault> {
         if let Some(key) = &self.duplicate_key {
             let twice = Unread::wrong(Reason::DuplicateKey, DUPLICATE_KEY);
-            return Err(twice.at(Step::Key(key.clone().into_owned())).into());
+            return Err(twice.at(PathStep::Key(key.clone().into_owned())).into());
         }
         if self.text.len() > OBJECT_BYTES_MAX {
             let bytes = length_without_white_space(self.text);

@@ -38,14 +38,14 @@ pub(in crate::wire) enum Unread {
 #[derive(Clone, Debug)]
 pub(in crate::wire) struct Fault {
     /// The steps to the value, innermost first.
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
     pub(in crate::wire) reason: Reason,
     pub(in crate::wire) description: Cow<'static, str>,
 }
 
 /// A step of the path to a value.
 #[derive(Clone, Debug)]
-pub(in crate::wire) enum Step {
+pub(in crate::wire) enum PathStep {
     Key(String),
     /// A key that the writer of the object has chosen.
     Entry(String),
@@ -77,7 +77,7 @@ impl Unread {
     }
 
     /// The error in the value that contains this one.
-    pub(in crate::wire) fn at(self, step: Step) -> Self {
+    pub(in crate::wire) fn at(self, step: PathStep) -> Self {
         match self {
             Self::Wrong(mut fault) => {
                 fault.steps.push(step);
@@ -88,7 +88,7 @@ impl Unread {
     }
 
     pub(in crate::wire) fn at_key(self, key: &str) -> Self {
-        self.at(Step::Key(key.to_owned()))
+        self.at(PathStep::Key(key.to_owned()))
     }
 }
 
@@ -126,7 +126,7 @@ impl From<Unread> for Fault {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for PathStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Key(key) if is_identifier(key) => write!(f, ".{key}"),
@@ -321,7 +321,7 @@ impl<'a, T: Read<'a>> Read<'a> for Vec<T> {
         while json.has_next(b']')? {
             check_entries(items.len())?;
             json.allocate(size_of::<T>());
-            let item = read(json).map_err(|unread| unread.at(Step::Index(items.len())))?;
+            let item = read(json).map_err(|unread| unread.at(PathStep::Index(items.len())))?;
             items.push(item);
         }
         Ok(items)
@@ -334,7 +334,7 @@ impl<'a> Read<'a> for BTreeMap<String, String> {
         read_entries(json, |json, key| {
             check_entries(map.len())?;
             json.allocate(MAP_ENTRY + key.len().next_multiple_of(BLOCK));
-            let at = |unread: Unread| unread.at(Step::Entry(key.clone().into_owned()));
+            let at = |unread: Unread| unread.at(PathStep::Entry(key.clone().into_owned()));
             let value: String = read(json).map_err(at)?;
             match map.insert(key.clone().into_owned(), value) {
                 None => Ok(()),

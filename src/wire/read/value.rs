@@ -2,7 +2,7 @@
 
 use rollplan_core::template::{Number, Value};
 
-use super::fields::{DUPLICATE_KEY, MAP_ENTRY, Read, Step, Unread, read, read_entries};
+use super::fields::{DUPLICATE_KEY, MAP_ENTRY, PathStep, Read, Unread, read, read_entries};
 use super::text::Json;
 use crate::wire::error::Reason;
 
@@ -30,7 +30,8 @@ impl<'a> Read<'a> for Value {
                 json.begin(b'[')?;
                 while json.has_next(b']')? {
                     json.allocate(size_of::<Self>());
-                    let item = read(json).map_err(|unread| unread.at(Step::Index(items.len())))?;
+                    let item =
+                        read(json).map_err(|unread| unread.at(PathStep::Index(items.len())))?;
                     items.push(item);
                 }
                 Self::List(items)
