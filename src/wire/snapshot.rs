@@ -227,7 +227,7 @@ impl<'p> SnapshotReader<'p, '_> {
             own.prepare(template.root());
         }
         let namespace = &deployment.metadata.namespace;
-        sets.extend(others.iter().map(|set| unselected(set, namespace)));
+        sets.extend(others.iter().map(|set| unselected(set, &deployment)));
         let selected: HashSet<*const Found<'_>> = replica_sets
             .iter()
             .map(|set| std::ptr::from_ref(*set))

@@ -93,7 +93,10 @@ impl<'a> Found<'a> {
 
     /// Reads a few fields of an object that is not validated. Wrong ones count as absent, together with all others.
     pub(in crate::wire) fn read_leniently<T: Read<'a>>(&self) -> T {
-        read_all(&mut Json::new(self.text, &Never)).unwrap_or_default()
+        match self.check() {
+            Ok(()) => read_all(&mut Json::new(self.text, &Never)).unwrap_or_default(),
+            Err(_) => T::default(),
+        }
     }
 
     /// Refuses an object for its keys, even if they are not used, and for its size.

@@ -1,6 +1,7 @@
 //! Parses ReplicaSets.
 
-use rollplan_core::snapshot::{Condition, ObjectMeta, ReplicaSet, ReplicaSetStatus};
+use rollplan_core::selector::LabelSelector;
+use rollplan_core::snapshot::{Condition, Deployment, ObjectMeta, ReplicaSet, ReplicaSetStatus};
 
 use super::meta::owner_reference;
 use super::path::Path;
@@ -99,16 +100,24 @@ fn condition(condition: kubernetes::Condition) -> Condition {
     }
 }
 
-/// A ReplicaSet that is not selected. Its name is taken, and its UID must differ from those of selected ones. Labels,
-/// controller and size show whether the selector also matches pods of another controller.
-pub(in crate::wire) fn unselected(set: &Found<'_>, namespace: &str) -> ReplicaSet {
+/// A ReplicaSet that is not selected. Its name is taken, and its UID must differ from those of selected ones. Controller,
+/// size, and the labels that the selector uses show whether the selector also matches pods of another controller.
+pub(in crate::wire) fn unselected(set: &Found<'_>, owner: &Deployment) -> ReplicaSet {
     let Metadata { name, uid, .. } = &set.metadata;
+    let LabelSelector {
+        match_labels,
+        match_expressions,
+    } = &owner.spec.selector;
+    let mut labels = set.labels();
+    labels.retain(|key, _| {
+        match_labels.contains_key(key) || match_expressions.iter().any(|it| it.key == *key)
+    });
     ReplicaSet {
         metadata: ObjectMeta {
             name: name.clone().into_owned(),
-            namespace: namespace.to_owned(),
+            namespace: owner.metadata.namespace.clone(),
             uid: uid.clone().into_owned(),
-            labels: set.labels(),
+            labels,
             owner_references: set.controller().into_iter().map(owner_reference).collect(),
             ..ObjectMeta::default()
         },
