@@ -6,7 +6,7 @@ use crate::diagnosis::Cause;
 use crate::report::Phase;
 use crate::report::verdict::Outlook;
 use crate::revision::ROLLBACK_TO;
-use crate::snapshot::Container;
+use crate::snapshot::{Container, Strategy};
 use crate::tests::report::{
     completed, condition, container, half_way, pod, ready, reported, running, waiting,
     with_conditions, with_pods,
@@ -103,6 +103,27 @@ fn paused_deleting_and_refused_rollouts_need_a_change() {
         (found.outlook, found.is_certain),
         (Outlook::NeedsChange, true)
     );
+}
+
+/// If the new ReplicaSet gets all desired pods, the old ones are removed in spite of the pause.
+#[test]
+fn pause_is_not_certain_until_proportional_scaling_is_done() {
+    let mut snapshot = half_way();
+    snapshot.deployment.spec.paused = true;
+    snapshot.replica_sets[0].replicas = 3;
+    snapshot.replica_sets[1].replicas = 1;
+    assert_eq!(verdict(&snapshot).outlook, Outlook::Undecided);
+    assert_eq!(reported(&snapshot).phase, Phase::Paused);
+    // A new ReplicaSet without pods gets none, and neither does any under Recreate.
+    let mut empty = snapshot.clone();
+    empty.replica_sets[0].replicas = 0;
+    assert!(verdict(&empty).is_certain);
+    let mut recreated = snapshot.clone();
+    recreated.deployment.spec.strategy = Strategy::Recreate;
+    assert!(verdict(&recreated).is_certain);
+    // All pods that may exist do.
+    snapshot.replica_sets[1].replicas = 2;
+    assert!(verdict(&snapshot).is_certain);
 }
 
 #[test]
