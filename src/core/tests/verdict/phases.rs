@@ -2,11 +2,12 @@
 
 use super::crashes::crashed;
 use super::{verdict, young};
-use crate::diagnosis::Cause;
-use crate::report::Phase;
+use crate::diagnosis::{Cause, diagnose};
+use crate::plan_settled;
 use crate::report::verdict::Outlook;
+use crate::report::{Phase, report};
 use crate::revision::ROLLBACK_TO;
-use crate::snapshot::{Container, Strategy};
+use crate::snapshot::{Container, Options, Strategy};
 use crate::tests::report::{
     completed, condition, container, half_way, pod, ready, reported, running, waiting,
     with_conditions, with_pods,
@@ -174,6 +175,20 @@ fn zero_replicas_and_one_replica_without_surge_have_verdicts() {
     snapshot.replica_sets[0].status = mk_set_status(1, 0);
     snapshot.pods = snapshot.pods.iter().take(1).cloned().collect();
     assert!(verdict(&snapshot).is_certain);
+}
+
+/// A plan publishes the generation before its scale-down has an effect.
+#[test]
+fn failing_pods_that_are_not_desired_need_no_change() {
+    let mut snapshot = crashed();
+    snapshot.deployment.spec.replicas = 0;
+    assert_eq!(verdict(&snapshot).outlook, Outlook::Undecided);
+    snapshot.deployment.metadata.generation = 2;
+    let options = Options::default();
+    let plan = plan_settled(&snapshot, options);
+    let found = report(&diagnose(&snapshot, options), &plan.status, &plan.steps);
+    assert_eq!(found.phase, Phase::Progressing);
+    assert_eq!(found.verdict.outlook, Outlook::Undecided);
 }
 
 #[test]
