@@ -169,7 +169,7 @@ fn select_pods<'f, 'a>(
         Some(Known::Pod) => vec![target],
         Some(known) if known.controls_pods() && !uid.is_empty() => {
             in_namespace_of(found.iter(), target, "v1", "Pod")
-                .filter(|pod| pod.metadata.controller.as_deref() == Some(uid))
+                .filter(|pod| pod.metadata.controller_uid() == Some(uid))
                 .collect()
         }
         _ => Vec::new(),
@@ -185,7 +185,7 @@ fn newest_revision(found: &[Found<'_>], target: &Found<'_>, known: Known) -> Opt
     }
     let owned = found.iter().filter(|object| {
         object.kind == "ControllerRevision"
-            && object.metadata.controller.as_ref() == Some(&target.metadata.uid)
+            && object.metadata.controller_uid() == Some(&target.metadata.uid)
     });
     let newest = owned
         .filter_map(|object| {

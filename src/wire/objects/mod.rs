@@ -9,7 +9,7 @@ mod select;
 mod summary;
 
 pub(crate) use self::complete::Listed;
-pub(crate) use self::found::{Found, Metadata};
+pub(crate) use self::found::{Controller, Found, Metadata};
 pub(crate) use self::kind::is_deployment;
 pub(super) use self::kind::{group, is_of_kubernetes};
 pub(crate) use self::scan::Objects;

@@ -42,10 +42,10 @@ pub(crate) fn select<'f, 'a: 'f>(
     let (mut replica_sets, mut others) = (Vec::new(), Vec::new());
     for set in of_kind("apps/v1", "ReplicaSet") {
         interrupt.check()?;
-        let controller = set.metadata.controller.as_ref();
+        let controller = set.metadata.controller_uid();
         let is_matched = || selector.matches(&set.labels());
         match controller {
-            Some(uid) if *uid == owner.metadata.uid => replica_sets.push(set),
+            Some(uid) if uid == owner.metadata.uid => replica_sets.push(set),
             None if is_matched() => replica_sets.push(set),
             None => others.push((set, false)),
             Some(_) => others.push((set, is_matched() && !is_predecessor(set, owner))),
@@ -67,8 +67,8 @@ pub(crate) fn select<'f, 'a: 'f>(
     });
     let others: Vec<&Found<'a>> = others.collect();
     let pods = of_kind("v1", "Pod").filter(|pod| {
-        let controller = pod.metadata.controller.as_ref();
-        controller.is_some_and(|uid| uids.contains(&**uid))
+        let controller = pod.metadata.controller_uid();
+        controller.is_some_and(|uid| uids.contains(uid))
     });
     let pods: Vec<&Found<'a>> = pods.collect();
     let mut about = uids;
@@ -183,13 +183,13 @@ pub(in crate::wire) fn events_about<'f, 'a: 'f>(
 
 /// Whether the controller of a ReplicaSet is an earlier owner with the same name.
 fn is_predecessor(set: &Found<'_>, owner: &Found<'_>) -> bool {
-    let controller = set.controller();
-    controller.is_some_and(|it| it.kind == *owner.kind && it.name == *owner.metadata.name)
+    let controller = set.metadata.controller.as_ref();
+    controller.is_some_and(|it| it.kind == owner.kind && it.name == owner.metadata.name)
 }
 
 /// Whether a ReplicaSet belongs to a Deployment and has pods.
 fn runs_pods_of_deployment(set: &Found<'_>) -> bool {
-    let controller = set.controller();
+    let controller = set.metadata.controller.as_ref();
     let is_of_deployment =
         controller.is_some_and(|it| it.kind == "Deployment" && it.api_version == "apps/v1");
     is_of_deployment && set.replicas() != Some(0)

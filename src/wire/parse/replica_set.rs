@@ -1,13 +1,14 @@
 //! Parses ReplicaSets.
 
 use rollplan_core::selector::LabelSelector;
-use rollplan_core::snapshot::{Condition, Deployment, ObjectMeta, ReplicaSet, ReplicaSetStatus};
+use rollplan_core::snapshot::{
+    Condition, Deployment, ObjectMeta, OwnerReference, ReplicaSet, ReplicaSetStatus,
+};
 
-use super::meta::owner_reference;
 use super::path::Path;
 use super::raw_template::RawTemplate;
 use super::{Owner, Parser};
-use crate::wire::objects::{Found, Metadata};
+use crate::wire::objects::{Controller, Found, Metadata};
 use crate::wire::read::kubernetes;
 
 /// The default of the Kubernetes API.
@@ -103,7 +104,12 @@ fn condition(condition: kubernetes::Condition) -> Condition {
 /// A ReplicaSet that is not selected. Its name is taken, and its UID must differ from those of selected ones. Controller,
 /// size, and the labels that the selector uses show whether the selector also matches pods of another controller.
 pub(in crate::wire) fn unselected(set: &Found<'_>, owner: &Deployment) -> ReplicaSet {
-    let Metadata { name, uid, .. } = &set.metadata;
+    let Metadata {
+        name,
+        uid,
+        controller,
+        ..
+    } = &set.metadata;
     let LabelSelector {
         match_labels,
         match_expressions,
@@ -118,7 +124,7 @@ pub(in crate::wire) fn unselected(set: &Found<'_>, owner: &Deployment) -> Replic
             namespace: owner.metadata.namespace.clone(),
             uid: uid.clone().into_owned(),
             labels,
-            owner_references: set.controller().into_iter().map(owner_reference).collect(),
+            owner_references: controller.iter().map(controller_reference).collect(),
             ..ObjectMeta::default()
         },
         replicas: set.replicas().unwrap_or(REPLICAS),
@@ -126,5 +132,22 @@ pub(in crate::wire) fn unselected(set: &Found<'_>, owner: &Deployment) -> Replic
         template: Parser::no_template(),
         status: ReplicaSetStatus::default(),
         available_max: ReplicaSet::UNTOUCHED,
+    }
+}
+
+fn controller_reference(controller: &Controller<'_>) -> OwnerReference {
+    let Controller {
+        api_version,
+        kind,
+        name,
+        uid,
+    } = controller;
+    OwnerReference {
+        api_version: api_version.clone().into_owned(),
+        kind: kind.clone().into_owned(),
+        name: name.clone().into_owned(),
+        uid: uid.clone().into_owned(),
+        controller: Some(true),
+        block_owner_deletion: None,
     }
 }

@@ -63,7 +63,7 @@ pub(super) struct PodsState {
 
 impl Pods {
     pub(super) fn pod(&mut self, identity: &Metadata<'_>, metadata: &Value, status: &Value) {
-        let Some(owner) = &identity.controller else {
+        let Some(owner) = identity.controller_uid() else {
             return;
         };
         let is_over = matches!(text(status, "/phase"), "Succeeded" | "Failed");
@@ -86,7 +86,7 @@ impl Pods {
             let label = labels.and_then(|labels| labels.get(key)?.as_str());
             label.unwrap_or_default().to_owned()
         };
-        let pods = self.pods.entry(owner.clone().into_owned()).or_default();
+        let pods = self.pods.entry(owner.to_owned()).or_default();
         pods.push(Pod {
             revision_hash: label(REVISION_HASH),
             generation: label(GENERATION),
@@ -97,11 +97,11 @@ impl Pods {
     }
 
     pub(super) fn set(&mut self, identity: &Metadata<'_>, metadata: &Value, status: &Value) {
-        let Some(owner) = &identity.controller else {
+        let Some(owner) = identity.controller_uid() else {
             return;
         };
         let revision = annotation(metadata, REVISION);
-        let sets = self.sets.entry(owner.clone().into_owned()).or_default();
+        let sets = self.sets.entry(owner.to_owned()).or_default();
         sets.push(Set {
             uid: identity.uid.clone().into_owned(),
             revision: revision.and_then(|it| it.parse().ok()).unwrap_or_default(),
