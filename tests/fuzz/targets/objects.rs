@@ -1,4 +1,4 @@
-//! Bytes, as Kubernetes JSON that somebody has printed.
+//! Text, as Kubernetes JSON that somebody has printed.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ use rollplan::proto::{
 use rollplan::wire;
 use rollplan_fuzz::answers::check_request;
 
-const EMPTY_LIST: &[u8] = br#"{"kind":"List","apiVersion":"v1","items":[]}"#;
+const EMPTY_LIST: &str = r#"{"kind":"List","apiVersion":"v1","items":[]}"#;
 
 /// Kinds that have a report of their own, and one that has not.
 const KINDS: [(&str, &str); 10] = [
@@ -27,32 +27,35 @@ const KINDS: [(&str, &str); 10] = [
     ("example.com/v1", "Database"),
 ];
 
-fuzz_target!(|bytes: &[u8]| {
-    check_other_kind(bytes);
+fuzz_target!(|text: &str| {
+    check_other_kind(text);
     for profile in 0..4 {
-        check_restarts(bytes, profile);
+        check_restarts(text, profile);
     }
-    check(&[bytes], Vec::new());
-    check(&[bytes, EMPTY_LIST], Vec::new());
+    check(&[text], Vec::new());
+    check(&[text, EMPTY_LIST], Vec::new());
     let answer = StepAnswer {
         http_code: 409,
-        body: bytes.to_vec(),
-        existing_json: bytes.to_vec(),
+        body: text.into(),
+        existing_json: text.into(),
         ..StepAnswer::default()
     };
     check(&[], vec![answer]);
 });
 
+/// 2026-11-20T23:27:30Z.
+const NOW: Timestamp = Timestamp {
+    seconds: 1_795_217_250,
+    nanos: 0,
+};
+
 /// An answer or a refusal, and never a panic.
-fn check_other_kind(bytes: &[u8]) {
-    let (api_version, kind) = KINDS[bytes.len() % KINDS.len()];
+fn check_other_kind(text: &str) {
+    let (api_version, kind) = KINDS[text.len() % KINDS.len()];
     let request = ComputeStatusRequest {
         snapshot: Some(Snapshot {
-            now: Some(Timestamp {
-                seconds: 1_795_217_250,
-                nanos: 0,
-            }),
-            objects_json: vec![bytes.to_vec().into()],
+            now: Some(NOW),
+            objects_json: vec![text.to_owned().into()],
             target: Some(Target {
                 api_version: api_version.to_owned(),
                 kind: kind.to_owned(),
@@ -65,13 +68,10 @@ fn check_other_kind(bytes: &[u8]) {
     drop(wire::compute_status(request));
 }
 
-fn check_restarts(bytes: &[u8], profile: i32) {
+fn check_restarts(text: &str, profile: i32) {
     let request = PlanRestartsRequest {
-        now: Some(Timestamp {
-            seconds: 1_795_217_250,
-            nanos: 0,
-        }),
-        objects_json: vec![bytes.to_vec().into()],
+        now: Some(NOW),
+        objects_json: vec![text.to_owned().into()],
         configurations_complete: true,
         options: Some(RestartOptions {
             profile,
@@ -85,17 +85,11 @@ fn check_restarts(bytes: &[u8], profile: i32) {
     assert_eq!(first, wire::plan_restarts(request).ok());
 }
 
-fn check(objects_json: &[&[u8]], answers: Vec<StepAnswer>) {
+fn check(texts: &[&str], answers: Vec<StepAnswer>) {
     check_request(&PlanRolloutRequest {
         snapshot: Some(Snapshot {
-            now: Some(Timestamp {
-                seconds: 1_795_217_250,
-                nanos: 0,
-            }),
-            objects_json: objects_json
-                .iter()
-                .map(|text| text.to_vec().into())
-                .collect(),
+            now: Some(NOW),
+            objects_json: texts.iter().map(|&text| text.to_owned().into()).collect(),
             answers,
             pods_complete: true,
             replica_sets_complete: true,
