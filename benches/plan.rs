@@ -10,6 +10,9 @@
     reason = "a benchmark that cannot start may panic"
 )]
 
+#[allow(dead_code, reason = "each benchmark uses a part of the module")]
+mod derive;
+#[allow(dead_code, reason = "each benchmark uses a part of the module")]
 mod request;
 
 use bytes::Bytes;
@@ -17,7 +20,7 @@ use divan::Bencher;
 use divan::counter::BytesCount;
 use mimalloc::MiMalloc;
 use prost::Message as _;
-use request::{create_request, json_request, request, shuffled_request};
+use request::{create_request, request};
 use rollplan::proto;
 use rollplan::wire;
 use rollplan::wire::json::from_json as read_json;
@@ -37,49 +40,27 @@ fn snapshot(sets: usize, pods: usize) -> Snapshot {
     wire::parse_snapshot(request(sets, pods).snapshot).unwrap()
 }
 
-/// The numbers of ReplicaSets and pods: those of the example; more pods; more ReplicaSets, most of which are cleaned up.
+/// The numbers of ReplicaSets and pods: those of the example; more pods, up to those that fit in 16 MiB; more ReplicaSets,
+/// most of which are cleaned up.
 const SIZES: [(usize, usize); 6] = [
     (3, 13),
     (3, 100),
     (3, 1_000),
-    (3, 10_000),
+    (3, 5_000),
     (100, 13),
     (1_000, 13),
 ];
 
-/// Decodes the message, without the templates.
+/// Reads the fields that the planner needs with serde's derive, and discards them.
 #[divan::bench(args = SIZES)]
-fn decode(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
-    let bytes = request(sets, pods).encode_to_vec();
+fn read_with_derive(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
+    let text = request::text(sets, pods);
     bencher
-        .counter(BytesCount::of_slice(&bytes))
-        .bench(|| proto::PlanRolloutRequest::decode(&bytes[..]));
+        .counter(BytesCount::of_str(&text))
+        .bench(|| derive::read(&text).unwrap());
 }
 
-/// Decodes the templates to protobuf's own types, which the service avoids.
-#[divan::bench(args = SIZES)]
-fn decode_templates_eagerly(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
-    let snapshot = request(sets, pods).snapshot.unwrap();
-    let spec = snapshot.deployment.unwrap().spec.unwrap();
-    let sets = snapshot.replica_sets.into_iter();
-    let sets = sets.filter_map(|set| set.spec?.template);
-    let templates: Vec<Vec<u8>> = sets
-        .chain(spec.template)
-        .map(|raw| raw.encode_to_vec())
-        .collect();
-    bencher
-        .counter(BytesCount::new(
-            templates.iter().map(Vec::len).sum::<usize>(),
-        ))
-        .bench(|| -> Vec<_> {
-            let templates = templates.iter();
-            templates
-                .map(|bytes| prost_types::Struct::decode(&bytes[..]))
-                .collect()
-        });
-}
-
-/// Validates the message, and compares each template with the Deployment's.
+/// Reads and validates the objects, and compares each template with the Deployment's.
 #[divan::bench(args = SIZES)]
 fn parse(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
     let request = request(sets, pods);
@@ -88,7 +69,7 @@ fn parse(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
         .bench_values(wire::parse_snapshot);
 }
 
-/// Compares each decoded template with the Deployment's: the part of parsing that does not depend on the decoder.
+/// Compares each decoded template with the Deployment's: the part of parsing that does not depend on the reader.
 #[divan::bench(args = SIZES)]
 fn compare_templates(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
     let snapshot = snapshot(sets, pods);
@@ -128,25 +109,13 @@ fn bytes_to_bytes(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
     plan(bencher, &request(sets, pods));
 }
 
-/// Processes a complete request in which every template has a different key order.
-#[divan::bench(args = SIZES)]
-fn bytes_to_bytes_shuffled(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
-    plan(bencher, &shuffled_request(sets, pods));
-}
-
-/// Processes a complete request whose objects are Kubernetes JSON.
-#[divan::bench(args = [13, 1_000])]
-fn bytes_to_bytes_json(bencher: Bencher<'_, '_>, pods: usize) {
-    plan(bencher, &json_request(pods, None));
-}
-
 /// Processes a complete request for which a ReplicaSet is created.
 #[divan::bench]
 fn bytes_to_bytes_create(bencher: Bencher<'_, '_>) {
     plan(bencher, &create_request());
 }
 
-/// Parses the same request from kubectl's JSON, like the command line.
+/// Parses the same request from the JSON of Connect.
 #[divan::bench(args = SIZES)]
 fn from_json(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
     let text = wire::json::to_json(&request(sets, pods)).unwrap();

@@ -1,6 +1,8 @@
-//! Compares the costs of requests of all shapes with their estimates, and measures how soon an interrupted call stops:
+//! Compares the memory of requests of all shapes with what is counted before they are decoded, and measures their processor
+//! time and how soon an interrupted call stops:
 //!
 //!     cargo bench --bench bounds      (ONLY=labels for the shapes with that in their name)
+//!     SEARCH=600 cargo bench --bench bounds      (searches this many seconds for the most expensive shapes; SEED=1)
 //!
 //! Each shape runs in a separate process, so that its peak memory can be measured. "Unasked" is the longest time
 //! between two checks for an interruption, over all methods. "Ending" is the longest time from the last check until a
@@ -10,24 +12,25 @@
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot start says so")]
 
 #[path = "../request.rs"]
-#[allow(dead_code, reason = "other benchmarks measure keys in any order too")]
 mod request;
+mod search;
 mod shapes;
 
 use std::cell::Cell;
 use std::env;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use bytes::Bytes;
 use mimalloc::MiMalloc;
-use prost::Message as _;
-use rollplan::wire::estimate::{Estimate, estimate_named};
-use rollplan::{proto, wire};
+use prost::{Message, Name};
+use rollplan::wire;
+use rollplan::wire::admission;
 use rollplan_core::interrupt::{Interrupt, Never};
 use rustix::time::{ClockId, clock_gettime};
 
-const MESSAGE: &str = "rollplan.v1.PlanRolloutRequest";
+use shapes::Shape;
 
 /// The memory of a process for the smallest request.
 const PROCESS_MIB: f64 = 6.0;
@@ -84,30 +87,53 @@ impl Interrupt for Questions {
     }
 }
 
-/// A method that answers an encoded request.
-type Method = fn(&[u8], &Questions);
+/// A method that answers an encoded request. Returns the outcome.
+type Method = fn(&[u8], &Questions) -> Result<usize, wire::Error>;
 
-/// All methods. Their requests start with the same field.
-const METHODS: [Method; 4] = [
-    |bytes, questions| {
-        _ = wire::plan_rollout_bytes_until(Bytes::copy_from_slice(bytes), questions);
-    },
-    |bytes, questions| {
-        let request = proto::ComputeStatusRequest::decode(bytes).unwrap();
-        questions.last.set(processor_time());
-        _ = wire::compute_status_until(request, questions);
-    },
-    |bytes, questions| {
-        let request = proto::RollbackRequest::decode(bytes).unwrap();
-        questions.last.set(processor_time());
-        _ = wire::rollback_until(request, questions);
-    },
-    |bytes, questions| {
-        let request = proto::ListRevisionsRequest::decode(bytes).unwrap();
-        questions.last.set(processor_time());
-        _ = wire::list_revisions_until(request, questions);
-    },
+/// The methods by their names. The requests of all but the last start with the same field.
+const METHODS: [(&str, Method); 5] = [
+    ("PlanRollout", |bytes, questions| {
+        let bytes = Bytes::copy_from_slice(bytes);
+        wire::plan_rollout_bytes_until(bytes, questions).map(|answer| answer.len())
+    }),
+    ("ComputeStatus", |bytes, questions| {
+        answer(bytes, questions, |request| {
+            wire::compute_status_until(request, questions)
+        })
+    }),
+    ("Rollback", |bytes, questions| {
+        answer(bytes, questions, |request| {
+            wire::rollback_until(request, questions)
+        })
+    }),
+    ("ListRevisions", |bytes, questions| {
+        answer(bytes, questions, |request| {
+            wire::list_revisions_until(request, questions)
+        })
+    }),
+    (PLAN_RESTARTS, |bytes, questions| {
+        answer(bytes, questions, |request| {
+            wire::plan_restarts_until(request, questions)
+        })
+    }),
 ];
+const PLAN_RESTARTS: &str = "PlanRestarts";
+
+fn answer<Q: Message + Name + Default, A: Message>(
+    bytes: &[u8],
+    questions: &Questions,
+    method: impl FnOnce(Q) -> Result<A, wire::Error>,
+) -> Result<usize, wire::Error> {
+    admission::memory(&Q::full_name(), bytes, &Never)?;
+    let request = Q::decode(bytes).unwrap();
+    questions.last.set(processor_time());
+    method(request).map(|answer| answer.encoded_len())
+}
+
+fn method(name: &str) -> Method {
+    let (_, method) = METHODS.iter().find(|(other, _)| *other == name).unwrap();
+    *method
+}
 
 /// The number of interrupted runs of each method.
 const INTERRUPTIONS: usize = 16;
@@ -117,42 +143,53 @@ fn stretches(bytes: &[u8], methods: &[Method]) -> (Duration, Duration) {
     let (mut unasked, mut ending) = (Duration::ZERO, Duration::ZERO);
     for method in methods {
         let questions = Questions::never_interrupted();
-        method(bytes, &questions);
+        _ = method(bytes, &questions);
         ending = ending.max(processor_time() - questions.last.get());
         unasked = unasked.max(questions.longest.get());
         let count = questions.count.get();
         for part in 1..=INTERRUPTIONS {
             let questions = Questions::interrupted_at((count * part / INTERRUPTIONS).max(1));
-            method(bytes, &questions);
+            _ = method(bytes, &questions);
             ending = ending.max(processor_time() - questions.last.get());
         }
     }
     (unasked, ending)
 }
 
+/// The files of this process.
+fn directory() -> PathBuf {
+    env::temp_dir().join(format!("bounds-{}", std::process::id()))
+}
+
 fn main() {
     if let Ok(path) = env::var("SHAPE_FILE") {
-        return one(&path);
+        let name = env::var("METHOD").unwrap();
+        let bytes = std::fs::read(path).unwrap();
+        return match env::var("COST") {
+            Ok(_) => cost(&name, &bytes),
+            Err(_) => row(&name, &bytes),
+        };
     }
-    let dir = env::temp_dir().join(format!("bounds-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    let only = env::var("ONLY").unwrap_or_default();
+    std::fs::create_dir_all(directory()).unwrap();
+    let number = |name: &str| env::var(name).ok().map(|text| text.parse().unwrap());
+    match number("SEARCH") {
+        Some(seconds) => search::search(Duration::from_secs(seconds), number("SEED").unwrap_or(1)),
+        None => table(&env::var("ONLY").unwrap_or_default()),
+    }
+    std::fs::remove_dir_all(directory()).unwrap();
+}
+
+/// Prints a row for each shape with this in its name.
+fn table(only: &str) {
     println!(
-        "| request | MB | work, ms: estimated | measured | memory, MiB: estimated | measured | unasked, ms | ending, ms | answer |"
+        "| request | MB | time, ms | memory, MiB: counted | measured | unasked, ms | ending, ms | answer |"
     );
-    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |");
+    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |");
     for shape in shapes::all() {
-        if !shape.name.contains(&only) {
+        if !shape.name.contains(only) {
             continue;
         }
-        let path = dir.join("request");
-        std::fs::write(&path, &shape.bytes).unwrap();
-        let program = env::current_exe().unwrap();
-        let out = Command::new(program).env("SHAPE_FILE", &path).output();
-        let out = out.unwrap();
-        eprint!("{}", String::from_utf8_lossy(&out.stderr));
-        assert!(out.status.success());
-        let row = String::from_utf8(out.stdout).unwrap();
+        let row = in_process(&mut command(&shape));
         println!(
             "| {} | {:.2} | {} |",
             shape.name,
@@ -160,7 +197,81 @@ fn main() {
             row.trim()
         );
     }
-    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// This program, for one shape.
+fn command(shape: &Shape) -> Command {
+    let path: &Path = &directory().join("request");
+    std::fs::write(path, &shape.bytes).unwrap();
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.env("SHAPE_FILE", path).env("METHOD", shape.method);
+    command
+}
+
+fn in_process(command: &mut Command) -> String {
+    let out = command.output().unwrap();
+    eprint!("{}", String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success());
+    String::from_utf8(out.stdout).unwrap()
+}
+
+/// What a request cost.
+struct Cost {
+    bytes: f64,
+    /// The number of `{`, `[` and `,`.
+    marks: f64,
+    nanos: f64,
+    /// In bytes, without the request.
+    memory: f64,
+    is_answered: bool,
+    outcome: String,
+}
+
+/// Measures a request in a process of its own.
+fn measure(shape: &Shape) -> Cost {
+    let out = in_process(command(shape).env("COST", "1"));
+    let mut fields = out.trim().splitn(3, ' ');
+    let mut number = || fields.next().unwrap().parse().unwrap();
+    let (nanos, memory) = (number(), number());
+    let outcome = fields.next().unwrap();
+    let marks = shape.bytes.iter().filter(|byte| b"{[,".contains(byte));
+    Cost {
+        bytes: shape.bytes.len() as f64,
+        marks: marks.count().max(1) as f64,
+        nanos,
+        memory,
+        is_answered: outcome.ends_with(" bytes"),
+        outcome: outcome.to_owned(),
+    }
+}
+
+/// Prints processor time in nanoseconds, memory in bytes, and the outcome.
+fn cost(name: &str, bytes: &[u8]) {
+    let method = method(name);
+    // What the allocator takes for any request does not count.
+    let usual = request::request(3, 13).encode_to_vec();
+    _ = METHODS[0].1(&usual, &Questions::never_interrupted());
+    let before = status_mib("VmRSS:");
+    let start = processor_time();
+    let outcome = method(bytes, &Questions::never_interrupted());
+    let mut took = processor_time() - start;
+    let peak = (status_mib("VmHWM:") - before).max(0.0);
+    // The first call of a process is slower.
+    if took < Duration::from_millis(20) {
+        let start = processor_time();
+        _ = method(bytes, &Questions::never_interrupted());
+        took = took.min(processor_time() - start);
+    }
+    let memory = peak * f64::from(1 << 20);
+    println!("{} {memory:.0} {}", took.as_nanos(), text(&outcome));
+}
+
+/// An outcome on one line.
+fn text(outcome: &Result<usize, wire::Error>) -> String {
+    match outcome {
+        Ok(bytes) => format!("{bytes} bytes"),
+        Err(error) => error.to_string().chars().take(70).collect(),
+    }
 }
 
 /// The processor time of this thread, which does not depend on other work of the machine.
@@ -176,47 +287,44 @@ fn status_mib(name: &str) -> f64 {
 }
 
 /// Prints the row of one shape.
-fn one(path: &str) {
-    let bytes = std::fs::read(path).unwrap();
+fn row(name: &str, bytes: &[u8]) {
     let before = status_mib("VmRSS:");
-    let start = processor_time();
-    let answer = wire::plan_rollout_bytes(&bytes);
-    let mut took = processor_time() - start;
+    let timed = || {
+        let start = processor_time();
+        let outcome = method(name)(bytes, &Questions::never_interrupted());
+        (processor_time() - start, outcome)
+    };
+    let (mut took, outcome) = timed();
     let peak = status_mib("VmHWM:") - before;
     // Most of a shorter time would be that of starting the process.
     if took < Duration::from_millis(20) {
-        let times = (0..21).map(|_| {
-            let start = processor_time();
-            _ = wire::plan_rollout_bytes(&bytes);
-            processor_time() - start
-        });
-        let mut times: Vec<_> = times.collect();
+        let mut times: Vec<_> = (0..21).map(|_| timed().0).collect();
         times.sort();
         took = times[10];
     }
-    let estimated = estimate_named(MESSAGE, &bytes, &Never);
-    // Requests that are refused for their size are not decoded. For others, all methods are measured.
-    let methods = match estimated {
-        Ok(_) => &METHODS[..],
-        Err(_) => &METHODS[..1],
+    let counted = admission::memory(&format!("rollplan.v1.{name}Request"), bytes, &Never);
+    // Requests that are refused for their size are not decoded. For other snapshots, all methods are measured.
+    let methods: Vec<Method> = match counted {
+        Ok(_) if name != PLAN_RESTARTS => {
+            let methods = METHODS.iter().filter(|(name, _)| *name != PLAN_RESTARTS);
+            methods.map(|(_, method)| *method).collect()
+        }
+        _ => vec![method(name)],
     };
-    let Estimate { memory, work } = estimated.unwrap_or_default();
+    let is_decoded = counted.is_ok();
+    let memory = counted.unwrap_or_default();
     let memory_max = (memory + bytes.len()) as f64 / f64::from(1 << 20) + PROCESS_MIB;
-    if methods.len() > 1 && peak > memory_max {
-        eprintln!("{peak:.1} MiB were estimated as {memory_max:.1} MiB with request and process:");
+    if is_decoded && peak > memory_max {
+        eprintln!("{peak:.1} MiB were counted as {memory_max:.1} MiB with request and process:");
     }
-    let (unasked, ending) = stretches(&bytes, methods);
-    let answer = match answer {
-        Ok(answer) => format!("{} bytes", answer.len()),
-        Err(error) => error.to_string().chars().take(70).collect(),
-    };
+    let (unasked, ending) = stretches(bytes, &methods);
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     println!(
-        "{:.2} | {:.2} | {:.1} | {peak:.1} | {:.1} | {:.1} | {answer}",
-        work as f64 / 1e6,
+        "{:.2} | {:.1} | {peak:.1} | {:.1} | {:.1} | {}",
         ms(took),
         memory as f64 / f64::from(1 << 20),
         ms(unasked),
         ms(ending),
+        text(&outcome),
     );
 }

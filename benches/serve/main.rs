@@ -1,7 +1,6 @@
 //! Compares the cost of the service with servers that do less, all in one run:
 //!
 //!     cargo bench --bench serve            (SECONDS per measurement, default 3; CALLS for memory, default 100000)
-//!     KEYS=shuffled cargo bench ...        (keys of templates in random order instead of sorted)
 //!
 //! Each server is a process with one thread for calls; the client has the rest of the machine. The results are calls per
 //! second of wall-clock time, and per second of the server's CPU time, which is more reliable on a busy machine. Tables have
@@ -15,6 +14,8 @@
 
 #[path = "../bytes_codec.rs"]
 mod bytes_codec;
+#[path = "../derive.rs"]
+mod derive;
 mod load;
 mod ratios;
 #[path = "../request.rs"]
@@ -23,7 +24,7 @@ mod request;
 mod server;
 
 use std::env;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prost::Message as _;
 
@@ -40,6 +41,9 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 const CALLERS: usize = 32;
 /// The number of measurements of each server.
 const ROUNDS: usize = 5;
+/// A request of this many pods is measured with fewer concurrent calls.
+const MANY_PODS: usize = 1_000;
+const FEW_CALLERS: usize = 4;
 
 // Limits that hold on a busy machine. docs/benchmarks.md has the actual results.
 const IDLE_MIB_MAX: f64 = 20.0;
@@ -64,65 +68,43 @@ fn main() {
 
 async fn measure() {
     let time = Duration::from_secs(number("SECONDS", 3));
-    let request = match env::var("KEYS").as_deref() {
-        Ok("shuffled") => request::shuffled_request(3, 13),
-        _ => request::request(3, 13),
-    };
-    let request = request.encode_to_vec();
+    let few = request::request(3, 13).encode_to_vec();
     println!(
         "PlanRollout of {} bytes: 10 replicas, 3 ReplicaSets, 13 pods; {CALLERS} concurrent calls, {ROUNDS} rounds of {} s\n",
-        request.len(),
+        few.len(),
         time.as_secs()
     );
-    let mut servers = Vec::new();
-    for kind in Kind::ALL {
-        let process = Process::start(kind);
-        let target = Target::connect(process.address, &request).await;
-        servers.push((kind, process, target, Vec::new()));
-    }
-    let idle_kib: Vec<u64> = servers
-        .iter()
-        .map(|(_, it, ..)| it.resident_kib())
-        .collect();
-    // Warm up.
-    for (_, _, target, _) in &servers {
-        target.closed(CALLERS, time / 4).await;
-    }
-    for _ in 0..ROUNDS {
-        for (_, process, target, rates) in &mut servers {
-            let busy = process.busy_seconds();
-            let start = std::time::Instant::now();
-            let rate = target.closed(CALLERS, time).await;
-            let answered = rate * start.elapsed().as_secs_f64();
-            rates.push((rate, answered / (process.busy_seconds() - busy)));
-        }
-    }
-    let medians = |rates: &[(f64, f64)]| {
-        let (by_clock, by_work): (Vec<_>, Vec<_>) = rates.iter().copied().unzip();
-        (median(by_clock), median(by_work))
-    };
-    let (ours, our_work) = medians(&servers[0].3);
+    let servers = Kind::ALL.map(Process::start);
+    let idle_kib = servers.each_ref().map(Process::resident_kib);
+    let of_few = rates(&servers.each_ref(), &few, CALLERS, time).await;
+    let medians: Vec<_> = of_few.iter().map(|rates| medians(rates)).collect();
+    let (ours, our_work) = medians[0];
     println!(
         "| server | calls per second | calls per second of CPU time | rollplan relative to it | idle memory |"
     );
     println!("| --- | ---: | ---: | ---: | ---: |");
-    for ((kind, .., rates), kib) in servers.iter().zip(&idle_kib) {
-        let (rate, work) = medians(rates);
-        let share = our_work / work;
+    for ((kind, (rate, work)), kib) in Kind::ALL.iter().zip(medians).zip(idle_kib) {
         println!(
             "| {} | {rate:.0} | {work:.0} | {:.0} % | {:.1} MiB |",
             kind.name(),
-            100.0 * share,
-            *kib as f64 / 1024.0
+            100.0 * our_work / work,
+            kib as f64 / 1024.0
         );
     }
+    let many = request::request(3, MANY_PODS).encode_to_vec();
+    let compared = [&servers[0], &servers[Kind::DERIVE]];
+    let of_many = rates(&compared, &many, FEW_CALLERS, time).await;
     // Other programs only make some of the rounds slower.
     let best = |rates: &[(f64, f64)]| rates.iter().map(|&(_, work)| work).fold(0.0, f64::max);
-    print_ratios(best(&servers[Kind::CONSTANT].3) / best(&servers[0].3));
+    print_ratios(
+        best(&of_few[Kind::DERIVE]) / best(&of_few[0]),
+        best(&of_many[1]) / best(&of_many[0]),
+    );
     let idle_mib = idle_kib[0] as f64 / 1024.0;
     assert!(idle_mib < IDLE_MIB_MAX, "idle: {idle_mib:.1} MiB");
 
-    let (_, process, target, _) = &servers[0];
+    let process = &servers[0];
+    let target = Target::connect(process.address, &few).await;
     println!("\n| offered calls per second | successful | rejected | p50 | p99 |");
     println!("| ---: | ---: | ---: | ---: | ---: |");
     for share in [0.5, 0.9, 2.0] {
@@ -152,15 +134,54 @@ async fn measure() {
     assert!(growth <= GROWTH_MIB_MAX, "memory grew by {growth:.1} MiB");
 }
 
+/// Calls per second, and per second of CPU time, of each round of each server.
+async fn rates(
+    servers: &[&Process],
+    request: &[u8],
+    callers: usize,
+    time: Duration,
+) -> Vec<Vec<(f64, f64)>> {
+    let mut targets = Vec::new();
+    for process in servers {
+        let target = Target::connect(process.address, request).await;
+        // Warm up.
+        target.closed(callers, time / 4).await;
+        targets.push((process, target, Vec::new()));
+    }
+    for _ in 0..ROUNDS {
+        for (process, target, rates) in &mut targets {
+            let busy = process.busy_seconds();
+            let start = Instant::now();
+            let rate = target.closed(callers, time).await;
+            let answered = rate * start.elapsed().as_secs_f64();
+            rates.push((rate, answered / (process.busy_seconds() - busy)));
+        }
+    }
+    targets.into_iter().map(|(.., rates)| rates).collect()
+}
+
+fn medians(rates: &[(f64, f64)]) -> (f64, f64) {
+    let (by_clock, by_work): (Vec<_>, Vec<_>) = rates.iter().copied().unzip();
+    (median(by_clock), median(by_work))
+}
+
 /// Prints how costs relate to each other, and checks those with a limit.
-fn print_ratios(call: f64) {
-    let call = Ratio {
-        name: "call / call of bare tonic with lazy decoding and a constant response",
-        value: call,
-        goal: Some(1.8),
-        max: 3.5,
-    };
-    let ratios: Vec<Ratio> = [call].into_iter().chain(ratios::measure()).collect();
+fn print_ratios(call: f64, call_with_many_pods: f64) {
+    let calls = [
+        Ratio {
+            name: "call / call of bare tonic with serde's derive and a constant response",
+            value: call,
+            goal: Some(1.2),
+            max: 3.5,
+        },
+        Ratio {
+            name: "the same with 1,000 pods",
+            value: call_with_many_pods,
+            goal: Some(1.2),
+            max: 3.5,
+        },
+    ];
+    let ratios: Vec<Ratio> = calls.into_iter().chain(ratios::measure()).collect();
     println!("\n| ratio | measured | goal | limit |\n| --- | ---: | ---: | ---: |");
     for ratio in &ratios {
         let goal = ratio.goal.map_or("–".to_owned(), |goal| goal.to_string());

@@ -7,15 +7,17 @@ use rollplan::wire;
 use rollplan_core::interrupt::Never;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::request;
+use super::{derive, request};
 
 /// The number of rounds of each kind. The fastest round counts, because other programs only make rounds slower.
 const ROUNDS: usize = 40;
-const CALLS_PER_ROUND: u32 = 50;
-const MANY_PODS: usize = 1_000;
+const CALLS_PER_ROUND: usize = 50;
 
-/// The name of a measurement, and the call to measure.
-type Measured<'a> = (&'static str, &'a dyn Fn() -> usize);
+/// The numbers of pods: those of the example, many, and about as many as fit in a request.
+const PODS: [usize; 3] = [13, 1_000, 5_000];
+
+/// The name of a measurement, the number of its pods, and the call to measure.
+type Measured<'a> = (&'static str, usize, &'a dyn Fn() -> usize);
 
 /// A ratio.
 pub(super) struct Ratio {
@@ -29,77 +31,83 @@ pub(super) struct Ratio {
 
 /// Prints times in microseconds, and returns the ratios.
 pub(super) fn measure() -> Vec<Ratio> {
-    let typed = request::request(3, 13);
+    let texts = PODS.map(|pods| request::text(3, pods));
+    let plans = PODS.map(|pods| request::request(3, pods));
     let list = ListRevisionsRequest {
-        snapshot: typed.snapshot.clone(),
+        snapshot: plans[0].snapshot.clone(),
     };
-    let mut reported = typed.clone();
+    let mut reported = plans[0].clone();
     reported.options.get_or_insert_default().report = true;
-    let [typed, reported, json, create, typed_many, json_many] = [
-        typed,
-        reported,
-        request::json_request(13, None),
-        request::create_request(),
-        request::request(3, MANY_PODS),
-        request::json_request(MANY_PODS, None),
-    ]
-    .map(|request| Bytes::from(request.encode_to_vec()));
+    let [few, many, most] = plans.map(|request| Bytes::from(request.encode_to_vec()));
+    let [reported, create] =
+        [reported, request::create_request()].map(|it| Bytes::from(it.encode_to_vec()));
     // The bytes are shared, as those that the service receives.
     let plan = |bytes: &Bytes| {
         let answer = wire::plan_rollout_bytes_until(bytes.clone(), &Never);
         answer.unwrap().len()
     };
+    let derive = |text: &str| {
+        std::hint::black_box(derive::read(text).unwrap());
+        text.len()
+    };
     let times = fastest(&[
-        ("plan", &|| plan(&typed)),
-        ("plan with its report", &|| plan(&reported)),
-        ("plan from Kubernetes JSON", &|| plan(&json)),
-        ("plan that creates a ReplicaSet", &|| plan(&create)),
-        ("list of revisions", &|| {
+        ("plan", PODS[0], &|| plan(&few)),
+        ("plan with its report", PODS[0], &|| plan(&reported)),
+        ("plan that creates a ReplicaSet", PODS[0], &|| plan(&create)),
+        ("list of revisions", PODS[0], &|| {
             wire::list_revisions(list.clone()).unwrap().encoded_len()
         }),
-        ("plan with 1,000 pods", &|| plan(&typed_many)),
-        ("the same from Kubernetes JSON", &|| plan(&json_many)),
+        ("plan", PODS[1], &|| plan(&many)),
+        ("plan", PODS[2], &|| plan(&most)),
+        ("serde's derive", PODS[0], &|| derive(&texts[0])),
+        ("serde's derive", PODS[1], &|| derive(&texts[1])),
     ]);
-    let [plan, reported, json, create, list, many, json_many] = times;
-    let of = |name, time: f64, goal, max| Ratio {
+    let [
+        plan,
+        reported,
+        create,
+        list,
+        many,
+        most,
+        derive,
+        derive_many,
+    ] = times;
+    let of = |name, value: f64, goal, max| Ratio {
         name,
-        value: time / plan,
+        value,
         goal,
         max,
     };
     vec![
-        of("plan with its report / plan", reported, None, 1.5),
+        of("plan with its report / plan", reported / plan, None, 1.5),
+        of("plan with a create / plan", create / plan, Some(1.2), 1.9),
+        of("list of revisions / plan", list / plan, None, 1.1),
+        of("plan / serde's derive", plan / derive, None, 3.0),
+        of("the same with 1,000 pods", many / derive_many, None, 3.0),
         of(
-            "plan from JSON / plan from typed fields",
-            json,
+            "a pod of 5,000 / a pod of 1,000",
+            most / many * PODS[1] as f64 / PODS[2] as f64,
             Some(1.0),
             2.0,
         ),
-        Ratio {
-            name: "the same with 1,000 pods",
-            value: json_many / many,
-            goal: Some(1.0),
-            max: 1.6,
-        },
-        of("plan with a create / plan", create, Some(1.2), 1.9),
-        of("list of revisions / plan", list, None, 1.1),
     ]
 }
 
 fn fastest<const N: usize>(measured: &[Measured<'_>; N]) -> [f64; N] {
     let mut best = [f64::MAX; N];
     for _ in 0..ROUNDS {
-        for ((_, call), best) in measured.iter().zip(&mut best) {
+        for ((_, pods, call), best) in measured.iter().zip(&mut best) {
+            let calls = (CALLS_PER_ROUND * PODS[0] / pods).max(1);
             let start = thread_micros();
-            for _ in 0..CALLS_PER_ROUND {
+            for _ in 0..calls {
                 std::hint::black_box(call());
             }
-            *best = best.min((thread_micros() - start) / f64::from(CALLS_PER_ROUND));
+            *best = best.min((thread_micros() - start) / calls as f64);
         }
     }
-    println!("\n| without a server | µs |\n| --- | ---: |");
-    for ((name, _), best) in measured.iter().zip(best) {
-        println!("| {name} | {best:.1} |");
+    println!("\n| without a server | pods | µs |\n| --- | ---: | ---: |");
+    for ((name, pods, _), best) in measured.iter().zip(best) {
+        println!("| {name} | {pods} | {best:.1} |");
     }
     best
 }

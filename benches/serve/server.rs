@@ -1,29 +1,31 @@
 //! The servers to compare, each a process.
 
+use std::convert::Infallible;
 use std::env;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
-use bytes::Bytes;
-use prost::Message as _;
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
     PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
     RollbackRequest, RollbackResponse,
 };
+use rollplan::server::RolloutPlanner;
 use rollplan::server::{Config, Server, Shutdown};
-use rollplan::server::{RolloutPlanner, RolloutPlannerServer};
 use rollplan::wire::{self, EncodedPlanRequest};
-use rollplan_core::interrupt::Never;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tonic::codec::Codec;
+use tonic::server::Grpc;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
+use tonic_prost::ProstCodec;
 use tower::service_fn;
 
 use super::bytes_codec::BytesCodec;
+use super::derive;
 use super::request::request;
 
 /// The kind of a server.
@@ -33,32 +35,28 @@ pub(super) enum Kind {
     Rollplan,
     /// The complete service, except that it returns a constant response.
     ConstantInService,
-    /// Bare tonic with the same decoding and a constant response.
-    Constant,
-    /// The same, but templates are decoded to protobuf's own types.
-    ConstantEager,
+    /// Bare tonic, which reads the objects with serde's derive, and returns a constant response.
+    Derive,
     /// Bare tonic, which returns the request without decoding it.
     Echo,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 4] = [
         Self::Rollplan,
         Self::ConstantInService,
-        Self::Constant,
-        Self::ConstantEager,
+        Self::Derive,
         Self::Echo,
     ];
 
-    /// The place of bare tonic with the same decoding.
-    pub(super) const CONSTANT: usize = 2;
+    /// The place of bare tonic that reads the objects with serde's derive.
+    pub(super) const DERIVE: usize = 2;
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Rollplan => "rollplan",
-            Self::ConstantInService => "same layers, constant response",
-            Self::Constant => "bare tonic, same decoding, constant response",
-            Self::ConstantEager => "bare tonic, templates decoded, constant response",
+            Self::ConstantInService => "same layers, nothing read, constant response",
+            Self::Derive => "bare tonic, objects read with serde's derive, constant response",
             Self::Echo => "bare tonic, opaque echo",
         }
     }
@@ -152,80 +150,67 @@ pub(super) fn run(kind: &str) {
             }
             "ConstantInService" => {
                 discard_log();
-                let server = Server::bind_with(config, Constant::new(false))
-                    .await
-                    .unwrap();
+                let answer = constant_answer();
+                let server = Server::bind_with(config, Constant(answer)).await.unwrap();
                 println!("{}", server.local_addr());
                 server.serve(stopped).await.unwrap();
             }
-            "Constant" | "ConstantEager" => {
-                let incoming = listen().await;
-                let server = RolloutPlannerServer::new(Constant::new(kind == "ConstantEager"))
-                    .max_decoding_message_size(wire::REQUEST_BYTES_MAX);
-                let router = tonic::transport::Server::builder().add_service(server);
-                router.serve_with_incoming(incoming).await.unwrap();
+            "Derive" => {
+                let answer = constant_answer();
+                let codec = ProstCodec::<PlanRolloutResponse, PlanRolloutRequest>::default;
+                serve_bare(codec, move |request| {
+                    let snapshot = request.snapshot.unwrap();
+                    for text in &snapshot.objects {
+                        std::hint::black_box(derive::read(text).unwrap());
+                    }
+                    answer.clone()
+                })
+                .await;
             }
-            "Echo" => {
-                let incoming = listen().await;
-                let server = tonic::transport::Server::builder();
-                let service = service_fn(async |request| {
-                    let mut grpc = tonic::server::Grpc::new(BytesCodec);
-                    let echo = service_fn(async |request: Request<Bytes>| {
-                        Ok::<_, Status>(Response::new(request.into_inner()))
-                    });
-                    Ok::<_, std::convert::Infallible>(grpc.unary(echo, request).await)
-                });
-                server.serve_with_incoming(service, incoming).await.unwrap();
-            }
+            "Echo" => serve_bare(|| BytesCodec, |request| request).await,
             other => panic!("unknown server {other}"),
         }
     });
 }
 
-async fn listen() -> TcpIncoming {
+/// Serves a method with tonic and nothing else.
+async fn serve_bare<C: Codec<Encode: Send, Decode: Send> + Send>(
+    codec: impl Fn() -> C + Clone + Send + 'static,
+    answer: impl Fn(C::Decode) -> C::Encode + Clone + Send + Sync + 'static,
+) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
     // Like the service.
-    TcpIncoming::from(listener).with_nodelay(Some(true))
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let service = service_fn(move |request| {
+        let (codec, answer) = (codec(), answer.clone());
+        async move {
+            let mut grpc = Grpc::new(codec).max_decoding_message_size(wire::REQUEST_BYTES_MAX);
+            let method = service_fn(async |request: Request<C::Decode>| {
+                Ok::<_, Status>(Response::new(answer(request.into_inner())))
+            });
+            Ok::<_, Infallible>(grpc.unary(method, request).await)
+        }
+    });
+    let server = tonic::transport::Server::builder();
+    server.serve_with_incoming(service, incoming).await.unwrap();
+}
+
+/// The plan for the usual request.
+fn constant_answer() -> PlanRolloutResponse {
+    wire::plan_rollout(request(3, 13)).unwrap()
 }
 
 /// Answers every PlanRollout with the same plan.
-struct Constant {
-    answer: PlanRolloutResponse,
-    is_eager: bool,
-}
-
-impl Constant {
-    fn new(is_eager: bool) -> Self {
-        let bytes = request(3, 13).encode_to_vec();
-        let answer = wire::plan_rollout_bytes(&bytes).unwrap();
-        let answer = PlanRolloutResponse::decode(&answer[..]).unwrap();
-        Self { answer, is_eager }
-    }
-}
-
-/// Decodes all templates and discards them.
-fn decode_templates(request: PlanRolloutRequest) {
-    let snapshot = request.snapshot.unwrap();
-    let own = snapshot.deployment.unwrap().spec.unwrap().template;
-    let sets = snapshot.replica_sets.into_iter();
-    for template in sets.map(|set| set.spec.unwrap().template).chain([own]) {
-        let bytes = template.unwrap().encode_to_vec();
-        std::hint::black_box(prost_types::Struct::decode(&bytes[..]).unwrap());
-    }
-}
+struct Constant(PlanRolloutResponse);
 
 #[tonic::async_trait]
 impl RolloutPlanner for Constant {
     async fn plan_rollout(
         &self,
-        request: Request<EncodedPlanRequest>,
+        _: Request<EncodedPlanRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
-        let request = request.into_inner().decode(&Never).unwrap();
-        if self.is_eager {
-            decode_templates(request);
-        }
-        Ok(Response::new(self.answer.clone()))
+        Ok(Response::new(self.0.clone()))
     }
 
     async fn compute_status(

@@ -52,27 +52,27 @@ const fn entry<M: Name>(more: usize) -> (&'static str, usize) {
 
 /// The fields of a message with a length, by number.
 #[derive(Default)]
-struct Shape(Vec<Field>);
+struct MessageFields(Vec<CountedField>);
 
 #[derive(Clone, Copy, Default)]
-struct Field {
+struct CountedField {
     /// The memory of each occurrence, besides its bytes.
     memory: usize,
     /// Whether it is a text of Kubernetes JSON.
     is_json: bool,
-    /// The index of the shape of its message.
+    /// The index of its message.
     inner: Option<usize>,
 }
 
-/// The shapes of all messages of the contract. Empty if the descriptors are invalid, which tests rule out.
+/// All messages of the contract. Empty if the descriptors are invalid, which tests rule out.
 #[derive(Default)]
-struct Shapes {
-    all: Vec<Shape>,
+struct Contract {
+    all: Vec<MessageFields>,
     by_name: HashMap<String, usize>,
 }
 
-static SHAPES: LazyLock<Shapes> =
-    LazyLock::new(|| super::json::descriptors().map_or_else(Shapes::default, Shapes::read));
+static CONTRACT: LazyLock<Contract> =
+    LazyLock::new(|| super::json::descriptors().map_or_else(Contract::default, Contract::read));
 
 /// The memory in bytes that a request takes at most while it is read and answered, without its encoded bytes. `message` is
 /// its full name. Malformed messages are not an error here: the decoder refuses them.
@@ -81,7 +81,7 @@ static SHAPES: LazyLock<Shapes> =
 ///
 /// [`Error::TooLarge`] for requests that take too much memory, [`Error::Interrupted`].
 pub fn memory(message: &str, encoded: &[u8], interrupt: &dyn Interrupt) -> Result<usize, Error> {
-    let Some(&shape) = SHAPES.by_name.get(message) else {
+    let Some(&index) = CONTRACT.by_name.get(message) else {
         return Ok(0);
     };
     let mut count = Count {
@@ -89,7 +89,7 @@ pub fn memory(message: &str, encoded: &[u8], interrupt: &dyn Interrupt) -> Resul
         fields: 0,
         interrupt,
     };
-    count.message(shape, encoded)?;
+    count.message(index, encoded)?;
     Ok(count.bytes)
 }
 
@@ -136,8 +136,8 @@ struct Count<'i> {
 
 impl Count<'_> {
     /// Counts the fields of a message. Stops at malformed bytes, because decoding stops there, too.
-    fn message(&mut self, shape: usize, mut encoded: &[u8]) -> Result<(), Error> {
-        let fields = &SHAPES.all[shape].0;
+    fn message(&mut self, index: usize, mut encoded: &[u8]) -> Result<(), Error> {
+        let fields = &CONTRACT.all[index].0;
         while let Some((number, inside)) = next_field(&mut encoded) {
             self.fields += 1;
             if self.fields.is_multiple_of(CHECK_INTERVAL_FIELDS) {
@@ -174,9 +174,9 @@ fn next_field<'a>(encoded: &mut &'a [u8]) -> Option<(u32, Option<&'a [u8]>)> {
     Some((number, Some(inside)))
 }
 
-// === impl Shapes ===
+// === impl Contract ===
 
-impl Shapes {
+impl Contract {
     fn read(pool: &DescriptorPool) -> Self {
         let messages: Vec<_> = pool.all_messages().collect();
         let names = messages.iter().map(|it| it.full_name().to_owned());
@@ -185,10 +185,10 @@ impl Shapes {
             let mut fields = Vec::new();
             for field in message.fields() {
                 let number = field.number() as usize;
-                fields.resize(fields.len().max(number + 1), Field::default());
-                fields[number] = Field::read(&field, &by_name);
+                fields.resize(fields.len().max(number + 1), CountedField::default());
+                fields[number] = CountedField::read(&field, &by_name);
             }
-            Shape(fields)
+            MessageFields(fields)
         });
         Self {
             all: all.collect(),
@@ -197,9 +197,9 @@ impl Shapes {
     }
 }
 
-// === impl Field ===
+// === impl CountedField ===
 
-impl Field {
+impl CountedField {
     fn read(field: &FieldDescriptor, by_name: &HashMap<String, usize>) -> Self {
         let is_json = field.name() == "objects";
         match field.kind() {

@@ -1,8 +1,5 @@
-//! Converts messages from and to JSON by the protobuf JSON mapping. The output of `kubectl get -o json` can be pasted into
-//! a request.
-//!
-//! Unknown fields are ignored on input, and `null` counts as absent: the JSON of Kubernetes objects contains `null` lists
-//! and times, and many fields that the planner does not read.
+//! Converts messages from and to JSON by the protobuf JSON mapping. Unknown fields are ignored on input, and `null` counts as
+//! absent.
 
 use std::sync::LazyLock;
 

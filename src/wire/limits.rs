@@ -21,12 +21,12 @@ pub const CONFIGURATIONS_MAX: usize = 40_000;
 
 /// The maximum number of entries in a list or map of an object. Kubernetes has no such limit, but objects have at most
 /// dozens.
-pub(super) const ENTRIES_MAX: usize = 10_000;
+pub const ENTRIES_MAX: usize = 10_000;
 /// The maximum size of an object as JSON without white space, in bytes: the API server accepts no larger request.
 pub const OBJECT_BYTES_MAX: usize = 3 << 20;
 /// The maximum size of the annotations of an object, keys and values together, in bytes (TotalAnnotationSizeLimitB in
 /// Kubernetes).
-pub(super) const ANNOTATIONS_BYTES_MAX: usize = 256 << 10;
+pub const ANNOTATIONS_BYTES_MAX: usize = 256 << 10;
 /// The maximum number of objects in the texts of a request, including those that are not selected.
 pub const OBJECTS_MAX: usize = 200_000;
 

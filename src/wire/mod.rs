@@ -20,6 +20,8 @@ mod print;
 mod print_report;
 mod print_revision;
 mod print_time;
+#[cfg(test)]
+mod random;
 mod read;
 mod restart;
 mod snapshot;
@@ -27,8 +29,9 @@ mod tree;
 
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
 pub use limits::{
-    ANSWERS_MAX, CONFIGURATIONS_MAX, EVENTS_MAX, EXPRESSIONS_MAX, OBJECT_BYTES_MAX, OBJECTS_MAX,
-    PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX, WORKLOADS_MAX,
+    ANNOTATIONS_BYTES_MAX, ANSWERS_MAX, CONFIGURATIONS_MAX, ENTRIES_MAX, EVENTS_MAX,
+    EXPRESSIONS_MAX, OBJECT_BYTES_MAX, OBJECTS_MAX, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX,
+    WORKLOADS_MAX,
 };
 pub use memory::MEMORY_BYTES_MAX;
 pub(crate) use objects::Shown;

@@ -120,7 +120,7 @@ fn read(
         let observed = kinds::read(found, owner, &snapshot, now, parser, interrupt)?;
         return Ok(Some(Subject::Other(Box::new(observed))));
     }
-    let mut reader = Reader {
+    let mut reader = SnapshotReader {
         parser,
         memory: Memory::default(),
         interrupt,
@@ -148,15 +148,15 @@ fn check_kind(target: &proto::Target, parser: &mut Parser<'_>, path: &Path<'_>) 
     }
 }
 
-struct Reader<'p, 'i> {
+struct SnapshotReader<'p, 'i> {
     parser: &'p mut Parser<'i>,
     memory: Memory,
     interrupt: &'p dyn Interrupt,
 }
 
-// === impl Reader ===
+// === impl SnapshotReader ===
 
-impl<'p> Reader<'p, '_> {
+impl<'p> SnapshotReader<'p, '_> {
     /// Reads the content of a selected object. `None` after a violation.
     fn content<'a, T: Read<'a>>(&mut self, object: &Found<'a>) -> Result<Option<T>, Error>
     where
@@ -204,7 +204,7 @@ impl<'p> Reader<'p, '_> {
             others,
             pods,
             events,
-        } = select(found, object, selector, self.interrupt)?;
+        } = select(found.iter(), object, selector, self.interrupt)?;
         let mut sets = Vec::with_capacity(replica_sets.len() + others.len());
         let before = self.memory.bytes();
         for set in &replica_sets {
@@ -227,7 +227,7 @@ impl<'p> Reader<'p, '_> {
             own.prepare(template.root());
         }
         let namespace = &deployment.metadata.namespace;
-        sets.extend(others.iter().map(|set| unselected(set, namespace)));
+        sets.extend(others.iter().map(|set| unselected(set, &deployment)));
         let selected: HashSet<*const Found<'_>> = replica_sets
             .iter()
             .map(|set| std::ptr::from_ref(*set))

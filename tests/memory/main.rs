@@ -11,9 +11,9 @@
 mod bytes_codec;
 mod cgroup;
 #[path = "../../benches/request.rs"]
-#[allow(dead_code, reason = "benchmarks measure keys in any order too")]
 mod request;
 #[path = "../../benches/bounds/shapes.rs"]
+#[allow(dead_code, reason = "the benchmark uses all of the module")]
 mod shapes;
 
 use std::io::{BufRead as _, BufReader};
@@ -100,12 +100,13 @@ async fn connect(address: SocketAddr) -> Channel {
     endpoint.connect().await.unwrap()
 }
 
-async fn call(channel: Channel, request: Bytes) -> Result<Bytes, Status> {
+async fn call(channel: Channel, method: &str, request: Bytes) -> Result<Bytes, Status> {
     let mut grpc = Grpc::new(channel);
     grpc.ready()
         .await
         .map_err(|error| Status::unknown(error.to_string()))?;
-    let path = PathAndQuery::from_static("/rollplan.v1.RolloutPlanner/PlanRollout");
+    let path = format!("/rollplan.v1.RolloutPlanner/{method}");
+    let path = PathAndQuery::try_from(path).unwrap();
     let answered = grpc.unary(Request::new(request), path, BytesCodec).await;
     answered.map(tonic::Response::into_inner)
 }
@@ -134,8 +135,11 @@ impl Outcomes {
     }
 }
 
+/// A method, and an expensive request.
+type Expensive = (&'static str, Bytes);
+
 /// Attacks a server with this limit, and this buffer or the default. Returns how many expensive calls were answered.
-async fn withstand(mib: u64, buffer_mib_max: Option<u64>, expensive: &[Bytes]) -> usize {
+async fn withstand(mib: u64, buffer_mib_max: Option<u64>, expensive: &[Expensive]) -> usize {
     let mut server = Server::start(mib, buffer_mib_max);
     let address = server.address;
     let over = Arc::new(AtomicBool::new(false));
@@ -146,7 +150,8 @@ async fn withstand(mib: u64, buffer_mib_max: Option<u64>, expensive: &[Bytes]) -
             let channel = connect(address).await;
             let mut count = 0;
             while !over.load(Ordering::Relaxed) || count == 0 {
-                let answered = tokio::time::timeout(PATIENCE, call(channel.clone(), usual.clone()));
+                let answered = call(channel.clone(), "PlanRollout", usual.clone());
+                let answered = tokio::time::timeout(PATIENCE, answered);
                 answered
                     .await
                     .expect("usual calls are answered in time")
@@ -162,8 +167,8 @@ async fn withstand(mib: u64, buffer_mib_max: Option<u64>, expensive: &[Bytes]) -
         tokio::spawn(async move {
             let channel = connect(address).await;
             let from_here = expensive.iter().cycle().skip(attacker);
-            for request in from_here.take(expensive.len()) {
-                outcomes.note(&call(channel.clone(), request.clone()).await);
+            for (method, request) in from_here.take(expensive.len()) {
+                outcomes.note(&call(channel.clone(), method, request.clone()).await);
             }
         })
     });
@@ -193,7 +198,9 @@ async fn withstand(mib: u64, buffer_mib_max: Option<u64>, expensive: &[Bytes]) -
 async fn service_stays_within_its_memory_limit() {
     let shapes = shapes::all().into_iter();
     let expensive = shapes.filter(|shape| !shape.name.starts_with("usual"));
-    let expensive: Vec<_> = expensive.map(|shape| Bytes::from(shape.bytes)).collect();
+    let expensive: Vec<_> = expensive
+        .map(|shape| (shape.method, Bytes::from(shape.bytes)))
+        .collect();
     let mut answered = 0;
     // By default the buffer is as large as the limit allows, so that the kernel enforces the documented bound. The last
     // server could take more.

@@ -124,10 +124,10 @@ impl<'t> Objects<'t> {
         }
         let mut owned: HashMap<String, Vec<usize>> = HashMap::new();
         for (index, object) in all.iter().enumerate() {
-            if let Some(owner) = &object.found.metadata.controller {
-                match owned.get_mut(&**owner) {
+            if let Some(owner) = object.found.metadata.controller_uid() {
+                match owned.get_mut(owner) {
                     Some(indices) => indices.push(index),
-                    None => _ = owned.insert(owner.clone().into_owned(), vec![index]),
+                    None => _ = owned.insert(owner.to_owned(), vec![index]),
                 }
             }
         }

@@ -167,12 +167,12 @@ fn about(
     answers: Answers,
     note: &mut dyn FnMut(&dyn Display),
 ) -> Result<Request, Error> {
-    let selection = Selection::new(objects, owner);
+    let selection = Selection::new(objects, owner)?;
     let owner = selection.owner;
     if !is_from_cluster {
         refuse_manifest(owner)?;
     }
-    let selected: Vec<&Object<'_>> = selection.selected().collect();
+    let selected = &selection.selected;
     let listed = selection.listed();
     let is_deployment = owner.dependents() == Dependents::ReplicaSetsAndPods;
     let is_whole = objects.continued.is_none();
@@ -189,7 +189,6 @@ fn about(
         objects: vec![list(selected.iter().copied())],
         target: Some(target(owner)),
         answers: answers.answers,
-        ..proto::Snapshot::default()
     };
     if !is_from_cluster {
         if is_deployment {
@@ -206,7 +205,7 @@ fn about(
         expiry: expiry(owner),
         needs_discovery: owner.may_lack_status(),
         object: None,
-        uids: selection.uids().into_iter().map(str::to_owned).collect(),
+        uids: selection.uids.iter().map(|uid| (*uid).to_owned()).collect(),
         snapshot,
         source_map: SourceMap {
             texts: vec![selected.iter().map(|object| object.place()).collect()],

@@ -45,16 +45,11 @@ pub(in crate::cli) fn tree(texts: &[String], uid: &str) -> Vec<Node> {
     };
     let mut owned: HashMap<String, Vec<Object>> = HashMap::new();
     for object in found {
-        let Metadata {
-            name,
-            uid,
-            controller,
-            ..
-        } = &object.metadata;
-        let Some(controller) = controller else {
+        let Metadata { name, uid, .. } = &object.metadata;
+        let Some(controller) = object.metadata.controller_uid() else {
             continue;
         };
-        let owned = owned.entry(controller.clone().into_owned()).or_default();
+        let owned = owned.entry(controller.to_owned()).or_default();
         owned.push(Object {
             kind: object.kind.clone().into_owned(),
             name: name.clone().into_owned(),

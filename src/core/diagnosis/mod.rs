@@ -183,10 +183,11 @@ impl<'a> Diagnosis<'a> {
     }
 
     /// The failure that all new pods share that are not ready. `None` if they have different ones, if the snapshot does not
-    /// contain all of them, if one of the new pods is or was ready, or if room is being made that may resolve it.
+    /// contain all of them, if one of the new pods is or was ready, if room is being made that may resolve it, or if no pods are
+    /// desired.
     #[must_use]
     pub fn failure(&self) -> Option<Failure> {
-        let new = self.new_set?;
+        let new = self.new_set.filter(|_| self.wanted() > 0)?;
         let group = Group {
             existing: new.status.replicas.into(),
             has_ready: new.status.ready_replicas > 0,
@@ -195,12 +196,15 @@ impl<'a> Diagnosis<'a> {
         self.examiner.shared_failure(&self.findings, &group, None)
     }
 
-    /// Whether it is certain that the API server keeps rejecting the new pods, as far as events show that it does.
+    /// Whether it is certain that the API server keeps rejecting new pods that are desired, as far as events show that it does.
     #[must_use]
     pub fn refusal_of_pods(&self) -> Finality {
-        self.new_set.map_or(Finality::Open, |new| {
-            self.refusal(&new.metadata.uid, "FailedCreate")
-        })
+        let lacks_pods = |new: &&ReplicaSet| new.status.replicas < self.wanted();
+        self.new_set
+            .filter(lacks_pods)
+            .map_or(Finality::Open, |new| {
+                self.refusal(&new.metadata.uid, "FailedCreate")
+            })
     }
 
     /// When the API server last rejected a new pod, as far as events show that.
@@ -247,6 +251,11 @@ impl<'a> Diagnosis<'a> {
         counted
             .max()
             .filter(|_| available >= self.new_set.map_or(0, |new| new.replicas.into()))
+    }
+
+    /// The number of desired pods.
+    fn wanted(&self) -> i32 {
+        self.snapshot.deployment.spec.replicas
     }
 
     fn refusal(&self, uid: &str, reason: &str) -> Finality {

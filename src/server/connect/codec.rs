@@ -145,8 +145,7 @@ impl Call {
         }
     }
 
-    /// Unknown fields are ignored, because requests contain Kubernetes objects, which have many more fields than the
-    /// contract.
+    /// Unknown fields are ignored, as by other servers of Connect: a client may be newer than this server.
     fn decode_json(&self, text: &[u8]) -> Result<Vec<u8>, Malformed> {
         let mut json = serde_json::Deserializer::from_slice(text);
         let mut track = serde_path_to_error::Track::new();

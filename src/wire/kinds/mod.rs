@@ -35,7 +35,7 @@ const POD_LABELS: [&str; 2] = [REVISION_LABEL, "pod-template-generation"];
 
 objects! {
     /// An object of any kind.
-    struct Object {
+    struct AnyObject {
         metadata: Value = "metadata",
         spec: Value = "spec",
         status: Value = "status",
@@ -59,7 +59,7 @@ pub(super) fn read(
     let mut memory = Memory::default();
     let known = Known::of(&target.api_version, &target.kind);
     let origin = target.origin();
-    let object = match target.read::<Object>(&mut memory, interrupt)? {
+    let object = match target.read::<AnyObject>(&mut memory, interrupt)? {
         Ok(object) => object,
         Err(fault) => {
             target.refuse(&fault, &mut parser.violations);
@@ -143,7 +143,7 @@ pub(super) fn read(
         read.metadata.labels = labels;
         observed.pods.push(read);
     }
-    let events = events_about(found, target, &about);
+    let events = events_about(found.iter(), target, &about);
     limit("events about the object", events.len(), EVENTS_MAX)?;
     for event in events {
         interrupt.check()?;
@@ -168,8 +168,8 @@ fn select_pods<'f, 'a>(
     let pods: Vec<&'f Found<'a>> = match known {
         Some(Known::Pod) => vec![target],
         Some(known) if known.controls_pods() && !uid.is_empty() => {
-            in_namespace_of(found, target, "v1", "Pod")
-                .filter(|pod| pod.metadata.controller.as_deref() == Some(uid))
+            in_namespace_of(found.iter(), target, "v1", "Pod")
+                .filter(|pod| pod.metadata.controller_uid() == Some(uid))
                 .collect()
         }
         _ => Vec::new(),
@@ -185,7 +185,7 @@ fn newest_revision(found: &[Found<'_>], target: &Found<'_>, known: Known) -> Opt
     }
     let owned = found.iter().filter(|object| {
         object.kind == "ControllerRevision"
-            && object.metadata.controller.as_ref() == Some(&target.metadata.uid)
+            && object.metadata.controller_uid() == Some(&target.metadata.uid)
     });
     let newest = owned
         .filter_map(|object| {

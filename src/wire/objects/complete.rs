@@ -70,7 +70,7 @@ impl Listed<'_, '_> {
         let has_pods = !self.pods.is_empty();
         let mut listed: BTreeMap<&str, i64> = BTreeMap::new();
         for pod in &self.pods {
-            if let Some(uid) = &pod.metadata.controller {
+            if let Some(uid) = pod.metadata.controller_uid() {
                 *listed.entry(uid).or_default() += 1;
             }
         }
@@ -106,6 +106,6 @@ impl Listed<'_, '_> {
     }
 
     fn is_owned(&self, object: &Found<'_>) -> bool {
-        object.metadata.controller.as_ref() == Some(&self.owner.metadata.uid)
+        object.metadata.controller_uid() == Some(&self.owner.metadata.uid)
     }
 }

@@ -11,9 +11,8 @@ use crate::wire::error::{Error, Reason, Violations};
 use crate::wire::limits::OBJECT_BYTES_MAX;
 use crate::wire::memory::Memory;
 use crate::wire::origin::Origin;
-use crate::wire::read::kubernetes::OwnerReference;
 use crate::wire::read::{
-    DUPLICATE_KEY, Fault, Json, Read, Step, Syntax, Unread, objects, read_all,
+    DUPLICATE_KEY, Fault, Json, PathStep, Read, Syntax, Unread, objects, read_all,
 };
 
 /// An object in a text.
@@ -41,14 +40,21 @@ pub(crate) struct Metadata<'a> {
     pub(crate) name: Cow<'a, str>,
     pub(crate) namespace: Cow<'a, str>,
     pub(crate) uid: Cow<'a, str>,
-    /// The UID of its controller: the first owner that is one.
-    pub(crate) controller: Option<Cow<'a, str>>,
+    /// Its controller: the first owner that is one.
+    pub(crate) controller: Option<Controller<'a>>,
     /// The text of the labels.
     pub(super) labels: &'a str,
-    /// The text of the owner references.
-    pub(super) owner_references: &'a str,
     /// The token with which a list continues.
     pub(super) continues: Cow<'a, str>,
+}
+
+/// The reference to the controller of an object. Values of another type count as empty.
+#[derive(Debug, Default)]
+pub(crate) struct Controller<'a> {
+    pub(crate) api_version: Cow<'a, str>,
+    pub(crate) kind: Cow<'a, str>,
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) uid: Cow<'a, str>,
 }
 
 objects! {
@@ -93,14 +99,17 @@ impl<'a> Found<'a> {
 
     /// Reads a few fields of an object that is not validated. Wrong ones count as absent, together with all others.
     pub(in crate::wire) fn read_leniently<T: Read<'a>>(&self) -> T {
-        read_all(&mut Json::new(self.text, &Never)).unwrap_or_default()
+        match self.check() {
+            Ok(()) => read_all(&mut Json::new(self.text, &Never)).unwrap_or_default(),
+            Err(_) => T::default(),
+        }
     }
 
     /// Refuses an object for its keys, even if they are not used, and for its size.
     pub(in crate::wire) fn check(&self) -> Result<(), Fault> {
         if let Some(key) = &self.duplicate_key {
             let twice = Unread::wrong(Reason::DuplicateKey, DUPLICATE_KEY);
-            return Err(twice.at(Step::Key(key.clone().into_owned())).into());
+            return Err(twice.at(PathStep::Key(key.clone().into_owned())).into());
         }
         if self.text.len() > OBJECT_BYTES_MAX {
             let bytes = length_without_white_space(self.text);
@@ -140,13 +149,6 @@ impl<'a> Found<'a> {
             json.pop();
         }
         json.push_str(rest);
-    }
-
-    /// The reference to its controller.
-    pub(in crate::wire) fn controller(&self) -> Option<OwnerReference> {
-        let text = self.metadata.owner_references;
-        let owners: Vec<OwnerReference> = read_all(&mut Json::new(text, &Never)).ok()?;
-        owners.into_iter().find(|it| it.controller == Some(true))
     }
 
     /// The desired number of pods, as far as it is valid.
@@ -199,6 +201,11 @@ fn length_without_white_space(json: &str) -> usize {
 // === impl Metadata ===
 
 impl<'a> Metadata<'a> {
+    /// The UID of its controller.
+    pub(crate) fn controller_uid(&self) -> Option<&str> {
+        self.controller.as_ref().map(|controller| &*controller.uid)
+    }
+
     /// Reads the metadata of an object.
     pub(super) fn read(json: &mut Json<'a>) -> Result<Self, Syntax> {
         let mut metadata = Self::default();
@@ -215,11 +222,7 @@ impl<'a> Metadata<'a> {
                 "uid" => metadata.uid = text(json)?,
                 "continue" => metadata.continues = text(json)?,
                 "labels" => metadata.labels = json.value_of(&key)?,
-                "ownerReferences" => {
-                    let start = json.offset();
-                    metadata.controller = controller(json)?;
-                    metadata.owner_references = json.text_from(start);
-                }
+                "ownerReferences" => metadata.controller = controller(json)?,
                 _ => _ = json.value_of(&key)?,
             }
         }
@@ -239,8 +242,8 @@ pub(super) fn text<'a>(json: &mut Json<'a>) -> Result<Cow<'a, str>, Syntax> {
     }
 }
 
-/// The UID of the first owner that is a controller.
-fn controller<'a>(json: &mut Json<'a>) -> Result<Option<Cow<'a, str>>, Syntax> {
+/// The first owner that is a controller.
+fn controller<'a>(json: &mut Json<'a>) -> Result<Option<Controller<'a>>, Syntax> {
     let mut controller = None;
     if json.peek()? != b'[' {
         json.value()?;
@@ -252,18 +255,21 @@ fn controller<'a>(json: &mut Json<'a>) -> Result<Option<Cow<'a, str>>, Syntax> {
             json.value()?;
             continue;
         }
-        let (mut uid, mut is_controller) = (Cow::Borrowed(""), false);
+        let (mut owner, mut is_controller) = (Controller::default(), false);
         json.begin(b'{')?;
         while json.has_next(b'}')? {
             let key = json.key()?;
             match &*key {
-                "uid" => uid = text(json)?,
+                "apiVersion" => owner.api_version = text(json)?,
+                "kind" => owner.kind = text(json)?,
+                "name" => owner.name = text(json)?,
+                "uid" => owner.uid = text(json)?,
                 "controller" => is_controller = json.value()? == "true",
                 _ => _ = json.value()?,
             }
         }
         if is_controller && controller.is_none() {
-            controller = Some(uid);
+            controller = Some(owner);
         }
     }
     Ok(controller)

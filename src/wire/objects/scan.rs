@@ -256,7 +256,7 @@ impl<'a> Scanner<'_, 'a> {
         } else if is_list {
             violations.extend(faults);
             self.objects.is_continued |= !metadata.continues.is_empty();
-            self.set_kinds(before, &api_version, &kind, violations);
+            self.set_kinds(before, api_version, &kind, violations);
         } else if self.objects.found.len() >= OBJECTS_MAX {
             return Err(Unscanned::Full);
         } else {
@@ -279,7 +279,7 @@ impl<'a> Scanner<'_, 'a> {
     fn set_kinds(
         &mut self,
         before: usize,
-        api_version: &Cow<'a, str>,
+        api_version: Cow<'a, str>,
         kind: &str,
         violations: &mut Violations,
     ) {

@@ -19,33 +19,33 @@ const CANDIDATES_LISTED_MAX: usize = 10;
 
 /// The objects of a Deployment.
 #[derive(Debug)]
-pub(in crate::wire) struct Selected<'f, 'a> {
+pub(crate) struct Selected<'f, 'a> {
     /// The ReplicaSets that it controls or may adopt.
-    pub(in crate::wire) replica_sets: Vec<&'f Found<'a>>,
+    pub(crate) replica_sets: Vec<&'f Found<'a>>,
     /// ReplicaSets of its namespace whose names or UIDs matter.
-    pub(in crate::wire) others: Vec<&'f Found<'a>>,
+    pub(crate) others: Vec<&'f Found<'a>>,
     /// The pods of its ReplicaSets.
-    pub(in crate::wire) pods: Vec<&'f Found<'a>>,
+    pub(crate) pods: Vec<&'f Found<'a>>,
     /// The events about all of them.
-    pub(in crate::wire) events: Vec<&'f Found<'a>>,
+    pub(crate) events: Vec<&'f Found<'a>>,
 }
 
 /// Selects the objects of a Deployment. As in Kubernetes, a ReplicaSet belongs to the Deployment by its controller, or by its
 /// labels if it has none.
-pub(in crate::wire) fn select<'f, 'a>(
-    found: &'f [Found<'a>],
+pub(crate) fn select<'f, 'a: 'f>(
+    found: impl Iterator<Item = &'f Found<'a>> + Clone,
     owner: &'f Found<'a>,
     selector: &LabelSelector,
     interrupt: &dyn Interrupt,
 ) -> Result<Selected<'f, 'a>, Error> {
-    let of_kind = |api_version, kind| in_namespace_of(found, owner, api_version, kind);
+    let of_kind = |api_version, kind| in_namespace_of(found.clone(), owner, api_version, kind);
     let (mut replica_sets, mut others) = (Vec::new(), Vec::new());
     for set in of_kind("apps/v1", "ReplicaSet") {
         interrupt.check()?;
-        let controller = set.metadata.controller.as_ref();
+        let controller = set.metadata.controller_uid();
         let is_matched = || selector.matches(&set.labels());
         match controller {
-            Some(uid) if *uid == owner.metadata.uid => replica_sets.push(set),
+            Some(uid) if uid == owner.metadata.uid => replica_sets.push(set),
             None if is_matched() => replica_sets.push(set),
             None => others.push((set, false)),
             Some(_) => others.push((set, is_matched() && !is_predecessor(set, owner))),
@@ -67,14 +67,14 @@ pub(in crate::wire) fn select<'f, 'a>(
     });
     let others: Vec<&Found<'a>> = others.collect();
     let pods = of_kind("v1", "Pod").filter(|pod| {
-        let controller = pod.metadata.controller.as_ref();
-        controller.is_some_and(|uid| uids.contains(&**uid))
+        let controller = pod.metadata.controller_uid();
+        controller.is_some_and(|uid| uids.contains(uid))
     });
     let pods: Vec<&Found<'a>> = pods.collect();
     let mut about = uids;
     about.insert(&owner.metadata.uid);
     about.extend(pods.iter().map(|pod| &*pod.metadata.uid));
-    let events = events_about(found, owner, &about);
+    let events = events_about(found.clone(), owner, &about);
     limit(
         "ReplicaSets of the Deployment",
         replica_sets.len() + others.len(),
@@ -152,14 +152,14 @@ pub(in crate::wire) fn choose<'f, 'a>(
 }
 
 /// The objects of a kind in the namespace of an owner. An absent namespace is the owner's.
-pub(in crate::wire) fn in_namespace_of<'f, 'a>(
-    found: &'f [Found<'a>],
+pub(in crate::wire) fn in_namespace_of<'f, 'a: 'f>(
+    found: impl Iterator<Item = &'f Found<'a>>,
     owner: &'f Found<'a>,
     api_version: &'static str,
     kind: &'static str,
 ) -> impl Iterator<Item = &'f Found<'a>> {
     let owner = &owner.metadata;
-    found.iter().filter(move |object| {
+    found.filter(move |object| {
         let namespace = &object.metadata.namespace;
         object.kind == kind
             && object.api_version == api_version
@@ -168,8 +168,8 @@ pub(in crate::wire) fn in_namespace_of<'f, 'a>(
 }
 
 /// The events about the objects with these UIDs, in the namespace of an owner.
-pub(in crate::wire) fn events_about<'f, 'a>(
-    found: &'f [Found<'a>],
+pub(in crate::wire) fn events_about<'f, 'a: 'f>(
+    found: impl Iterator<Item = &'f Found<'a>>,
     owner: &'f Found<'a>,
     about: &HashSet<&str>,
 ) -> Vec<&'f Found<'a>> {
@@ -183,13 +183,13 @@ pub(in crate::wire) fn events_about<'f, 'a>(
 
 /// Whether the controller of a ReplicaSet is an earlier owner with the same name.
 fn is_predecessor(set: &Found<'_>, owner: &Found<'_>) -> bool {
-    let controller = set.controller();
-    controller.is_some_and(|it| it.kind == *owner.kind && it.name == *owner.metadata.name)
+    let controller = set.metadata.controller.as_ref();
+    controller.is_some_and(|it| it.kind == owner.kind && it.name == owner.metadata.name)
 }
 
 /// Whether a ReplicaSet belongs to a Deployment and has pods.
 fn runs_pods_of_deployment(set: &Found<'_>) -> bool {
-    let controller = set.controller();
+    let controller = set.metadata.controller.as_ref();
     let is_of_deployment =
         controller.is_some_and(|it| it.kind == "Deployment" && it.api_version == "apps/v1");
     is_of_deployment && set.replicas() != Some(0)

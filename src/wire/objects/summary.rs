@@ -97,7 +97,7 @@ fn summarize(
         is_continued,
     } = objects;
     let owner = choose(found, target)?;
-    let all = |api_version, kind| in_namespace_of(found, owner, api_version, kind).collect();
+    let all = |api_version, kind| in_namespace_of(found.iter(), owner, api_version, kind).collect();
     let listed = Listed {
         owner,
         replica_sets: all("apps/v1", "ReplicaSet"),

@@ -204,13 +204,10 @@ impl Parser<'_> {
         if !owner.is_in_namespace(&metadata.namespace) {
             return None;
         }
-        let is_own = metadata
-            .controller
-            .as_ref()
-            .is_some_and(|uid| owner.is(uid));
+        let is_own = metadata.controller_uid().is_some_and(|uid| owner.is(uid));
         // Without a name, it is read for its violations.
         if !is_own && !metadata.name.is_empty() {
-            return Some(unselected(object, &owner.deployment.metadata.namespace));
+            return Some(unselected(object, owner.deployment));
         }
         match object.read::<kubernetes::ReplicaSet<'_>>(&mut Memory::default(), &Never) {
             Ok(Ok(set)) => Some(self.replica_set(set, owner, path)),

@@ -1,12 +1,14 @@
 //! Parses ReplicaSets.
 
-use rollplan_core::snapshot::{Condition, ObjectMeta, ReplicaSet, ReplicaSetStatus};
+use rollplan_core::selector::LabelSelector;
+use rollplan_core::snapshot::{
+    Condition, Deployment, ObjectMeta, OwnerReference, ReplicaSet, ReplicaSetStatus,
+};
 
-use super::meta::owner_reference;
 use super::path::Path;
 use super::raw_template::RawTemplate;
 use super::{Owner, Parser};
-use crate::wire::objects::{Found, Metadata};
+use crate::wire::objects::{Controller, Found, Metadata};
 use crate::wire::read::kubernetes;
 
 /// The default of the Kubernetes API.
@@ -99,17 +101,30 @@ fn condition(condition: kubernetes::Condition) -> Condition {
     }
 }
 
-/// A ReplicaSet that is not selected. Its name is taken, and its UID must differ from those of selected ones. Labels,
-/// controller and size show whether the selector also matches pods of another controller.
-pub(in crate::wire) fn unselected(set: &Found<'_>, namespace: &str) -> ReplicaSet {
-    let Metadata { name, uid, .. } = &set.metadata;
+/// A ReplicaSet that is not selected. Its name is taken, and its UID must differ from those of selected ones. Controller,
+/// size, and the labels that the selector uses show whether the selector also matches pods of another controller.
+pub(in crate::wire) fn unselected(set: &Found<'_>, owner: &Deployment) -> ReplicaSet {
+    let Metadata {
+        name,
+        uid,
+        controller,
+        ..
+    } = &set.metadata;
+    let LabelSelector {
+        match_labels,
+        match_expressions,
+    } = &owner.spec.selector;
+    let mut labels = set.labels();
+    labels.retain(|key, _| {
+        match_labels.contains_key(key) || match_expressions.iter().any(|it| it.key == *key)
+    });
     ReplicaSet {
         metadata: ObjectMeta {
             name: name.clone().into_owned(),
-            namespace: namespace.to_owned(),
+            namespace: owner.metadata.namespace.clone(),
             uid: uid.clone().into_owned(),
-            labels: set.labels(),
-            owner_references: set.controller().into_iter().map(owner_reference).collect(),
+            labels,
+            owner_references: controller.iter().map(controller_reference).collect(),
             ..ObjectMeta::default()
         },
         replicas: set.replicas().unwrap_or(REPLICAS),
@@ -117,5 +132,22 @@ pub(in crate::wire) fn unselected(set: &Found<'_>, namespace: &str) -> ReplicaSe
         template: Parser::no_template(),
         status: ReplicaSetStatus::default(),
         available_max: ReplicaSet::UNTOUCHED,
+    }
+}
+
+fn controller_reference(controller: &Controller<'_>) -> OwnerReference {
+    let Controller {
+        api_version,
+        kind,
+        name,
+        uid,
+    } = controller;
+    OwnerReference {
+        api_version: api_version.clone().into_owned(),
+        kind: kind.clone().into_owned(),
+        name: name.clone().into_owned(),
+        uid: uid.clone().into_owned(),
+        controller: Some(true),
+        block_owner_deletion: None,
     }
 }

@@ -38,14 +38,14 @@ pub(in crate::wire) enum Unread {
 #[derive(Clone, Debug)]
 pub(in crate::wire) struct Fault {
     /// The steps to the value, innermost first.
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
     pub(in crate::wire) reason: Reason,
     pub(in crate::wire) description: Cow<'static, str>,
 }
 
 /// A step of the path to a value.
 #[derive(Clone, Debug)]
-pub(in crate::wire) enum Step {
+pub(in crate::wire) enum PathStep {
     Key(String),
     /// A key that the writer of the object has chosen.
     Entry(String),
@@ -77,7 +77,7 @@ impl Unread {
     }
 
     /// The error in the value that contains this one.
-    pub(in crate::wire) fn at(self, step: Step) -> Self {
+    pub(in crate::wire) fn at(self, step: PathStep) -> Self {
         match self {
             Self::Wrong(mut fault) => {
                 fault.steps.push(step);
@@ -88,7 +88,7 @@ impl Unread {
     }
 
     pub(in crate::wire) fn at_key(self, key: &str) -> Self {
-        self.at(Step::Key(key.to_owned()))
+        self.at(PathStep::Key(key.to_owned()))
     }
 }
 
@@ -126,7 +126,7 @@ impl From<Unread> for Fault {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for PathStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Key(key) if is_identifier(key) => write!(f, ".{key}"),
@@ -321,7 +321,7 @@ impl<'a, T: Read<'a>> Read<'a> for Vec<T> {
         while json.has_next(b']')? {
             check_entries(items.len())?;
             json.allocate(size_of::<T>());
-            let item = read(json).map_err(|unread| unread.at(Step::Index(items.len())))?;
+            let item = read(json).map_err(|unread| unread.at(PathStep::Index(items.len())))?;
             items.push(item);
         }
         Ok(items)
@@ -334,7 +334,7 @@ impl<'a> Read<'a> for BTreeMap<String, String> {
         read_entries(json, |json, key| {
             check_entries(map.len())?;
             json.allocate(MAP_ENTRY + key.len().next_multiple_of(BLOCK));
-            let at = |unread: Unread| unread.at(Step::Entry(key.clone().into_owned()));
+            let at = |unread: Unread| unread.at(PathStep::Entry(key.clone().into_owned()));
             let value: String = read(json).map_err(at)?;
             match map.insert(key.clone().into_owned(), value) {
                 None => Ok(()),
@@ -352,4 +352,105 @@ fn check_entries(count: usize) -> Result<(), Unread> {
     }
     let description = format!("more than {ENTRIES_MAX} entries");
     Err(Unread::wrong(Reason::ObjectTooLarge, description))
+}
+
+#[cfg(test)]
+mod tests {
+    use rollplan_core::interrupt::Never;
+
+    use super::*;
+
+    objects! {
+        /// An object with a field of each type.
+        struct Sample {
+            text: String = "text",
+            count: i32 = "count",
+            large: Option<i64> = "large",
+            is_on: Option<bool> = "on",
+            at: Option<Time> = "at",
+            map: BTreeMap<String, String> = "map",
+            list: Vec<Inner> = "list",
+        }
+
+        /// A nested object.
+        struct Inner {
+            name: String = "name",
+        }
+    }
+
+    fn sample(text: &str) -> Result<Sample, Fault> {
+        read_all(&mut Json::new(text, &Never)).map_err(Fault::from)
+    }
+
+    #[test]
+    fn fields_are_read_and_others_skipped() {
+        let text = r#"{"other":{"text":[1]},"text":"a\n","list":[{"name":"x"},null,{"name":null}],"count":-2147483648,
+            "large":9223372036854775807,"on":false,"at":"2026-01-31T12:00:00Z","map":{"k":"v","n":null}}"#;
+        let read = sample(text).unwrap();
+        assert_eq!((&*read.text, read.count), ("a\n", i32::MIN));
+        assert_eq!((read.large, read.is_on), (Some(i64::MAX), Some(false)));
+        assert_eq!(read.at.unwrap().to_string(), "2026-01-31T12:00:00Z");
+        assert_eq!(read.map["k"].len() + read.map["n"].len(), 1);
+        let names: Vec<&str> = read.list.iter().map(|it| &*it.name).collect();
+        // `null` is the zero value in a list.
+        assert_eq!(names, ["x", "", ""]);
+        let absent =
+            sample(r#"{"text":null,"count":null,"large":null,"on":null,"at":null,"list":null}"#);
+        assert_eq!(
+            format!("{:?}", absent.unwrap()),
+            format!("{:?}", Sample::default())
+        );
+    }
+
+    #[test]
+    fn faults_have_their_place() {
+        let entries = |count| {
+            (0..count)
+                .map(|key| format!(r#""{key}":"""#))
+                .collect::<Vec<_>>()
+                .join(",")
+        };
+        let long = format!(r#"{{"map":{{{}}}}}"#, entries(ENTRIES_MAX + 1));
+        for (text, path, reason) in [
+            ("[]", "", Reason::WrongType),
+            (r#"{"text":1}"#, ".text", Reason::WrongType),
+            (r#"{"count":1.0}"#, ".count", Reason::WrongType),
+            (r#"{"count":1e3}"#, ".count", Reason::WrongType),
+            (r#"{"count":"1"}"#, ".count", Reason::WrongType),
+            (r#"{"count":2147483648}"#, ".count", Reason::OutOfRange),
+            (
+                r#"{"large":-9223372036854775809}"#,
+                ".large",
+                Reason::OutOfRange,
+            ),
+            (r#"{"on":"true"}"#, ".on", Reason::WrongType),
+            (r#"{"at":"2026-01-31"}"#, ".at", Reason::WrongType),
+            (r#"{"list":{}}"#, ".list", Reason::WrongType),
+            (
+                r#"{"list":[{},{"name":[]}]}"#,
+                ".list[1].name",
+                Reason::WrongType,
+            ),
+            (
+                r#"{"map":{"a":"1","b":2}}"#,
+                r#".map["b"]"#,
+                Reason::WrongType,
+            ),
+            (
+                r#"{"map":{"a":"1","a":"1"}}"#,
+                r#".map["a"]"#,
+                Reason::DuplicateKey,
+            ),
+            (
+                r#"{"text":"","list":[],"text":""}"#,
+                ".text",
+                Reason::DuplicateKey,
+            ),
+            (r#"{"text":"\udc00"}"#, ".text", Reason::MalformedJson),
+            (&long, ".map", Reason::ObjectTooLarge),
+        ] {
+            let fault = sample(text).unwrap_err();
+            assert_eq!((&*fault.path(), fault.reason), (path, reason), "{text:.60}");
+        }
+    }
 }

@@ -492,3 +492,150 @@ fn marks(eight: u64) -> u64 {
     let controls = eight.wrapping_sub(ONES * 0x20) & !eight;
     (quotes | escapes | controls) & (ONES << 7)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use rollplan_core::interrupt::Never;
+    use serde_json::value::RawValue;
+
+    use super::*;
+    use crate::wire::random::Random;
+
+    const TEXT: &str = r#"{"apiVersion":"v1", "items" : [{"metadata":{"labels":{"a":"b","c":"\u0064\n"},
+        "name":"ü","generation":12},"status":{"ready":true,"started":false,"none":null,"numbers":[0,-1,1.5,2e3,-0.25E-2]}},
+        {"metadata":{"labels":{"a":"b","c":"\u0064\n"},"name":"x","generation":3},"empty":[{},[],""]}],"kind":"List"}"#;
+
+    fn skip(json: &mut Json<'_>) -> Result<(), Syntax> {
+        json.value()?;
+        json.end()
+    }
+
+    /// Changes a text at random: often, it remains JSON.
+    fn mutated(random: &mut Random) -> Option<String> {
+        let marks = b"\"\\{}[]:,0eE.+-tfnu \n\x01a";
+        let mut bytes = TEXT.as_bytes().to_vec();
+        for _ in 0..random.below(3) {
+            let at = random.below(bytes.len());
+            match random.below(4) {
+                0 => bytes[at] = marks[random.below(marks.len())],
+                1 => bytes.insert(at, marks[random.below(marks.len())]),
+                2 => bytes.truncate(at + 1),
+                _ => _ = bytes.remove(at),
+            }
+        }
+        String::from_utf8(bytes).ok()
+    }
+
+    #[test]
+    fn accepts_what_serde_json_accepts() {
+        let mut random = Random(1);
+        let (mut accepted, mut refused) = (0, 0);
+        for _ in 0..40_000 {
+            let Some(text) = mutated(&mut random) else {
+                continue;
+            };
+            let expected = serde_json::from_str::<&RawValue>(&text);
+            for mut json in [
+                Json::new(&text, &Never),
+                Json::of_similar_objects(&text, &Never),
+            ] {
+                let read = skip(&mut json);
+                assert_eq!(read.is_ok(), expected.is_ok(), "{text}: {read:?}");
+            }
+            match expected {
+                Ok(_) => accepted += 1,
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(
+            accepted > 10_000 && refused > 10_000,
+            "{accepted} {refused}"
+        );
+    }
+
+    #[test]
+    fn errors_have_an_offset() {
+        for (text, error, offset) in [
+            ("", Syntax::End, 0),
+            (" {", Syntax::End, 2),
+            (r#"{"a""#, Syntax::End, 4),
+            (r#"{"a" 1}"#, Syntax::Colon, 5),
+            (r#"{"a":1 "b":2}"#, Syntax::CommaInObject, 7),
+            ("[1 2]", Syntax::CommaInList, 3),
+            ("[1,]", Syntax::TrailingComma, 3),
+            ("{a:1}", Syntax::Key, 1),
+            ("[tru]", Syntax::Value, 1),
+            ("[tru", Syntax::End, 1),
+            ("[01]", Syntax::Number, 2),
+            ("[1.]", Syntax::Number, 3),
+            ("[-", Syntax::End, 2),
+            (r#"["\x"]"#, Syntax::Escape, 2),
+            (r#"["\u12"]"#, Syntax::Escape, 2),
+            ("[\"a\nb\"]", Syntax::ControlCharacter, 3),
+            ("{} {}", Syntax::SecondDocument, 3),
+            ("nul", Syntax::End, 0),
+        ] {
+            let mut json = Json::new(text, &Never);
+            assert_eq!(
+                (skip(&mut json), json.offset()),
+                (Err(error), offset),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn halves_of_surrogate_pairs_are_refused_when_they_are_decoded() {
+        let text = r#""\ud83d\ude00 \ud83d""#;
+        assert_eq!(skip(&mut Json::new(text, &Never)), Ok(()));
+        assert_eq!(Json::new(text, &Never).string(), Err(Syntax::Surrogate));
+        assert_eq!(Json::new(&text[..14], &Never).string(), Err(Syntax::End));
+    }
+
+    /// Equal texts at deeper places are not read with fewer checks.
+    #[test]
+    fn nesting_is_limited() {
+        for (levels, expected) in [
+            (LEVELS_MAX, Ok(())),
+            (LEVELS_MAX + 1, Err(Syntax::TooDeep)),
+            (16 << 20, Err(Syntax::TooDeep)),
+        ] {
+            let open = "[".repeat(levels);
+            let text = match expected {
+                Ok(()) => format!("{open}{}", "]".repeat(levels)),
+                Err(_) => open,
+            };
+            for mut json in [
+                Json::new(&text, &Never),
+                Json::of_similar_objects(&text, &Never),
+            ] {
+                assert_eq!(skip(&mut json), expected);
+            }
+        }
+        let deep = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+        let inner = deep(LEVELS_MAX - 1);
+        let text = format!(r#"[{inner},{{"a":{inner}}}]"#);
+        let mut json = Json::of_similar_objects(&text, &Never);
+        assert_eq!(skip(&mut json), Err(Syntax::TooDeep));
+    }
+
+    /// The time between two checks is bounded, also in one huge object.
+    #[test]
+    fn reading_can_be_interrupted() {
+        struct Counted(Cell<usize>);
+        impl Interrupt for Counted {
+            fn is_interrupted(&self) -> bool {
+                self.0.set(self.0.get() + 1);
+                self.0.get() == 3
+            }
+        }
+        let interrupt = Counted(Cell::new(0));
+        let text = format!(r#"{{"a":[{}[]]}}"#, "[1],".repeat(1 << 20));
+        let mut json = Json::new(&text, &interrupt);
+        assert_eq!(skip(&mut json), Err(Syntax::Interrupted));
+        let max = 3 * CHECK_INTERVAL_BYTES + 100;
+        assert!(json.offset() < max, "{}", json.offset());
+    }
+}

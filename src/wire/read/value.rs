@@ -2,7 +2,7 @@
 
 use rollplan_core::template::{Number, Value};
 
-use super::fields::{DUPLICATE_KEY, MAP_ENTRY, Read, Step, Unread, read, read_entries};
+use super::fields::{DUPLICATE_KEY, MAP_ENTRY, PathStep, Read, Unread, read, read_entries};
 use super::text::Json;
 use crate::wire::error::Reason;
 
@@ -30,7 +30,8 @@ impl<'a> Read<'a> for Value {
                 json.begin(b'[')?;
                 while json.has_next(b']')? {
                     json.allocate(size_of::<Self>());
-                    let item = read(json).map_err(|unread| unread.at(Step::Index(items.len())))?;
+                    let item =
+                        read(json).map_err(|unread| unread.at(PathStep::Index(items.len())))?;
                     items.push(item);
                 }
                 Self::List(items)
@@ -40,13 +41,17 @@ impl<'a> Read<'a> for Value {
                 "true" => Self::Bool(true),
                 "false" => Self::Bool(false),
                 "null" => Self::Null,
-                text => Self::Number(number(text)?),
+                // Fields of unknown kinds may have any number.
+                text => match (text.parse::<i64>(), text.parse::<f64>()) {
+                    (Ok(integer), _) => Self::from(integer),
+                    (_, float) => Self::from(Number::from(float.unwrap_or_default())),
+                },
             },
         })
     }
 }
 
-/// A number: an integer of 64 bits, or a float that cannot be a rounded integer. Kubernetes has no others.
+/// A number of a template: an integer of 64 bits, or a float that cannot be a rounded integer. Kubernetes has no others.
 pub(in crate::wire) fn number(text: &str) -> Result<Number, Unread> {
     if let Ok(integer) = text.parse::<i64>() {
         return Ok(Number::from(integer));
@@ -58,5 +63,45 @@ pub(in crate::wire) fn number(text: &str) -> Result<Number, Unread> {
             Reason::OutOfRange,
             "is neither an integer of 64 bits nor a fraction within ±(2^53 − 1)",
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rollplan_core::interrupt::Never;
+
+    use super::*;
+    use crate::wire::read::{Fault, read_all};
+
+    fn value(text: &str) -> Result<Value, Fault> {
+        read_all(&mut Json::new(text, &Never)).map_err(Fault::from)
+    }
+
+    #[test]
+    fn values_are_those_of_serde_json() {
+        for text in [
+            "null",
+            r#"{"b":1,"a":[true,false,null,"x","\u0000ü",{"c":[[]]}],"\u0061b":{}}"#,
+            "[0,-7,1.0,1.5,-2.5e-3,1E3,9223372036854775807,-9223372036854775808,18446744073709551615,1e300]",
+        ] {
+            let expected: serde_json::Value = serde_json::from_str(text).unwrap();
+            assert_eq!(value(text).unwrap(), Value::from(&expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn faults_have_their_place() {
+        for (text, path, reason) in [
+            (r#"{"a":{"b":1,"b":2}}"#, ".a.b", Reason::DuplicateKey),
+            (
+                r#"[{"a b":1,"\u0061 b":2}]"#,
+                r#"[0]["a b"]"#,
+                Reason::DuplicateKey,
+            ),
+            (r#"{"a":"\ud800"}"#, ".a", Reason::MalformedJson),
+        ] {
+            let fault = value(text).unwrap_err();
+            assert_eq!((&*fault.path(), fault.reason), (path, reason), "{text}");
+        }
     }
 }

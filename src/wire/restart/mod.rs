@@ -10,7 +10,7 @@ use rollplan_core::restart::{Input, plan_restarts as plan};
 
 use self::print::{Page, Printer};
 use super::error::Error;
-use super::parse::restart::{Items, RestartOptions, restart_options};
+use super::parse::restart::{RestartItems, RestartOptions, restart_options};
 use crate::proto;
 
 /// Plans the restarts of workloads whose configuration has changed.
@@ -44,10 +44,10 @@ pub fn plan_restarts_until(
         continue_after,
     } = request;
     let options = restart_options(now, options, interrupt)?;
-    let mut items = Items::default();
+    let mut items = RestartItems::default();
     items.read(workloads, configurations, namespaces, interrupt)?;
     let is_continued = objects::read(&objects, &options, &mut items, interrupt)?;
-    let Items {
+    let RestartItems {
         workloads,
         resources,
         configurations,

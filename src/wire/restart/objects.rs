@@ -16,7 +16,7 @@ use crate::proto;
 use crate::wire::error::{Error, Reason, Violations};
 use crate::wire::memory::Memory;
 use crate::wire::objects::{Found, Metadata, Objects};
-use crate::wire::parse::restart::{Items, RestartOptions, WorkloadItem};
+use crate::wire::parse::restart::{RestartItems, RestartOptions, WorkloadItem};
 use crate::wire::parse::{Path, parse_selector};
 use crate::wire::print_time::timestamp;
 use crate::wire::read::{Read, kubernetes, objects};
@@ -61,7 +61,7 @@ objects! {
 pub(super) fn read(
     texts: &[String],
     options: &RestartOptions,
-    items: &mut Items,
+    items: &mut RestartItems,
     interrupt: &dyn Interrupt,
 ) -> Result<bool, Error> {
     let mut violations = Violations::default();
@@ -75,7 +75,7 @@ pub(super) fn read(
         }
     }
     violations.into_result()?;
-    let mut reader = Reader {
+    let mut reader = ObjectReader {
         options,
         hasher: options.hasher(),
         items,
@@ -111,17 +111,17 @@ struct Class {
     changed_at: Option<Time>,
 }
 
-struct Reader<'r, 'i> {
+struct ObjectReader<'r, 'i> {
     options: &'r RestartOptions,
     hasher: Hasher,
-    items: &'r mut Items,
+    items: &'r mut RestartItems,
     pods: Pods,
     budgets: Vec<Budget>,
     classes: BTreeMap<(String, String), Class>,
     interrupt: &'i dyn Interrupt,
 }
 
-impl<'i> Reader<'_, 'i> {
+impl<'i> ObjectReader<'_, 'i> {
     /// Reads objects about workloads: pods, ReplicaSets, budgets, namespaces and statuses of SecretProviderClasses.
     fn context_object(&mut self, object: &Found<'_>) {
         match (&*object.api_version, &*object.kind) {

@@ -52,7 +52,7 @@ struct Set {
 
 /// The state of a workload's pods, as far as known.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct PodsState {
     pub(super) pods: Started,
     pub(super) revision_at: Option<Time>,
     /// Whether a container of these pods keeps failing.
@@ -63,7 +63,7 @@ pub(super) struct Found {
 
 impl Pods {
     pub(super) fn pod(&mut self, identity: &Metadata<'_>, metadata: &Value, status: &Value) {
-        let Some(owner) = &identity.controller else {
+        let Some(owner) = identity.controller_uid() else {
             return;
         };
         let is_over = matches!(text(status, "/phase"), "Succeeded" | "Failed");
@@ -86,7 +86,7 @@ impl Pods {
             let label = labels.and_then(|labels| labels.get(key)?.as_str());
             label.unwrap_or_default().to_owned()
         };
-        let pods = self.pods.entry(owner.clone().into_owned()).or_default();
+        let pods = self.pods.entry(owner.to_owned()).or_default();
         pods.push(Pod {
             revision_hash: label(REVISION_HASH),
             generation: label(GENERATION),
@@ -97,11 +97,11 @@ impl Pods {
     }
 
     pub(super) fn set(&mut self, identity: &Metadata<'_>, metadata: &Value, status: &Value) {
-        let Some(owner) = &identity.controller else {
+        let Some(owner) = identity.controller_uid() else {
             return;
         };
         let revision = annotation(metadata, REVISION);
-        let sets = self.sets.entry(owner.clone().into_owned()).or_default();
+        let sets = self.sets.entry(owner.to_owned()).or_default();
         sets.push(Set {
             uid: identity.uid.clone().into_owned(),
             revision: revision.and_then(|it| it.parse().ok()).unwrap_or_default(),
@@ -118,7 +118,7 @@ impl Pods {
         metadata: &Value,
         spec: &Value,
         status: &Value,
-    ) -> Found {
+    ) -> PodsState {
         if let Some(sets) = self.sets.get(uid) {
             return self.of_sets(sets, metadata, spec);
         }
@@ -126,13 +126,13 @@ impl Pods {
         let created_at = time(metadata, "/creationTimestamp");
         let is_new = status.as_map().is_some() && at(status, "/observedGeneration").is_none();
         if is_new && at(metadata, "/generation").is_some() {
-            return Found::of(starting(created_at));
+            return PodsState::of(starting(created_at));
         }
         if !is_observed(metadata, status) {
             return match pods.is_empty() {
-                true => Found::default(),
+                true => PodsState::default(),
                 // The current revision is not known.
-                false => Found::of(starting(created_at)),
+                false => PodsState::of(starting(created_at)),
             };
         }
         let of = |pointer| integer(status, pointer).unwrap_or_default();
@@ -141,9 +141,9 @@ impl Pods {
             // Its pods belong to ReplicaSets, which are not in the request.
             "Deployment" => {
                 return match (of("/replicas"), replicas) {
-                    (0, Some(0)) => Found::of(Started::Never),
-                    (0, _) => Found::of(starting(created_at)),
-                    _ => Found::default(),
+                    (0, Some(0)) => PodsState::of(Started::Never),
+                    (0, _) => PodsState::of(starting(created_at)),
+                    _ => PodsState::default(),
                 };
             }
             "StatefulSet" => {
@@ -168,15 +168,15 @@ impl Pods {
             }
             _ => match integer(status, "/replicas") {
                 Some(expected) => (|_| "", "", expected, replicas.unwrap_or(expected)),
-                None => return Found::default(),
+                None => return PodsState::default(),
             },
         };
         // The request does not contain the pods.
         if pods.is_empty() && expected > 0 {
-            return Found::default();
+            return PodsState::default();
         }
         let current: Vec<&Pod> = pods.iter().filter(|it| label(it) == revision).collect();
-        Found {
+        PodsState {
             pods: started(&current, expected, desired, created_at),
             revision_at: None,
             is_failing: current.iter().any(|it| it.is_failing),
@@ -184,20 +184,20 @@ impl Pods {
     }
 
     /// The state of the pods of the ReplicaSet with the highest revision.
-    fn of_sets(&self, sets: &[Set], metadata: &Value, spec: &Value) -> Found {
+    fn of_sets(&self, sets: &[Set], metadata: &Value, spec: &Value) -> PodsState {
         let Some(set) = sets.iter().max_by_key(|it| it.revision) else {
-            return Found::default();
+            return PodsState::default();
         };
         let revision = annotation(metadata, REVISION);
         let revision = revision.and_then(|it| it.parse::<i64>().ok());
         // The ReplicaSet of the current template does not exist yet, or the workload has not got its revision yet.
         if revision.is_some_and(|revision| revision != set.revision) {
-            return Found::of(starting(None));
+            return PodsState::of(starting(None));
         }
         let pods = self.pods.get(&set.uid).map_or(&[][..], Vec::as_slice);
         let pods: Vec<&Pod> = pods.iter().collect();
         let desired = integer(spec, "/replicas").unwrap_or(1);
-        Found {
+        PodsState {
             pods: match pods.is_empty() && set.replicas > 0 {
                 // The request does not contain the pods: the ReplicaSet tells.
                 true => Started::Unknown,
@@ -209,9 +209,9 @@ impl Pods {
     }
 }
 
-// === impl Found ===
+// === impl PodsState ===
 
-impl Found {
+impl PodsState {
     fn of(pods: Started) -> Self {
         Self {
             pods,

@@ -17,7 +17,7 @@ use rollplan_core::template::{MAX_DEPTH, Number};
 use self::baseline::Baseline;
 use self::cursor::Cursor;
 use super::error::Reason;
-use super::read::{DUPLICATE_KEY, Fault, Json, Step, Syntax, Unread, number, unescape};
+use super::read::{DUPLICATE_KEY, Fault, Json, PathStep, Syntax, Unread, number, unescape};
 
 /// The maximum number of map entries and list items in a template. Kubernetes has no such limit, but even large
 /// templates have only a few thousand.
@@ -133,7 +133,7 @@ impl<'a> Tape<'a> {
             Some(_) => TYPICAL_CHANGED_CELLS,
             None => template.len() / BYTES_PER_CELL + 1,
         };
-        let mut reader = Reader {
+        let mut reader = TapeReader {
             template,
             json: Json::new(&template.text, &Never),
             cells: Vec::with_capacity(cells),
@@ -170,7 +170,7 @@ impl<'a> Tape<'a> {
     }
 }
 
-struct Reader<'a> {
+struct TapeReader<'a> {
     template: &'a TemplateText,
     json: Json<'a>,
     cells: Vec<Cell<'a>>,
@@ -182,7 +182,7 @@ struct Reader<'a> {
     values: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TapeReader<'a> {
     /// `counterpart` is the cell of the baseline at the same path.
     fn value(&mut self, depth: usize, counterpart: Option<usize>) -> Result<(), Unread> {
         let cell = match self.json.peek()? {
@@ -274,7 +274,7 @@ impl<'a> Reader<'a> {
         let mut index = 0;
         while self.has_next(b']')? {
             self.value(depth + 1, baseline.next_item())
-                .map_err(|unread| unread.at(Step::Index(index)))?;
+                .map_err(|unread| unread.at(PathStep::Index(index)))?;
             index += 1;
         }
         Ok(NONE)

@@ -7,28 +7,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use prost::Message as _;
-use rollplan::proto::PlanRolloutRequest;
+use prost_types::Timestamp;
+use rollplan::proto::{PlanRolloutRequest, Snapshot};
 use rollplan::wire::json;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let directory = std::env::args_os().nth(1).ok_or("usage: seeds DIRECTORY")?;
     let directory = PathBuf::from(directory);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for file in files(&root.join("examples"))? {
-        let text = fs::read_to_string(&file)?;
+        let mut list: Value = serde_json::from_str(&fs::read_to_string(&file)?)?;
+        shorten(&mut list);
+        let text = list.to_string();
         let name = file.file_stem().unwrap_or_default();
-        // Printed by ourselves: without what the contract does not have, and so much shorter.
-        let request: PlanRolloutRequest = json::from_json(&request(&text)?.to_string())?;
-        for target in ["cli_input", "objects_json"] {
-            put(&directory, target, name, list(&request)?.as_bytes())?;
+        for target in ["cli_input", "objects"] {
+            put(&directory, target, name, text.as_bytes())?;
         }
-        put(
-            &directory,
-            "request_json",
-            name,
-            json::to_json(&request)?.as_bytes(),
-        )?;
+        let request = request(text);
+        let json = json::to_json(&request)?;
+        put(&directory, "request_json", name, json.as_bytes())?;
         put(&directory, "request_bytes", name, &request.encode_to_vec())?;
     }
     Ok(())
@@ -46,41 +44,35 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     Ok(files)
 }
 
-fn request(list: &str) -> Result<Value, Box<dyn Error>> {
-    let list: Value = serde_json::from_str(list)?;
-    let items = list["items"].as_array().ok_or("an example is a list")?;
-    let of = |kind: &'static str| items.iter().filter(move |item| item["kind"] == kind);
-    Ok(json!({
-        "snapshot": {
-            "now": "2026-11-20T23:27:30Z",
-            "deployment": of("Deployment").next().ok_or("an example has a Deployment")?,
-            "replicaSets": of("ReplicaSet").collect::<Vec<_>>(),
-            "pods": of("Pod").collect::<Vec<_>>(),
-            "podsComplete": true,
-            "replicaSetsComplete": true,
+/// Removes what the planner does not read and what makes up most of the text.
+fn shorten(list: &mut Value) {
+    let mut remove = |parent: &str, key: &str| {
+        let items = list["items"].as_array_mut().into_iter().flatten();
+        for parent in items.filter_map(|item| item.pointer_mut(parent)?.as_object_mut()) {
+            parent.remove(key);
         }
-    }))
+    };
+    remove("/metadata", "managedFields");
+    remove(
+        "/metadata/annotations",
+        "kubectl.kubernetes.io/last-applied-configuration",
+    );
 }
 
-/// The objects of a request as a file for the command line.
-fn list(request: &PlanRolloutRequest) -> Result<String, Box<dyn Error>> {
-    let snapshot = request
-        .snapshot
-        .as_ref()
-        .ok_or("a request has a snapshot")?;
-    let deployment = snapshot.deployment.as_ref();
-    let deployment = deployment.ok_or("a snapshot has a Deployment")?;
-    let mut items = vec![json::to_kubernetes_json(deployment)?];
-    for set in &snapshot.replica_sets {
-        items.push(json::to_kubernetes_json(set)?);
+fn request(objects: String) -> PlanRolloutRequest {
+    PlanRolloutRequest {
+        snapshot: Some(Snapshot {
+            now: Some(Timestamp {
+                seconds: 1_795_217_250,
+                nanos: 0,
+            }),
+            objects: vec![objects],
+            pods_complete: true,
+            replica_sets_complete: true,
+            ..Snapshot::default()
+        }),
+        options: None,
     }
-    for pod in &snapshot.pods {
-        items.push(json::to_kubernetes_json(pod)?);
-    }
-    let items = items.join(",");
-    Ok(format!(
-        r#"{{"apiVersion":"v1","kind":"List","items":[{items}]}}"#
-    ))
 }
 
 fn put(directory: &Path, target: &str, name: &OsStr, bytes: &[u8]) -> Result<(), Box<dyn Error>> {

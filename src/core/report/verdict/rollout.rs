@@ -139,8 +139,15 @@ impl Assessment<'_> {
         };
         // The last old pods are removed in spite of a pause once all new ones are available.
         let is_sized = self.new_size >= i64::from(self.limits.replicas);
-        self.old_size > 0 && !is_sized
+        self.old_size > 0 && !is_sized && !self.is_still_scaled()
             || self.diagnosis.new_set().is_none() && self.limits.replicas > 0 && !may_be_adopted()
+    }
+
+    /// Whether proportional scaling, which ignores a pause, still changes the size of the new ReplicaSet.
+    fn is_still_scaled(&self) -> bool {
+        self.new_size > 0
+            && self.strategy.scales_proportionally()
+            && self.new_size + self.old_size != self.limits.scaled_total()
     }
 }
 

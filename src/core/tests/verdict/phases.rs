@@ -2,11 +2,12 @@
 
 use super::crashes::crashed;
 use super::{verdict, young};
-use crate::diagnosis::Cause;
-use crate::report::Phase;
+use crate::diagnosis::{Cause, diagnose};
+use crate::plan_settled;
 use crate::report::verdict::Outlook;
+use crate::report::{Phase, report};
 use crate::revision::ROLLBACK_TO;
-use crate::snapshot::Container;
+use crate::snapshot::{Container, Options, Strategy};
 use crate::tests::report::{
     completed, condition, container, half_way, pod, ready, reported, running, waiting,
     with_conditions, with_pods,
@@ -105,6 +106,27 @@ fn paused_deleting_and_refused_rollouts_need_a_change() {
     );
 }
 
+/// If the new ReplicaSet gets all desired pods, the old ones are removed in spite of the pause.
+#[test]
+fn pause_is_not_certain_until_proportional_scaling_is_done() {
+    let mut snapshot = half_way();
+    snapshot.deployment.spec.paused = true;
+    snapshot.replica_sets[0].replicas = 3;
+    snapshot.replica_sets[1].replicas = 1;
+    assert_eq!(verdict(&snapshot).outlook, Outlook::Undecided);
+    assert_eq!(reported(&snapshot).phase, Phase::Paused);
+    // A new ReplicaSet without pods gets none, and neither does any under Recreate.
+    let mut empty = snapshot.clone();
+    empty.replica_sets[0].replicas = 0;
+    assert!(verdict(&empty).is_certain);
+    let mut recreated = snapshot.clone();
+    recreated.deployment.spec.strategy = Strategy::Recreate;
+    assert!(verdict(&recreated).is_certain);
+    // All pods that may exist do.
+    snapshot.replica_sets[1].replicas = 2;
+    assert!(verdict(&snapshot).is_certain);
+}
+
 #[test]
 fn deployment_with_pods_that_were_ready_is_degraded() {
     let lost = |seconds: i64| {
@@ -153,6 +175,20 @@ fn zero_replicas_and_one_replica_without_surge_have_verdicts() {
     snapshot.replica_sets[0].status = mk_set_status(1, 0);
     snapshot.pods = snapshot.pods.iter().take(1).cloned().collect();
     assert!(verdict(&snapshot).is_certain);
+}
+
+/// A plan publishes the generation before its scale-down has an effect.
+#[test]
+fn failing_pods_that_are_not_desired_need_no_change() {
+    let mut snapshot = crashed();
+    snapshot.deployment.spec.replicas = 0;
+    assert_eq!(verdict(&snapshot).outlook, Outlook::Undecided);
+    snapshot.deployment.metadata.generation = 2;
+    let options = Options::default();
+    let plan = plan_settled(&snapshot, options);
+    let found = report(&diagnose(&snapshot, options), &plan.status, &plan.steps);
+    assert_eq!(found.phase, Phase::Progressing);
+    assert_eq!(found.verdict.outlook, Outlook::Undecided);
 }
 
 #[test]

@@ -55,6 +55,13 @@ fn temporary_refusals_are_never_failed() {
     }
     // It recovers within the grace period, and its condition and events remain.
     check_never(|seconds| refused(seconds.min(36), &[denied]));
+    // The rejected pods are not desired any more, and the ReplicaSet is to be scaled down.
+    check_never(|seconds| {
+        let mut snapshot = refused(seconds, &[denied]);
+        snapshot.deployment.spec.replicas = 1;
+        snapshot.replica_sets[0].status.replicas = 1;
+        snapshot
+    });
     // Terminating pods of the Deployment may release quota, so nothing is decided.
     check_never(|seconds| {
         let mut snapshot = refused(seconds, &[denied]);

@@ -30,7 +30,7 @@ pub(in crate::wire) struct WorkloadItem {
 
 /// The valid items of a request, and the violations of the others.
 #[derive(Debug, Default)]
-pub(in crate::wire) struct Items {
+pub(in crate::wire) struct RestartItems {
     pub(in crate::wire) workloads: Vec<Workload>,
     /// The plural names of the resources, one for each workload.
     pub(in crate::wire) resources: Vec<String>,
@@ -74,9 +74,9 @@ impl RestartOptions {
     }
 }
 
-// === impl Items ===
+// === impl RestartItems ===
 
-impl Items {
+impl RestartItems {
     /// Parses the messages of a request.
     pub(in crate::wire) fn read(
         &mut self,

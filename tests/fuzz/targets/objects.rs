@@ -1,4 +1,4 @@
-//! Bytes, as Kubernetes JSON that somebody has printed.
+//! Text, as Kubernetes JSON that somebody has printed.
 
 #![no_main]
 
@@ -8,10 +8,11 @@ use rollplan::proto::{
     ComputeStatusRequest, PlanRestartsRequest, PlanRolloutRequest, RestartOptions, Snapshot,
     StepAnswer, Target,
 };
-use rollplan::wire;
+use rollplan::wire::{self, Reason};
 use rollplan_fuzz::answers::check_request;
+use serde_json::value::RawValue;
 
-const EMPTY_LIST: &[u8] = br#"{"kind":"List","apiVersion":"v1","items":[]}"#;
+const EMPTY_LIST: &str = r#"{"kind":"List","apiVersion":"v1","items":[]}"#;
 
 /// Kinds that have a report of their own, and one that has not.
 const KINDS: [(&str, &str); 10] = [
@@ -27,32 +28,52 @@ const KINDS: [(&str, &str); 10] = [
     ("example.com/v1", "Database"),
 ];
 
-fuzz_target!(|bytes: &[u8]| {
-    check_other_kind(bytes);
+fuzz_target!(|text: &str| {
+    check_syntax(text);
+    check_other_kind(text);
     for profile in 0..4 {
-        check_restarts(bytes, profile);
+        check_restarts(text, profile);
     }
-    check(&[bytes], Vec::new());
-    check(&[bytes, EMPTY_LIST], Vec::new());
+    check(&[text], Vec::new());
+    check(&[text, EMPTY_LIST], Vec::new());
     let answer = StepAnswer {
         http_code: 409,
-        body: bytes.to_vec(),
-        existing_json: bytes.to_vec(),
+        body: text.into(),
+        existing_json: text.into(),
         ..StepAnswer::default()
     };
     check(&[], vec![answer]);
 });
 
+/// 2026-11-20T23:27:30Z.
+const NOW: Timestamp = Timestamp {
+    seconds: 1_795_217_250,
+    nanos: 0,
+};
+
+/// What serde_json does not read is refused, and nothing else, except for too many levels.
+fn check_syntax(text: &str) {
+    let is_json = serde_json::from_str::<&RawValue>(text).is_ok();
+    let refused = match wire::plan_rollout(request(&[text], Vec::new())) {
+        Err(wire::Error::InvalidArgument(violations)) => violations,
+        _ => return assert!(is_json),
+    };
+    let has = |reason| {
+        let mut listed = refused.listed.iter();
+        listed.any(|it| it.reason == reason && it.field == "snapshot.objects[0]")
+    };
+    if refused.omitted == 0 && !has(Reason::TooDeep) {
+        assert_eq!(is_json, !has(Reason::MalformedJson), "{refused}");
+    }
+}
+
 /// An answer or a refusal, and never a panic.
-fn check_other_kind(bytes: &[u8]) {
-    let (api_version, kind) = KINDS[bytes.len() % KINDS.len()];
+fn check_other_kind(text: &str) {
+    let (api_version, kind) = KINDS[text.len() % KINDS.len()];
     let request = ComputeStatusRequest {
         snapshot: Some(Snapshot {
-            now: Some(Timestamp {
-                seconds: 1_795_217_250,
-                nanos: 0,
-            }),
-            objects_json: vec![bytes.to_vec().into()],
+            now: Some(NOW),
+            objects: vec![text.to_owned()],
             target: Some(Target {
                 api_version: api_version.to_owned(),
                 kind: kind.to_owned(),
@@ -65,13 +86,10 @@ fn check_other_kind(bytes: &[u8]) {
     drop(wire::compute_status(request));
 }
 
-fn check_restarts(bytes: &[u8], profile: i32) {
+fn check_restarts(text: &str, profile: i32) {
     let request = PlanRestartsRequest {
-        now: Some(Timestamp {
-            seconds: 1_795_217_250,
-            nanos: 0,
-        }),
-        objects_json: vec![bytes.to_vec().into()],
+        now: Some(NOW),
+        objects: vec![text.to_owned()],
         configurations_complete: true,
         options: Some(RestartOptions {
             profile,
@@ -85,22 +103,20 @@ fn check_restarts(bytes: &[u8], profile: i32) {
     assert_eq!(first, wire::plan_restarts(request).ok());
 }
 
-fn check(objects_json: &[&[u8]], answers: Vec<StepAnswer>) {
-    check_request(&PlanRolloutRequest {
+fn check(texts: &[&str], answers: Vec<StepAnswer>) {
+    check_request(&request(texts, answers));
+}
+
+fn request(texts: &[&str], answers: Vec<StepAnswer>) -> PlanRolloutRequest {
+    PlanRolloutRequest {
         snapshot: Some(Snapshot {
-            now: Some(Timestamp {
-                seconds: 1_795_217_250,
-                nanos: 0,
-            }),
-            objects_json: objects_json
-                .iter()
-                .map(|text| text.to_vec().into())
-                .collect(),
+            now: Some(NOW),
+            objects: texts.iter().map(|&text| text.to_owned()).collect(),
             answers,
             pods_complete: true,
             replica_sets_complete: true,
             ..Snapshot::default()
         }),
         options: None,
-    });
+    }
 }

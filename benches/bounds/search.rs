@@ -1,0 +1,426 @@
+//! Searches for the most expensive requests: it changes the shapes that were most expensive so far, one property at a time.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use rollplan::proto::{self, PlanRestartsRequest};
+
+use super::request::{objects, request_of_text};
+use super::shapes::{self, Shape, short};
+use super::{Cost, measure};
+
+/// The size of the requests of the search. The most expensive ones are measured again with [`BYTES_MAX`].
+const BYTES: usize = 2 << 20;
+const BYTES_MAX: usize = 15 << 20;
+
+/// What is repeated in a request.
+const KINDS: [(&str, &str); 12] = [
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "ReplicaSet"),
+    ("v1", "Pod"),
+    ("v1", "Event"),
+    ("v1", "ConfigMap"),
+    ("v1", "Namespace"),
+    ("policy/v1", "PodDisruptionBudget"),
+    ("batch/v1", "Job"),
+    ("apps/v1", "StatefulSet"),
+    ("v1", "List"),
+    // Not objects in JSON, but summaries.
+    ("", "Workload"),
+    ("", "Configuration"),
+];
+const METHODS: [&str; 5] = [
+    "PlanRollout",
+    "ComputeStatus",
+    "Rollback",
+    "ListRevisions",
+    "PlanRestarts",
+];
+/// The field of an object that has many entries.
+const PLACES: [&[&str]; 18] = [
+    &["metadata", "labels"],
+    &["metadata", "annotations"],
+    &["metadata", "ownerReferences"],
+    &["metadata", "unknown"],
+    &["metadata"],
+    &["spec", "template"],
+    &["spec", "template", "metadata", "annotations"],
+    &["spec", "template", "spec", "containers"],
+    &["spec", "selector", "matchLabels"],
+    &["spec", "selector", "matchExpressions"],
+    &["spec"],
+    &["status", "conditions"],
+    &["status", "containerStatuses"],
+    &["status"],
+    &["involvedObject"],
+    &["data"],
+    &["items"],
+    &[],
+];
+const VALUES: [&str; 16] = [
+    "0",
+    "\"\"",
+    "\"a\"",
+    "null",
+    "{}",
+    "[]",
+    "\"\\u0061\"",
+    "\"é\"",
+    "12345678901234567890",
+    "\"2026-11-20T23:27:00Z\"",
+    r#"{"type":"a"}"#,
+    r#"{"name":"a","env":[{"name":"a"}]}"#,
+    r#"{"name":"a","envFrom":[{"configMapRef":{"name":"a"}}]}"#,
+    r#"{"key":"a","operator":"Exists"}"#,
+    r#"{"name":"a","state":{"waiting":{"reason":"a","message":"b"}}}"#,
+    r#"{"kind":"Pod"}"#,
+];
+const KEYS: [&str; 4] = ["short", "long", "escaped", "equal"];
+
+/// A shape of requests.
+#[derive(Clone, Debug)]
+struct Genes {
+    kind: usize,
+    method: usize,
+    place: usize,
+    value: usize,
+    key: usize,
+    /// Entries of the field, in each object.
+    entries: usize,
+    objects: usize,
+    depth: usize,
+    is_list: bool,
+    /// Whether the objects belong to the Deployment.
+    is_selected: bool,
+    is_reported: bool,
+    /// Whether each object is a text of its own.
+    is_split: bool,
+}
+
+/// A number generator (splitmix64).
+struct Random(u64);
+
+// === impl Random ===
+
+impl Random {
+    fn below(&mut self, count: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % count as u64) as usize
+    }
+
+    /// A number of any size up to about a million.
+    fn size(&mut self) -> usize {
+        let bits = self.below(21);
+        self.below(1 << bits)
+    }
+}
+
+// === impl Genes ===
+
+impl Genes {
+    fn random(random: &mut Random) -> Self {
+        Self {
+            kind: random.below(KINDS.len()),
+            method: random.below(METHODS.len()),
+            place: random.below(PLACES.len()),
+            value: random.below(VALUES.len()),
+            key: random.below(KEYS.len()),
+            entries: random.size(),
+            objects: 1 + random.size(),
+            depth: random.below(4),
+            is_list: random.below(2) == 0,
+            is_selected: random.below(2) == 0,
+            is_reported: random.below(2) == 0,
+            is_split: random.below(8) == 0,
+        }
+    }
+
+    fn changed(&self, random: &mut Random) -> Self {
+        let other = Self::random(random);
+        let mut genes = self.clone();
+        match random.below(14) {
+            0 => genes.kind = other.kind,
+            1 => genes.method = other.method,
+            2 => genes.place = other.place,
+            3 => genes.value = other.value,
+            4 => genes.key = other.key,
+            5 => genes.entries = other.entries,
+            6 => genes.objects = other.objects,
+            7 => genes.depth = random.below(120),
+            8 => genes.is_list = other.is_list,
+            9 => genes.is_selected = other.is_selected,
+            10 => genes.is_reported = other.is_reported,
+            11 => genes.is_split = other.is_split,
+            12 => genes.entries = genes.entries * (1 + random.below(16)) / 8 + random.below(2),
+            _ => genes.objects = (genes.objects * (1 + random.below(16)) / 8).max(1),
+        }
+        genes
+    }
+
+    fn key(&self, i: usize) -> String {
+        match KEYS[self.key] {
+            "short" => short(i),
+            "long" => format!("{i:040}"),
+            "escaped" => format!("\\u0061{i}"),
+            _ => "a".to_owned(),
+        }
+    }
+
+    /// The field with many entries.
+    fn field(&self, bytes: usize) -> String {
+        let value = VALUES[self.value];
+        let (open, close) = ("[".repeat(self.depth), "]".repeat(self.depth));
+        let mut field = String::from(if self.is_list { "[" } else { "{" });
+        for i in 0..self.entries {
+            if field.len() > bytes {
+                break;
+            }
+            field.push_str(if i > 0 { "," } else { "" });
+            if !self.is_list {
+                field.push_str(&format!("\"{}\":", self.key(i)));
+            }
+            field.extend([&open, value, &close]);
+        }
+        field.push(if self.is_list { ']' } else { '}' });
+        field
+    }
+
+    /// An object with the field. `owner` is the reference to its owner.
+    fn object(&self, i: usize, owner: &str, field: &str) -> String {
+        let (api_version, kind) = KINDS[self.kind];
+        let quoted = |text: &str| format!("\"{text}\"");
+        let mut metadata = vec![
+            ("name", quoted(&short(i))),
+            ("namespace", quoted("shop")),
+            ("uid", quoted(&short(i))),
+        ];
+        if self.is_selected {
+            let labels = r#"{"app.kubernetes.io/name":"web"}"#;
+            metadata.push(("labels", labels.to_owned()));
+            metadata.push(("ownerReferences", format!("[{owner}]")));
+        }
+        let mut members = vec![("apiVersion", quoted(api_version)), ("kind", quoted(kind))];
+        let (mut of_object, mut of_metadata) = ("", "");
+        let inner = match self.is_list {
+            true => "",
+            false => &field[1..field.len() - 1],
+        };
+        match PLACES[self.place] {
+            [] => of_object = inner,
+            ["metadata"] => of_metadata = inner,
+            ["metadata", name] => {
+                metadata.retain(|(other, _)| other != name);
+                metadata.push((name, field.to_owned()));
+            }
+            [first, rest @ ..] => {
+                let nested = rest.iter().rev().fold(field.to_owned(), |field, name| {
+                    object_text(&[(name, field)], "")
+                });
+                members.push((first, nested));
+            }
+        }
+        members.push(("metadata", object_text(&metadata, of_metadata)));
+        object_text(&members, of_object)
+    }
+
+    fn shape(&self, bytes: usize) -> Shape {
+        let name = self.to_string();
+        match KINDS[self.kind].1 {
+            "Workload" | "Configuration" => Shape::restarts(name, &self.summaries(bytes)),
+            _ => self.shape_of_texts(name, bytes),
+        }
+    }
+
+    fn shape_of_texts(&self, name: String, bytes: usize) -> Shape {
+        let items = objects(3, 13);
+        let uid = |kind: &str| {
+            let item = items.iter().find(|item| item["kind"] == kind);
+            item.unwrap()["metadata"]["uid"].to_string()
+        };
+        let owner = match KINDS[self.kind].1 {
+            "Pod" => uid("ReplicaSet"),
+            _ => uid("Deployment"),
+        };
+        let owner = format!(r#"{{"uid":{owner},"controller":true}}"#);
+        let field = self.field(bytes);
+        let mut texts: Vec<String> = items.iter().map(ToString::to_string).collect();
+        let mut total = 0;
+        for i in 0..self.objects.min(200_000) {
+            let object = self.object(i, &owner, &field);
+            total += object.len() + 1;
+            if total > bytes && i > 0 {
+                break;
+            }
+            texts.push(object);
+        }
+        let mut request = request_of_text(shapes::list(&texts));
+        if self.is_split {
+            request = request_of_text(String::new());
+            request.snapshot.as_mut().unwrap().objects = texts;
+        }
+        request.options.get_or_insert_default().report = self.is_reported;
+        let method = METHODS[self.method];
+        if method == "PlanRestarts" {
+            let texts = request.snapshot.unwrap().objects;
+            let restarts = PlanRestartsRequest {
+                objects: texts,
+                ..shapes::restarts()
+            };
+            return Shape::restarts(name, &restarts);
+        }
+        // Their requests start with the same fields.
+        Shape {
+            method,
+            ..Shape::plan(name, &request)
+        }
+    }
+
+    fn summaries(&self, bytes: usize) -> PlanRestartsRequest {
+        let entries = || (0..self.entries.min(bytes / 8)).map(|i| self.key(i));
+        let map = || entries().map(|key| (key, String::new())).collect();
+        let metadata = |i: usize| proto::ObjectMeta {
+            name: short(i),
+            namespace: "a".to_owned(),
+            uid: short(i),
+            annotations: match PLACES[self.place] {
+                ["metadata", "annotations"] => map(),
+                _ => Default::default(),
+            },
+            ..proto::ObjectMeta::default()
+        };
+        let reference = |name: String| proto::Reference {
+            kind: i32::from(self.is_selected),
+            name,
+            usage: i32::from(self.is_selected),
+            ..proto::Reference::default()
+        };
+        let mut request = shapes::restarts();
+        let mut total = 0;
+        for i in 0..self.objects.min(40_000) {
+            let encoded = if KINDS[self.kind].1 == "Workload" {
+                let workload = proto::Workload {
+                    api_version: "apps/v1".to_owned(),
+                    kind: "Deployment".to_owned(),
+                    metadata: self.is_reported.then(|| metadata(i)),
+                    references: match self.is_list {
+                        true => entries().map(reference).collect(),
+                        false => Vec::new(),
+                    },
+                    template_annotations: match self.is_list {
+                        true => Default::default(),
+                        false => map(),
+                    },
+                    ..proto::Workload::default()
+                };
+                let bytes = prost::Message::encoded_len(&workload);
+                request.workloads.push(workload);
+                bytes
+            } else {
+                let configuration = proto::Configuration {
+                    kind: i32::from(self.is_selected),
+                    namespace: "a".to_owned(),
+                    name: short(i),
+                    key_checksums: map(),
+                    ..proto::Configuration::default()
+                };
+                let bytes = prost::Message::encoded_len(&configuration);
+                request.configurations.push(configuration);
+                bytes
+            };
+            total += encoded + 5;
+            if total > bytes {
+                break;
+            }
+        }
+        request
+    }
+}
+
+/// The text of an object with these members, and more members as a text.
+fn object_text(members: &[(&str, String)], more: &str) -> String {
+    let members = members
+        .iter()
+        .map(|(name, value)| format!("\"{name}\":{value}"));
+    let more = (!more.is_empty()).then(|| more.to_owned());
+    let members: Vec<_> = members.chain(more).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+impl fmt::Display for Genes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let or = |is: bool, yes: &'static str, no: &'static str| if is { yes } else { no };
+        write!(
+            f,
+            "{} × {} {}{}, {} {} of {} {}{} at {}, {}{}",
+            self.objects,
+            or(self.is_selected, "own", "other"),
+            KINDS[self.kind].1,
+            or(self.is_split, " (a text each)", ""),
+            self.entries,
+            or(self.is_list, "items", "members"),
+            "[".repeat(self.depth.min(3)),
+            VALUES[self.value].replace('|', "\\|"),
+            or(self.is_list, "", KEYS[self.key]),
+            PLACES[self.place].join("."),
+            METHODS[self.method],
+            or(self.is_reported, " with a report", ""),
+        )
+    }
+}
+
+/// What is searched for: the name, and the value to make large.
+const GOALS: [(&str, fn(&Cost) -> f64); 4] = [
+    ("ns a byte", |cost| cost.nanos / cost.bytes),
+    ("ns a mark", |cost| cost.nanos / cost.marks),
+    ("bytes of memory a byte", |cost| cost.memory / cost.bytes),
+    ("bytes of memory a mark", |cost| cost.memory / cost.marks),
+];
+
+/// Searches for this time, and prints the most expensive shapes: of all requests, and of those that are answered.
+pub(super) fn search(time: Duration, seed: u64) {
+    let mut random = Random(seed);
+    let mut best: Vec<Option<(f64, Genes)>> = vec![None; 2 * GOALS.len()];
+    let (start, mut tried) = (Instant::now(), 0);
+    while start.elapsed() < time {
+        let known = best[random.below(2 * GOALS.len())].as_ref();
+        let genes = match known {
+            Some((_, genes)) if random.below(4) > 0 => genes.changed(&mut random),
+            _ => Genes::random(&mut random),
+        };
+        let cost = measure(&genes.shape(BYTES));
+        tried += 1;
+        for (i, best) in best.iter_mut().enumerate() {
+            let value = GOALS[i % GOALS.len()].1(&cost);
+            let counts = i < GOALS.len() || cost.is_answered;
+            if counts && best.as_ref().is_none_or(|(max, _)| value > *max) {
+                *best = Some((value, genes.clone()));
+            }
+        }
+    }
+    println!("{tried} shapes, seed {seed}\n");
+    println!(
+        "| most | value | MB | marks | ms | MiB | value with 15 MiB | ms | MiB | outcome | shape |"
+    );
+    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- | --- |");
+    for (i, best) in best.into_iter().enumerate() {
+        let Some((_, genes)) = best else { continue };
+        let (name, value) = GOALS[i % GOALS.len()];
+        let [small, large] = [BYTES, BYTES_MAX].map(|bytes| measure(&genes.shape(bytes)));
+        println!(
+            "| {name}{} | {:.1} | {:.2} | {} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {} | {genes} |",
+            if i < GOALS.len() { "" } else { ", answered" },
+            value(&small),
+            small.bytes / 1e6,
+            small.marks,
+            small.nanos / 1e6,
+            small.memory / f64::from(1 << 20),
+            value(&large),
+            large.nanos / 1e6,
+            large.memory / f64::from(1 << 20),
+            large.outcome,
+        );
+    }
+}
