@@ -26,10 +26,6 @@ fn fill(map: &mut Value) {
     }
 }
 
-fn owner(uid: &str, controller: Option<bool>) -> Value {
-    json!({"apiVersion": "apps/v1", "kind": "Owner", "name": uid, "uid": uid, "controller": controller})
-}
-
 /// The object with a string that makes it larger than the limit.
 fn pad(field: &mut Value) {
     *field = "x".repeat(OBJECT_BYTES_MAX).into();
@@ -54,10 +50,9 @@ const METADATA: &[Oddity] = &[
     (
         |it| {
             let owners = &mut it["metadata"]["ownerReferences"];
-            let more = (0..TOO_MANY).map(|index| owner(&format!("o{index}"), None));
-            let owned = owners.take();
-            let owned = owned.as_array().into_iter().flatten().cloned();
-            *owners = owned.chain(more).collect();
+            let mut all = owners.as_array().cloned().unwrap_or_default();
+            all.resize(TOO_MANY, json!({"uid": "x"}));
+            *owners = all.into();
         },
         ".metadata.ownerReferences",
         Reason::ObjectTooLarge,
@@ -124,9 +119,9 @@ fn strangers(object: &Value) -> [Value; 3] {
         labels.remove("app");
     }
     let [mut other, mut far, mut orphan] = [object.clone(), object.clone(), object];
-    other["metadata"]["ownerReferences"] = json!([owner("x", Some(true))]);
+    other["metadata"]["ownerReferences"][0]["uid"] = "x".into();
     far["metadata"]["namespace"] = "other".into();
-    orphan["metadata"]["ownerReferences"] = json!([owner("x", None)]);
+    orphan["metadata"]["ownerReferences"][0]["controller"] = false.into();
     [other, far, orphan]
 }
 
