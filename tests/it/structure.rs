@@ -1,7 +1,7 @@
 //! The imports between the files of the crates point inward and form no cycles.
 //!
 //! A folder and the files in it may import each other, because they are one subject. A circle that leaves the folder and
-//! returns to it is a cycle all the same.
+//! returns to it is a cycle nevertheless.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
