@@ -92,6 +92,8 @@ fn read(
     let now = now.and_then(|now| parser.time(now, &now_path));
     let now = now.unwrap_or(Time::MIN);
     limit("snapshot.answers", snapshot.answers.len(), ANSWERS_MAX)?;
+    // The objects are read without a time, too, but not after an error in what follows.
+    let before = std::mem::take(&mut parser.violations);
     if let Some(target) = &mut snapshot.target {
         let api_version = Cow::Borrowed(&*target.api_version);
         target.api_version = current_version(api_version, &target.kind).into_owned();
@@ -103,7 +105,10 @@ fn read(
     }
     let texts = std::mem::take(&mut snapshot.objects);
     let objects = Objects::find(FIELD, &texts, &mut parser.violations, interrupt)?;
-    if !parser.violations.is_empty() {
+    let is_readable = parser.violations.is_empty();
+    let found_violations = std::mem::replace(&mut parser.violations, before);
+    parser.violations.extend(found_violations);
+    if !is_readable {
         return Ok(None);
     }
     if let Some(shown) = &mut context.shown {

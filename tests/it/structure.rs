@@ -1,7 +1,7 @@
 //! The imports between the files of the crates point inward and form no cycles.
 //!
 //! A folder and the files in it may import each other, because they are one subject. A circle that leaves the folder and
-//! returns to it is a cycle all the same.
+//! returns to it is a cycle nevertheless.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -292,7 +292,14 @@ fn expand(tree: &UseTree, prefix: &Module, paths: &mut Vec<Module>) {
 fn written(tokens: TokenStream, paths: &mut Vec<Module>) {
     let mut path = Module::new();
     let mut colons = 0;
+    let mut is_after_pub = false;
     for token in tokens {
+        // A visibility such as `pub(in crate::a)` imports nothing.
+        let is_visibility = is_after_pub && matches!(token, TokenTree::Group(_));
+        is_after_pub = matches!(&token, TokenTree::Ident(name) if name == "pub");
+        if is_visibility {
+            continue;
+        }
         match token {
             TokenTree::Ident(name) => {
                 if colons != 2 {

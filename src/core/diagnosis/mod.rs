@@ -35,9 +35,10 @@ pub use self::pods::Finding;
 
 use std::collections::BTreeSet;
 
+use crate::action::Verb;
 use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass::{self, overlap};
-use crate::snapshot::{Options, Pod, ReplicaSet, Snapshot};
+use crate::snapshot::{Options, Pod, ReplicaSet, Snapshot, StepFailure};
 use crate::time::Time;
 
 use self::examiner::Examiner;
@@ -218,11 +219,8 @@ impl<'a> Diagnosis<'a> {
     /// last plan show that it does.
     #[must_use]
     pub fn refusal_of_replica_set(&self) -> Finality {
-        let mut failures = self.snapshot.failures.iter();
-        let is_definite = failures.any(|failure| {
-            failure.call.kind == "ReplicaSet"
-                && failure.http_code < 500
-                && definite::refusal(&failure.message) == Refusal::Definite
+        let is_definite = self.refused_create().is_some_and(|failure| {
+            failure.http_code < 500 && definite::refusal(&failure.message) == Refusal::Definite
         });
         match is_definite {
             true => Finality::Certain,
@@ -231,6 +229,19 @@ impl<'a> Diagnosis<'a> {
                 "ReplicaSetCreateError",
             ),
         }
+    }
+
+    /// The call of the last plan to create the new ReplicaSet, if it was rejected and not because its name is taken. A call for
+    /// an earlier template does not count.
+    pub(crate) fn refused_create(&self) -> Option<&'a StepFailure> {
+        let mut failures = self.snapshot.failures.iter();
+        failures.find(|failure| {
+            let call = &failure.call;
+            (call.verb, call.kind.as_str()) == (Verb::Create, "ReplicaSet")
+                && failure.reason != "AlreadyExists"
+                && self.new_set.is_none()
+                && call.name == pass::new_set_name(&self.snapshot.deployment)
+        })
     }
 
     /// Until when the new pods may become available as they are. `None` if one of them is not given more time, or if pods are

@@ -6,7 +6,9 @@ use super::sets::{WorkingCopy, total};
 use super::{Pass, Stop, SyncResult, has_template_of, publish, quote};
 use crate::action::{Action, Event, NewReplicaSet, OnFailure, Target};
 use crate::revision::{self, POD_TEMPLATE_HASH, TEMPLATE_DIGEST};
-use crate::snapshot::{ObjectMeta, ReplicaSet, ReplicaSetStatus, StepFailure, StringMap};
+use crate::snapshot::{
+    Deployment, ObjectMeta, ReplicaSet, ReplicaSetStatus, StepFailure, StringMap,
+};
 
 /// The maximum length of the name of an object (Kubernetes: DNS1123SubdomainMaxLength).
 const NAME_BYTES_MAX: usize = 253;
@@ -185,6 +187,13 @@ pub(crate) fn as_created(set: &NewReplicaSet, now: crate::time::Time) -> Replica
         status: ReplicaSetStatus::default(),
         available_max: ReplicaSet::UNTOUCHED,
     }
+}
+
+/// The name of the ReplicaSet that a pass creates for the current template.
+pub(crate) fn new_set_name(deployment: &Deployment) -> String {
+    let prepared = deployment.spec.template.prepared();
+    let hash = prepared.hash(deployment.status.collision_count);
+    set_name(&deployment.metadata.name, &hash)
 }
 
 /// `generateReplicaSetName`: the name of the owner is cut if the result would be too long.

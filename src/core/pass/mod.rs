@@ -20,7 +20,7 @@ mod scale;
 mod sets;
 mod writes;
 
-pub(crate) use create::as_created;
+pub(crate) use create::{as_created, new_set_name};
 pub(crate) use find::has_template_of;
 pub(crate) use rollback_annotation::{restored, without_hash};
 

@@ -143,17 +143,16 @@ impl<'a> Assessment<'a> {
     /// spec of an earlier generation. The same applies to the counters of the ReplicaSets. A rejected create also ends the
     /// sync before the counters are updated: the published ones may still be those of an earlier rollout that completed.
     pub(super) fn is_complete(&self) -> bool {
-        let refused = || self.diagnosis.new_set().is_none() && self.replica_set_refused().is_some();
         status::is_complete(self.deployment, self.status)
             && !self.awaits_observation
             && self.diagnosis.replica_set_unobserved().is_none()
-            && !refused()
+            && self.replica_set_refused().is_none()
     }
 
-    /// What has stalled an earlier generation says nothing about a change that no controller has observed, unless
-    /// it was the caller's own plan that was refused.
+    /// What has stalled an earlier generation says nothing about a change that no controller has observed, unless it was the
+    /// caller's own call to create the ReplicaSet that was rejected: no generation is published before that succeeds.
     pub(super) fn may_be_stalled(&self) -> bool {
-        !self.awaits_observation || !self.diagnosis.snapshot.failures.is_empty()
+        !self.awaits_observation || self.diagnosis.refused_create().is_some()
     }
 
     /// The condition that reports that the progress deadline has passed.

@@ -2,7 +2,6 @@
 //! depend on the plan.
 
 use super::assessment::{Assessment, is_unobserved};
-use crate::action::Verb;
 use crate::diagnosis::failure::definite::quota_may_have_room;
 use crate::diagnosis::text::{KUBERNETES_MAX, agree, because, count, one_line, word};
 use crate::diagnosis::{Blocker, Cause, remedy};
@@ -68,12 +67,7 @@ impl Assessment<'_> {
     }
 
     pub(super) fn replica_set_refused(&self) -> Option<Blocker> {
-        let failures = &self.diagnosis.snapshot.failures;
-        let failure = failures.iter().find(|failure| {
-            failure.call.verb == Verb::Create
-                && failure.call.kind == "ReplicaSet"
-                && failure.reason != "AlreadyExists"
-        });
+        let failure = self.diagnosis.refused_create();
         let condition = status::condition(self.status, status::PROGRESSING)
             .filter(|condition| condition.reason == "ReplicaSetCreateError")
             .filter(|_| self.diagnosis.new_set().is_none());

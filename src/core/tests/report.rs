@@ -7,6 +7,7 @@ use super::world::{
     rolling, strings,
 };
 use crate::action::{Action, Step, apply};
+use crate::call::ApiCall;
 use crate::diagnosis::{BLOCKED_PODS_MAX, BlockedPod, Blocker, Cause, diagnose};
 use crate::plan::{Plan, compute_status, plan_pass};
 use crate::plan_settled;
@@ -820,15 +821,21 @@ fn refused_create(reason: &str, message: &str) -> Snapshot {
     let plan = plan_pass(&snapshot, Options::default());
     let is_create = |action: &Option<Action>| matches!(action, Some(Action::CreateReplicaSet(_)));
     let create = plan.steps.into_iter().find(|step| is_create(&step.action));
-    snapshot.failures = vec![StepFailure {
-        call: create.unwrap().call.unwrap(),
+    let call = create.unwrap().call.unwrap();
+    snapshot.failures = vec![rejected(call, reason, message)];
+    snapshot
+}
+
+/// A call of the last plan that was rejected with 403.
+pub(super) fn rejected(call: ApiCall, reason: &str, message: &str) -> StepFailure {
+    StepFailure {
+        call,
         http_code: 403,
         reason: reason.to_owned(),
         message: message.to_owned(),
         causes: Vec::new(),
         existing: None,
-    }];
-    snapshot
+    }
 }
 
 #[test]
@@ -864,6 +871,17 @@ fn rejected_replica_set_is_explained() {
         found.blockers.last().unwrap().cause,
         Cause::GenerationUnobserved
     );
+    // A template that has changed since then may be accepted.
+    unobserved.deployment.spec.template = mk_template("v3").into();
+    let found = reported(&unobserved);
+    assert_eq!(found.phase, Phase::Progressing);
+    assert_eq!(found.blockers[0].cause, Cause::GenerationUnobserved);
+    unobserved.deployment.metadata.generation = 1;
+    assert!(!causes(&unobserved).contains(&Cause::ReplicaSetRefused));
+    // The ReplicaSet has been created since then.
+    let mut created = refused_create("Forbidden", denied);
+    created.replica_sets = half_way().replica_sets;
+    assert!(!causes(&created).contains(&Cause::ReplicaSetRefused));
     // The planner handles a name that is already taken.
     let taken = refused_create("AlreadyExists", "exists");
     assert!(!causes(&taken).contains(&Cause::ReplicaSetRefused));

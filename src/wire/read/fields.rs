@@ -271,7 +271,7 @@ impl<'a> Read<'a> for bool {
 }
 
 /// The text of an integer. `None` for numbers with a fraction or an exponent, and for other values.
-fn integer<'a>(json: &mut Json<'a>) -> Result<Option<&'a str>, Syntax> {
+pub(super) fn integer<'a>(json: &mut Json<'a>) -> Result<Option<&'a str>, Syntax> {
     let text = json.value()?;
     let digits = text.strip_prefix('-').unwrap_or(text);
     Ok(digits

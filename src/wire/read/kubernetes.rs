@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use rollplan_core::time::Time;
 
-use super::fields::{Read, Unread, objects};
+use super::fields::{Read, Unread, integer, objects};
 use super::text::Json;
 use crate::wire::error::Reason;
 
@@ -257,9 +257,15 @@ impl<'a> Read<'a> for IntOrString {
         if json.peek()? == b'"' {
             return Ok(Self::String(json.string()?.into_owned()));
         }
-        json.value()?.parse().map(Self::Int).map_err(|_| {
+        let Some(text) = integer(json)? else {
             let description = "must be a whole number, or a percentage, for example \"25%\"";
-            Unread::wrong(Reason::NotIntOrPercent, description)
-        })
+            return Err(Unread::wrong(Reason::NotIntOrPercent, description));
+        };
+        // Integers beyond 64 bits are refused like others that are too large.
+        let furthest = match text.starts_with('-') {
+            true => i64::MIN,
+            false => i64::MAX,
+        };
+        Ok(Self::Int(text.parse().unwrap_or(furthest)))
     }
 }

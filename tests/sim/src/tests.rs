@@ -126,6 +126,30 @@ fn verdicts_about_passing_states_are_detected() {
     detect(Flaw::JudgesUnready, &["verdict"]);
 }
 
+/// Rollouts that complete although they are paused or their pods fail: the adapter still scales them.
+#[test]
+fn rollout_that_is_still_to_be_scaled_is_not_certainly_stuck() {
+    for script in [
+        // The status was rejected before the pause.
+        "setup replicas=1 strategy=rolling/1/0 min-ready=0 history=10 deadline=600 orphan\n\
+         adapter\nadapter\nanswer timeout-after\nadapter\ntime 1\nadapter\nadapter\nsync 0\nscale 2\n\
+         adapter\npause\nsync 0\nanswer too-many\nadapter",
+        // Somebody has resized the ReplicaSets of a paused Deployment.
+        "setup replicas=4 strategy=rolling/1/0 min-ready=0 history=10 deadline=600 orphan\n\
+         calm\nresize 0 3\nresize 1 1\npause\nsync 0\nsync 0\nsync 1\nwatch deployments 1\nadapter\nadapter",
+        // The status was rejected before the failing pod was no longer desired.
+        "setup replicas=0 strategy=rolling/1/0 min-ready=0 history=10 deadline=600\n\
+         scale 1\nwatch deployments 1\nbreak 0 image-pull\nscale 0\nadapter\nadapter\nsync 0\npod 0\n\
+         answer forbidden\nadapter",
+        // The next plan removes the failing pod.
+        "setup replicas=1 strategy=rolling/1/0 min-ready=0 history=10 deadline=600\n\
+         break 0 image-pull\ncalm\nscale 0",
+    ] {
+        let script: Script = script.parse().unwrap();
+        assert_eq!(run(&script, Flaw::None).violation, None, "{script}");
+    }
+}
+
 #[test]
 fn verdicts_that_are_not_sent_back_are_detected() {
     detect(Flaw::ForgetsVerdict, &["verdict"]);

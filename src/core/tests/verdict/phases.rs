@@ -9,7 +9,7 @@ use crate::report::{Phase, report};
 use crate::revision::ROLLBACK_TO;
 use crate::snapshot::{Container, Options, Strategy};
 use crate::tests::report::{
-    completed, condition, container, half_way, pod, ready, reported, running, waiting,
+    completed, condition, container, half_way, pod, ready, rejected, reported, running, waiting,
     with_conditions, with_pods,
 };
 use crate::tests::world::{at, mk_condition, mk_set_status, rolling};
@@ -40,6 +40,21 @@ fn unobserved_changes_take_precedence_and_are_never_failed() {
     let found = reported(&snapshot);
     assert_eq!(found.phase, Phase::Progressing);
     assert_eq!(found.verdict.reason, "REPLICA_SET_UNOBSERVED");
+    assert_eq!(found.verdict.outlook, Outlook::Undecided);
+}
+
+/// The call may be of a plan for an earlier generation.
+#[test]
+fn unobserved_change_stays_undecided_after_a_rejected_call() {
+    let mut snapshot = crashed();
+    let plan = plan_settled(&snapshot, Options::default());
+    let call = plan.steps.into_iter().find_map(|step| step.call).unwrap();
+    snapshot.failures = vec![rejected(call, "Forbidden", "")];
+    assert!(verdict(&snapshot).is_certain);
+    snapshot.deployment.metadata.generation = 2;
+    let found = reported(&snapshot);
+    assert_eq!(found.phase, Phase::Progressing);
+    assert_eq!(found.verdict.reason, "GENERATION_UNOBSERVED");
     assert_eq!(found.verdict.outlook, Outlook::Undecided);
 }
 

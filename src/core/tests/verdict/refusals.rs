@@ -55,7 +55,7 @@ fn temporary_refusals_are_never_failed() {
     }
     // It recovers within the grace period, and its condition and events remain.
     check_never(|seconds| refused(seconds.min(36), &[denied]));
-    // The rejected pods are not desired any more, and the ReplicaSet is to be scaled down.
+    // The rejected pods are no longer desired, and the ReplicaSet is to be scaled down.
     check_never(|seconds| {
         let mut snapshot = refused(seconds, &[denied]);
         snapshot.deployment.spec.replicas = 1;

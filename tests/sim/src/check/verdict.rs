@@ -1,5 +1,5 @@
-//! Checks verdicts: a rollout that certainly needs a change never completes without one, and a verdict about a stuck rollout
-//! is decided by the time that it promises.
+//! Checks verdicts: a rollout that certainly needs a change, by its current state or by its next plan, never completes without
+//! one, and a verdict about a stuck rollout is decided by the time that it promises.
 
 use rollplan_core::compute_status;
 use rollplan_core::diagnosis::failure::class::{Class, Limit, Rules};
@@ -21,12 +21,16 @@ const INTERVAL: i64 = 10;
 const LONGEST: i64 = 1800;
 
 fn judge(snapshot: &Snapshot, judgement: Judgement) -> Verdict {
-    let options = Options {
-        judgement,
-        ..Options::default()
-    };
+    let options = with_judgement(judgement);
     let status = compute_status(snapshot, options);
     report(&diagnose(snapshot, options), &status, &[]).verdict
+}
+
+fn with_judgement(judgement: Judgement) -> Options {
+    Options {
+        judgement,
+        ..Options::default()
+    }
 }
 
 impl World {
@@ -39,6 +43,13 @@ impl World {
             Flaw::JudgesUnready => rules.with(Class::NotReady, Limit::Grace(0)),
             _ => rules,
         }
+    }
+
+    /// The verdict about the next plan.
+    fn judge_plan(&self, snapshot: &Snapshot, judgement: Judgement) -> Verdict {
+        let options = with_judgement(judgement);
+        let plan = self.flaw.plan(snapshot, options);
+        report(&diagnose(snapshot, options), &plan.status, &plan.steps).verdict
     }
 
     /// A rollout that certainly needs a change does not complete without one, whatever the actors do.
@@ -55,15 +66,23 @@ impl World {
             let metadata = &deployment.metadata;
             (&metadata.uid, metadata.generation) == (&seen.uid, seen.generation)
         });
+        if !is_current || seen.deletion_timestamp.is_some() {
+            return;
+        }
         let judgement = Judgement {
             rules: self.hasty_rules(),
             previous: None,
         };
-        let verdict = judge(&snapshot, judgement);
-        let is_certain = verdict.outlook == Outlook::NeedsChange && verdict.is_certain;
-        if !is_current || !is_certain || seen.deletion_timestamp.is_some() {
+        // The adapter makes no plan while it carries one out.
+        let is_planning = self.adapter.running.is_none();
+        let of_plan = is_planning.then(|| self.judge_plan(&snapshot, judgement));
+        let certain = [judge(&snapshot, judgement)]
+            .into_iter()
+            .chain(of_plan)
+            .find(|verdict| verdict.outlook == Outlook::NeedsChange && verdict.is_certain);
+        let Some(verdict) = certain else {
             return;
-        }
+        };
         self.tallies.count(Tally::CheckCertain);
         future.calm();
         let Some(deployment) = future.store.deployment.clone() else {
