@@ -13,10 +13,3 @@ mod request;
 mod server;
 mod structure;
 mod wire;
-
-use base64::prelude::{BASE64_STANDARD, Engine as _};
-
-/// A JSON value in the encoding of a `bytes` field in protobuf JSON.
-fn base64(value: &serde_json::Value) -> String {
-    BASE64_STANDARD.encode(value.to_string())
-}

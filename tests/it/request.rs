@@ -9,18 +9,6 @@ use serde_json::{Value, json};
 /// The path of the objects of a [`Request`].
 pub(crate) const ITEMS: &str = "snapshot.objects[0].items";
 
-/// A snapshot with these texts.
-pub(crate) fn snapshot_of(texts: Vec<String>) -> proto::Snapshot {
-    let mut snapshot = proto::Snapshot::default();
-    set_texts(&mut snapshot, texts);
-    snapshot
-}
-
-/// Replaces the texts of a snapshot.
-pub(crate) fn set_texts(snapshot: &mut proto::Snapshot, texts: Vec<String>) {
-    snapshot.objects = texts;
-}
-
 /// A List, as kubectl prints it.
 pub(crate) fn list(items: &[Value]) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items})
@@ -159,10 +147,10 @@ impl Request {
     /// The request with other texts than that of its objects.
     pub(crate) fn with_texts(&self, texts: Vec<String>) -> proto::PlanRolloutRequest {
         let mut snapshot = self.snapshot.clone();
-        set_texts(&mut snapshot, texts);
+        snapshot.objects = texts;
         proto::PlanRolloutRequest {
             snapshot: Some(snapshot),
-            options: Some(self.options.clone()),
+            options: Some(self.options),
         }
     }
 

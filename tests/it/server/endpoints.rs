@@ -338,6 +338,17 @@ async fn errors_have_the_format_that_the_client_accepts() {
 }
 
 #[tokio::test]
+async fn bodies_that_are_not_utf8_are_refused() {
+    let Serving { address, .. } = start().await;
+    let ask = Ask::post("/v1/status", FORM, &b"{\"kind\": \"\xff\"}"[..]);
+    let reply = ask.over_http1(address).await;
+    let said = check_error(&reply, 400, "invalid_argument", "INVALID_REQUEST");
+    assert_eq!(said, "snapshot.objects[0]: byte 10: is not UTF-8");
+    let violations = &reply.json()["details"][1]["debug"]["fieldViolations"];
+    assert_eq!(violations[0]["reason"], "INVALID_UTF8");
+}
+
+#[tokio::test]
 async fn only_posts_to_the_two_paths_are_accepted() {
     let Serving { address, .. } = start().await;
     let mut raw = raw::connect(address).await;

@@ -9,7 +9,6 @@ use serde_json::ser::PrettyFormatter;
 use serde_json::{Serializer, Value, json};
 
 use super::read;
-use crate::request::snapshot_of;
 
 /// A List in the format of kubectl, or in that of `jq -c`.
 fn text(items: &[Value], is_indented: bool) -> String {
@@ -67,9 +66,10 @@ fn pods_that_fit_match_the_docs() {
                     seconds: 1_795_217_250,
                     nanos: 0,
                 }),
+                objects: vec![with(fit - 1)],
                 replica_sets_complete: true,
                 pods_complete: true,
-                ..snapshot_of(vec![with(fit - 1)])
+                ..Default::default()
             }),
             ..Default::default()
         };

@@ -6,7 +6,6 @@ use rollplan_core::interrupt::Never;
 use serde_json::{Value, json};
 
 use super::{examples, read};
-use crate::request::snapshot_of;
 
 /// The output of kubectl for a saved snapshot.
 fn printed(example: &str) -> Value {
@@ -15,8 +14,9 @@ fn printed(example: &str) -> Value {
 
 fn summary(list: &Value, target: Option<proto::Target>) -> Result<ObjectsSummary, Error> {
     let snapshot = proto::Snapshot {
+        objects: vec![list.to_string()],
         target,
-        ..snapshot_of(vec![list.to_string()])
+        ..Default::default()
     };
     summarize_objects(&snapshot, &Never)
 }

@@ -6,10 +6,10 @@ mod objects;
 
 pub(super) use formats::from_yaml;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
 use super::{DEPLOYMENT, Scratch, answered, plan_args, planned};
-use crate::base64;
 
 const CREATED: [&str; 1] = ["create ReplicaSet web-79c545b47 with 2 replicas"];
 
@@ -18,7 +18,8 @@ fn answers_change_the_plan() {
     let answer: Value = serde_json::from_str(&answered(&plan_args(&[]), DEPLOYMENT)).unwrap();
     let call = &answer["steps"][0]["call"];
     let body = json!({"kind": "Status", "reason": "Forbidden", "message": "exceeded quota: pods"});
-    let answers = json!([{"call": call, "httpCode": 403, "body": base64(&body)}]);
+    let body = BASE64_STANDARD.encode(body.to_string());
+    let answers = json!([{"call": call, "httpCode": 403, "body": body}]);
     let file = Scratch::new(&answers.to_string());
     let answer = answered(&plan_args(&["--answers", file.path()]), DEPLOYMENT);
     let answer: Value = serde_json::from_str(&answer).unwrap();

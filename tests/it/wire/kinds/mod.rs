@@ -12,7 +12,7 @@ use rollplan::proto::{self, Outlook, Phase};
 use rollplan::wire;
 use serde_json::{Value, json};
 
-use crate::request::{list, snapshot_of};
+use crate::request::list;
 
 /// All times are relative to this one, in seconds since the epoch.
 const START: i64 = 1_800_000_000;
@@ -41,8 +41,9 @@ fn request(now: i64, target: &Value, others: &[Value]) -> proto::ComputeStatusRe
                 name: text(target),
                 ..Default::default()
             }),
+            objects: vec![list(&all).to_string()],
             pods_complete: true,
-            ..snapshot_of(vec![list(&all).to_string()])
+            ..Default::default()
         }),
         ..Default::default()
     }

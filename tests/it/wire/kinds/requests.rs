@@ -11,7 +11,7 @@ use super::{
     at, container, daemon_set, job, list, no_image, object, pod, ready, report, request, running,
     stateful_set, warning,
 };
-use crate::request::{ITEMS, set_texts};
+use crate::request::ITEMS;
 
 fn violations(request: proto::ComputeStatusRequest) -> Vec<(String, String)> {
     match wire::compute_status(request) {
@@ -126,7 +126,7 @@ fn custom_deployments_are_scanned_once() {
         let other = object("v1", "ConfigMap", "other", json!({}), json!({}));
         let others = (0..100).map(|_| other.to_string());
         let texts = [target.to_string()].into_iter().chain(others);
-        set_texts(ask.snapshot.as_mut().unwrap(), texts.collect());
+        ask.snapshot.as_mut().unwrap().objects = texts.collect();
         let asked = Asked(Cell::default());
         let answer = wire::compute_status_until(ask, &asked).unwrap();
         assert!(answer.report.unwrap().counters.is_empty());
@@ -158,7 +158,7 @@ fn objects_of_other_kinds_are_limited_in_size() {
     let mut twice = request(0, &stateful_set(json!({}), json!({})), &[]);
     let text = list(&[stateful_set(json!({}), json!({}))]).to_string();
     let text = text.replacen("\"spec\":{", "\"spec\":{},\"spec\":{", 1);
-    set_texts(twice.snapshot.as_mut().unwrap(), vec![text]);
+    twice.snapshot.as_mut().unwrap().objects = vec![text];
     let field = format!("{ITEMS}[0].spec");
     assert_eq!(violations(twice), [(field, "DUPLICATE_KEY".to_owned())]);
 }
