@@ -246,7 +246,6 @@ fn replica_set_with_the_defaults_has_the_template_of_a_custom_resource() {
     assert_ne!(created("Never"), "");
 }
 
-/// Large templates are read in another way, because their messages may be too large.
 #[test]
 fn any_value_of_a_template_makes_it_different() {
     for padding in [0, 500_000] {

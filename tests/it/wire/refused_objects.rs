@@ -264,7 +264,6 @@ fn duplicate_keys_are_refused() {
     }
 }
 
-/// Pods are read in another way, because a plan needs little of them.
 #[test]
 fn duplicate_keys_of_pods_are_refused() {
     for (pointer, text, path) in [
