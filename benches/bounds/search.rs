@@ -372,7 +372,9 @@ impl fmt::Display for Genes {
 }
 
 /// What is searched for: the name, and the value to make large.
-const GOALS: [(&str, fn(&Cost) -> f64); 4] = [
+type Goal = (&'static str, fn(&Cost) -> f64);
+
+const GOALS: [Goal; 4] = [
     ("ns a byte", |cost| cost.nanos / cost.bytes),
     ("ns a mark", |cost| cost.nanos / cost.marks),
     ("bytes of memory a byte", |cost| cost.memory / cost.bytes),

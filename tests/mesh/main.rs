@@ -16,6 +16,9 @@ mod envoy;
 #[path = "../it/server/process.rs"]
 #[allow(dead_code, reason = "shared with the tests of a single server")]
 mod process;
+#[path = "../it/request.rs"]
+#[allow(dead_code, reason = "shared with the tests of a single server")]
+mod request;
 #[path = "../it/server/requests.rs"]
 #[allow(dead_code, reason = "shared with the tests of a single server")]
 mod requests;
@@ -32,7 +35,6 @@ use rollplan::proto::{
     RollbackRequest, RollbackResponse,
 };
 use rollplan::server::{RolloutPlanner, RolloutPlannerServer};
-use rollplan::wire::EncodedPlanRequest;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tokio_stream::wrappers::TcpListenerStream;
@@ -291,7 +293,7 @@ struct Misbehaving;
 impl RolloutPlanner for Misbehaving {
     async fn plan_rollout(
         &self,
-        _: Request<EncodedPlanRequest>,
+        _: Request<PlanRolloutRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
         Err(Status::unavailable("staged"))
     }
