@@ -52,7 +52,7 @@ fn of_status(snapshot: &Snapshot, status: &DeploymentStatus) -> Report {
     report(&diagnose(snapshot, Options::default()), status, &[])
 }
 
-fn of_plan(snapshot: &Snapshot, plan: &Plan) -> Report {
+pub(super) fn of_plan(snapshot: &Snapshot, plan: &Plan) -> Report {
     let diagnosis = diagnose(snapshot, Options::default());
     report(&diagnosis, &plan.status, &plan.steps)
 }

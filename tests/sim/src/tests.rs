@@ -144,6 +144,10 @@ fn rollout_that_is_still_to_be_scaled_is_not_certainly_stuck() {
         // The next plan removes the failing pod.
         "setup replicas=1 strategy=rolling/1/0 min-ready=0 history=10 deadline=600\n\
          break 0 image-pull\ncalm\nscale 0",
+        // A timeout interrupts the plan that removes the new pod of a paused Deployment, and the next one keeps it.
+        "setup replicas=4 strategy=rolling/1/0 min-ready=0 history=10 deadline=600\n\
+         adapter\nadapter\ntemplate 1\nadapter\npause\nwatch deployments 1\nadapter\nadapter\nadapter\n\
+         answer timeout-after\nsync 1\nscale 1\nsync 0",
     ] {
         let script: Script = script.parse().unwrap();
         assert_eq!(run(&script, Flaw::None).violation, None, "{script}");

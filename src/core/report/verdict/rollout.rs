@@ -5,6 +5,7 @@ use super::{Outlook, Verdict};
 use crate::diagnosis::{Blocker, Cause};
 use crate::pass::{self, rollback_annotation};
 use crate::report::assessment::Assessment;
+use crate::report::steps;
 use crate::status;
 
 impl Assessment<'_> {
@@ -137,17 +138,16 @@ impl Assessment<'_> {
                 set.metadata.controller().is_none() && pass::has_template_of(set, self.deployment)
             })
         };
+        // A plan that is interrupted leaves other sizes than those that it would write.
+        let (new_size, old_size) = steps::sizes(self.diagnosis, &[]);
+        // Proportional scaling ignores a pause, and gives an empty ReplicaSet nothing.
+        let is_scaled = new_size == 0
+            || !self.strategy.scales_proportionally()
+            || new_size + old_size == self.limits.scaled_total();
         // The last old pods are removed in spite of a pause once all new ones are available.
-        let is_sized = self.new_size >= i64::from(self.limits.replicas);
-        self.old_size > 0 && !is_sized && !self.is_still_scaled()
+        let is_sized = new_size >= i64::from(self.limits.replicas);
+        old_size > 0 && !is_sized && is_scaled
             || self.diagnosis.new_set().is_none() && self.limits.replicas > 0 && !may_be_adopted()
-    }
-
-    /// Whether proportional scaling, which ignores a pause, still changes the size of the new ReplicaSet.
-    fn is_still_scaled(&self) -> bool {
-        self.new_size > 0
-            && self.strategy.scales_proportionally()
-            && self.new_size + self.old_size != self.limits.scaled_total()
     }
 }
 

@@ -2,17 +2,18 @@
 
 use super::crashes::crashed;
 use super::{verdict, young};
-use crate::diagnosis::{Cause, diagnose};
+use crate::action::Step;
+use crate::diagnosis::Cause;
 use crate::plan_settled;
+use crate::report::Phase;
 use crate::report::verdict::Outlook;
-use crate::report::{Phase, report};
-use crate::revision::ROLLBACK_TO;
+use crate::revision::{DESIRED_REPLICAS, MAX_REPLICAS, ROLLBACK_TO};
 use crate::snapshot::{Container, Options, Strategy};
 use crate::tests::report::{
-    completed, condition, container, half_way, pod, ready, rejected, reported, running, waiting,
-    with_conditions, with_pods,
+    completed, condition, container, half_way, of_plan, pod, ready, rejected, reported, running,
+    waiting, with_conditions, with_pods,
 };
-use crate::tests::world::{at, mk_condition, mk_set_status, rolling};
+use crate::tests::world::{at, mk_condition, mk_set_status, rolling, strings};
 
 #[test]
 fn unobserved_changes_take_precedence_and_are_never_failed() {
@@ -140,6 +141,19 @@ fn pause_is_not_certain_until_proportional_scaling_is_done() {
     // All pods that may exist do.
     snapshot.replica_sets[1].replicas = 2;
     assert!(verdict(&snapshot).is_certain);
+    // The new ReplicaSet keeps its only pod if a plan ends after the first of its two scale-downs.
+    snapshot.deployment.spec.replicas = 1;
+    snapshot.replica_sets[0].replicas = 1;
+    snapshot.replica_sets[1].replicas = 4;
+    for set in &mut snapshot.replica_sets {
+        let annotations = [(DESIRED_REPLICAS, "4"), (MAX_REPLICAS, "5")];
+        set.metadata.annotations.extend(strings(annotations));
+    }
+    let plan = plan_settled(&snapshot, Options::default());
+    let mut summaries = plan.steps.iter().map(Step::summary);
+    assert!(summaries.any(|it| it == "scale down ReplicaSet web-v2 from 1 to 0"));
+    let found = of_plan(&snapshot, &plan);
+    assert_eq!(found.verdict.outlook, Outlook::Undecided);
 }
 
 #[test]
@@ -199,9 +213,8 @@ fn failing_pods_that_are_not_desired_need_no_change() {
     snapshot.deployment.spec.replicas = 0;
     assert_eq!(verdict(&snapshot).outlook, Outlook::Undecided);
     snapshot.deployment.metadata.generation = 2;
-    let options = Options::default();
-    let plan = plan_settled(&snapshot, options);
-    let found = report(&diagnose(&snapshot, options), &plan.status, &plan.steps);
+    let plan = plan_settled(&snapshot, Options::default());
+    let found = of_plan(&snapshot, &plan);
     assert_eq!(found.phase, Phase::Progressing);
     assert_eq!(found.verdict.outlook, Outlook::Undecided);
 }
