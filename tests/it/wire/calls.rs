@@ -240,9 +240,19 @@ fn error_pages_of_proxies_are_not_rejections() {
 /// For example, an authenticating proxy in front of it.
 #[test]
 fn rejections_without_a_status_are_reported_by_their_code() {
-    let mut request = mk_request();
+    let mut request = example("fresh-create");
     request.options.report = true;
-    request.answer().body = b"no".to_vec();
+    let mut calls = request
+        .plan()
+        .steps
+        .into_iter()
+        .filter_map(|step| step.call);
+    request.snapshot.answers = vec![proto::StepAnswer {
+        call: calls.find(|call| call.verb() == proto::Verb::Create),
+        http_code: 403,
+        body: b"no".to_vec(),
+        ..Default::default()
+    }];
     let report = request.plan().report.unwrap();
     let expected = "the server answered HTTP 403 without a Status";
     let mut blockers = report.blockers.iter();
