@@ -14,7 +14,7 @@ use rollplan::proto::{
 };
 use rollplan::server::RolloutPlanner;
 use rollplan::server::{Config, Server, Shutdown};
-use rollplan::wire::{self, EncodedPlanRequest};
+use rollplan::wire;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::codec::Codec;
@@ -208,7 +208,7 @@ struct Constant(PlanRolloutResponse);
 impl RolloutPlanner for Constant {
     async fn plan_rollout(
         &self,
-        _: Request<EncodedPlanRequest>,
+        _: Request<PlanRolloutRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
         Ok(Response::new(self.0.clone()))
     }
