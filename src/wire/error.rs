@@ -21,7 +21,7 @@ pub enum Error {
     InvalidJson {
         /// The name of the message, for example "PlanRolloutRequest".
         message: &'static str,
-        /// The path in JSON names, for example "snapshot.answers[0].call". Empty if unknown.
+        /// The path in JSON names, for example `snapshot.answers[0].call`. Empty if unknown.
         path: String,
         /// The error of the parser, with line and column.
         source: serde_json::Error,
@@ -82,7 +82,7 @@ pub struct Violations {
 /// A violation of the contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The field, for example "snapshot.objects[0].items[2].spec.strategy.rollingUpdate.maxSurge": names of the contract,
+    /// The field, for example `snapshot.objects[0].items[2].spec.strategy.rollingUpdate.maxSurge`: names of the contract,
     /// and of Kubernetes inside objects, indices starting at 0, and quoted keys of maps in brackets.
     pub field: String,
     /// The violated rule.
