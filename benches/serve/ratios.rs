@@ -81,7 +81,7 @@ pub(super) fn measure() -> Vec<Ratio> {
     vec![
         of("plan with its report / plan", reported / plan, None, 1.5),
         of("plan with a create / plan", create / plan, Some(1.2), 1.9),
-        of("list of revisions / plan", list / plan, None, 1.1),
+        of("list of revisions / plan", list / plan, None, 1.3),
         of("plan / serde's derive", plan / derive, None, 3.0),
         of("the same with 1,000 pods", many / derive_many, None, 3.0),
         of(
