@@ -21,9 +21,9 @@ use crate::wire;
 use crate::wire::REQUEST_BYTES_MAX;
 use crate::wire::admission::memory;
 
-/// Requests that take more memory than this, in bytes, are large: answering them takes more than about a millisecond.
+/// Requests that take more memory than this, in bytes, are large: answering them takes more than one or two milliseconds.
 /// Compared with that, a change of threads costs nothing.
-pub const LARGE_MEMORY: usize = 1 << 20;
+pub const LARGE_MEMORY: usize = 2 << 20;
 
 /// The maximum decompressed size of a request that is decompressed on the serving threads: a fraction of a millisecond.
 const DECOMPRESSED_BYTES_MAX: usize = 64 << 10;
