@@ -151,15 +151,15 @@ impl Items {
     fn of_sets(count: usize, mut change: impl FnMut(&mut Value, usize)) -> Self {
         let [deployment, set, _] = example();
         let mut items = texts(&[deployment, set.clone()]);
-        items.extend((0..count).map(|i| {
+        items.extend(fitting((0..count).map(|i| {
             let mut set = set.clone();
             name(&mut set, "s", i);
             set["spec"]["replicas"] = 0.into();
             set["status"] = json!({});
             change(&mut set, i);
             set.to_string()
-        }));
-        Self(items).fit()
+        })));
+        Self(items)
     }
 
     /// The usual objects with other pods.
@@ -167,13 +167,13 @@ impl Items {
         let [.., pod] = example();
         let mut items = texts(&objects(3, 0));
         items.truncate(4);
-        items.extend((0..count).map(|i| {
+        items.extend(fitting((0..count).map(|i| {
             let mut pod = pod.clone();
             name(&mut pod, "p", i);
             change(&mut pod, i);
             pod.to_string()
-        }));
-        Self(items).fit()
+        })));
+        Self(items)
     }
 
     /// Small Deployments.
@@ -186,17 +186,7 @@ impl Items {
             })
             .to_string()
         };
-        Self((0..count).map(text).collect()).fit()
-    }
-
-    /// As many as fit in a request.
-    fn fit(mut self) -> Self {
-        let mut bytes = 0;
-        self.0.retain(|text| {
-            bytes += text.len() + 1;
-            bytes <= BYTES
-        });
-        self
+        Self(fitting((0..count).map(text)).collect())
     }
 
     /// A selector with the maximum number of expressions and values, which all objects match.
@@ -221,6 +211,15 @@ impl Items {
     fn request(&self) -> PlanRolloutRequest {
         request_of_text(list(&self.0))
     }
+}
+
+/// As many texts as fit in a request.
+fn fitting(texts: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
+    let mut bytes = 0;
+    texts.take_while(move |text| {
+        bytes += text.len() + 1;
+        bytes <= BYTES
+    })
 }
 
 /// Objects as a List.
@@ -300,10 +299,9 @@ fn small_pods() -> Items {
 fn many_fields() -> Items {
     let fields = map(750, &0.into());
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": fields, "spec": fields, "status": fields}).to_string();
-    let count = BYTES / (pod.len() + 1);
     let mut items = Items::usual();
-    items.0.extend(vec![pod; count]);
-    items.fit()
+    items.0.extend(fitting(std::iter::repeat(pod)));
+    items
 }
 
 fn labels_of_pods() -> Items {
@@ -372,15 +370,15 @@ fn conditions_of_sets() -> Items {
 fn events() -> Items {
     let uid = example()[0]["metadata"]["uid"].clone();
     let mut items = Items::usual();
-    items.0.extend((0..20_000).map(|i| {
+    items.0.extend(fitting((0..20_000).map(|i| {
         json!({
             "apiVersion": "v1", "kind": "Event", "metadata": {"name": format!("e{i}"), "namespace": "shop"},
             "involvedObject": {"uid": uid}, "type": "Warning", "reason": short(i), "message": short(i), "count": 1,
             "lastTimestamp": "2026-11-20T23:27:00Z",
         })
         .to_string()
-    }));
-    items.fit()
+    })));
+    items
 }
 
 /// The annotations of a single object, which exceed the limit of Kubernetes.
@@ -398,12 +396,12 @@ fn templates(template: fn(usize) -> String) -> Items {
         object.to_string().replace("\"TEMPLATE\"", &template(i))
     };
     let mut items = vec![text(&mut deployment, 0)];
-    items.extend((1..60).map(|i| {
+    items.extend(fitting((1..60).map(|i| {
         name(&mut set, "s", i);
         set["spec"]["replicas"] = 0.into();
         text(&mut set, i)
-    }));
-    Items(items).fit()
+    })));
+    Items(items)
 }
 
 fn keys(order: impl Fn(usize) -> usize, i: usize) -> String {
