@@ -8,7 +8,6 @@ use std::sync::Arc;
 pub use crate::object::{ObjectMeta, OwnerReference, StringMap};
 
 use crate::call::ApiCall;
-use crate::diagnosis::failure::judgement::Judgement;
 use crate::selector::LabelSelector;
 use crate::size::IntOrPercent;
 use crate::template::Template;
@@ -326,8 +325,6 @@ pub struct StepFailure {
 pub struct Options {
     /// Whether the API server keeps `status.terminatingReplicas` of Deployments.
     pub terminating_replicas: bool,
-    /// How a diagnosis judges failures. No plan depends on it.
-    pub judgement: Judgement,
 }
 
 impl Default for Options {
@@ -335,7 +332,6 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             terminating_replicas: true,
-            judgement: Judgement::default(),
         }
     }
 }

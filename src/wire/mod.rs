@@ -49,6 +49,7 @@ use parse::{Parser, Path};
 use prost::{Message, Name};
 use rollplan_core::Plan;
 use rollplan_core::diagnosis::diagnose_until;
+use rollplan_core::diagnosis::failure::judgement::Judgement;
 use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
 use rollplan_core::report::report;
 use rollplan_core::selector::LabelSelector;
@@ -111,7 +112,7 @@ pub(crate) fn plan_rollout_in(
     // If ReplicaSets may be missing, the report is the whole answer: it states why nothing is planned.
     let report = match has_report || !snapshot.replica_sets_complete {
         true => {
-            let diagnosis = diagnose_until(&snapshot, options, interrupt)?;
+            let diagnosis = diagnose_until(&snapshot, Judgement::default(), interrupt)?;
             Some(report(&diagnosis, &plan.status, &plan.steps))
         }
         false => None,
@@ -175,12 +176,8 @@ pub(crate) fn compute_status_in(
         }
         subject => deployment(subject)?,
     };
-    let options = Options {
-        judgement,
-        ..options
-    };
     let status = rollplan_core::compute_status_until(&snapshot, options, interrupt)?;
-    let diagnosis = diagnose_until(&snapshot, options, interrupt)?;
+    let diagnosis = diagnose_until(&snapshot, judgement, interrupt)?;
     let report = report(&diagnosis, &status, &[]);
     let answer = proto::ComputeStatusResponse {
         status: snapshot.replica_sets_complete.then(|| print_status(status)),

@@ -5,13 +5,14 @@
 //! [report](crate::report) adds the status and the steps of a plan.
 //!
 //! ```
+//! use rollplan_core::diagnosis::failure::judgement::Judgement;
 //! use rollplan_core::diagnosis::{Finality, diagnose};
 //! use rollplan_core::snapshot::{Options, Snapshot};
 //! use rollplan_core::{Plan, plan_settled};
 //!
 //! /// Holds a rollout as soon as a failure of its new pods is certain.
 //! fn plan(mut snapshot: Snapshot, options: Options) -> Plan {
-//!     let failure = diagnose(&snapshot, options).failure();
+//!     let failure = diagnose(&snapshot, Judgement::default()).failure();
 //!     if failure.is_some_and(|failure| failure.finality == Finality::Certain) {
 //!         snapshot.deployment.spec.paused = true;
 //!     }
@@ -38,11 +39,12 @@ use std::collections::BTreeSet;
 use crate::action::Verb;
 use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass::{self, overlap};
-use crate::snapshot::{Options, Pod, ReplicaSet, Snapshot, StepFailure};
+use crate::snapshot::{Pod, ReplicaSet, Snapshot, StepFailure};
 use crate::time::Time;
 
 use self::examiner::Examiner;
 use self::failure::definite::{self, Refusal};
+use self::failure::judgement::Judgement;
 use self::failure::{Group, is_terminating};
 use self::text::{NAME_MAX, one_line};
 
@@ -59,8 +61,8 @@ pub struct Diagnosis<'a> {
 
 /// Examines a rollout.
 #[must_use]
-pub fn diagnose(snapshot: &Snapshot, options: Options) -> Diagnosis<'_> {
-    Diagnosis::new(snapshot, options, &Never)
+pub fn diagnose(snapshot: &Snapshot, judgement: Judgement) -> Diagnosis<'_> {
+    Diagnosis::new(snapshot, judgement, &Never)
 }
 
 /// [`diagnose`], unless it is interrupted.
@@ -70,17 +72,17 @@ pub fn diagnose(snapshot: &Snapshot, options: Options) -> Diagnosis<'_> {
 /// [`Interrupted`].
 pub fn diagnose_until<'a>(
     snapshot: &'a Snapshot,
-    options: Options,
+    judgement: Judgement,
     interrupt: &'a dyn Interrupt,
 ) -> Result<Diagnosis<'a>, Interrupted> {
-    let diagnosis = Diagnosis::new(snapshot, options, interrupt);
+    let diagnosis = Diagnosis::new(snapshot, judgement, interrupt);
     interrupt.check().map(|()| diagnosis)
 }
 
 // === impl Diagnosis ===
 
 impl<'a> Diagnosis<'a> {
-    fn new(snapshot: &'a Snapshot, options: Options, interrupt: &'a dyn Interrupt) -> Self {
+    fn new(snapshot: &'a Snapshot, judgement: Judgement, interrupt: &'a dyn Interrupt) -> Self {
         let deployment = &snapshot.deployment;
         let (new_set, old_sets) = match snapshot.replica_sets_complete {
             true => pass::roles(snapshot, interrupt),
@@ -99,7 +101,7 @@ impl<'a> Diagnosis<'a> {
             // After a rollback to a ReplicaSet that still has pods, an old ReplicaSet is younger than these.
             rollout_began: created.max(),
             events: examiner::by_object(&snapshot.events),
-            judgement: options.judgement,
+            judgement,
             noun: "new pod",
         };
         let new_pods = pods_of(snapshot, new_set.as_slice());

@@ -17,7 +17,7 @@ use crate::snapshot::{ObservedEvent, Options, ReplicaSet, Snapshot};
 
 /// A policy that holds a rollout as soon as a failure of its new pods is certain.
 fn plan_with_hold(snapshot: &Snapshot, options: Options) -> Plan {
-    let is_certain = diagnose(snapshot, options)
+    let is_certain = diagnose(snapshot, Judgement::default())
         .failure()
         .is_some_and(|failure| failure.finality == Finality::Certain);
     let mut snapshot = snapshot.clone();
@@ -70,7 +70,7 @@ fn failure_is_pending_during_its_grace() {
     let missing = waiting("ErrImagePull", "failed to resolve \"web:2\": not found");
     let mut snapshot =
         with_pods(["a", "b"].map(|name| young(name, vec![container(missing.clone())])));
-    let failure = diagnose(&snapshot, Options::default()).failure().unwrap();
+    let failure = diagnose(&snapshot, Judgement::default()).failure().unwrap();
     assert_eq!(
         (failure.cause, failure.class, failure.since),
         (Cause::ImagePull, Class::ImagePull, at(0))
@@ -79,14 +79,11 @@ fn failure_is_pending_during_its_grace() {
 
     // The caller received the failure 130 seconds ago, and the attempt is at most 40 seconds old.
     snapshot.now = at(130);
-    let options = Options {
-        judgement: Judgement {
-            previous: Some((failure.cause, failure.since)),
-            ..Judgement::default()
-        },
-        ..Options::default()
+    let judgement = Judgement {
+        previous: Some((failure.cause, failure.since)),
+        ..Judgement::default()
     };
-    let failure = diagnose(&snapshot, options).failure().unwrap();
+    let failure = diagnose(&snapshot, judgement).failure().unwrap();
     assert_eq!(
         (failure.finality, failure.since),
         (Finality::Certain, at(0))
@@ -99,7 +96,7 @@ fn pods_and_replica_sets_have_roles() {
     let new = pod("new", "Pending", Vec::new());
     let old = mk_pod(&snapshot.replica_sets[1], "old", "Running");
     snapshot.pods = [new, old].into();
-    let diagnosis = diagnose(&snapshot, Options::default());
+    let diagnosis = diagnose(&snapshot, Judgement::default());
     assert_eq!(diagnosis.new_set().unwrap().metadata.name, "web-v2");
     let names = |sets: &[&ReplicaSet]| {
         let names = sets.iter().map(|set| set.metadata.name.clone());
@@ -121,7 +118,7 @@ fn diagnosis_has_the_blockers_of_the_snapshot() {
         blockers.map(|blocker| blocker.cause).collect::<Vec<_>>()
     };
     let check = |snapshot: &Snapshot, expected: &[Cause]| {
-        assert_eq!(causes(&diagnose(snapshot, Options::default())), expected);
+        assert_eq!(causes(&diagnose(snapshot, Judgement::default())), expected);
     };
     check(&misnamed(), &[Cause::ImagePull]);
     check(&half_way(), &[]);
@@ -150,7 +147,7 @@ fn diagnosis_has_the_blockers_of_the_snapshot() {
     let mut incomplete = misnamed();
     incomplete.replica_sets_complete = false;
     check(&incomplete, &[Cause::ReplicaSetsIncomplete]);
-    let diagnosis = diagnose(&incomplete, Options::default());
+    let diagnosis = diagnose(&incomplete, Judgement::default());
     assert!(diagnosis.new_set().is_none() && diagnosis.findings().is_empty());
     assert_eq!(diagnosis.failure(), None);
 }
@@ -162,7 +159,7 @@ fn failure_of_some_new_pods_is_not_a_shared_failure() {
     let mut snapshot = with_pods([young("a", vec![container(state)]), ready("b", 0)]);
     snapshot.replica_sets[0].status.ready_replicas = 1;
     snapshot.replica_sets[0].status.available_replicas = 1;
-    let diagnosis = diagnose(&snapshot, Options::default());
+    let diagnosis = diagnose(&snapshot, Judgement::default());
     assert_eq!(diagnosis.findings().len(), 1);
     assert_eq!(diagnosis.failure(), None);
 }
@@ -171,7 +168,7 @@ fn failure_of_some_new_pods_is_not_a_shared_failure() {
 fn rejection_of_pods_is_certain_after_a_repetition() {
     let mut snapshot = half_way();
     assert_eq!(
-        diagnose(&snapshot, Options::default()).refusal_of_pods(),
+        diagnose(&snapshot, Judgement::default()).refusal_of_pods(),
         Finality::Open
     );
     snapshot.events = Arc::new([ObservedEvent {
@@ -184,7 +181,7 @@ fn rejection_of_pods_is_certain_after_a_repetition() {
         last: Some(at(-10)),
         ..ObservedEvent::default()
     }]);
-    let diagnosis = diagnose(&snapshot, Options::default());
+    let diagnosis = diagnose(&snapshot, Judgement::default());
     assert_eq!(diagnosis.refusal_of_pods(), Finality::Certain);
     assert_eq!(diagnosis.refusal_of_replica_set(), Finality::Open);
 }
@@ -198,5 +195,5 @@ fn interrupted_diagnosis_is_an_error() {
         }
     }
     let snapshot = half_way();
-    assert!(diagnose_until(&snapshot, Options::default(), &Interrupted).is_err());
+    assert!(diagnose_until(&snapshot, Judgement::default(), &Interrupted).is_err());
 }

@@ -8,6 +8,7 @@ use super::world::{
 };
 use crate::action::{Action, Step, apply};
 use crate::call::ApiCall;
+use crate::diagnosis::failure::judgement::Judgement;
 use crate::diagnosis::{BLOCKED_PODS_MAX, BlockedPod, Blocker, Cause, diagnose};
 use crate::plan::{Plan, compute_status, plan_pass};
 use crate::plan_settled;
@@ -49,11 +50,11 @@ pub(super) fn reported(snapshot: &Snapshot) -> Report {
 }
 
 fn of_status(snapshot: &Snapshot, status: &DeploymentStatus) -> Report {
-    report(&diagnose(snapshot, Options::default()), status, &[])
+    report(&diagnose(snapshot, Judgement::default()), status, &[])
 }
 
 pub(super) fn of_plan(snapshot: &Snapshot, plan: &Plan) -> Report {
-    let diagnosis = diagnose(snapshot, Options::default());
+    let diagnosis = diagnose(snapshot, Judgement::default());
     report(&diagnosis, &plan.status, &plan.steps)
 }
 
@@ -1195,7 +1196,7 @@ fn rollout_is_not_complete_before_its_generation_is_observed() {
 fn plan_that_publishes_the_generation_reports_it_as_observed() {
     let snapshot = complete_but_unobserved();
     let plan = plan_settled(&snapshot, Options::default());
-    let diagnosis = diagnose(&snapshot, Options::default());
+    let diagnosis = diagnose(&snapshot, Judgement::default());
     let of_plan = |steps: &[Step]| report(&diagnosis, &plan.status, steps);
     assert_eq!(of_plan(&plan.steps).phase, Phase::Complete);
     let (last, others) = plan.steps.split_last().unwrap();

@@ -478,7 +478,6 @@ fn compute_status_ignores_planned_writes() {
     assert_eq!(status(&snapshot), want);
     // The server may not support all fields.
     let options = Options {
-        judgement: Default::default(),
         terminating_replicas: false,
     };
     let want = DeploymentStatus {

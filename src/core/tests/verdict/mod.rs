@@ -36,12 +36,8 @@ const INTERVAL: i64 = 2;
 const LONGEST: i64 = 1200;
 
 fn judged(snapshot: &Snapshot, judgement: Judgement) -> Report {
-    let options = Options {
-        judgement,
-        ..Options::default()
-    };
-    let status = compute_status(snapshot, options);
-    report(&diagnose(snapshot, options), &status, &[])
+    let status = compute_status(snapshot, Options::default());
+    report(&diagnose(snapshot, judgement), &status, &[])
 }
 
 pub(super) fn verdict(snapshot: &Snapshot) -> Verdict {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rollplan_core::diagnosis::failure::judgement::Judgement;
 use rollplan_core::diagnosis::{Cause, diagnose};
 use rollplan_core::report::{Phase, report};
 use rollplan_core::revision::ROLLBACK_TO;
@@ -26,7 +27,7 @@ impl World {
             return;
         };
         let plan = self.flaw.plan(&snapshot, Options::default());
-        let diagnosis = diagnose(&snapshot, Options::default());
+        let diagnosis = diagnose(&snapshot, Judgement::default());
         let report = report(&diagnosis, &plan.status, &plan.steps);
         let truth = self.truth(&deployment);
         let wanted = deployment.spec.replicas;

@@ -21,16 +21,8 @@ const INTERVAL: i64 = 10;
 const LONGEST: i64 = 1800;
 
 fn judge(snapshot: &Snapshot, judgement: Judgement) -> Verdict {
-    let options = with_judgement(judgement);
-    let status = compute_status(snapshot, options);
-    report(&diagnose(snapshot, options), &status, &[]).verdict
-}
-
-fn with_judgement(judgement: Judgement) -> Options {
-    Options {
-        judgement,
-        ..Options::default()
-    }
+    let status = compute_status(snapshot, Options::default());
+    report(&diagnose(snapshot, judgement), &status, &[]).verdict
 }
 
 impl World {
@@ -47,9 +39,8 @@ impl World {
 
     /// The verdict about the next plan.
     fn judge_plan(&self, snapshot: &Snapshot, judgement: Judgement) -> Verdict {
-        let options = with_judgement(judgement);
-        let plan = self.flaw.plan(snapshot, options);
-        report(&diagnose(snapshot, options), &plan.status, &plan.steps).verdict
+        let plan = self.flaw.plan(snapshot, Options::default());
+        report(&diagnose(snapshot, judgement), &plan.status, &plan.steps).verdict
     }
 
     /// A rollout that certainly needs a change does not complete without one, whatever the actors do.
