@@ -55,14 +55,6 @@ impl Deployment {
     pub fn is_native(&self) -> bool {
         self.api_version == "apps/v1" && self.kind == "Deployment"
     }
-
-    /// The kind as an argument of kubectl.
-    pub(crate) fn resource(&self) -> String {
-        match self.is_native() {
-            true => "deploy".to_owned(),
-            false => self.kind.to_lowercase(),
-        }
-    }
 }
 
 /// The desired state of a Deployment.
@@ -290,17 +282,6 @@ pub struct ObservedEvent {
     pub first: Option<Time>,
     /// When it occurred last.
     pub last: Option<Time>,
-}
-
-impl ObservedEvent {
-    /// Whether the event is about this container. An event that names none may be about any.
-    pub(crate) fn may_concern(&self, container: &str) -> bool {
-        let named = self
-            .field_path
-            .split_once('{')
-            .map(|(_, rest)| rest.trim_end_matches('}'));
-        named.is_none_or(|named| container.is_empty() || named == container)
-    }
 }
 
 /// A call of the last plan that the API server certainly rejected.

@@ -48,12 +48,12 @@ use interruptible::Interruptible;
 use parse::{Parser, Path};
 use prost::{Message, Name};
 use rollplan_core::Plan;
-use rollplan_core::diagnosis::diagnose_until;
-use rollplan_core::diagnosis::failure::judgement::Judgement;
 use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
-use rollplan_core::report::report;
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::snapshot::{Options, Snapshot};
+use rollplan_health::diagnosis::diagnose_until;
+use rollplan_health::diagnosis::failure::judgement::Judgement;
+use rollplan_health::report::report;
 pub(crate) use snapshot::{Context, Facts};
 use snapshot::{Kinds, Subject, read_snapshot};
 
@@ -167,7 +167,7 @@ pub(crate) fn compute_status_in(
     let judgement = parser.judgement(previous_verdict, fail_on);
     let snapshot = match parser.finish(subject)? {
         Some(Subject::Other(observed)) => {
-            let report = rollplan_core::kinds::report_until(&observed, judgement, interrupt)?;
+            let report = rollplan_health::kinds::report_until(&observed, judgement, interrupt)?;
             return Ok(proto::ComputeStatusResponse {
                 status: None,
                 report: Some(print_report(report)),

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use rollplan_core::diagnosis::failure::judgement::Judgement;
-use rollplan_core::diagnosis::{Cause, diagnose};
-use rollplan_core::report::{Phase, report};
 use rollplan_core::revision::ROLLBACK_TO;
 use rollplan_core::snapshot::{Deployment, Options, Strategy};
+use rollplan_health::diagnosis::failure::judgement::Judgement;
+use rollplan_health::diagnosis::{Cause, diagnose};
+use rollplan_health::report::{Phase, report};
 
 use crate::pods::{PodState, StoredPod};
 use crate::script::Fault;

@@ -2,12 +2,12 @@
 //! one, and a verdict about a stuck rollout is decided by the time that it promises.
 
 use rollplan_core::compute_status;
-use rollplan_core::diagnosis::failure::class::{Class, Limit, Rules};
-use rollplan_core::diagnosis::failure::judgement::Judgement;
-use rollplan_core::diagnosis::{Cause, diagnose};
-use rollplan_core::report::report;
-use rollplan_core::report::verdict::{Outlook, Verdict};
 use rollplan_core::snapshot::{Options, Snapshot};
+use rollplan_health::diagnosis::failure::class::{Class, Limit, Rules};
+use rollplan_health::diagnosis::failure::judgement::Judgement;
+use rollplan_health::diagnosis::{Cause, diagnose};
+use rollplan_health::report::report;
+use rollplan_health::report::verdict::{Outlook, Verdict};
 
 use crate::clock;
 use crate::flaw::Flaw;
