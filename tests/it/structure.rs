@@ -18,12 +18,12 @@ const RINGS: [(&str, &[&str]); 9] = [
     ("proto", &[]),
     ("client", &["proto"]),
     ("wire", &["core", "health", "restart", "proto"]),
-    ("text", &["core", "proto", "wire"]),
+    ("text", &["core", "health", "proto", "wire"]),
     ("server", &["core", "proto", "wire", "text"]),
     (
         "cli",
         &[
-            "client", "core", "health", "restart", "proto", "server", "text", "wire",
+            "client", "core", "health", "proto", "server", "text", "wire",
         ],
     ),
 ];
