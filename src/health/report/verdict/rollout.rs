@@ -131,7 +131,7 @@ impl Assessment<'_> {
     /// Whether the rollout of a paused Deployment is waiting for its end. A Deployment of which all pods have the current
     /// template is scaled although it is paused.
     fn waits_for_resume(&self) -> bool {
-        // One with this template that nobody controls may still be adopted.
+        // A ReplicaSet with this template but without a controller may still be adopted.
         let may_be_adopted = || {
             let mut sets = self.diagnosis.snapshot.replica_sets.iter();
             sets.any(|set| {
