@@ -11,10 +11,11 @@ use quote::ToTokens as _;
 use syn::{Attribute, Item, UseTree};
 
 /// The rings, each with the rings that it may import.
-const RINGS: [(&str, &[&str]); 9] = [
+const RINGS: [(&str, &[&str]); 10] = [
     ("core", &[]),
     ("health", &["core"]),
     ("restart", &["core"]),
+    ("simulation", &["core"]),
     ("proto", &[]),
     ("client", &["proto"]),
     ("wire", &["core", "health", "restart", "proto"]),
@@ -29,7 +30,7 @@ const RINGS: [(&str, &[&str]); 9] = [
 ];
 
 /// The rings that are crates of their own.
-const CRATES: [&str; 3] = ["core", "health", "restart"];
+const CRATES: [&str; 4] = ["core", "health", "restart", "simulation"];
 
 /// The module path of a file. Its first part is the ring.
 type Module = Vec<String>;

@@ -8,11 +8,11 @@ use rollplan_health::diagnosis::failure::judgement::Judgement;
 use rollplan_health::diagnosis::{Cause, diagnose};
 use rollplan_health::report::{Phase, report};
 
-use crate::pods::{PodState, StoredPod};
-use crate::script::Fault;
 use crate::server::StoredSet;
 use crate::tally::Tally;
 use crate::world::World;
+use rollplan_simulation::pods::Fault;
+use rollplan_simulation::pods::{PodState, StoredPod};
 
 impl World {
     /// Checks the report when the state no longer changes, or when the adapter's calls keep being rejected.

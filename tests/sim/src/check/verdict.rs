@@ -9,11 +9,11 @@ use rollplan_health::diagnosis::{Cause, diagnose};
 use rollplan_health::report::report;
 use rollplan_health::report::verdict::{Outlook, Verdict};
 
-use crate::clock;
 use crate::flaw::Flaw;
 use crate::script::Kind;
 use crate::tally::Tally;
 use crate::world::World;
+use rollplan_simulation::clock;
 
 /// The polling interval, in seconds.
 const INTERVAL: i64 = 10;

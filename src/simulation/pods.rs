@@ -7,31 +7,40 @@ use rollplan_core::snapshot::{
 };
 
 use crate::clock;
-use crate::script::Fault;
 
 /// The number of nodes.
-const NODES: u32 = 2;
+pub const NODES: u32 = 2;
 
-/// A pod as stored by the API server.
+/// A pod as stored by the API server. Times are seconds since the start of the simulation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct StoredPod {
+pub struct StoredPod {
     /// Never reused. The name of the pod contains it.
-    pub(crate) number: u32,
-    pub(crate) set_uid: Arc<str>,
-    pub(crate) set_name: Arc<str>,
-    pub(crate) template: u8,
-    pub(crate) state: PodState,
-    pub(crate) node: Option<u32>,
-    pub(crate) created: i64,
-    pub(crate) started: i64,
-    pub(crate) ready_since: Option<i64>,
-    pub(crate) restarts: u8,
-    pub(crate) deleting: Option<i64>,
+    pub number: u32,
+    /// The UID of its ReplicaSet.
+    pub set_uid: Arc<str>,
+    /// The name of its ReplicaSet.
+    pub set_name: Arc<str>,
+    /// The number of its template.
+    pub template: u8,
+    /// Where it is in its life.
+    pub state: PodState,
+    /// The node on which it runs, once it is scheduled.
+    pub node: Option<u32>,
+    /// When it was created.
+    pub created: i64,
+    /// When its container was last started.
+    pub started: i64,
+    /// Since when it is ready, if it is.
+    pub ready_since: Option<i64>,
+    /// How often its container was restarted.
+    pub restarts: u8,
+    /// When it was deleted, if it is terminating.
+    pub deleting: Option<i64>,
 }
 
 /// The lifecycle state of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum PodState {
+pub enum PodState {
     /// Not scheduled yet.
     Pending,
     /// Scheduled; the container is being created.
@@ -46,40 +55,71 @@ pub(crate) enum PodState {
     Failed,
 }
 
+/// A fault of the pods of a template.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// No fault.
+    #[default]
+    None,
+    /// No node can run them.
+    Unschedulable,
+    /// Their image cannot be pulled.
+    ImagePull,
+    /// Their configuration is missing.
+    Config,
+    /// Their container terminates immediately after it starts.
+    CrashLoop,
+    /// They never become ready.
+    NeverReady,
+    /// They never terminate.
+    NeverEnds,
+}
+
 /// The effect of a step on a pod.
-pub(crate) enum Transition {
+pub enum Transition {
+    /// The pod has changed.
     Changed(StoredPod),
+    /// The pod has terminated and is removed.
     Removed,
 }
 
 // === impl StoredPod ===
 
 impl StoredPod {
-    pub(crate) fn name(&self) -> String {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> String {
         format!("{}-{}", self.set_name, self.number)
     }
 
     /// Whether the ReplicaSet controller counts the pod.
-    pub(crate) fn is_active(&self) -> bool {
+    #[must_use]
+    pub fn is_active(&self) -> bool {
         self.deleting.is_none() && self.state != PodState::Failed
     }
 
     /// Whether a container of the pod may still be running.
-    pub(crate) fn may_run(&self) -> bool {
+    #[must_use]
+    pub fn may_run(&self) -> bool {
         self.state != PodState::Failed
     }
 
-    pub(crate) fn is_ready(&self) -> bool {
+    /// Whether the pod is ready and not terminating.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
         self.is_active() && self.state == PodState::Ready
     }
 
-    pub(crate) fn is_available(&self, min_ready_seconds: i32, now: i64) -> bool {
+    /// Whether the pod has been ready for `min_ready_seconds`.
+    #[must_use]
+    pub fn is_available(&self, min_ready_seconds: i32, now: i64) -> bool {
         let since = self.ready_since.filter(|_| self.is_ready());
         since.is_some_and(|since| since + i64::from(min_ready_seconds) <= now)
     }
 
     /// The next step of the scheduler or the kubelet, if there is one.
-    pub(crate) fn advance(&self, fault: Fault, now: i64) -> Option<Transition> {
+    #[must_use]
+    pub fn advance(&self, fault: Fault, now: i64) -> Option<Transition> {
         if self.deleting.is_some() {
             let stuck = fault == Fault::NeverEnds && self.node.is_some() && self.may_run();
             return (!stuck).then_some(Transition::Removed);
@@ -112,7 +152,8 @@ impl StoredPod {
     }
 
     /// The pod after its container has crashed and restarted.
-    pub(crate) fn crashed(&self, now: i64) -> Self {
+    #[must_use]
+    pub fn crashed(&self, now: i64) -> Self {
         Self {
             state: PodState::Running,
             started: now,
@@ -123,7 +164,8 @@ impl StoredPod {
     }
 
     /// The pod object as the Kubernetes API returns it. `fault` is the fault of its template.
-    pub(crate) fn reported(&self, fault: Fault) -> Pod {
+    #[must_use]
+    pub fn reported(&self, fault: Fault) -> Pod {
         let phase = match self.state {
             PodState::Pending | PodState::Scheduled => "Pending",
             PodState::Running | PodState::Ready | PodState::Crashed => "Running",
