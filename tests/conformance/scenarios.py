@@ -522,6 +522,9 @@ def terminating_replicas_dropped(run: Recorder) -> None:
     ReplicaSet has this field."""
     run.world.stores_terminating = False
     run.sync("writes the status, and the answer lacks the field")
+    deployment = run.world.find("Deployment", "web")
+    deployment["metadata"]["annotations"]["team"] = "shop"
+    run.world.put(deployment)
     run.show()
     run.sync("the request has the option, and there is nothing to do")
     run.world.stores_terminating = True

@@ -25,7 +25,6 @@ from rollplan.controller._start import NoAccessError, await_access
 from rollplan.kubernetes import Api, Limiter
 from rollplan.objects import DEPLOYMENT, PLANNED_DEPLOYMENT, POD, REPLICA_SET
 from rollplan.planner import Planner
-from rollplan.v1 import plan_pb2
 
 log = logging.getLogger("rollplan.controller")
 
