@@ -1,4 +1,4 @@
-// Command parity compares the planner with the Deployment controller of Kubernetes v1.36.3. Both get the same snapshots
+// Command parity compares the planner with the Deployment controller of Kubernetes v1.37.2. Both get the same snapshots
 // and must make the same writes. See docs/parity.md.
 //
 //	go run ./parity -n 20000 -seed 7        # from tests/

@@ -2,7 +2,7 @@
 //! is based on the pods that existed before.
 //!
 //! Kubernetes source: `pkg/controller/replicaset/replica_set.go`, `replica_set_utils.go`, and
-//! `ActivePodsWithRanks` in `pkg/controller/controller_utils.go`, of v1.36.
+//! `ActivePodsWithRanks` in `pkg/controller/controller_utils.go`, of v1.37.
 
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
