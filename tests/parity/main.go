@@ -560,7 +560,7 @@ func describe(w *World) string {
 		d.Generation, d.Status.ObservedGeneration, d.DeletionTimestamp != nil, d.Annotations)
 	st := d.Status
 	fmt.Fprintf(&b, "  status: replicas %d updated %d ready %d available %d unavailable %d terminating %s collisions %s\n",
-		st.Replicas, st.UpdatedReplicas, st.ReadyReplicas, st.AvailableReplicas, st.UnavailableReplicas, orNil(st.TerminatingReplicas), orNil(st.CollisionCount))
+		st.Replicas, st.UpdatedReplicas, st.ReadyReplicas, st.AvailableReplicas, st.UnavailableReplicas, orNil(*terminatingOf(&st)), orNil(st.CollisionCount))
 	for _, c := range st.Conditions {
 		fmt.Fprintf(&b, "  condition %s=%s %s updated %s before now\n", c.Type, c.Status, c.Reason, w.Now.Sub(c.LastUpdateTime.Time))
 	}
