@@ -181,7 +181,7 @@ func (s *stats) print(c *config) {
 	for _, k := range kinds {
 		fmt.Printf("  %6d differ in: %s\n", k.n, k.name)
 	}
-	fmt.Printf("seed %d: %d snapshots, %d passed, %d differ on purpose, %d failed, in %s\n", c.seed, total, s.passed, total-s.passed-s.failed, s.failed, duration.Round(time.Second))
+	fmt.Printf("Kubernetes %s, seed %d: %d snapshots, %d passed, %d differ on purpose, %d failed, in %s\n", upstreamVersion, c.seed, total, s.passed, total-s.passed-s.failed, s.failed, duration.Round(time.Second))
 }
 
 // worker has one upstream controller and one planner process.

@@ -226,12 +226,7 @@ func (w *World) AsStored() *World {
 	for _, rs := range w.ReplicaSets {
 		out.ReplicaSets = append(out.ReplicaSets, throughProtobufRS(rs))
 	}
-	if !storesTerminating {
-		*terminatingOf(&out.Deployment.Status) = nil
-		for _, rs := range out.ReplicaSets {
-			*terminatingOf(&rs.Status) = nil
-		}
-	}
+	out.dropDisabled()
 	for _, p := range w.Pods {
 		out.Pods = append(out.Pods, throughProtobufPod(p))
 	}

@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The version of Kubernetes that this program is built with, and its minor version.
@@ -36,15 +38,31 @@ func terminatingOf(status any) **int32 {
 }
 
 // terminatingOption is the option of plans for a server that does not store the field: an adapter learns it if no
-// ReplicaSet shows it.
+// ReplicaSet of the Deployment shows it.
 func (w *World) terminatingOption() *bool {
 	if storesTerminating {
 		return nil
 	}
 	for _, rs := range owned(w) {
-		if rs.Status.ObservedGeneration > 0 {
+		if metav1.IsControlledBy(rs, w.Deployment) && rs.Status.ObservedGeneration > 0 {
 			return nil
 		}
 	}
 	return new(bool)
+}
+
+// dropDisabled removes the fields that an API server does not store by default, because their feature gates are disabled.
+func (w *World) dropDisabled() {
+	if !storesTerminating {
+		*terminatingOf(&w.Deployment.Status) = nil
+		for _, rs := range w.ReplicaSets {
+			*terminatingOf(&rs.Status) = nil
+		}
+	}
+	if minor < 34 { // PodLevelResources
+		w.Deployment.Spec.Template.Spec.Resources = nil
+		for _, rs := range w.ReplicaSets {
+			rs.Spec.Template.Spec.Resources = nil
+		}
+	}
 }
