@@ -1,7 +1,7 @@
 //! The planner of rollplan: from what a caller sees of a Deployment to the writes that it should make next.
 //!
 //! A total function: no I/O, no clock, no panic; the same snapshot gives the same plan. It decides as the
-//! Deployment controller of Kubernetes v1.36 does. `docs/architecture.md` has the map and the invariants,
+//! Deployment controller of Kubernetes v1.37 does. `docs/architecture.md` has the map and the invariants,
 //! `docs/parity.md` the few deliberate differences.
 
 pub mod action;

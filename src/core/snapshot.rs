@@ -309,7 +309,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// The defaults of Kubernetes 1.36.
+    /// The defaults of Kubernetes 1.37.
     fn default() -> Self {
         Self {
             terminating_replicas: true,

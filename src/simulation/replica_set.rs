@@ -1,7 +1,7 @@
 //! The ReplicaSet controller: it creates or deletes pods until their number matches the spec.
 //!
 //! Kubernetes source: `pkg/controller/replicaset/replica_set.go`, `replica_set_utils.go`, and
-//! `ActivePodsWithRanks` in `pkg/controller/controller_utils.go`, of v1.36.
+//! `ActivePodsWithRanks` in `pkg/controller/controller_utils.go`, of v1.37.
 
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;

@@ -94,6 +94,8 @@ class Adapter:
     answers: list[Json] = field(default_factory=list)
     # Whether cache and writes together are known to have all sizes of the ReplicaSets.
     verified: bool = False
+    # Whether the API server has dropped terminatingReplicas from a status write, until a ReplicaSet has this field.
+    drops_terminating: bool = False
 
     def sync(self, cache: list[Json]) -> tuple[str, str]:
         """Requests a plan and carries it out. Returns the outcome, and the time after which to sync again."""
@@ -115,10 +117,13 @@ class Adapter:
         return ("again" if reacted or self.answers else "done"), response.get("requeueAfter", "")
 
     def _reset(self, uid: str) -> None:
-        self.uid, self.writes, self.answers, self.verified = uid, {}, [], False
+        self.uid, self.writes, self.answers, self.verified, self.drops_terminating = uid, {}, [], False, False
 
     def _plan(self, cache: list[Json]) -> tuple[list[Json], Json]:
         objects = self._observe(cache)
+        if any(it["kind"] == "ReplicaSet" and self._is_ours(it) and _terminating(it) is not None for it in objects):
+            self.drops_terminating = False
+        options = {"terminatingReplicas": False, **self.options} if self.drops_terminating else self.options
         # An adapter may send all objects that it has, because the planner selects those of the Deployment.
         snapshot: Json = {
             "now": self.now(),
@@ -128,7 +133,7 @@ class Adapter:
             "podsComplete": True,
             "answers": self.answers,
         }
-        return objects, self.plan({"snapshot": snapshot, "options": self.options})
+        return objects, self.plan({"snapshot": snapshot, "options": options})
 
     def _observe(self, cache: list[Json]) -> list[Json]:
         """The cache as it will be once it shows the adapter's own writes."""
@@ -220,6 +225,8 @@ class Adapter:
             uid = it["metadata"].get("uid") or it["details"]["uid"]
             self.writes[uid] = Write(it, created=False, deleted=True)
             return
+        if _terminating(json.loads(call["bodyJson"])) is not None:
+            self.drops_terminating = _terminating(it) is None
         created = call["verb"] == "VERB_CREATE"
         if own := self.writes.get(it["metadata"]["uid"]):
             created = created or own.created
@@ -228,6 +235,10 @@ class Adapter:
 
 def _is_of_replica_set(step: Json) -> bool:
     return bool(step.get("call", {}).get("kind") == "ReplicaSet")
+
+
+def _terminating(it: Json | list[Json]) -> int | None:
+    return it.get("status", {}).get("terminatingReplicas") if isinstance(it, dict) else None  # a JSON Patch is a list
 
 
 def _version(it: Json) -> int:

@@ -132,6 +132,8 @@ class Recorder:
             plan["others"] = others
         if recreate(sent, self.scenario.owner):
             plan["podsComplete"] = True
+        if "terminatingReplicas" in request["options"]:
+            plan["terminatingReplicas"] = request["options"]["terminatingReplicas"]
         if snapshot["answers"]:
             plan["answers"] = [describe_answer(it, self.key) for it in snapshot["answers"]]
         return plan

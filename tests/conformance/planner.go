@@ -275,6 +275,13 @@ func (s *script) sameRequest(want *planRequest, request map[string]any) error {
 	if have, want := options["horizon"], s.options["horizon"]; fmt.Sprint(have) != fmt.Sprint(want) {
 		return fmt.Errorf("options.horizon is %v, want %v", have, want)
 	}
+	var terminating any
+	if want.TerminatingReplicas != nil {
+		terminating = *want.TerminatingReplicas
+	}
+	if have := options["terminatingReplicas"]; have != terminating {
+		return fmt.Errorf("options.terminatingReplicas is %v, want %v", have, terminating)
+	}
 	snapshot, _ := request["snapshot"].(map[string]any)
 	now, err := time.Parse(time.RFC3339Nano, fmt.Sprint(snapshot["now"]))
 	if err != nil || time.Since(now).Abs() > clockTolerance {

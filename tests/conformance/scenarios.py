@@ -516,6 +516,31 @@ def custom_resource(run: Recorder) -> None:
     run.sync("nothing is left to do")
 
 
+@scenario(example("fresh-create", ("Deployment", {"spec": {"paused": True}})))
+def terminating_replicas_dropped(run: Recorder) -> None:
+    """An API server before Kubernetes 1.35 drops terminatingReplicas from the status: the next request says so, until a
+    ReplicaSet has this field."""
+    run.world.stores_terminating = False
+    run.sync("writes the status, and the answer lacks the field")
+    deployment = run.world.find("Deployment", "web")
+    deployment["metadata"]["annotations"]["team"] = "shop"
+    run.world.put(deployment)
+    run.show()
+    run.sync("the request has the option, and there is nothing to do")
+    run.world.stores_terminating = True
+    deployment = run.world.find("Deployment", "web")
+    deployment["spec"]["paused"] = False
+    deployment["metadata"]["generation"] += 1
+    run.world.put(deployment)
+    run.show()
+    run.sync("creates the ReplicaSet")
+    created = next(it for it in run.world.all() if it["kind"] == "ReplicaSet")
+    created["status"] |= {"replicas": 0, "observedGeneration": 1, "terminatingReplicas": 0}
+    run.world.put(created)
+    run.show()
+    run.sync("the API server was upgraded, a ReplicaSet has the field, and the request does not have the option")
+
+
 @scenario(without_pods(example("rollover")), options={"horizon": "HORIZON_PASS"})
 def going_on(run: Recorder) -> None:
     """A step with ON_FAILURE_CONTINUE fails: the next step is still carried out, and the events of this one are omitted."""

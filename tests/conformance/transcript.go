@@ -66,10 +66,12 @@ func (e *exchange) String() string {
 }
 
 type planRequest struct {
-	Objects      []string        `json:"objects"`
-	Others       []string        `json:"others"`
-	PodsComplete bool            `json:"podsComplete"`
-	Answers      []*plannedReply `json:"answers"`
+	Objects      []string `json:"objects"`
+	Others       []string `json:"others"`
+	PodsComplete bool     `json:"podsComplete"`
+	// TerminatingReplicas is the option, or nil if the request must not have it.
+	TerminatingReplicas *bool           `json:"terminatingReplicas"`
+	Answers             []*plannedReply `json:"answers"`
 }
 
 // plannedReply is a StepAnswer.

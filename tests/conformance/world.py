@@ -40,6 +40,8 @@ class World:
 
     def __init__(self, objects: list[Json], clock: str) -> None:
         self.clock = clock
+        # Whether status.terminatingReplicas is stored, as by default since Kubernetes 1.35.
+        self.stores_terminating = True
         self.objects = {it["metadata"]["uid"]: copy.deepcopy(it) for it in objects}
         self.version = max(int(it["metadata"]["resourceVersion"]) for it in objects)
         self.created = 0
@@ -116,6 +118,8 @@ class World:
             if not subresource:
                 body = {key: value for key, value in body.items() if key != "status"}
             merge(it, body)
+        if not self.stores_terminating:
+            it["status"].pop("terminatingReplicas", None)
         if it["spec"] != before["spec"]:
             it["metadata"]["generation"] += 1
         if it != before:

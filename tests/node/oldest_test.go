@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -25,7 +26,7 @@ func freeAddress(t *testing.T) string {
 func (c *cluster) background(t *testing.T, program string, args ...string) {
 	t.Helper()
 	name := filepath.Base(program)
-	log, err := os.Create(filepath.Join(c.dir, name+".log"))
+	log, err := os.CreateTemp(c.dir, name+"-*.log")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func (c *cluster) background(t *testing.T, program string, args ...string) {
 	})
 }
 
-// startOldest starts the API server of the oldest supported version, alone.
+// startOldest starts the API server of an old version, alone.
 func startOldest(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{t.TempDir(), env(t, "BIN")}
@@ -81,11 +82,11 @@ current-context: oldest
 	return c
 }
 
-// The API server of the oldest supported version of Kubernetes accepts what the chart renders, and the adapter works with it.
+// The API server of an old version of Kubernetes accepts what the chart renders, and the adapter works with it.
 func TestOldest(t *testing.T) {
 	c := startOldest(t)
-	if version := c.kubectl(t, "version"); !strings.Contains(version, "Server Version: v1.32.") {
-		t.Fatalf("not the oldest version: %s", version)
+	if version := c.kubectl(t, "version"); !strings.Contains(version, "Server Version: "+env(t, "OLDEST_VERSION")) {
+		t.Fatalf("another version: %s", version)
 	}
 	// Also those that ci/adapter-values.yaml manages.
 	for _, name := range []string{namespace, "shop", "staging"} {
@@ -128,8 +129,10 @@ func TestOldest(t *testing.T) {
 
 	service := freeAddress(t)
 	c.background(t, filepath.Join(env(t, "IMAGES"), "rollplan"), "serve", "--listen="+service)
-	c.background(t, filepath.Join(env(t, "IMAGES"), "rollplan-controller"), "--kubeconfig="+filepath.Join(c.dir, "kubeconfig"),
-		"--mode=custom-resource", "--planner="+service, "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0")
+	for _, mode := range []string{"custom-resource", "takeover"} {
+		c.background(t, filepath.Join(env(t, "IMAGES"), "rollplan-controller"), "--kubeconfig="+filepath.Join(c.dir, "kubeconfig"), "--mode="+mode,
+			"--planner="+service, "--leader-elect=false", "--native-controller-probe=0", "--metrics-bind-address=0", "--health-probe-bind-address=0")
+	}
 	c.apply(t, strings.NewReplacer("TAG", "1", "LIMIT", "0").Replace(planned))
 	await(t, "the adapter creates the ReplicaSet and writes the status", func() error {
 		size := c.kubectl(t, "get", "replicasets", "-l", "app=web", "-o", "jsonpath={.items[*].spec.replicas}")
@@ -139,4 +142,60 @@ func TestOldest(t *testing.T) {
 		}
 		return nil
 	})
+
+	// The server drops status.terminatingReplicas. The adapter writes it once.
+	c.apply(t, paused)
+	await(t, "the adapter writes the status of the paused Deployment", func() error {
+		if observed := c.kubectl(t, "get", "deployment", "paused", "-o", "jsonpath={.status.observedGeneration}"); observed != "1" {
+			return fmt.Errorf("observed generation %q", observed)
+		}
+		return nil
+	})
+	if status := c.kubectl(t, "get", "deployment", "paused", "-o", "jsonpath={.status}"); strings.Contains(status, "terminatingReplicas") {
+		t.Errorf("the server stores the field: %s", status)
+	}
+	written := c.statusWrites(t)
+	for i := range 3 {
+		c.kubectl(t, "annotate", "deployment", "paused", "--overwrite", fmt.Sprintf("round=%d", i))
+	}
+	// The new Deployment is planned after the other one, by a queue in the order of changes.
+	c.apply(t, strings.ReplaceAll(paused, "paused", "last"))
+	await(t, "the adapter writes the status of the next Deployment", func() error {
+		if observed := c.kubectl(t, "get", "deployment", "last", "-o", "jsonpath={.status.observedGeneration}"); observed != "1" {
+			return fmt.Errorf("observed generation %q", observed)
+		}
+		return nil
+	})
+	if more := c.statusWrites(t) - written; more != 1 {
+		t.Errorf("%d status writes after three annotations and a new Deployment, want 1", more)
+	}
+}
+
+const paused = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: paused, namespace: default}
+spec:
+  paused: true
+  selector: {matchLabels: {app: paused}}
+  template:
+    metadata: {labels: {app: paused}}
+    spec: {containers: [{name: web, image: web:1}]}
+`
+
+// statusWrites returns how many status writes of Deployments the API server has answered.
+func (c *cluster) statusWrites(t *testing.T) int {
+	t.Helper()
+	sum := 0
+	for line := range strings.SplitSeq(c.kubectl(t, "get", "--raw", "/metrics"), "\n") {
+		if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `group="apps"`) && strings.Contains(line, `resource="deployments"`) &&
+			strings.Contains(line, `subresource="status"`) && strings.Contains(line, `verb="PATCH"`) {
+			count, err := strconv.Atoi(line[strings.LastIndexByte(line, ' ')+1:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += count
+		}
+	}
+	return sum
 }

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/deployment/util"
 )
@@ -17,10 +18,42 @@ type Exemption struct {
 	Name    string
 	Reason  string
 	Settled bool // only where HORIZON_SETTLED is compared
+	Before  int  // only with minor versions of Kubernetes before this one, unless 0
 	Applies func(w *World) bool
 }
 
 var exemptions = []Exemption{
+	{
+		Name:   "recreate-pods-by-selector",
+		Before: 36,
+		Reason: "Recreate waits for the pods that the selector matches, by the UID of their controller (getPodMapForDeployment, deployment_controller.go); since 1.36 and ours, for those whose controller is a ReplicaSet with this name and UID",
+		Applies: func(w *World) bool {
+			selector, err := metav1.LabelSelectorAsSelector(w.Deployment.Spec.Selector)
+			if err != nil || w.Deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
+				return false
+			}
+			for _, pod := range w.Pods {
+				ref := metav1.GetControllerOfNoCopy(pod)
+				if ref == nil || pod.Namespace != w.Deployment.Namespace {
+					continue
+				}
+				for _, rs := range owned(w) {
+					if ref.UID == rs.UID && (ref.Kind == "ReplicaSet" && ref.Name == rs.Name) != selector.Matches(labels.Set(pod.Labels)) {
+						return true
+					}
+				}
+			}
+			return false
+		},
+	},
+	{
+		Name:   "long-name",
+		Before: 34,
+		Reason: "the name of the Deployment and the hash exceed 253 characters: the API server refuses the ReplicaSet; since 1.34 (generateReplicaSetName, sync.go) and ours, the name is truncated",
+		Applies: func(w *World) bool {
+			return len(w.Deployment.Name)+1+len(w.upstreamHash()) > validation.DNS1123SubdomainMaxLength
+		},
+	},
 	{
 		Name:   "overflow",
 		Reason: "upstream multiplies a set's size by replicas + maxSurge in int32 (getReplicaSetFraction) and adds sizes in int32; ours does not wrap",
@@ -221,7 +254,7 @@ func owned(w *World) []*appsv1.ReplicaSet {
 // exempt names the exemption that applies, if one does.
 func exempt(w *World, settled bool) string {
 	for _, e := range exemptions {
-		if (settled || !e.Settled) && e.Applies(w) {
+		if (settled || !e.Settled) && (e.Before == 0 || minor < e.Before) && e.Applies(w) {
 			return e.Name
 		}
 	}

@@ -476,7 +476,7 @@ func (g *generator) replicaSet(i int, d *appsv1.Deployment, template corev1.PodT
 		}
 	}
 	if g.p(0.7) {
-		st.TerminatingReplicas = ptr(pick(g, int32(0), 0, 0, 1, 2))
+		*terminatingOf(st) = ptr(pick(g, int32(0), 0, 0, 1, 2))
 	}
 	if g.p(0.05) {
 		st.ObservedGeneration = max(0, rs.Generation-1)
@@ -765,26 +765,26 @@ func (g *generator) deploymentStatus(w *World, sh shape) {
 			if util.EqualIgnoreHash(&rs.Spec.Template, &d.Spec.Template) {
 				st.UpdatedReplicas = rs.Status.Replicas
 			}
-			if rs.Status.TerminatingReplicas == nil {
+			if count := *terminatingOf(&rs.Status); count == nil {
 				complete = false
 			} else {
-				terminating += *rs.Status.TerminatingReplicas
+				terminating += *count
 			}
 		}
 		if complete {
-			st.TerminatingReplicas = &terminating
+			*terminatingOf(st) = &terminating
 		}
 	case done || g.p(0.4): // complete according to the status, so that the history is cleaned up
 		n := *d.Spec.Replicas
 		st.Replicas, st.UpdatedReplicas, st.ReadyReplicas, st.AvailableReplicas, st.ObservedGeneration = n, n, n, n, d.Generation
-		st.TerminatingReplicas = pick(g, nil, ptr(int32(0)))
+		*terminatingOf(st) = pick(g, nil, ptr(int32(0)))
 	default:
 		st.Replicas = g.size()
 		st.UpdatedReplicas = g.r.Int32N(st.Replicas + 1)
 		st.ReadyReplicas = g.r.Int32N(st.Replicas + 1)
 		st.AvailableReplicas = g.r.Int32N(st.ReadyReplicas + 1)
 		st.UnavailableReplicas = g.smallSize()
-		st.TerminatingReplicas = pick(g, nil, ptr(int32(0)), ptr(int32(2)))
+		*terminatingOf(st) = pick(g, nil, ptr(int32(0)), ptr(int32(2)))
 	}
 }
 

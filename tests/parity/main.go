@@ -1,4 +1,4 @@
-// Command parity compares the planner with the Deployment controller of Kubernetes v1.36.3. Both get the same snapshots
+// Command parity compares the planner with the Deployment controller of Kubernetes v1.37.2. Both get the same snapshots
 // and must make the same writes. See docs/parity.md.
 //
 //	go run ./parity -n 20000 -seed 7        # from tests/
@@ -181,7 +181,7 @@ func (s *stats) print(c *config) {
 	for _, k := range kinds {
 		fmt.Printf("  %6d differ in: %s\n", k.n, k.name)
 	}
-	fmt.Printf("seed %d: %d snapshots, %d passed, %d differ on purpose, %d failed, in %s\n", c.seed, total, s.passed, total-s.passed-s.failed, s.failed, duration.Round(time.Second))
+	fmt.Printf("Kubernetes %s, seed %d: %d snapshots, %d passed, %d differ on purpose, %d failed, in %s\n", upstreamVersion, c.seed, total, s.passed, total-s.passed-s.failed, s.failed, duration.Round(time.Second))
 }
 
 // worker has one upstream controller and one planner process.
@@ -560,7 +560,7 @@ func describe(w *World) string {
 		d.Generation, d.Status.ObservedGeneration, d.DeletionTimestamp != nil, d.Annotations)
 	st := d.Status
 	fmt.Fprintf(&b, "  status: replicas %d updated %d ready %d available %d unavailable %d terminating %s collisions %s\n",
-		st.Replicas, st.UpdatedReplicas, st.ReadyReplicas, st.AvailableReplicas, st.UnavailableReplicas, orNil(st.TerminatingReplicas), orNil(st.CollisionCount))
+		st.Replicas, st.UpdatedReplicas, st.ReadyReplicas, st.AvailableReplicas, st.UnavailableReplicas, orNil(*terminatingOf(&st)), orNil(st.CollisionCount))
 	for _, c := range st.Conditions {
 		fmt.Fprintf(&b, "  condition %s=%s %s updated %s before now\n", c.Type, c.Status, c.Reason, w.Now.Sub(c.LastUpdateTime.Time))
 	}

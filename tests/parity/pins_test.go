@@ -142,7 +142,7 @@ type pin struct {
 
 var pins = []pin{
 	{
-		row: "overflow", // util/deployment_util.go:526
+		row: "overflow", // util/deployment_util.go:525
 		world: func() *World {
 			w := rolling(33801, intstr.FromString("285%"), count(0)).set("old", 33801).set("new", 33801)
 			for _, rs := range w.ReplicaSets {
@@ -225,7 +225,7 @@ var pins = []pin{
 		upstream: "refused update, revision 9", ours: "scale web-2=0, refused update, revision 9",
 	},
 	{
-		row: "size of a set whose status has moved", // sync.go:424
+		row: "size of a set whose status has moved", // sync.go:423
 		world: func() *World {
 			w := rolling(3, count(1), count(1)).set("new", 1)
 			w.Newer = &Change{Set: "web-1", How: Busy}
@@ -243,7 +243,7 @@ var pins = []pin{
 		upstream: "claim web-1=1, revision 9", ours: "revision 9",
 	},
 	{
-		row: "adoption for a Deployment that has moved", // deployment_controller.go:552
+		row: "adoption for a Deployment that has moved", // deployment_controller.go:537
 		world: func() *World {
 			w := rolling(1, count(1), count(1)).set("new", 1, func(rs *appsv1.ReplicaSet) { rs.OwnerReferences = nil })
 			w.Newer = &Change{How: Busy}
@@ -252,7 +252,7 @@ var pins = []pin{
 		upstream: "claim web-1=1, revision 9", ours: "revision 9",
 	},
 	{
-		row: "deletion of another set of the same name", // sync.go:469
+		row: "deletion of another set of the same name", // sync.go:468
 		world: func() *World {
 			w := rolling(1, count(1), count(1)).set("old", 0).set("new", 1).with(func(d *appsv1.Deployment) {
 				d.Spec.RevisionHistoryLimit = ptr(int32(0))
@@ -307,7 +307,7 @@ var pins = []pin{
 		upstream: "scale web-1=17, scale web-1=0, revision 9", ours: "scale web-1=0, revision 9", settled: true,
 	},
 	{
-		row: "reversed size", // sync.go:394: then rolling.go takes those that are not available away
+		row: "reversed size", // sync.go:393: then rolling.go takes those that are not available away
 		world: func() *World {
 			w := rolling(60, count(0), intstr.FromString("100%"))
 			w.set("old", 13, func(rs *appsv1.ReplicaSet) { rs.Status.AvailableReplicas, rs.Status.ReadyReplicas = 0, 0 }).set("new", 3)
@@ -319,7 +319,7 @@ var pins = []pin{
 		upstream: "scale web-1=49, scale web-2=11, scale web-1=0, scale web-2=60, revision 9", ours: "scale web-1=0, scale web-2=60, revision 9", settled: true,
 	},
 	{
-		row: "stale `desired-replicas`", // sync.go:551
+		row: "stale `desired-replicas`", // sync.go:550
 		world: func() *World {
 			stale := func(rs *appsv1.ReplicaSet) { rs.Annotations[util.DesiredReplicasAnnotation] = "7" }
 			return rolling(2, count(1), count(0)).with(recreate).set("old", 1, stale).set("new", 1, stale)
@@ -327,7 +327,7 @@ var pins = []pin{
 		upstream: "revision 9", ours: "annotate web-2=1, scale web-1=0, revision 9", settled: true,
 	},
 	{
-		row: "resized old set", // util/deployment_util.go:526
+		row: "resized old set", // util/deployment_util.go:525
 		world: func() *World {
 			w := rolling(4, count(0), count(2))
 			w.set("new", 4, func(rs *appsv1.ReplicaSet) { rs.Status.AvailableReplicas = 0 })
@@ -489,7 +489,7 @@ func TestIncompleteReplicaSets(t *testing.T) {
 	}
 }
 
-// TestUnknownTemplateFields pins "template fields unknown to v1.36": the typed client drops them (generated.pb.go of
+// TestUnknownTemplateFields pins "template fields unknown to v1.37": the typed client drops them (generated.pb.go of
 // k8s.io/api/core/v1 skips unknown fields), and the template is the old one; ours compares them, and rolls out.
 func TestUnknownTemplateFields(t *testing.T) {
 	w := both(t)

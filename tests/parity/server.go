@@ -163,7 +163,7 @@ func (s *Server) updateDeployment(in *appsv1.Deployment, subresource string) (*a
 	if subresource == "status" {
 		strategy = deploymentregistry.StatusStrategy
 	}
-	ctx := genericapirequest.WithNamespace(context.Background(), in.Namespace)
+	ctx := requestContext(in.Namespace, "deployments", subresource)
 	if err := rest.BeforeUpdate(strategy, ctx, newInternal, oldInternal); err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (s *Server) createReplicaSet(in *appsv1.ReplicaSet) (*appsv1.ReplicaSet, er
 	s.created++
 	internal.CreationTimestamp = s.now
 	internal.UID = types.UID(fmt.Sprintf("00000000-0000-0000-0000-created%05d", s.created))
-	ctx := genericapirequest.WithNamespace(context.Background(), in.Namespace)
+	ctx := requestContext(in.Namespace, "replicasets", "")
 	if err := rest.BeforeCreate(replicasetregistry.Strategy, ctx, internal); err != nil {
 		return nil, err
 	}
@@ -292,7 +292,7 @@ func (s *Server) updateReplicaSet(in *appsv1.ReplicaSet, subresource string) (*a
 	if err := legacyscheme.Scheme.Convert(old.DeepCopy(), oldInternal, nil); err != nil {
 		return nil, err
 	}
-	ctx := genericapirequest.WithNamespace(context.Background(), in.Namespace)
+	ctx := requestContext(in.Namespace, "replicasets", subresource)
 	if err := rest.BeforeUpdate(replicasetregistry.Strategy, ctx, newInternal, oldInternal); err != nil {
 		return nil, err
 	}
@@ -493,4 +493,11 @@ func must(err error) {
 	if err != nil {
 		panic(err)
 	}
+}
+
+// requestContext is the context of a request to apps/v1. Since 1.37, the validation of objects reads the resource from it.
+func requestContext(namespace, resource, subresource string) context.Context {
+	return genericapirequest.WithRequestInfo(genericapirequest.WithNamespace(context.Background(), namespace), &genericapirequest.RequestInfo{
+		IsResourceRequest: true, APIGroup: "apps", APIVersion: "v1", Namespace: namespace, Resource: resource, Subresource: subresource,
+	})
 }

@@ -109,8 +109,8 @@ func reduction(w *World, i int) (*World, bool) {
 	if d.Status.CollisionCount != nil {
 		try(func() { d.Status.CollisionCount = nil })
 	}
-	if d.Status.TerminatingReplicas != nil {
-		try(func() { d.Status.TerminatingReplicas = nil })
+	if *terminatingOf(&d.Status) != nil {
+		try(func() { *terminatingOf(&d.Status) = nil })
 	}
 	if d.Status.ObservedGeneration != d.Generation {
 		try(func() { d.Status.ObservedGeneration = d.Generation })
@@ -145,8 +145,8 @@ func reduction(w *World, i int) (*World, bool) {
 				try(func() { rs.OwnerReferences = append(rs.OwnerReferences[:k:k], rs.OwnerReferences[k+1:]...) })
 			}
 		}
-		if rs.Status.TerminatingReplicas != nil {
-			try(func() { rs.Status.TerminatingReplicas = nil })
+		if *terminatingOf(&rs.Status) != nil {
+			try(func() { *terminatingOf(&rs.Status) = nil })
 		}
 		if rs.Status.ObservedGeneration != rs.Generation {
 			try(func() { rs.Status.ObservedGeneration = rs.Generation })

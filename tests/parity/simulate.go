@@ -123,7 +123,7 @@ func (s *simulation) replicaSetController(rs *appsv1.ReplicaSet) {
 	n := *rs.Spec.Replicas
 	st.ObservedGeneration = rs.Generation
 	gone := max(0, st.Replicas-n)
-	st.TerminatingReplicas = pick(g, ptr(gone), ptr(int32(0)))
+	*terminatingOf(st) = pick(g, ptr(gone), ptr(int32(0)))
 	st.Replicas = n
 	st.FullyLabeledReplicas = n
 	st.ReadyReplicas = min(st.ReadyReplicas, n)

@@ -52,7 +52,8 @@ type RequestSnapshot struct {
 }
 
 type RequestOptions struct {
-	Horizon string `json:"horizon"`
+	Horizon     string `json:"horizon"`
+	Terminating *bool  `json:"terminatingReplicas,omitempty"`
 }
 
 type WorldRules struct {
@@ -140,7 +141,7 @@ func (w *World) upstreamHash() string {
 func (w *World) Request(horizon string) *Request {
 	r := &Request{
 		Snapshot: RequestSnapshot{Now: w.Now.UTC().Format(time.RFC3339Nano), PodsComplete: w.PodsComplete, SetsComplete: true, Target: w.Owner},
-		Options:  RequestOptions{Horizon: horizon},
+		Options:  RequestOptions{Horizon: horizon, Terminating: w.terminatingOption()},
 	}
 	d := *w.Deployment
 	d.TypeMeta = w.owner()
@@ -225,6 +226,7 @@ func (w *World) AsStored() *World {
 	for _, rs := range w.ReplicaSets {
 		out.ReplicaSets = append(out.ReplicaSets, throughProtobufRS(rs))
 	}
+	out.dropDisabled()
 	for _, p := range w.Pods {
 		out.Pods = append(out.Pods, throughProtobufPod(p))
 	}

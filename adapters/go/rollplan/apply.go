@@ -14,6 +14,9 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
+// terminatingReplicas is a field that API servers before Kubernetes 1.35 do not store by default.
+const terminatingReplicas = "status.terminatingReplicas"
+
 // Apply makes the API calls of the steps of a plan or a rollback in order, and records their events on the owner. A
 // failed call ends it, unless the step allows it to continue. The error joins a [CallError] for each failed call.
 func (r *Rollouts) Apply(ctx context.Context, key types.NamespacedName, steps []*rollplanv1.Step) error {
@@ -76,6 +79,9 @@ func (s *state) recordAnswer(call *rollplanv1.ApiCall, answer Answer, now time.T
 	written, err := ParseObject(answer.Body, kind)
 	if err != nil {
 		return fmt.Errorf("decode the answer: %w", err)
+	}
+	if gjson.Get(call.GetBodyJson(), terminatingReplicas).Type == gjson.Number {
+		s.dropsTerminating = !written.field(terminatingReplicas).Exists()
 	}
 	s.recordWrite(written, call.GetVerb(), now)
 	return nil

@@ -88,7 +88,7 @@ func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, 
 		return Result{Unchanged: true, RequeueAfter: wait}, nil
 	}
 	s.planned = nil
-	response, err := r.plan(ctx, observed)
+	response, err := r.plan(ctx, observed, s)
 	if err != nil {
 		return Result{}, err
 	}
@@ -104,7 +104,7 @@ func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, 
 			for _, other := range others {
 				observed.snapshot.Objects = append(observed.snapshot.Objects, other.JSON)
 			}
-			if response, err = r.plan(ctx, observed); err != nil {
+			if response, err = r.plan(ctx, observed, s); err != nil {
 				return Result{}, err
 			}
 			// The next snapshot does not have the others. If they prevent all writes, they must be listed again.
@@ -160,8 +160,8 @@ func (r *Rollouts) isSettled(plan *rollplanv1.PlanRolloutResponse) bool {
 	return true
 }
 
-func (r *Rollouts) plan(ctx context.Context, observed *observation) (*rollplanv1.PlanRolloutResponse, error) {
-	response, err := r.Planner.PlanRollout(ctx, &rollplanv1.PlanRolloutRequest{Snapshot: observed.snapshot, Options: r.syncOptions()})
+func (r *Rollouts) plan(ctx context.Context, observed *observation, s *state) (*rollplanv1.PlanRolloutResponse, error) {
+	response, err := r.Planner.PlanRollout(ctx, &rollplanv1.PlanRolloutRequest{Snapshot: observed.snapshot, Options: r.syncOptions(s)})
 	if err != nil {
 		return nil, fmt.Errorf("plan rollout: %w", err)
 	}
@@ -169,11 +169,11 @@ func (r *Rollouts) plan(ctx context.Context, observed *observation) (*rollplanv1
 }
 
 // syncOptions returns the options of the plans that are carried out.
-func (r *Rollouts) syncOptions() *rollplanv1.PlanOptions {
-	if r.StatusInterval == 0 || r.Options.GetReport() {
-		return r.Options
+func (r *Rollouts) syncOptions(s *state) *rollplanv1.PlanOptions {
+	options := &rollplanv1.PlanOptions{Report: r.StatusInterval > 0}
+	if s.dropsTerminating {
+		options.TerminatingReplicas = new(bool)
 	}
-	options := &rollplanv1.PlanOptions{Report: true}
 	proto.Merge(options, r.Options)
 	return options
 }

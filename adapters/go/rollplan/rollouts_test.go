@@ -445,14 +445,14 @@ func TestReportsAreRequestedForTheStatusInterval(t *testing.T) {
 		{time.Second, &rollplanv1.PlanOptions{TerminatingReplicas: &terminating}, true},
 	} {
 		r := Rollouts{StatusInterval: test.interval, Options: test.options}
-		got := r.syncOptions()
+		got := r.syncOptions(newState())
 		if got.GetReport() != test.report || got.GetTerminatingReplicas() != test.options.GetTerminatingReplicas() {
 			t.Errorf("options %v and interval %s become %v", test.options, test.interval, got)
 		}
 	}
 	unchanged := &rollplanv1.PlanOptions{}
 	r := Rollouts{StatusInterval: time.Second, Options: unchanged}
-	if r.syncOptions(); unchanged.GetReport() {
+	if r.syncOptions(newState()); unchanged.GetReport() {
 		t.Error("the caller's options are changed")
 	}
 }

@@ -3,6 +3,7 @@ package rollplan
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -59,6 +60,9 @@ func (r *Rollouts) observe(ctx context.Context, key types.NamespacedName, s *sta
 		return nil, err
 	}
 	sets = s.overlayWrites(ReplicaSet.Kind, sets, now)
+	s.dropsTerminating = s.dropsTerminating && !slices.ContainsFunc(sets, func(set *Object) bool {
+		return set.field(terminatingReplicas).Exists()
+	})
 
 	o := &observation{owner: owner, versions: versions{}, snapshot: &rollplanv1.Snapshot{
 		Now: timestamppb.New(now), ReplicaSetsComplete: true, Answers: s.answers,

@@ -43,7 +43,10 @@ type ownerState struct {
 	answers []*rollplanv1.StepAnswer
 	// rejected is whether one of the answers is a rejection.
 	rejected bool
-	native   nativeDetector
+	// dropsTerminating is true once the API server has dropped status.terminatingReplicas from our own write, until a
+	// ReplicaSet has this field.
+	dropsTerminating bool
+	native           nativeDetector
 }
 
 // versions maps the UIDs of objects to their resourceVersions.

@@ -488,7 +488,9 @@ type PlanOptions struct {
 	// How far ahead to plan. Defaults to HORIZON_SETTLED.
 	Horizon Horizon `protobuf:"varint,1,opt,name=horizon,proto3,enum=rollplan.v1.Horizon" json:"horizon,omitempty"`
 	// Whether the API server stores status.terminatingReplicas of Deployments (feature gate
-	// DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.36.
+	// DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.35 and later. A ReplicaSet of the
+	// Deployment that has been synced without this field has the effect of false. Before Kubernetes 1.35, set it to false
+	// if there may be none: docs/api.md, "How to carry out a plan".
 	TerminatingReplicas *bool `protobuf:"varint,2,opt,name=terminating_replicas,json=terminatingReplicas,proto3,oneof" json:"terminating_replicas,omitempty"`
 	// Whether steps contain their events as calls too (Step.event_calls), for adapters without a recorder of events.
 	EventsAsCalls bool `protobuf:"varint,3,opt,name=events_as_calls,json=eventsAsCalls,proto3" json:"events_as_calls,omitempty"`

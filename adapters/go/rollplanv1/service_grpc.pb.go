@@ -32,7 +32,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.36.
+// RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 //
 // All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
 // bytes. Every call can be repeated safely. docs/api.md lists the errors.
@@ -111,7 +111,7 @@ func (c *rolloutPlannerClient) PlanRestarts(ctx context.Context, in *PlanRestart
 // All implementations must embed UnimplementedRolloutPlannerServer
 // for forward compatibility.
 //
-// RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.36.
+// RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 //
 // All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
 // bytes. Every call can be repeated safely. docs/api.md lists the errors.

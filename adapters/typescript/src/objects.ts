@@ -34,6 +34,8 @@ export const REPLICA_SET: Kind = { apiVersion: "apps/v1", kind: "ReplicaSet", pl
 export const POD: Kind = { apiVersion: "v1", kind: "Pod", plural: "pods" };
 /** The kind Event. */
 export const EVENT: Kind = { apiVersion: "v1", kind: "Event", plural: "events" };
+/** A field of the status that API servers before Kubernetes 1.35 do not store by default, as it occurs in JSON. */
+export const TERMINATING_REPLICAS = '"terminatingReplicas"';
 
 /** The controller of an object. */
 export interface Controller {

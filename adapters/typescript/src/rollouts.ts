@@ -1,6 +1,6 @@
 /** The control loop of one Deployment: observe it, request a plan, carry it out. */
 
-import { create, mergeFromBinary, toBinary } from "@bufbuild/protobuf";
+import { clone, create, mergeFromBinary, toBinary } from "@bufbuild/protobuf";
 import { durationMs, timestampNow } from "@bufbuild/protobuf/wkt";
 
 import { ApiError, NotFoundError, StalledError, WaitTimeoutError } from "./errors.js";
@@ -16,7 +16,7 @@ import {
 import { Outlook, Phase, type RolloutReport, type Verdict } from "./gen/rollplan/v1/report_pb.js";
 import type { Revision, RollbackResponse } from "./gen/rollplan/v1/revision_pb.js";
 import type { Api } from "./kubernetes.js";
-import { DEPLOYMENT, EVENT, POD, REPLICA_SET, type Key, type Kind, type KubeObject } from "./objects.js";
+import { DEPLOYMENT, EVENT, POD, REPLICA_SET, TERMINATING_REPLICAS, type Key, type Kind, type KubeObject } from "./objects.js";
 import type { Reader, RolloutsOptions, StatusOptions, SyncResult, WaitOptions } from "./options.js";
 import { pause, type CallOptions, type Planner } from "./planner.js";
 import { States, type OwnerState } from "./state.js";
@@ -145,8 +145,10 @@ export class Rollouts {
 
   // --- the parts of a sync
 
-  #plan({ snapshot }: Observed, signal: AbortSignal | undefined): Promise<PlanRolloutResponse> {
-    return this.#planner.planRollout({ snapshot, options: this.#options }, { signal });
+  #plan({ snapshot, state }: Observed, signal: AbortSignal | undefined): Promise<PlanRolloutResponse> {
+    const options = clone(PlanOptionsSchema, this.#options);
+    if (state.dropsTerminating) options.terminatingReplicas ??= false;
+    return this.#planner.planRollout({ snapshot, options }, { signal });
   }
 
   async #observe(
@@ -167,6 +169,7 @@ export class Rollouts {
     const found = await this.#reader.controlledBy(REPLICA_SET, key.namespace, new Set([owner.uid, undefined]), signal);
     const sets = state.overlay(found, now);
     state.sent = new Map(sets.map((it) => [it.uid, it.version]));
+    if (sets.some((it) => it.json.includes(TERMINATING_REPLICAS))) state.dropsTerminating = false;
     const snapshot = create(SnapshotSchema, {
       now: timestampNow(),
       objects: [owner, ...sets].map((it) => it.json),

@@ -37,6 +37,8 @@ export class OwnerState {
   answers: StepAnswer[] = [];
   /** Whether one of them is a rejection. */
   rejected = false;
+  /** Whether the API server has dropped terminatingReplicas from a status write, until a ReplicaSet has this field. */
+  dropsTerminating = false;
 
   constructor(uid: string) {
     this.uid = uid;

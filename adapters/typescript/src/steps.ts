@@ -5,7 +5,7 @@ import { create } from "@bufbuild/protobuf";
 import { CancelledError } from "./errors.js";
 import { OnFailure, StepAnswerSchema, Verb, type ApiCall, type Step, type StepAnswer } from "./gen/rollplan/v1/plan_pb.js";
 import { Answer, readAnswer, type Api } from "./kubernetes.js";
-import { parseObject, REPLICA_SET, type KubeObject } from "./objects.js";
+import { parseObject, REPLICA_SET, TERMINATING_REPLICAS, type KubeObject } from "./objects.js";
 import type { OwnerState } from "./state.js";
 
 const METHODS: Readonly<Record<Verb, string>> = {
@@ -151,6 +151,10 @@ function record(call: ApiCall, answer: Answer, state: OwnerState): void {
   const kind = { apiVersion: call.apiVersion, kind: call.kind, plural: "" };
   try {
     const written = readAnswer(`write ${call.kind} ${call.name}`, answer, (text) => parseObject(text, kind));
+    const field = `${TERMINATING_REPLICAS}:`;
+    if (call.bodyJson.includes(field) && !call.bodyJson.includes(`${field}null`)) {
+      state.dropsTerminating = !written.json.includes(TERMINATING_REPLICAS);
+    }
     state.recordWrite(written, { created: call.verb === Verb.CREATE });
   } catch (error) {
     state.verified = false; // the result of the write is unknown

@@ -31,12 +31,13 @@ test("invalid values are refused", () => {
 });
 
 test("flags have the defaults and the forms of the Go adapter", () => {
-  const flags = parseFlags([...REQUIRED, "--leader-elect=false", "--namespaces=a, b", "--metrics-bind-address", "0", "--terminating-replicas"]);
+  const flags = parseFlags([...REQUIRED, "--leader-elect=false", "--namespaces=a, b", "--metrics-bind-address", "0"]);
   assert.ok(flags);
   assert.deepEqual(flags.namespaces, ["a", "b"]);
   assert.equal(flags["metrics-bind-address"], undefined);
   assert.deepEqual(flags["health-probe-bind-address"], { host: "", port: 8081 });
-  assert.deepEqual([flags.workers, flags["min-interval"], flags["terminating-replicas"]], [5, 100, true]);
+  assert.deepEqual([flags.workers, flags["min-interval"]], [5, 100]);
+  assert.equal(parseFlags([...REQUIRED, "--leader-elect-namespace=default", "--leader-elect"])?.["leader-elect"], true);
   assert.deepEqual(address("[::1]:80"), { host: "::1", port: 80 });
 });
 

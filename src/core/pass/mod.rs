@@ -1,6 +1,6 @@
 //! A pass: what a single sync of the Deployment controller of Kubernetes does with a snapshot.
 //!
-//! Kubernetes source: `pkg/controller/deployment/` of v1.36.3; each function names the one that it mirrors. A pass runs
+//! Kubernetes source: `pkg/controller/deployment/` of v1.37.2; each function names the one that it mirrors. A pass runs
 //! against a server that enforces resourceVersion, and ends at its first error. The controller looks up its objects several
 //! times within a sync, from a cache that does not contain its own writes, and the server rejects a second write from such a
 //! look-up as stale. A [`WorkingCopy`](sets::WorkingCopy) knows whether it is stale, so a pass consists of exactly the writes

@@ -314,6 +314,44 @@ fn instants_display_as_rfc_3339_in_utc() {
     }
 }
 
+#[test]
+fn fields_of_1_37_are_compared_as_go_decodes_them() {
+    let responders = |value: &str| spec(&format!(r#""evictionResponders":{value}"#));
+    same(&responders("[]"), &spec(""));
+    same(
+        &responders(r#"[{"name":"a.b/c","priority":null}]"#),
+        &responders(r#"[{"name":"a.b/c"}]"#),
+    );
+    differ(
+        &responders(r#"[{"name":"a.b/c","priority":0}]"#),
+        &responders(r#"[{"name":"a.b/c"}]"#),
+    );
+    let mount = |fields: &str| container(&format!(r#""volumeMounts":[{{"name":"v"{fields}}}]"#));
+    same(&mount(r#","bindMountOptions":[]"#), &mount(""));
+    differ(&mount(r#","bindMountOptions":["noexec"]"#), &mount(""));
+    // Pointers: null is absent, and zero is not.
+    let volume = |source: &str| format!(r#""volumes":[{{"name":"v",{source}}}]"#);
+    let probe = |it: &str| format!(r#""containers":[{{"name":"web","livenessProbe":{{{it}}}}}]"#);
+    let projected = |it: &str| volume(&format!(r#""projected":{{"sources":[{{{it}}}]}}"#));
+    for (template, zero) in [
+        (probe(r#""httpGet":{"protocol":VALUE}"#), r#""""#),
+        (probe(r#""grpc":{"mode":VALUE}"#), r#""""#),
+        (volume(r#""emptyDir":{"mode":VALUE}"#), "0"),
+        (volume(r#""secret":{"defaultUser":VALUE}"#), "0"),
+        (volume(r#""configMap":{"defaultUser":VALUE}"#), "0"),
+        (volume(r#""downwardAPI":{"defaultUser":VALUE}"#), "0"),
+        (volume(r#""projected":{"defaultUser":VALUE}"#), "0"),
+        (projected(r#""serviceAccountToken":{"user":VALUE}"#), "0"),
+    ] {
+        let with = |value| spec(&template.replace("VALUE", value));
+        let (field, _) = template.split_once(":VALUE").unwrap();
+        let field = field.rsplit('{').next().unwrap();
+        let absent = spec(&template.replace(&format!("{field}:VALUE"), ""));
+        same(&with("null"), &absent);
+        differ(&with(zero), &absent);
+    }
+}
+
 // === Metadata, unknown fields, wrong types, depth ===
 
 #[test]

@@ -38,7 +38,7 @@ const CacheEnv = "ROLLPLAN_K8S_CACHE"
 type Programs struct {
 	// Dir contains every program under its own name, so that it can be added to PATH.
 	Dir string
-	// K8sVersion is the Kubernetes version of the programs, for example v1.36.3.
+	// K8sVersion is the Kubernetes version of the programs, for example v1.37.2.
 	K8sVersion string
 }
 

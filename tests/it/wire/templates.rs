@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::examples;
 use super::random::{Random, print};
-use crate::request::{ITEMS, mk_request};
+use crate::request::{ITEMS, half_way, mk_request};
 
 /// The template of the Deployment in the form for the planner.
 fn read(template: &str) -> Result<Template, Error> {
@@ -142,6 +142,66 @@ fn created_replica_sets_have_the_template_with_the_label() {
         let end = format!(r#""template":{value}}}}}"#);
         assert!(create.body_json.ends_with(&end), "{}", create.body_json);
     }
+}
+
+/// Whether a Deployment gets a new ReplicaSet, and with which template: it and its ReplicaSet have these fields in their
+/// pods' specs.
+fn rolled_out(deployment: &Value, replica_set: &Value) -> Option<Value> {
+    let mut request = half_way();
+    let template = request.spec()["template"].clone();
+    let with = |fields: &Value| {
+        let mut template = template.clone();
+        let spec = template["spec"].as_object_mut().unwrap();
+        spec.extend(fields.as_object().unwrap().clone());
+        template
+    };
+    request.spec()["template"] = with(deployment);
+    for set in request.all("ReplicaSet") {
+        set["spec"]["template"] = with(replica_set);
+    }
+    let plan = request.plan();
+    let mut calls = plan.steps.iter().filter_map(|step| step.call.as_ref());
+    let create = calls.find(|call| call.verb() == proto::Verb::Create)?;
+    let mut body: Value = serde_json::from_str(&create.body_json).unwrap();
+    Some(body["spec"]["template"].take())
+}
+
+#[test]
+fn equal_fields_of_1_37_start_no_rollout() {
+    let mounts = |mount: Value| json!({"containers": [{"name": "web", "volumeMounts": [mount]}]});
+    let responder = |it: Value| json!({"evictionResponders": [it]});
+    for (with, without) in [
+        (json!({"evictionResponders": []}), json!({})),
+        (
+            mounts(json!({"name": "v", "bindMountOptions": []})),
+            mounts(json!({"name": "v"})),
+        ),
+        (
+            responder(json!({"name": "a.b/c", "priority": null})),
+            responder(json!({"name": "a.b/c"})),
+        ),
+    ] {
+        assert_eq!(rolled_out(&with, &without), None);
+        assert_eq!(rolled_out(&without, &with), None);
+    }
+    assert!(rolled_out(&responder(json!({"name": "a.b/c"})), &json!({})).is_some());
+}
+
+/// A newer API server may have fields that are not in the shape table. They are kept, and compared as they are.
+#[test]
+fn fields_that_no_version_knows_are_kept_and_compared() {
+    let future = json!({
+        "fromTheFuture": {"empty": [], "size": "1Ki"},
+        "evictionResponders": [{"name": "a.b/c", "fromTheFuture": 1.5}],
+    });
+    let created = rolled_out(&future, &json!({})).unwrap();
+    for (name, value) in future.as_object().unwrap() {
+        assert_eq!(&created["spec"][name], value);
+    }
+    assert_eq!(rolled_out(&future, &future), None);
+    let mut larger = future.clone();
+    larger["fromTheFuture"]["size"] = "1024".into();
+    assert!(rolled_out(&larger, &future).is_some());
 }
 
 /// The template of a ReplicaSet is compared with that of the Deployment without building either.

@@ -44,6 +44,8 @@ class OwnerState:
     # The answers to the calls of the last plan that failed, and whether one of them is a rejection.
     answers: list[StepAnswer] = field(default_factory=list)
     rejected: bool = False
+    # Whether the API server has dropped terminatingReplicas from a status write, until a ReplicaSet has this field.
+    drops_terminating: bool = False
     native_observed: bool = False
     native_write: str = ""
     native_until: float = 0.0

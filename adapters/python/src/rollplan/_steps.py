@@ -10,7 +10,7 @@ from rollplan._cancel import Cancellation
 from rollplan._errors import ApiError, CancelledError
 from rollplan._state import OwnerState
 from rollplan.kubernetes import Answer, Api, read_answer
-from rollplan.objects import REPLICA_SET, Key, Kind, Object
+from rollplan.objects import REPLICA_SET, TERMINATING_REPLICAS, Key, Kind, Object
 from rollplan.v1 import plan_pb2
 
 METHODS = {
@@ -132,4 +132,7 @@ def _record(call: plan_pb2.ApiCall, answer: Answer, state: OwnerState) -> None:
     except ApiError:
         state.verified = False  # the result of the write is unknown
         raise
+    field = TERMINATING_REPLICAS + ":"
+    if field in call.body_json and field + "null" not in call.body_json:
+        state.drops_terminating = TERMINATING_REPLICAS not in written.json
     state.record_write(written, created=call.verb == plan_pb2.VERB_CREATE)

@@ -42,6 +42,8 @@ PLANNED_DEPLOYMENT = Kind("apps.rollplan.dev/v1alpha1", "PlannedDeployment", "pl
 REPLICA_SET = Kind("apps/v1", "ReplicaSet", "replicasets")
 POD = Kind("v1", "Pod", "pods")
 EVENT = Kind("v1", "Event", "events")
+# A field of the status that API servers before Kubernetes 1.35 do not store by default, as it occurs in JSON.
+TERMINATING_REPLICAS = '"terminatingReplicas"'
 
 
 class Controller(NamedTuple):

@@ -12,7 +12,7 @@ from rollplan._errors import ApiError, NotFoundError, StalledError, WaitTimeoutE
 from rollplan._state import OwnerState, States
 from rollplan._steps import Failure, carry_out
 from rollplan.kubernetes import Api
-from rollplan.objects import DEPLOYMENT, EVENT, POD, REPLICA_SET, Key, Kind, Object
+from rollplan.objects import DEPLOYMENT, EVENT, POD, REPLICA_SET, TERMINATING_REPLICAS, Key, Kind, Object
 from rollplan.planner import Planner
 from rollplan.v1 import plan_pb2, report_pb2, revision_pb2
 
@@ -188,6 +188,8 @@ class Rollouts:
         owner, snapshot = observed
         snapshot.objects.extend(it.json for it in others)
         request = plan_pb2.PlanRolloutRequest(snapshot=snapshot, options=self._options)
+        if state.drops_terminating and not self._options.HasField("terminating_replicas"):
+            request.options.terminating_replicas = False
         return owner, self._planner.plan_rollout(request, cancel)
 
     def _observe(
@@ -207,6 +209,7 @@ class Rollouts:
         # The planner selects from the objects without a controller.
         sets = state.overlay(self._reader.controlled_by(REPLICA_SET, key.namespace, {owner.uid, None}), now)
         state.sent = {it.uid: it.version for it in sets}
+        state.drops_terminating = state.drops_terminating and not any(TERMINATING_REPLICAS in it.json for it in sets)
         snapshot = plan_pb2.Snapshot(
             objects=[owner.json, *(it.json for it in sets)],
             target=plan_pb2.Target(

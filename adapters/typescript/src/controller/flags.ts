@@ -87,7 +87,6 @@ const FLAGS = {
   "planner-ca": flag(text, "", "PEM file with the CA certificates that verify the service; without it, gRPC is not encrypted"),
   "planner-timeout": flag(duration, "10s", "timeout of one attempt to call the service"),
   kubeconfig: flag(text, "", "path of the kubeconfig; defaults to KUBECONFIG, or in a pod to its service account"),
-  "terminating-replicas": flag(boolean, "true", "whether the API server supports status.terminatingReplicas"),
   namespaces: flag(list, "", "comma-separated list of namespaces to manage; all if it is empty"),
   selector: flag(text, "", "label selector of the Deployments to manage; all if it is empty"),
   workers: flag(count, "5", "number of Deployments that are synced concurrently"),

@@ -76,8 +76,7 @@ function createController(flags: Flags, log: Log, metrics: Metrics, api: Api, pl
     probe: hasProbe(flags) ? new Probe({ ...probed, waitMs: flags["native-controller-probe"] }) : undefined,
   };
   return new Controller(api, options, (settings) => {
-    const plan = { terminatingReplicas: flags["terminating-replicas"] };
-    return new Rollouts(planner, api, { ...settings, options: plan, statusIntervalMs: flags["status-interval"] });
+    return new Rollouts(planner, api, { ...settings, statusIntervalMs: flags["status-interval"] });
   });
 }
 

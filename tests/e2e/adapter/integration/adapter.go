@@ -4,18 +4,15 @@ package deployment
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
 
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/kubernetes/pkg/features"
 )
 
 const (
@@ -71,12 +68,11 @@ func start(t *testing.T) {
 	}, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	terminating := utilfeature.DefaultFeatureGate.Enabled(features.DeploymentReplicaSetTerminatingReplicas)
 	running = exec.Command(os.Getenv(AdapterEnv), "--mode=takeover", "--native-controller-probe=0", "--planner", os.Getenv(PlannerEnv), "--kubeconfig", kubeconfig,
 		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0",
 		// The tests assume that a complete status already includes their latest change.
 		"--min-interval=0", "--status-interval=0",
-		"--kube-api-qps=500", "--kube-api-burst=1000", fmt.Sprintf("--terminating-replicas=%t", terminating))
+		"--kube-api-qps=500", "--kube-api-burst=1000")
 	running.Stdout, running.Stderr = os.Stdout, os.Stderr
 	if err := running.Start(); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
 //! The API calls that a plan may contain. They are executed from the bytes of their bodies, with the same responses as a
-//! v1.36 API server. A call that no plan should contain is answered with 400.
+//! v1.37 API server. A call that no plan should contain is answered with 400.
 
 use std::sync::Arc;
 

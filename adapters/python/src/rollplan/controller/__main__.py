@@ -25,7 +25,6 @@ from rollplan.controller._start import NoAccessError, await_access
 from rollplan.kubernetes import Api, Limiter
 from rollplan.objects import DEPLOYMENT, PLANNED_DEPLOYMENT, POD, REPLICA_SET
 from rollplan.planner import Planner
-from rollplan.v1 import plan_pb2
 
 log = logging.getLogger("rollplan.controller")
 
@@ -81,12 +80,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--planner-ca", help="PEM file with the CA certificates that verify the service; without it, gRPC is not encrypted")
     add("--planner-timeout", type=duration, default=10.0, help="timeout of one attempt to call the service (10s)")
     add("--kubeconfig", help="path of the kubeconfig; defaults to KUBECONFIG, or in a pod to its service account")
-    add(
-        "--terminating-replicas",
-        default=True,
-        **boolean_flag,  # type: ignore[arg-type]
-        help="whether the API server supports status.terminatingReplicas (true)",
-    )
     add("--namespaces", default="", help="comma-separated list of namespaces to manage (all)")
     add("--selector", default="", help="label selector of the Deployments to manage (all)")
     add("--workers", type=int, default=5, help="number of Deployments that are synced concurrently (5)")
@@ -170,7 +163,6 @@ def options_of(arguments: argparse.Namespace, api: Api) -> Options:
         min_interval=arguments.min_interval,
         status_interval=arguments.status_interval,
         resync_interval=arguments.resync_interval,
-        plan=plan_pb2.PlanOptions(terminating_replicas=arguments.terminating_replicas),
         probe=probe,
     )
 

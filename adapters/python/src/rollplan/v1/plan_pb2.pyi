@@ -300,7 +300,9 @@ class PlanOptions(_message.Message):
     """How far ahead to plan. Defaults to HORIZON_SETTLED."""
     terminating_replicas: _builtins.bool
     """Whether the API server stores status.terminatingReplicas of Deployments (feature gate
-    DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.36.
+    DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.35 and later. A ReplicaSet of the
+    Deployment that has been synced without this field has the effect of false. Before Kubernetes 1.35, set it to false
+    if there may be none: docs/api.md, "How to carry out a plan".
     """
     events_as_calls: _builtins.bool
     """Whether steps contain their events as calls too (Step.event_calls), for adapters without a recorder of events."""

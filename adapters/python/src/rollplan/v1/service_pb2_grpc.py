@@ -28,7 +28,7 @@ if _version_not_supported:
 
 
 class RolloutPlannerStub:
-    """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.36.
+    """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
     All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
     bytes. Every call can be repeated safely. docs/api.md lists the errors.
@@ -68,7 +68,7 @@ class RolloutPlannerStub:
 
 
 class RolloutPlannerServicer:
-    """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.36.
+    """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
     All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
     bytes. Every call can be repeated safely. docs/api.md lists the errors.
@@ -146,7 +146,7 @@ def add_RolloutPlannerServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RolloutPlanner:
-    """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.36.
+    """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
     All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
     bytes. Every call can be repeated safely. docs/api.md lists the errors.

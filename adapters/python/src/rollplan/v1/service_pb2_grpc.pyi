@@ -29,7 +29,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class RolloutPlannerStub:
-    """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.36.
+    """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
     All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
     bytes. Every call can be repeated safely. docs/api.md lists the errors.
@@ -52,7 +52,7 @@ class RolloutPlannerStub:
 
 @_typing.type_check_only
 class RolloutPlannerAsyncStub(RolloutPlannerStub):
-    """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.36.
+    """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
     All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
     bytes. Every call can be repeated safely. docs/api.md lists the errors.
@@ -71,7 +71,7 @@ class RolloutPlannerAsyncStub(RolloutPlannerStub):
     """PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once."""
 
 class RolloutPlannerServicer(metaclass=_abc_1.ABCMeta):
-    """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.36.
+    """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
     All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
     bytes. Every call can be repeated safely. docs/api.md lists the errors.

@@ -218,7 +218,9 @@ export type PlanOptions = Message<"rollplan.v1.PlanOptions"> & {
 
   /**
    * Whether the API server stores status.terminatingReplicas of Deployments (feature gate
-   * DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.36.
+   * DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.35 and later. A ReplicaSet of the
+   * Deployment that has been synced without this field has the effect of false. Before Kubernetes 1.35, set it to false
+   * if there may be none: docs/api.md, "How to carry out a plan".
    *
    * @generated from field: optional bool terminating_replicas = 2;
    */

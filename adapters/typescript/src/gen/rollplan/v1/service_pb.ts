@@ -20,7 +20,7 @@ export const file_rollplan_v1_service: GenFile = /*@__PURE__*/
   fileDesc("Chlyb2xscGxhbi92MS9zZXJ2aWNlLnByb3RvEgtyb2xscGxhbi52MTLJAwoOUm9sbG91dFBsYW5uZXISVQoLUGxhblJvbGxvdXQSHy5yb2xscGxhbi52MS5QbGFuUm9sbG91dFJlcXVlc3QaIC5yb2xscGxhbi52MS5QbGFuUm9sbG91dFJlc3BvbnNlIgOQAgESWwoNQ29tcHV0ZVN0YXR1cxIhLnJvbGxwbGFuLnYxLkNvbXB1dGVTdGF0dXNSZXF1ZXN0GiIucm9sbHBsYW4udjEuQ29tcHV0ZVN0YXR1c1Jlc3BvbnNlIgOQAgESTAoIUm9sbGJhY2sSHC5yb2xscGxhbi52MS5Sb2xsYmFja1JlcXVlc3QaHS5yb2xscGxhbi52MS5Sb2xsYmFja1Jlc3BvbnNlIgOQAgESWwoNTGlzdFJldmlzaW9ucxIhLnJvbGxwbGFuLnYxLkxpc3RSZXZpc2lvbnNSZXF1ZXN0GiIucm9sbHBsYW4udjEuTGlzdFJldmlzaW9uc1Jlc3BvbnNlIgOQAgESWAoMUGxhblJlc3RhcnRzEiAucm9sbHBsYW4udjEuUGxhblJlc3RhcnRzUmVxdWVzdBohLnJvbGxwbGFuLnYxLlBsYW5SZXN0YXJ0c1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_rollplan_v1_plan, file_rollplan_v1_restart, file_rollplan_v1_revision]);
 
 /**
- * RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.36.
+ * RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
  *
  * All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
  * bytes. Every call can be repeated safely. docs/api.md lists the errors.
