@@ -16,6 +16,7 @@ from urllib.request import urlopen
 import pytest
 
 from rollplan import Key, Object, PlannerError
+from rollplan._answer import Answer
 from rollplan._errors import ApiError, CancelledError
 from rollplan.controller import _health
 from rollplan.controller.__main__ import address, boolean, duration, end_process, options_of, parse
@@ -25,7 +26,6 @@ from rollplan.controller._metrics import LEASE_HOLDER
 from rollplan.controller._probe import POLL, Probe
 from rollplan.controller._queue import BACKOFF_MAX, Queue
 from rollplan.controller._start import NoAccessError, await_access
-from rollplan.kubernetes import Answer
 from rollplan.objects import PLANNED_DEPLOYMENT, REPLICA_SET
 
 A, B = Key("shop", "a"), Key("shop", "b")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rollplan import Failure, Key, NativeControllerError, NotFoundError, Rollouts, StalledError, WaitTimeoutError
-from rollplan.kubernetes import Answer
+from rollplan._answer import Answer
 from rollplan.objects import DEPLOYMENT, EVENT, PLANNED_DEPLOYMENT, REPLICA_SET, Kind, Object
 from rollplan.v1 import plan_pb2, report_pb2
 
@@ -112,7 +112,8 @@ def test_wait_ends_with_a_certain_verdict(
     else:
         with pytest.raises(error) as raised:
             rollouts.wait(KEY, timeout, interval=interval)
-        assert raised.value.args[1] in (last, LIKELY_STUCK)
+        assert raised.value.report in (last, LIKELY_STUCK)
+        assert str(raised.value) == "m"
     assert planner.previous[:2] == [report_pb2.Verdict(), UNDECIDED.verdict]
 
 

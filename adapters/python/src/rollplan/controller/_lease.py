@@ -8,8 +8,9 @@ import threading
 import time
 from datetime import datetime, timezone
 
+from rollplan._answer import Answer
 from rollplan.controller._metrics import observe_lease
-from rollplan.kubernetes import Answer, Api
+from rollplan.kubernetes import Api
 from rollplan.objects import Json, Kind
 
 log = logging.getLogger("rollplan.controller")
