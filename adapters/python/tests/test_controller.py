@@ -242,6 +242,38 @@ def test_a_lease_that_is_not_renewed_is_taken_over_and_lost() -> None:
     assert not first.acquire(stop)
 
 
+class Slow(Leases):
+    """An API server whose requests take this long, and the clock of the test, which is also the event that stops the leader."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now, self.takes = 0.0, iter([0.0, 0.0, 9.0, 60.0])
+
+    def request(self, method: str, *arguments: Any, timeout: float = 0.0, **options: Any) -> Answer:
+        takes = next(self.takes)
+        self.now += min(takes, timeout)
+        return Answer(0) if takes > timeout else super().request(method, *arguments, **options)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def is_set(self) -> bool:
+        return False
+
+    def wait(self, seconds: float) -> bool:
+        self.now += seconds
+        return False
+
+
+def test_a_leader_gives_up_before_its_lease_ends_while_the_api_server_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Slow()
+    monkeypatch.setattr("rollplan.controller._lease.time", server)
+    leader = Election(server, "system", "lease", "leader", 15.0)  # type: ignore[arg-type]
+    assert leader.acquire(server)  # type: ignore[arg-type]
+    assert not leader.keep(server)  # type: ignore[arg-type]
+    assert 10 <= server.now < 15
+
+
 class Probed:
     """An API server with the probe, and a clock that the test controls. The native controller may be running."""
 

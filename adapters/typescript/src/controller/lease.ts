@@ -1,4 +1,6 @@
-/** Leader election with a Lease, as client-go does it: only one adapter writes. */
+/**
+ * Leader election with a Lease, as client-go does it: only one adapter writes. @kubernetes/client-node (2) has none.
+ */
 
 import { CancelledError } from "../errors.js";
 import { members, writeMembers } from "../json.js";
