@@ -14,6 +14,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
+from builder import build
 
 from rollplan import Key, Object, PlannerError
 from rollplan._answer import Answer
@@ -68,15 +69,7 @@ def test_backoff_doubles_until_it_is_reset() -> None:
 
 
 def replica_set(name: str, version: int, uid: str = "", owner: str = "u") -> Object:
-    references = [{"kind": "Deployment", "name": "web", "uid": owner, "controller": True}] if owner else []
-    meta = {
-        "name": name,
-        "namespace": "shop",
-        "uid": uid or name,
-        "resourceVersion": str(version),
-        "ownerReferences": references,
-    }
-    return Object.parse({"metadata": meta}, REPLICA_SET)
+    return build(REPLICA_SET, name, version, uid=uid, owner=owner)
 
 
 class Events(list[Any]):

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cluster import ROOT, Cluster
 
 PROJECT = Path(__file__).resolve().parents[1]
+ROOT = PROJECT.parents[1]
 README = (PROJECT / "README.md").read_text()
 EXAMPLE = ROOT / "examples/mid-rollout.json"
+# An API server whose pods are ready at once.
+CLUSTER = [sys.executable, ROOT / "tests/conformance/cluster.py", EXAMPLE]
 HOME = "https://rollplan.dev/rollplan"
 # Different values than in the README, so that a test neither waits for long nor binds fixed ports.
 QUICKLY = ["--native-controller-probe=1s", "--metrics-bind-address=0", "--health-probe-bind-address=0"]
@@ -84,7 +86,7 @@ class Environment:
 
     def run(self, *arguments: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
         command = [self.program("python"), *arguments]
-        options = {"cwd": self.directory, "env": self.variables, "capture_output": True, "text": True, "timeout": 120}
+        options = {"cwd": self.directory, "env": self.variables, "capture_output": True, "text": True, "timeout": 600}
         done = subprocess.run(command, **options, check=False)  # type: ignore[call-overload]
         assert not check or done.returncode == 0, done.stderr
         return done
@@ -113,28 +115,31 @@ def written(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-@pytest.mark.parametrize("pattern", ["*.whl", "*.tar.gz"])
-def test_the_readme_runs_as_written_in_a_clean_environment(
-    distributions: Path, pattern: str, tmp_path: Path, address: str
+def test_without_extras_the_sdist_installs_the_client_which_plans_from_a_file(
+    distributions: Path, tmp_path: Path, address: str
 ) -> None:
-    [distribution] = distributions.glob(pattern)
+    [sdist] = distributions.glob("*.tar.gz")
+    environment = Environment(tmp_path)
+    (tmp_path / "shop.json").write_text(EXAMPLE.read_text())
+    assert EXTRAS.isdisjoint(environment.install(sdist))
+    output = environment.run_examples(written("python")[:3], address)
+    assert re.match(r"scale .*\n", output)
+    assert "outlook:" in output
+    for program, extra in ((["-c", "from rollplan import Api"], "kubernetes"), (["-m", "rollplan.controller"], "controller")):
+        assert f"pip install 'rollplan[{extra}]'" in environment.run(*program, check=False).stderr
+
+
+def test_the_readme_runs_as_written_in_a_clean_environment(distributions: Path, tmp_path: Path, address: str) -> None:
+    [wheel] = distributions.glob("*.whl")
     environment = Environment(tmp_path)
     (tmp_path / "shop.json").write_text(EXAMPLE.read_text())
     examples = written("python")
     assert len(examples) == 7
-
-    # Without extras, there is the client of the service.
-    assert EXTRAS.isdisjoint(environment.install(distribution))
-    from_file = environment.run_examples(examples[:3], address)
-    assert re.match(r"scale .*\n", from_file)
-    assert "outlook:" in from_file
-    for program, extra in ((["-c", "from rollplan import Api"], "kubernetes"), (["-m", "rollplan.controller"], "controller")):
-        assert f"pip install 'rollplan[{extra}]'" in environment.run(*program, check=False).stderr
-
-    environment.install(distribution, "[controller]")
+    environment.install(wheel, "[controller]")
     [command] = [it for it in written("sh") if "rollplan.controller" in it]
-    cluster = Cluster(json.loads(EXAMPLE.read_text())["items"])
-    write_kubeconfig(cluster.url, tmp_path / "kubeconfig")
+    cluster = subprocess.Popen(CLUSTER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert cluster.stdout
+    write_kubeconfig(cluster.stdout.readline().strip(), tmp_path / "kubeconfig")
     environment.variables["KUBECONFIG"] = str(tmp_path / "kubeconfig")
     program, *arguments = shlex.split(command.replace("127.0.0.1:50051", address))
     controller = subprocess.Popen(
@@ -150,7 +155,7 @@ def test_the_readme_runs_as_written_in_a_clean_environment(
     finally:
         controller.terminate()
         _, log = controller.communicate(timeout=30)
-        cluster.close()
+        cluster.communicate(timeout=30)
         print(log)  # pytest shows it after a failure
     assert 'deployment "web" successfully rolled out' in output
     assert "registry.example/web" in output  # what the rollback changes

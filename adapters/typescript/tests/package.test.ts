@@ -17,14 +17,8 @@ const HOME = "https://rollplan.dev/rollplan";
 const PIPELINE = join(ROOT, "examples/pipelines/deploy.mts");
 // Different values than the defaults, so that a test neither waits for long nor binds fixed ports.
 const QUICKLY = ["--native-controller-probe=1s", "--metrics-bind-address=0", "--health-probe-bind-address=0"];
-// An API server of the Python adapter's tests, whose pods are ready at once.
-const CLUSTER = `
-import json, sys
-sys.path.insert(0, sys.argv[1])
-from cluster import Cluster
-print(Cluster(json.load(open(sys.argv[2]))["items"]).url, flush=True)
-sys.stdin.read()
-`;
+// An API server whose pods are ready at once.
+const CLUSTER = join(ROOT, "tests/conformance/cluster.py");
 
 const run = promisify(execFile);
 
@@ -139,7 +133,7 @@ async function runReadme(context: TestContext, directory: string): Promise<void>
   const examples = Array.from(readme.matchAll(/```ts\n(.*?)```/gs), (it) => it[1] ?? "");
   assert.equal(examples.length, 6);
   const address = await start(context, binary, ["serve", "--listen", "127.0.0.1:0"], /listening on (127\.0\.0\.1:\d+)/);
-  const url = await start(context, "python3", ["-c", CLUSTER, join(ROOT, "adapters/python/tests"), EXAMPLE], /^(http:.*)/);
+  const url = await start(context, "python3", [CLUSTER, EXAMPLE], /^(http:.*)/);
   await copyFile(EXAMPLE, join(directory, "shop.json"));
   const config = await kubeconfig(directory, url);
 
