@@ -7,7 +7,7 @@ import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/pro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { test, type TestContext } from "node:test";
+import { after, before, test, type TestContext } from "node:test";
 import { promisify } from "node:util";
 
 const HERE = join(import.meta.dirname, "../..");
@@ -78,16 +78,25 @@ async function kubeconfig(directory: string, server: string): Promise<string> {
   return file;
 }
 
+/** The directory of the package as npm packs it. */
+let packed: string;
+
+before(async () => {
+  packed = await mkdtemp(join(tmpdir(), "rollplan-"));
+  await run("npm", ["pack", "--pack-destination", packed], { cwd: HERE });
+});
+
+after(() => rm(packed, { recursive: true }));
+
 interface Manifest {
   readonly license: string;
   readonly homepage: string;
   readonly repository: { readonly url: string };
 }
 
-test("the tarball has the license, project URLs and no relative links", async (context) => {
-  const directory = await pack(context);
-  await run("tar", ["xzf", "rollplan-0.1.0.tgz"], { cwd: directory });
-  const read = (name: string): Promise<string> => readFile(join(directory, "package", name), "utf8");
+test("the tarball has the license, project URLs and no relative links", async () => {
+  await run("tar", ["xzf", "rollplan-0.1.0.tgz"], { cwd: packed });
+  const read = (name: string): Promise<string> => readFile(join(packed, "package", name), "utf8");
   assert.equal(await read("LICENSE"), await readFile(join(ROOT, "LICENSE"), "utf8"));
   const { license, homepage, repository } = JSON.parse(await read("package.json")) as Manifest;
   assert.deepEqual([license, homepage, repository.url], ["Apache-2.0", HOME, `git+${HOME}`]);
@@ -105,19 +114,12 @@ const INSTALLERS = {
 
 for (const [name, [installer = "", ...options]] of Object.entries(INSTALLERS)) {
   test(`the package installs in an empty project with ${name}, and the examples of the README run as written`, async (context) => {
-    const directory = await pack(context);
+    const directory = await mkdtemp(join(tmpdir(), "rollplan-"));
+    context.after(() => rm(directory, { recursive: true }));
     await writeFile(join(directory, "package.json"), '{"name":"empty","private":true,"type":"module"}');
-    await run(installer, [...options, "./rollplan-0.1.0.tgz"], { cwd: directory });
+    await run(installer, [...options, join(packed, "rollplan-0.1.0.tgz")], { cwd: directory });
     await runReadme(context, directory);
   });
-}
-
-/** An empty directory with the package. */
-async function pack(context: TestContext): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), "rollplan-"));
-  context.after(() => rm(directory, { recursive: true }));
-  await run("npm", ["pack", "--pack-destination", directory], { cwd: HERE });
-  return directory;
 }
 
 async function runReadme(context: TestContext, directory: string): Promise<void> {
@@ -149,7 +151,7 @@ async function runReadme(context: TestContext, directory: string): Promise<void>
   const controller = new Program(join(directory, "node_modules/.bin", command.shift() ?? ""), [...command, ...QUICKLY], environment);
   try {
     // The example may lose a race against the controller, but its calls never break the rollout.
-    const { stdout } = await run(process.execPath, ["example.js"], { cwd: directory, env: environment, timeout: 60_000 });
+    const { stdout } = await run(process.execPath, ["example.js"], { cwd: directory, env: environment, timeout: 600_000 });
     assert.match(stdout, /^scale .*/);
     assert.match(stdout, /deployment "web" successfully rolled out/);
     assert.match(stdout, /registry\.example\/web.* → /);
