@@ -1,4 +1,4 @@
-"""Checks that every relative link and anchor in the Markdown files of the tree leads somewhere."""
+"""Checks that every link and anchor in the Markdown files of the tree that leads into the tree leads somewhere."""
 
 import re
 import subprocess
@@ -10,6 +10,8 @@ FENCE = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1\s*$", re.MULTILINE | re.DOTALL
 CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
+# The READMEs of packages, which are also shown elsewhere, have links with the address of the repository.
+HOME = "https://rollplan.dev/rollplan"
 REMOTE = re.compile(r"[a-z][a-z0-9+.-]*:")
 
 
@@ -28,10 +30,13 @@ def broken(file: Path) -> list[str]:
     links = LINK.findall(CODE.sub("", FENCE.sub("", file.read_text())))
     problems = []
     for link in links:
-        if REMOTE.match(link):
-            continue
         path, _, anchor = unquote(link).partition("#")
-        target = file.parent / path if path else file
+        if path.startswith(HOME):
+            target = Path(path.removeprefix(HOME).strip("/"))
+        elif REMOTE.match(link):
+            continue
+        else:
+            target = file.parent / path if path else file
         if not target.exists():
             problems.append(f"{file}: {link}: no such file")
         elif anchor and target.suffix == ".md" and anchor not in anchors(target.read_text()):

@@ -12,7 +12,6 @@
 
 import { readFile } from "node:fs/promises";
 
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import {
   Api,
   DEPLOYMENT,
@@ -25,7 +24,7 @@ import {
   type FailureRules,
   type Key,
 } from "rollplan";
-import { Outlook, type RolloutReport } from "rollplan/v1";
+import { durationFromMs, Outlook, type RolloutReport } from "rollplan/v1";
 
 const { ROLLPLAN_SERVER = "127.0.0.1:50051", TIMEOUT = "600", INTERVAL = "2", IMAGE_PULL } = process.env;
 

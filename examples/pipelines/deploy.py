@@ -3,9 +3,10 @@
 
     deploy.py MANIFEST NAMESPACE DEPLOYMENT
 
-The manifest must contain only the Deployment, as YAML or JSON. The program requires the package rollplan (adapters/python) and
-the service. Optional variables: ROLLPLAN_SERVER, the address of the service; TIMEOUT, how long to wait, in seconds (600);
-IMAGE_PULL, how long an image may be missing, in seconds. The exit codes are those of `rollplan wait`: docs/ci.md.
+The manifest must contain only the Deployment, as YAML or JSON. The program requires the package rollplan[kubernetes]
+(adapters/python) and the service. Optional variables: ROLLPLAN_SERVER, the address of the service; TIMEOUT, how long to
+wait, in seconds (600); IMAGE_PULL, how long an image may be missing, in seconds. The exit codes are those of `rollplan wait`:
+docs/ci.md.
 """
 
 import os
@@ -47,10 +48,10 @@ def deploy(rollouts: Rollouts, api: Api, manifest: bytes, key: Key) -> int:
     try:
         rollouts.wait(key, timeout, interval=interval, fail_on=rules(), progress=Progress())
     except WaitTimeoutError as error:
-        explain(error.args[1])
+        explain(error.report)
         return 3
     except StalledError as error:
-        report = error.args[1]
+        report = error.report
         explain(report)
         # A deadline that has passed is not a reason to undo: the rollout may still complete.
         if report.verdict.certain and report.verdict.outlook == OUTLOOK_NEEDS_CHANGE:

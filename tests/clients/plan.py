@@ -9,6 +9,7 @@ with it.
 
 Runs the commands with curl and jq that docs/api.md prints, as they are, with the example in the place of what kubectl prints, and
 sends the request that it prints, which must get the response that it prints.
+Runs the first example of adapters/go/README.md in the same way.
 Measures what Python pays to convert, too, beside what it pays to parse the example.
 """
 
@@ -112,6 +113,22 @@ def documented(address: str, expected: Any) -> None:
     if summaries(whole) != summaries(trimmed) or not summaries(whole):
         sys.exit(f"docs/api.md: without the specs of pods the plan is {trimmed}")
     print("docs/api.md: its response, and the same plan from its commands")
+
+
+def go(address: str, expected: Any) -> None:
+    """The first example of the README of the Go library, a program that plans from a file."""
+    readme = (ROOT / "adapters/go/README.md").read_text()
+    program = re.findall(r"```go\n(.*?)```", readme, re.DOTALL)[0]
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory, "main.go").write_text(program.replace("127.0.0.1:50051", address))
+        Path(directory, "shop.json").write_text(EXAMPLE.read_text())
+        command = ["go", "-C", str(ROOT / "adapters/go"), "build", "-o", f"{directory}/example", f"{directory}/main.go"]
+        subprocess.run(command, check=True)
+        done = subprocess.run(["./example"], cwd=directory, check=True, text=True, stdout=subprocess.PIPE)
+    # It has another time, and so another status.
+    if done.stdout.splitlines()[:-1] != [step["summary"] for step in expected["steps"]][:-1]:
+        sys.exit(f"adapters/go/README.md: the plan is {done.stdout}")
+    print("adapters/go/README.md: the same plan")
 
 
 def messages() -> Callable[[str], Callable[[], Any]]:
@@ -240,6 +257,7 @@ def main() -> None:
                 print(f"{name}: the same answer")
                 clients += 1
         documented(address, expected)
+        go(address, expected)
         # Four ways of curl, one of Python's protobuf, one of betterproto2, five of connect-es, one of grpc-js.
         if clients != 12:
             sys.exit(f"{clients} clients, not 12")

@@ -107,7 +107,6 @@ func installScript(t *testing.T, root, script string) string {
 		os.WriteFile(installed, text, 0o600),
 		os.MkdirAll(filepath.Join(project, "node_modules"), 0o700),
 		os.Symlink(adapter, filepath.Join(project, "node_modules/rollplan")),
-		os.Symlink(filepath.Join(adapter, "node_modules/@bufbuild"), filepath.Join(project, "node_modules/@bufbuild")),
 	} {
 		if err != nil {
 			t.Fatal(err)

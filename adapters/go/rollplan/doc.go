@@ -3,7 +3,7 @@
 //
 // The service makes the decisions. This library only reads and writes the cluster, and contains no rollout arithmetic:
 //
-//   - [Client] calls the service, with a deadline on each attempt, and retries temporary errors.
+//   - The client of package planner calls the service, with a deadline on each attempt, and retries temporary errors.
 //   - [Rollouts] reads a Deployment and its ReplicaSets into a snapshot, requests a plan, and makes the API calls of
 //     the plan in order. The next request includes the calls that the API server rejected, and the result of those
 //     that it accepted, even if the cache does not show them yet.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
+	"rollplan.dev/rollplan/adapters/go/planner"
 	"rollplan.dev/rollplan/adapters/go/rollplan"
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
@@ -26,7 +27,7 @@ import (
 // This example uses a fake service and a fake API server. In a controller, the address is that of a rollplan service, the
 // configuration is that of the cluster, and Reader is a Cache.
 func ExampleRollouts_Sync() {
-	service, err := rollplan.NewClient(exampleService(), rollplan.DefaultTimeout,
+	service, err := planner.NewClient(exampleService(), planner.DefaultTimeout,
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		log.Fatal(err)

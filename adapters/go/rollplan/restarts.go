@@ -28,7 +28,7 @@ const restartUnderWay = time.Hour + 10*time.Minute
 // Restarts requests plans of restarts and carries them out. Its methods are safe for concurrent use; one plan is carried
 // out at a time, so the maximum of concurrent restarts is exact.
 type Restarts struct {
-	// Planner makes the plans. Usually it is a [Client].
+	// Planner makes the plans. Usually it is a [rollplan.dev/rollplan/adapters/go/planner.Client].
 	Planner rollplanv1.RolloutPlannerClient
 	// Cache is a cache of [NewRestartCache] with the same watches.
 	Cache *Cache

@@ -36,7 +36,7 @@ var (
 type Rollouts struct {
 	// Kind is the kind of the owners: [Deployment], [PlannedDeployment] or another kind with the same fields.
 	Kind schema.GroupVersionKind
-	// Planner makes the plans. Usually it is a [Client].
+	// Planner makes the plans. Usually it is a [rollplan.dev/rollplan/adapters/go/planner.Client].
 	Planner rollplanv1.RolloutPlannerClient
 	// Reader reads the objects: a [Cache], or the API.
 	Reader Reader

@@ -14,8 +14,10 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
+from builder import build
 
 from rollplan import Key, Object, PlannerError
+from rollplan._answer import Answer
 from rollplan._errors import ApiError, CancelledError
 from rollplan.controller import _health
 from rollplan.controller.__main__ import address, boolean, duration, end_process, options_of, parse
@@ -25,7 +27,6 @@ from rollplan.controller._metrics import LEASE_HOLDER
 from rollplan.controller._probe import POLL, Probe
 from rollplan.controller._queue import BACKOFF_MAX, Queue
 from rollplan.controller._start import NoAccessError, await_access
-from rollplan.kubernetes import Answer
 from rollplan.objects import PLANNED_DEPLOYMENT, REPLICA_SET
 
 A, B = Key("shop", "a"), Key("shop", "b")
@@ -68,15 +69,7 @@ def test_backoff_doubles_until_it_is_reset() -> None:
 
 
 def replica_set(name: str, version: int, uid: str = "", owner: str = "u") -> Object:
-    references = [{"kind": "Deployment", "name": "web", "uid": owner, "controller": True}] if owner else []
-    meta = {
-        "name": name,
-        "namespace": "shop",
-        "uid": uid or name,
-        "resourceVersion": str(version),
-        "ownerReferences": references,
-    }
-    return Object.parse({"metadata": meta}, REPLICA_SET)
+    return build(REPLICA_SET, name, version, uid=uid, owner=owner)
 
 
 class Events(list[Any]):
@@ -240,6 +233,38 @@ def test_a_lease_that_is_not_renewed_is_taken_over_and_lost() -> None:
     stop.set()
     assert second.keep(stop)
     assert not first.acquire(stop)
+
+
+class Slow(Leases):
+    """An API server whose requests take this long, and the clock of the test, which is also the event that stops the leader."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now, self.takes = 0.0, iter([0.0, 0.0, 9.0, 60.0])
+
+    def request(self, method: str, *arguments: Any, timeout: float = 0.0, **options: Any) -> Answer:
+        takes = next(self.takes)
+        self.now += min(takes, timeout)
+        return Answer(0) if takes > timeout else super().request(method, *arguments, **options)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def is_set(self) -> bool:
+        return False
+
+    def wait(self, seconds: float) -> bool:
+        self.now += seconds
+        return False
+
+
+def test_a_leader_gives_up_before_its_lease_ends_while_the_api_server_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Slow()
+    monkeypatch.setattr("rollplan.controller._lease.time", server)
+    leader = Election(server, "system", "lease", "leader", 15.0)  # type: ignore[arg-type]
+    assert leader.acquire(server)  # type: ignore[arg-type]
+    assert not leader.keep(server)  # type: ignore[arg-type]
+    assert 10 <= server.now < 15
 
 
 class Probed:

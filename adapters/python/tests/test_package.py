@@ -12,13 +12,18 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cluster import ROOT, Cluster
 
 PROJECT = Path(__file__).resolve().parents[1]
+ROOT = PROJECT.parents[1]
 README = (PROJECT / "README.md").read_text()
 EXAMPLE = ROOT / "examples/mid-rollout.json"
+# An API server whose pods are ready at once.
+CLUSTER = [sys.executable, ROOT / "tests/conformance/cluster.py", EXAMPLE]
+HOME = "https://rollplan.dev/rollplan"
 # Different values than in the README, so that a test neither waits for long nor binds fixed ports.
 QUICKLY = ["--native-controller-probe=1s", "--metrics-bind-address=0", "--health-probe-bind-address=0"]
+# Not needed by the client of the service.
+EXTRAS = {"aiohttp", "kubernetes", "prometheus-client", "pydantic", "requests", "urllib3"}
 
 
 @pytest.fixture(scope="module")
@@ -42,19 +47,55 @@ def test_wheel_and_sdist_contain_types_and_generated_code(distributions: Path) -
         assert name in sources
 
 
-def install(distribution: Path, directory: Path) -> dict[str, str]:
-    """Installs into a clean virtual environment, and returns the environment of its programs."""
-    subprocess.run([sys.executable, "-m", "venv", directory / "venv"], check=True)
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    environment["PATH"] = f"{directory / 'venv/bin'}:{environment['PATH']}"
-    # The dependencies of the package itself, at the versions of the lock file.
-    locked = (PROJECT / "requirements.lock").read_text()
-    constraints = directory / "constraints.txt"
-    pins = [line.split()[0] for line in locked.splitlines() if "==" in line and not line.startswith((" ", "#"))]
-    constraints.write_text("\n".join(pins))
-    pip = ["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", constraints]
-    subprocess.run([directory / "venv/bin/python", *pip[1:], distribution], check=True, env=environment)
-    return environment
+def test_wheel_has_the_license_project_urls_and_no_relative_links(distributions: Path) -> None:
+    [path] = distributions.glob("*.whl")
+    with zipfile.ZipFile(path) as wheel:
+        directory = next(it for it in wheel.namelist() if it.endswith("/METADATA")).rpartition("/")[0]
+        assert wheel.read(f"{directory}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+        metadata = wheel.read(f"{directory}/METADATA").decode()
+    assert "License-Expression: Apache-2.0\n" in metadata
+    assert f"Project-URL: Source, {HOME}/adapters/python\n" in metadata
+    links = re.findall(r"\]\(([^)]*)\)", metadata)
+    assert links
+    assert [it for it in links if not it.startswith(HOME)] == []
+
+
+class Environment:
+    """A clean virtual environment."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        subprocess.run([sys.executable, "-m", "venv", directory / "venv"], check=True)
+        self.variables = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+        self.variables["PATH"] = f"{directory / 'venv/bin'}:{self.variables['PATH']}"
+
+    def program(self, name: str) -> Path:
+        # subprocess searches the path of this process.
+        return self.directory / "venv/bin" / name
+
+    def install(self, distribution: Path, extra: str = "") -> set[str]:
+        """Installs the package, and returns the names of all packages."""
+        # The dependencies of the package itself, at the versions of the lock file.
+        locked = (PROJECT / "requirements.lock").read_text()
+        constraints = self.directory / "constraints.txt"
+        pins = [line.split()[0] for line in locked.splitlines() if "==" in line and not line.startswith((" ", "#"))]
+        constraints.write_text("\n".join(pins))
+        self.run("-m", "pip", "install", "-q", "--disable-pip-version-check", "-c", constraints, f"{distribution}{extra}")
+        listed = self.run("-m", "pip", "list", "--disable-pip-version-check", "--format=json").stdout
+        return {it["name"] for it in json.loads(listed)}
+
+    def run(self, *arguments: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+        command = [self.program("python"), *arguments]
+        options = {"cwd": self.directory, "env": self.variables, "capture_output": True, "text": True, "timeout": 600}
+        done = subprocess.run(command, **options, check=False)  # type: ignore[call-overload]
+        assert not check or done.returncode == 0, done.stderr
+        return done
+
+    def run_examples(self, examples: list[str], address: str) -> str:
+        """Runs examples of the README one after the other, and returns their output."""
+        code = "\n".join(examples).replace("127.0.0.1:50051", address).replace("timeout=600", "timeout=60, interval=0.05")
+        (self.directory / "examples.py").write_text(code)
+        return self.run("-W", "error", "examples.py").stdout
 
 
 def write_kubeconfig(server: str, file: Path) -> None:
@@ -74,56 +115,51 @@ def written(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-@pytest.mark.parametrize("pattern", ["*.whl", "*.tar.gz"])
-def test_the_readme_runs_as_written_in_a_clean_environment(
-    distributions: Path, pattern: str, tmp_path: Path, address: str
+def test_without_extras_the_sdist_installs_the_client_which_plans_from_a_file(
+    distributions: Path, tmp_path: Path, address: str
 ) -> None:
-    [distribution] = distributions.glob(pattern)
-    environment = install(distribution, tmp_path)
-    examples = written("python")
-    assert len(examples) == 6
-    [command] = [it for it in written("sh") if "rollplan.controller" in it]
-    cluster = Cluster(json.loads(EXAMPLE.read_text())["items"])
-    write_kubeconfig(cluster.url, tmp_path / "kubeconfig")
+    [sdist] = distributions.glob("*.tar.gz")
+    environment = Environment(tmp_path)
     (tmp_path / "shop.json").write_text(EXAMPLE.read_text())
-    environment["KUBECONFIG"] = str(tmp_path / "kubeconfig")
+    assert EXTRAS.isdisjoint(environment.install(sdist))
+    output = environment.run_examples(written("python")[:3], address)
+    assert re.match(r"scale .*\n", output)
+    assert "outlook:" in output
+    for program, extra in ((["-c", "from rollplan import Api"], "kubernetes"), (["-m", "rollplan.controller"], "controller")):
+        assert f"pip install 'rollplan[{extra}]'" in environment.run(*program, check=False).stderr
+
+
+def test_the_readme_runs_as_written_in_a_clean_environment(distributions: Path, tmp_path: Path, address: str) -> None:
+    [wheel] = distributions.glob("*.whl")
+    environment = Environment(tmp_path)
+    (tmp_path / "shop.json").write_text(EXAMPLE.read_text())
+    examples = written("python")
+    assert len(examples) == 7
+    environment.install(wheel, "[controller]")
+    [command] = [it for it in written("sh") if "rollplan.controller" in it]
+    cluster = subprocess.Popen(CLUSTER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert cluster.stdout
+    write_kubeconfig(cluster.stdout.readline().strip(), tmp_path / "kubeconfig")
+    environment.variables["KUBECONFIG"] = str(tmp_path / "kubeconfig")
     program, *arguments = shlex.split(command.replace("127.0.0.1:50051", address))
-    # Of the clean environment: subprocess searches the path of this process.
     controller = subprocess.Popen(
-        [tmp_path / "venv/bin" / program, *arguments, *QUICKLY],
-        env=environment,
+        [environment.program(program), *arguments, *QUICKLY],
+        env=environment.variables,
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
         # The examples may lose a race against the controller, but their calls never break the rollout.
-        code = "\n".join(examples).replace("127.0.0.1:50051", address).replace("timeout=600", "timeout=60, interval=0.05")
-        (tmp_path / "examples.py").write_text(code)
-        done = subprocess.run(
-            [tmp_path / "venv/bin/python", "-W", "error", "examples.py"],
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        output = environment.run_examples(examples, address)
     finally:
         controller.terminate()
         _, log = controller.communicate(timeout=30)
-        cluster.close()
-    assert done.returncode == 0, done.stderr + log
-    assert 'deployment "web" successfully rolled out' in done.stdout
-    assert "registry.example/web" in done.stdout  # what the rollback changes
-    assert "outlook:" in done.stdout
-    assert controller.returncode == 0, log
+        cluster.communicate(timeout=30)
+        print(log)  # pytest shows it after a failure
+    assert 'deployment "web" successfully rolled out' in output
+    assert "registry.example/web" in output  # what the rollback changes
+    assert controller.returncode == 0
     assert "The native Deployment controller is not running" in log
-    script = subprocess.run(
-        [tmp_path / "venv/bin/rollplan-controller-python", "--help"],
-        check=True,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert "--native-controller-probe" in script.stdout
+    script = environment.program("rollplan-controller-python")
+    assert "--native-controller-probe" in environment.run(script, "--help").stdout

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
+from builder import build
 
 from rollplan import Failure, Key, NativeControllerError, NotFoundError, Rollouts, StalledError, WaitTimeoutError
-from rollplan.kubernetes import Answer
+from rollplan._answer import Answer
 from rollplan.objects import DEPLOYMENT, EVENT, PLANNED_DEPLOYMENT, REPLICA_SET, Kind, Object
 from rollplan.v1 import plan_pb2, report_pb2
 
 KEY = Key("shop", "web")
 
 
-def deployment(**metadata: Any) -> Object:
-    meta = {"name": "web", "namespace": "shop", "uid": "web-uid", "resourceVersion": "10", **metadata}
-    it = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"selector": {}, "template": {}}}
-    return Object.parse(it, DEPLOYMENT)
-
-
 class Cluster:
     """An API server with one Deployment."""
 
     def __init__(self) -> None:
-        self.owner: Object | None = deployment()
+        self.owner: Object | None = build(DEPLOYMENT)
         self.answers: list[Answer] = []
         self.calls: list[str] = []
         self.sets: list[Object] = []
@@ -112,7 +106,8 @@ def test_wait_ends_with_a_certain_verdict(
     else:
         with pytest.raises(error) as raised:
             rollouts.wait(KEY, timeout, interval=interval)
-        assert raised.value.args[1] in (last, LIKELY_STUCK)
+        assert raised.value.report in (last, LIKELY_STUCK)
+        assert str(raised.value) == "m"
     assert planner.previous[:2] == [report_pb2.Verdict(), UNDECIDED.verdict]
 
 
@@ -131,7 +126,7 @@ def status_update(phase: report_pb2.Phase) -> plan_pb2.PlanRolloutResponse:
 
 def test_status_of_progress_is_delayed_once(rollouts: Rollouts, planner: FakePlanner, cluster: Cluster) -> None:
     planner.plans = [status_update(report_pb2.PHASE_PROGRESSING), status_update(report_pb2.PHASE_COMPLETE)]
-    cluster.answers = [Answer(200, deployment(resourceVersion="11").json.encode())]
+    cluster.answers = [Answer(200, build(DEPLOYMENT, version=11).json.encode())]
     first = rollouts.sync(KEY)
     assert first.requeue_after is not None
     assert 0 < first.requeue_after <= 0.05
@@ -144,9 +139,7 @@ def test_status_of_progress_is_delayed_once(rollouts: Rollouts, planner: FakePla
 def test_replica_sets_of_others_precede_the_first_write_of_a_custom_resource(
     cluster: Cluster, planner: FakePlanner, kind: Kind, requests: int
 ) -> None:
-    controller = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "native", "controller": True}
-    meta = {"name": "web-1", "namespace": "shop", "uid": "u", "resourceVersion": "5", "ownerReferences": [controller]}
-    cluster.sets = [Object.parse({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": meta}, REPLICA_SET)]
+    cluster.sets = [build(REPLICA_SET, "web-1", 5, owner="native")]
     cluster.answers = [Answer(0)] * 2
     rollouts = Rollouts(planner, cluster, kind)  # type: ignore[arg-type]
     writes = plan_pb2.PlanRolloutResponse(steps=[plan_pb2.Step(call=plan_pb2.ApiCall(kind="ReplicaSet", verb="VERB_CREATE"))])
@@ -162,7 +155,7 @@ def test_replica_sets_of_others_precede_the_first_write_of_a_custom_resource(
 def test_native_controller_suspends_the_work(rollouts: Rollouts, planner: FakePlanner, cluster: Cluster) -> None:
     def written(time: str) -> Object:
         fields = {"manager": "kube-controller-manager", "subresource": "status", "time": time}
-        return deployment(managedFields=[fields])
+        return build(DEPLOYMENT, managedFields=[fields])
 
     planner.plans = [plan_pb2.PlanRolloutResponse()] * 2
     cluster.owner = written("2026-11-20T10:00:00Z")

@@ -1,6 +1,6 @@
 /** Kubernetes objects in the form of the API server. Only the identifying fields are read. All others are unchanged. */
 
-import { elements, members, writeMembers } from "./json.js";
+import { parseExactly } from "./json.js";
 
 /** Namespace and name of a Deployment. */
 export interface Key {
@@ -76,35 +76,35 @@ export function pathOf(kind: Kind, namespace = "", name = ""): string {
  * @throws SyntaxError if it is not the text of an object.
  */
 export function parseObject(text: string, kind: Kind): KubeObject {
-  const parts = members(text);
-  const metadata = members(parts.get("metadata") ?? "{}");
-  const spec = readMembers(parts, "spec");
+  return objectOf(parseExactly(text), kind, text);
+}
+
+function objectOf(value: unknown, kind: Kind, text?: string): KubeObject {
+  const it = asFields(value);
+  const metadata = asFields(it.metadata);
+  const spec = asFields(it.spec);
+  const managed = (metadata.managedFields ?? undefined) as ManagedFields[] | undefined;
+  const kept = { apiVersion: kind.apiVersion, kind: kind.kind, ...it };
   return {
-    apiVersion: parts.has("apiVersion") ? requireString(parts, "apiVersion") : kind.apiVersion,
-    kind: parts.has("kind") ? requireString(parts, "kind") : kind.kind,
+    apiVersion: requireString(kept, "apiVersion"),
+    kind: requireString(kept, "kind"),
     key: { namespace: readString(metadata, "namespace"), name: requireString(metadata, "name") },
     uid: requireString(metadata, "uid"),
     version: BigInt(requireString(metadata, "resourceVersion")),
-    json: keptText(text, parts, metadata, kind),
+    // Not written again if it is complete.
+    json: text && it.kind && it.apiVersion && !managed && kind.kind !== POD.kind ? text : keptText(kept, metadata, kind),
     controller: controllerOf(metadata),
-    deleting: metadata.has("deletionTimestamp"),
-    recreate: readString(readMembers(spec, "strategy"), "type") === "Recreate",
-    selector: spec.has("template") ? selectorQuery(read(spec, "selector") as LabelSelector | undefined) : "",
-    nativeStatusWrite: nativeStatusWrite(metadata.get("managedFields")),
+    deleting: "deletionTimestamp" in metadata,
+    recreate: asFields(spec.strategy).type === "Recreate",
+    selector: "template" in spec ? selectorQuery(spec.selector as LabelSelector | undefined) : "",
+    nativeStatusWrite: nativeStatusWrite(managed),
   };
 }
 
-/** The text for the service. It is rewritten only if fields must be added or removed. */
-function keptText(text: string, parts: Parts, metadata: Parts, kind: Kind): string {
-  const complete = parts.has("apiVersion") && parts.has("kind") && !metadata.has("managedFields");
-  if (complete && kind.kind !== POD.kind) return text;
-  // Members of the text override the passed ones.
-  const kept = new Map([["apiVersion", JSON.stringify(kind.apiVersion)], ["kind", JSON.stringify(kind.kind)], ...parts]);
-  const keptMetadata = new Map(metadata);
-  keptMetadata.delete("managedFields");
-  kept.set("metadata", writeMembers(keptMetadata));
-  if (kind.kind === POD.kind) kept.delete("spec");
-  return writeMembers(kept);
+/** The text for the service. JSON.stringify omits what is undefined. */
+function keptText(it: Fields, metadata: Fields, kind: Kind): string {
+  const kept = { ...it, metadata: { ...metadata, managedFields: undefined } };
+  return JSON.stringify(kind.kind === POD.kind ? { ...kept, spec: undefined } : kept);
 }
 
 /** The objects of a list, their resourceVersion, and the token of the next page. */
@@ -120,11 +120,10 @@ export interface Page {
  * @throws SyntaxError if it is not the text of a list.
  */
 export function parseList(text: string, kind: Kind): Page {
-  const parts = members(text);
-  const metadata = members(parts.get("metadata") ?? "{}");
-  const items = parts.get("items");
+  const list = asFields(parseExactly(text));
+  const metadata = asFields(list.metadata);
   return {
-    objects: items === undefined || items === "null" ? [] : elements(items).map((it) => parseObject(it, kind)),
+    objects: ((list.items ?? []) as unknown[]).map((it) => objectOf(it, kind)),
     version: readString(metadata, "resourceVersion"),
     next: readString(metadata, "continue"),
   };
@@ -145,18 +144,12 @@ export interface WatchEvent {
  * @throws SyntaxError if it is not an event, and WatchError if it is an error event.
  */
 export function parseEvent(text: string, kind: Kind): WatchEvent {
-  const parts = members(text);
-  const type = readString(parts, "type");
-  const body = parts.get("object") ?? "{}";
-  if (type === "ERROR") {
-    const { code = 0, message = "" } = JSON.parse(body) as { code?: number; message?: string };
-    throw new WatchError(code, message);
-  }
-  if (type === "BOOKMARK") {
-    const version = readString(readMembers(members(body), "metadata"), "resourceVersion");
-    return { type, version };
-  }
-  const object = parseObject(body, kind);
+  const event = asFields(parseExactly(text));
+  const type = readString(event, "type");
+  const body = asFields(event.object);
+  if (type === "ERROR") throw new WatchError(Number(body.code ?? 0), readString(body, "message"));
+  if (type === "BOOKMARK") return { type, version: readString(asFields(body.metadata), "resourceVersion") };
+  const object = objectOf(body, kind);
   return { type, object, version: String(object.version) };
 }
 
@@ -170,31 +163,28 @@ export class WatchError extends Error {
   }
 }
 
-type Parts = ReadonlyMap<string, string>;
+type Fields = Readonly<Record<string, unknown>>;
 
-function read(parts: Parts, name: string): unknown {
-  const text = parts.get(name);
-  return text === undefined ? undefined : JSON.parse(text);
+/** The fields of an object; none if it is missing. */
+function asFields(value: unknown): Fields {
+  if (value === undefined || value === null) return {};
+  if (typeof value !== "object" || Array.isArray(value)) throw new SyntaxError("not a Kubernetes object");
+  return value as Fields;
 }
 
-function readString(parts: Parts, name: string): string {
-  const value = read(parts, name);
+function readString(fields: Fields, name: string): string {
+  const value = fields[name];
   return typeof value === "string" ? value : "";
 }
 
-function requireString(parts: Parts, name: string): string {
-  const value = readString(parts, name);
+function requireString(fields: Fields, name: string): string {
+  const value = readString(fields, name);
   if (!value) throw new SyntaxError(`not a Kubernetes object: missing ${name}`);
   return value;
 }
 
-function readMembers(parts: Parts, name: string): Parts {
-  const text = parts.get(name);
-  return text?.startsWith("{") ? members(text) : new Map<string, string>();
-}
-
-function controllerOf(metadata: Parts): Controller | undefined {
-  const owners = read(metadata, "ownerReferences") as (Controller & { controller?: boolean })[] | null | undefined;
+function controllerOf(metadata: Fields): Controller | undefined {
+  const owners = metadata.ownerReferences as (Controller & { controller?: boolean })[] | null | undefined;
   const found = owners?.find((it) => it.controller);
   return found && { kind: found.kind, name: found.name, uid: found.uid };
 }
@@ -218,11 +208,15 @@ function selectorQuery(selector: LabelSelector | null | undefined): string {
   return terms.join(",");
 }
 
-function nativeStatusWrite(managed: string | undefined): string {
-  if (!managed?.includes('"kube-controller-manager"')) return "";
-  const times = elements(managed)
-    .map((it) => members(it))
-    .filter((it) => readString(it, "manager") === "kube-controller-manager" && readString(it, "subresource") === "status")
-    .map((it) => readString(it, "time"));
+interface ManagedFields {
+  readonly manager?: string;
+  readonly subresource?: string;
+  readonly time?: string;
+}
+
+function nativeStatusWrite(managed: readonly ManagedFields[] = []): string {
+  const times = managed
+    .filter((it) => it.manager === "kube-controller-manager" && it.subresource === "status")
+    .map((it) => it.time ?? "");
   return times.reduce((latest, it) => (it > latest ? it : latest), "");
 }

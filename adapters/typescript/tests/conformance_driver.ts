@@ -18,7 +18,6 @@ import {
   type KubeObject,
   type Reader,
 } from "../src/index.js";
-import { members } from "../src/json.js";
 import { PlanOptionsSchema } from "../src/v1.js";
 
 interface Start {
@@ -35,19 +34,18 @@ type Command = Start | { command: "sync"; cache: string[] } | { command: "repeat
 
 /** The objects that the watches show. */
 class Cache implements Reader {
-  readonly #kinds: Kind[];
+  readonly #owner: Kind;
   #objects: KubeObject[] = [];
 
   constructor(owner: Kind) {
-    this.#kinds = [owner, REPLICA_SET, POD];
+    this.#owner = owner;
   }
 
   replace(texts: string[]): void {
     this.#objects = texts.map((text) => {
-      const kind = JSON.parse(members(text).get("kind") ?? "null") as unknown;
-      const known = this.#kinds.find((it) => it.kind === kind);
-      if (!known) throw new Error(`unknown kind ${String(kind)}`);
-      return parseObject(text, known);
+      const read = parseObject(text, this.#owner);
+      if (![this.#owner, REPLICA_SET, POD].some((it) => it.kind === read.kind)) throw new Error(`unknown kind ${read.kind}`);
+      return read.kind === POD.kind ? parseObject(text, POD) : read;
     });
   }
 

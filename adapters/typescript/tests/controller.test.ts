@@ -239,7 +239,7 @@ test("a rejection counts once, and is followed by a sync that reports it", async
   const metrics = await bench.metrics.registry.metrics();
   assert.match(metrics, /rollplan_controller_rejected_calls_total\{reason="Forbidden"\} 1/);
   assert.match(metrics, /rollplan_controller_syncs_total\{outcome="retry"\} 1/);
-  assert.match(metrics, /rollplan_controller_rollouts\{phase="complete"\} 1/);
+  assert.match(metrics, /rollplan_controller_rollouts\{phase="complete",verdict="unspecified",certain="false"\} 1/);
   assert.match(metrics, /rollplan_controller_queue_length 0/);
 });
 
@@ -290,7 +290,7 @@ test("the state of a deleted Deployment is discarded", async (context) => {
   await bench.clock.advance(1_000);
   assert.deepEqual(names(bench), ["a", "a"]);
   assert.equal(await bench.reader().get(DEPLOYMENT, owner.key), undefined, keyText(owner.key));
-  assert.match(await bench.metrics.registry.metrics(), /rollplan_controller_rollouts\{phase="complete"\} 0/);
+  assert.match(await bench.metrics.registry.metrics(), /rollplan_controller_rollouts\{phase="complete",verdict="unspecified",certain="false"\} 0/);
 });
 
 test("syncs may finish for five seconds when the controller stops, but not when it has lost its lease", async (context) => {

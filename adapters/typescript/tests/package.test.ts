@@ -7,23 +7,18 @@ import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/pro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { test, type TestContext } from "node:test";
+import { after, before, test, type TestContext } from "node:test";
 import { promisify } from "node:util";
 
 const HERE = join(import.meta.dirname, "../..");
 const ROOT = join(HERE, "../..");
 const EXAMPLE = join(ROOT, "examples/mid-rollout.json");
+const HOME = "https://rollplan.dev/rollplan";
 const PIPELINE = join(ROOT, "examples/pipelines/deploy.mts");
 // Different values than the defaults, so that a test neither waits for long nor binds fixed ports.
 const QUICKLY = ["--native-controller-probe=1s", "--metrics-bind-address=0", "--health-probe-bind-address=0"];
-// An API server of the Python adapter's tests, whose pods are ready at once.
-const CLUSTER = `
-import json, sys
-sys.path.insert(0, sys.argv[1])
-from cluster import Cluster
-print(Cluster(json.load(open(sys.argv[2]))["items"]).url, flush=True)
-sys.stdin.read()
-`;
+// An API server whose pods are ready at once.
+const CLUSTER = join(ROOT, "tests/conformance/cluster.py");
 
 const run = promisify(execFile);
 
@@ -83,16 +78,53 @@ async function kubeconfig(directory: string, server: string): Promise<string> {
   return file;
 }
 
-test("the package installs in an empty project, and the examples of the README run as written", async (context) => {
+/** The directory of the package as npm packs it. */
+let packed: string;
+
+before(async () => {
+  packed = await mkdtemp(join(tmpdir(), "rollplan-"));
+  await run("npm", ["pack", "--pack-destination", packed], { cwd: HERE });
+});
+
+after(() => rm(packed, { recursive: true }));
+
+interface Manifest {
+  readonly license: string;
+  readonly homepage: string;
+  readonly repository: { readonly url: string };
+}
+
+test("the tarball has the license, project URLs and no relative links", async () => {
+  await run("tar", ["xzf", "rollplan-0.1.0.tgz"], { cwd: packed });
+  const read = (name: string): Promise<string> => readFile(join(packed, "package", name), "utf8");
+  assert.equal(await read("LICENSE"), await readFile(join(ROOT, "LICENSE"), "utf8"));
+  const { license, homepage, repository } = JSON.parse(await read("package.json")) as Manifest;
+  assert.deepEqual([license, homepage, repository.url], ["Apache-2.0", HOME, `git+${HOME}`]);
+  const links = Array.from((await read("README.md")).matchAll(/\]\(([^)]*)\)/g), (it) => it[1] ?? "");
+  assert.ok(links.length > 0);
+  assert.deepEqual(links.filter((it) => !it.startsWith(HOME)), []);
+});
+
+const PNPM = join(HERE, "tests/node/node_modules/pnpm/bin/pnpm.mjs");
+// With pnpm, a project can import only the packages that it names itself.
+const INSTALLERS = {
+  npm: ["npm", "install", "--prefer-offline", "--no-audit", "--no-fund"],
+  pnpm: [process.execPath, PNPM, "add", "--prefer-offline"],
+};
+
+for (const [name, [installer = "", ...options]] of Object.entries(INSTALLERS)) {
+  test(`the package installs in an empty project with ${name}, and the examples of the README run as written`, async (context) => {
+    const directory = await mkdtemp(join(tmpdir(), "rollplan-"));
+    context.after(() => rm(directory, { recursive: true }));
+    await writeFile(join(directory, "package.json"), '{"name":"empty","private":true,"type":"module"}');
+    await run(installer, [...options, join(packed, "rollplan-0.1.0.tgz")], { cwd: directory });
+    await runReadme(context, directory);
+  });
+}
+
+async function runReadme(context: TestContext, directory: string): Promise<void> {
   const binary = process.env.ROLLPLAN_BIN;
   assert.ok(binary, "ROLLPLAN_BIN must be set");
-  const directory = await mkdtemp(join(tmpdir(), "rollplan-"));
-  context.after(() => rm(directory, { recursive: true }));
-
-  await run("npm", ["pack", "--pack-destination", directory], { cwd: HERE });
-  await writeFile(join(directory, "package.json"), '{"name":"empty","private":true,"type":"module"}');
-  const install = ["install", "--prefer-offline", "--no-audit", "--no-fund", "./rollplan-0.1.0.tgz"];
-  await run("npm", install, { cwd: directory });
 
   // The dependencies of the checks must not be installed.
   const installed = await readdir(join(directory, "node_modules"));
@@ -101,25 +133,26 @@ test("the package installs in an empty project, and the examples of the README r
 
   const readme = await readFile(join(HERE, "README.md"), "utf8");
   const examples = Array.from(readme.matchAll(/```ts\n(.*?)```/gs), (it) => it[1] ?? "");
-  assert.equal(examples.length, 5);
+  assert.equal(examples.length, 6);
   const address = await start(context, binary, ["serve", "--listen", "127.0.0.1:0"], /listening on (127\.0\.0\.1:\d+)/);
-  const url = await start(context, "python3", ["-c", CLUSTER, join(ROOT, "adapters/python/tests"), EXAMPLE], /^(http:.*)/);
+  const url = await start(context, "python3", [CLUSTER, EXAMPLE], /^(http:.*)/);
   await copyFile(EXAMPLE, join(directory, "shop.json"));
   const config = await kubeconfig(directory, url);
 
   const written = examples.join("\n").replaceAll("127.0.0.1:50051", address);
   await writeFile(join(directory, "example.ts"), written);
   await copyFile(PIPELINE, join(directory, "deploy.mts"));
-  const compile = ["--strict", "--target", "es2023", "--module", "nodenext", "--types", "node", "example.ts", "deploy.mts"];
-  const compiler = join(HERE, "node_modules/typescript/bin/tsc");
-  await run(process.execPath, [compiler, ...compile, "--skipLibCheck"], { cwd: directory });
+  const compiler = [join(HERE, "node_modules/typescript/bin/tsc"), "--strict", "--target", "es2023", "--module", "nodenext"];
+  const types = ["--types", "node", "--typeRoots", join(HERE, "node_modules/@types"), "--skipLibCheck"];
+  await run(process.execPath, [...compiler, ...types, "example.ts", "deploy.mts"], { cwd: directory });
 
   const environment = { ...process.env, KUBECONFIG: config };
   const command = /^npx (.*--mode=.*)$/m.exec(readme)?.[1]?.replace("127.0.0.1:50051", address).split(" ") ?? [];
   const controller = new Program(join(directory, "node_modules/.bin", command.shift() ?? ""), [...command, ...QUICKLY], environment);
   try {
     // The example may lose a race against the controller, but its calls never break the rollout.
-    const { stdout } = await run(process.execPath, ["example.js"], { cwd: directory, env: environment, timeout: 60_000 });
+    const { stdout } = await run(process.execPath, ["example.js"], { cwd: directory, env: environment, timeout: 600_000 });
+    assert.match(stdout, /^scale .*/);
     assert.match(stdout, /deployment "web" successfully rolled out/);
     assert.match(stdout, /registry\.example\/web.* → /);
     assert.match(stdout, /^\d calls failed$/m);
@@ -132,4 +165,4 @@ test("the package installs in an empty project, and the examples of the README r
   }
   assert.equal(controller.exitCode, 0, controller.log);
   assert.match(controller.log, /The native Deployment controller is not running/);
-});
+}

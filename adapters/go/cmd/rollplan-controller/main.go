@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"rollplan.dev/rollplan/adapters/go/controller"
+	"rollplan.dev/rollplan/adapters/go/planner"
 	"rollplan.dev/rollplan/adapters/go/rollplan"
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
@@ -54,9 +55,9 @@ func run(ctx context.Context, args []string) error {
 	logging.BindFlags(flags)
 	var (
 		mode       = flags.String("mode", "", "takeover manages apps/v1 Deployments and requires that the Deployment controller of kube-controller-manager is disabled; custom-resource manages PlannedDeployments on any cluster; restarts restarts workloads when their configuration changes, together with any Deployment controller. Required.")
-		planner    = flags.String("planner", "", "address of the rollplan service in the form host:port. Required.")
+		address    = flags.String("planner", "", "address of the rollplan service in the form host:port. Required.")
 		plannerTLS = flags.String("planner-ca", "", "PEM file with the CA certificates that verify the service. If empty, the connection is not encrypted.")
-		timeout    = flags.Duration("planner-timeout", rollplan.DefaultTimeout, "timeout of one attempt to call the service")
+		timeout    = flags.Duration("planner-timeout", planner.DefaultTimeout, "timeout of one attempt to call the service")
 		namespaces = flags.String("namespaces", "", "comma-separated list of namespaces to watch. If empty, all namespaces are watched.")
 		selector   = flags.String("selector", "", "label selector of the objects to manage: Deployments, or the workloads to restart. If empty, all are managed.")
 		workers    = flags.Int("workers", 5, "number of Deployments that are reconciled concurrently")
@@ -85,7 +86,7 @@ func run(ctx context.Context, args []string) error {
 	if err := restarts.parse(*mode); err != nil {
 		return err
 	}
-	if *planner == "" {
+	if *address == "" {
 		return errors.New("--planner is required: set it to the address of the rollplan service")
 	}
 	labelSelector, err := labels.Parse(*selector)
@@ -104,7 +105,7 @@ func run(ctx context.Context, args []string) error {
 			return fmt.Errorf("--planner-ca: %w", err)
 		}
 	}
-	service, err := rollplan.NewClient(*planner, *timeout, grpc.WithTransportCredentials(transport),
+	service, err := planner.NewClient(*address, *timeout, grpc.WithTransportCredentials(transport),
 		grpc.WithChainUnaryInterceptor(controller.MeasurePlanner))
 	if err != nil {
 		return fmt.Errorf("--planner: %w", err)
@@ -112,7 +113,7 @@ func run(ctx context.Context, args []string) error {
 	defer service.Close()
 
 	ctrl.SetLogger(filtered(ctx, zap.New(zap.UseFlagOptions(&logging))))
-	ctrl.Log.WithName(name).Info("Starting", "version", version(), "mode", *mode, "planner", *planner)
+	ctrl.Log.WithName(name).Info("Starting", "version", version(), "mode", *mode, "planner", *address)
 	limitMemory()
 	config, err := ctrl.GetConfig()
 	if err != nil {

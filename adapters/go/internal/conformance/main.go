@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"rollplan.dev/rollplan/adapters/go/planner"
 	"rollplan.dev/rollplan/adapters/go/rollplan"
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
@@ -134,11 +135,11 @@ func start(c command) (*driver, error) {
 			return nil, err
 		}
 	}
-	timeout := rollplan.DefaultTimeout
+	timeout := planner.DefaultTimeout
 	if c.PlannerTimeoutMs > 0 {
 		timeout = time.Duration(c.PlannerTimeoutMs) * time.Millisecond
 	}
-	service, err := rollplan.NewClient(strings.TrimPrefix(c.Planner, "http://"), timeout, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	service, err := planner.NewClient(strings.TrimPrefix(c.Planner, "http://"), timeout, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, err
 	}

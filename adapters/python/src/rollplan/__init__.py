@@ -1,5 +1,7 @@
 """Client library of rollplan, and a controller built on it: `python -m rollplan.controller`."""
 
+from typing import TYPE_CHECKING, Any
+
 from rollplan._cancel import Cancellation
 from rollplan._errors import (
     ApiError,
@@ -12,10 +14,12 @@ from rollplan._errors import (
     WaitTimeoutError,
 )
 from rollplan._steps import Failure
-from rollplan.kubernetes import Api
 from rollplan.objects import DEPLOYMENT, PLANNED_DEPLOYMENT, Key, Kind, Object
 from rollplan.planner import AsyncPlanner, Planner
 from rollplan.rollouts import Reader, Rollouts, SyncResult
+
+if TYPE_CHECKING:
+    from rollplan.kubernetes import Api
 
 __all__ = [
     "DEPLOYMENT",
@@ -40,3 +44,12 @@ __all__ = [
     "SyncResult",
     "WaitTimeoutError",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports `Api` on demand: it needs the extra `kubernetes`, and takes longer than everything else."""
+    if name != "Api":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from rollplan.kubernetes import Api  # noqa: PLC0415
+
+    return Api

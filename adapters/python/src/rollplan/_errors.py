@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from rollplan.v1.report_pb2 import RolloutReport
+
 
 class RollplanError(Exception):
     """Base of all errors of this package."""
@@ -66,9 +68,17 @@ class NotFoundError(RollplanError):
     """The Deployment does not exist."""
 
 
-class StalledError(RollplanError):
+class _WaitError(RollplanError):
+    """A wait that ended before the rollout was complete."""
+
+    def __init__(self, report: RolloutReport) -> None:
+        super().__init__(report.message)
+        self.report = report
+
+
+class StalledError(_WaitError):
     """A rollout needs a change to complete."""
 
 
-class WaitTimeoutError(RollplanError):
+class WaitTimeoutError(_WaitError):
     """A rollout is not complete yet."""

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from rollplan._answer import Answer, read_answer
 from rollplan._cancel import Cancellation
 from rollplan._errors import ApiError, CancelledError
 from rollplan._state import OwnerState
-from rollplan.kubernetes import Answer, Api, read_answer
 from rollplan.objects import REPLICA_SET, TERMINATING_REPLICAS, Key, Kind, Object
 from rollplan.v1 import plan_pb2
+
+if TYPE_CHECKING:
+    from rollplan.kubernetes import Api
 
 METHODS = {
     plan_pb2.VERB_CREATE: "POST",

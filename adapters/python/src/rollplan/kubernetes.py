@@ -6,50 +6,27 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote
 
-import kubernetes.client
-import kubernetes.config
-import urllib3
+try:
+    import kubernetes.client
+    import kubernetes.config
+    import urllib3
+except ImportError as error:
+    raise ImportError("calls to the Kubernetes API need more packages: pip install 'rollplan[kubernetes]'") from error
 
+from rollplan._answer import Answer, read_answer
 from rollplan._cancel import Cancellation, interruptible
 from rollplan._errors import ApiError
-from rollplan.objects import REPLICA_SET, Json, Key, Kind, Object
-
-T = TypeVar("T")
+from rollplan.objects import REPLICA_SET, Key, Kind, Object
 
 # In seconds. The API server ends a request after a minute.
 REQUEST_TIMEOUT = 60.0
 CONNECT_TIMEOUT = 10.0
 # The number of objects in a page of a list.
 PAGE = 500
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An answer of the API server. The code is 0 if there was none."""
-
-    code: int
-    body: bytes = b""
-
-    @property
-    def ok(self) -> bool:
-        return 200 <= self.code < 300
-
-    def json(self) -> Json:
-        """The body if it is a JSON object, or otherwise an empty one."""
-        try:
-            parsed = json.loads(self.body)
-        except ValueError:
-            return {}
-        return parsed if isinstance(parsed, dict) else {}
-
-    @property
-    def message(self) -> str:
-        return str(self.json().get("message", "")) or self.body[:200].decode(errors="replace")
 
 
 class Limiter:
@@ -194,7 +171,8 @@ class Api:
         if content_type:
             headers["Content-Type"] = content_type
         # The token may have been renewed since the last request.
-        self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
+        if token := self._client.configuration.auth_settings().get("BearerToken"):
+            headers["Authorization"] = token["value"]
         pool: urllib3.PoolManager = self._client.rest_client.pool_manager
         return pool.request(
             method,
@@ -238,14 +216,6 @@ class Watch:
     def close(self) -> None:
         """Ends the watch, even while a thread is waiting for the next event."""
         self._response.shutdown()
-
-
-def read_answer(what: str, answer: Answer, read: Callable[[bytes], T]) -> T:
-    """Reads a body. Raises ApiError if it is unexpected, for example the error page of a proxy."""
-    try:
-        return read(answer.body)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ApiError(what, answer.code, f"unreadable body: {type(error).__name__}: {error}") from error
 
 
 def _read_page(body: bytes, kind: Kind) -> tuple[list[Object], str, str]:

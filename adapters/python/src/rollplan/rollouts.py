@@ -5,16 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rollplan._cancel import Cancellation
 from rollplan._errors import ApiError, NotFoundError, StalledError, WaitTimeoutError
 from rollplan._state import OwnerState, States
 from rollplan._steps import Failure, carry_out
-from rollplan.kubernetes import Api
 from rollplan.objects import DEPLOYMENT, EVENT, POD, REPLICA_SET, TERMINATING_REPLICAS, Key, Kind, Object
 from rollplan.planner import Planner
 from rollplan.v1 import plan_pb2, report_pb2, revision_pb2
+
+if TYPE_CHECKING:
+    from rollplan.kubernetes import Api
 
 ENDED = (report_pb2.PHASE_STALLED, report_pb2.PHASE_REFUSED)
 
@@ -139,7 +141,7 @@ class Rollouts:
         """Polls until the rollout is complete.
 
         Raises StalledError if it certainly needs a change to complete, or if its deadline has passed,
-        and WaitTimeoutError after `timeout` seconds. Both have the report as `args[1]`.
+        and WaitTimeoutError after `timeout` seconds. Both have the `report`.
         """
         end, verdict = time.monotonic() + timeout, None
         while True:
@@ -150,9 +152,9 @@ class Rollouts:
                 return report
             stuck = verdict.certain and verdict.outlook == report_pb2.OUTLOOK_NEEDS_CHANGE
             if report.phase in ENDED or stuck:
-                raise StalledError(report.message, report)
+                raise StalledError(report)
             if time.monotonic() + interval > end:
-                raise WaitTimeoutError(report.message, report)
+                raise WaitTimeoutError(report)
             time.sleep(interval)
 
     def rollback(self, key: Key, to_revision: int = 0) -> revision_pb2.RollbackResponse:

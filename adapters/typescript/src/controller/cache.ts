@@ -1,4 +1,10 @@
-/** A cache of the objects of a kind, kept up to date by a watch. */
+/**
+ * A cache of the objects of a kind, kept up to date by a watch.
+ *
+ * The informer of @kubernetes/client-node (2) is not used. Its watch reads events with JSON.parse, which rounds integers beyond
+ * 2^53. With another watch and lists with pages, it would only be a map of objects that stops at the first error: it does not
+ * pass the old object to handlers, and nothing can wait for its end.
+ */
 
 import { ApiError, CancelledError } from "../errors.js";
 import type { Api, ListOptions, WatchOptions } from "../kubernetes.js";

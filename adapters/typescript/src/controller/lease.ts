@@ -1,13 +1,20 @@
-/** Leader election with a Lease, as client-go does it: only one adapter writes. */
+/**
+ * Leader election with a Lease, as client-go does it: only one adapter writes. @kubernetes/client-node (2) has none.
+ */
 
 import { CancelledError } from "../errors.js";
-import { members, writeMembers } from "../json.js";
+import { parseExactly } from "../json.js";
 import type { Answer, ApiRequest } from "../kubernetes.js";
 import { pathOf, type Kind } from "../objects.js";
 import { sleep, type Clock } from "./clock.js";
 import type { Log } from "./log.js";
 
 const LEASE: Kind = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", plural: "leases" };
+
+/** A lease, with its other fields. */
+interface Lease {
+  readonly spec?: LeaseSpec | undefined;
+}
 
 interface LeaseSpec {
   holderIdentity?: string;
@@ -88,9 +95,10 @@ export class Election {
     if (!this.#held) return;
     const answer = await this.#read();
     if (!answer.ok) return;
-    const { lease, spec } = readLease(answer.text);
-    if (spec.holderIdentity !== this.#options.identity) return;
-    await this.#write("PUT", lease, { ...spec, holderIdentity: "", leaseDurationSeconds: 1, renewTime: microTime() });
+    const lease = parseExactly(answer.text) as Lease;
+    if (lease.spec?.holderIdentity !== this.#options.identity) return;
+    const spec = { ...lease.spec, holderIdentity: "", leaseDurationSeconds: 1, renewTime: microTime() };
+    await this.#write("PUT", { ...lease, spec });
   }
 
   /** Makes an attempt that ends at a time at the latest: the lease expires even without an answer. */
@@ -114,18 +122,15 @@ export class Election {
     const { namespace, name, identity, durationMs, clock } = this.#options;
     const answer = await this.#read(signal);
     if (answer.code === 404) {
-      const lease = new Map([
-        ["apiVersion", JSON.stringify(LEASE.apiVersion)],
-        ["kind", JSON.stringify(LEASE.kind)],
-        ["metadata", JSON.stringify({ namespace, name })],
-      ]);
-      return this.#acquire("POST", lease, this.#mine({}), signal);
+      const lease = { apiVersion: LEASE.apiVersion, kind: LEASE.kind, metadata: { namespace, name }, spec: this.#mine({}) };
+      return this.#acquire("POST", lease, signal);
     }
     if (!answer.ok) {
       this.#report(this.#reported.holder, `${answer.message || "no answer"} (${answer.code})`);
       return false;
     }
-    const { lease, spec } = readLease(answer.text);
+    const lease = parseExactly(answer.text) as Lease;
+    const spec = lease.spec ?? {};
     const { holderIdentity: holder = "", renewTime = "", leaseDurationSeconds: seconds } = spec;
     const now = clock.now();
     if (this.#seen !== `${holder} ${renewTime}`) {
@@ -138,11 +143,11 @@ export class Election {
       this.#report(holder);
       return false;
     }
-    return this.#acquire("PUT", lease, this.#mine(spec), signal);
+    return this.#acquire("PUT", { ...lease, spec: this.#mine(spec) }, signal);
   }
 
-  async #acquire(method: "POST" | "PUT", lease: Map<string, string>, spec: LeaseSpec, signal?: AbortSignal): Promise<boolean> {
-    this.#held = await this.#write(method, lease, spec, signal);
+  async #acquire(method: "POST" | "PUT", lease: Lease, signal?: AbortSignal): Promise<boolean> {
+    this.#held = await this.#write(method, lease, signal);
     if (this.#held) this.#report(this.#options.identity);
     return this.#held;
   }
@@ -178,19 +183,13 @@ export class Election {
     return api.request({ method: "GET", path: pathOf(LEASE, namespace, name), timeoutMs: this.#renewWithinMs }, signal);
   }
 
-  async #write(method: "POST" | "PUT", lease: Map<string, string>, spec: LeaseSpec, signal?: AbortSignal): Promise<boolean> {
+  async #write(method: "POST" | "PUT", lease: Lease, signal?: AbortSignal): Promise<boolean> {
     const { api, namespace, name } = this.#options;
-    const body = writeMembers(lease.set("spec", JSON.stringify(spec)));
+    const body = JSON.stringify(lease);
     const path = pathOf(LEASE, namespace, method === "PUT" ? name : "");
     const request = { method, path, contentType: "application/json", body, timeoutMs: this.#renewWithinMs };
     return (await api.request(request, signal)).ok;
   }
-}
-
-/** The members of a lease as text, and its spec. */
-function readLease(text: string): { lease: Map<string, string>; spec: LeaseSpec } {
-  const lease = members(text);
-  return { lease, spec: JSON.parse(lease.get("spec") ?? "{}") as LeaseSpec };
 }
 
 /** The current time as a MicroTime of Kubernetes, with six digits. */

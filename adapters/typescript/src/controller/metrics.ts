@@ -2,7 +2,7 @@
 
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 
-import { Phase, type RolloutReport } from "../gen/rollplan/v1/report_pb.js";
+import { Outlook, Phase, type RolloutReport } from "../gen/rollplan/v1/report_pb.js";
 import { keyText, type Key } from "../objects.js";
 
 /** The metrics of one controller. */
@@ -30,8 +30,8 @@ export class Metrics {
   });
   readonly #rollouts = new Gauge({
     name: "rollplan_controller_rollouts",
-    help: "Deployments by the phase of their rollout in the last plan.",
-    labelNames: ["phase"],
+    help: "Deployments by the phase and the verdict of their rollout in the last plan.",
+    labelNames: ["phase", "verdict", "certain"],
     registers: this.#registers,
   });
   readonly #leaseHolder = new Gauge({
@@ -42,7 +42,7 @@ export class Metrics {
     labelNames: ["lease", "holder", "self"],
     registers: this.#registers,
   });
-  readonly #phases = new Map<string, string>();
+  readonly #phases = new Map<string, Record<"phase" | "verdict" | "certain", string>>();
 
   /** Measures a queue whenever the metrics are read. */
   measureQueue(length: () => number): void {
@@ -81,15 +81,20 @@ export class Metrics {
     this.#rejectedCalls.inc({ reason: reason || "Unknown" });
   }
 
-  /** Records the phase of a Deployment, or that it no longer exists. */
+  /** Records the report of a Deployment, or that it no longer exists. */
   setPhase(key: Key, report: RolloutReport | undefined): void {
     const name = keyText(key);
     const before = this.#phases.get(name);
-    if (before !== undefined) this.#rollouts.dec({ phase: before });
+    if (before) this.#rollouts.dec(before);
     this.#phases.delete(name);
     if (!report) return;
-    const phase = Phase[report.phase].toLowerCase();
-    this.#phases.set(name, phase);
-    this.#rollouts.inc({ phase });
+    const { outlook = Outlook.UNSPECIFIED, certain = false } = report.verdict ?? {};
+    const labels = {
+      phase: Phase[report.phase].toLowerCase(),
+      verdict: Outlook[outlook].toLowerCase(),
+      certain: String(certain),
+    };
+    this.#phases.set(name, labels);
+    this.#rollouts.inc(labels);
   }
 }

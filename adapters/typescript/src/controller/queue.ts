@@ -1,4 +1,7 @@
-/** A work queue: it contains each key once, one worker handles a key at a time, and keys can be delayed. */
+/**
+ * A work queue: it contains each key once, one worker handles a key at a time, and keys can be delayed. p-queue and similar
+ * packages queue functions: they would run a key twice, also at the same time.
+ */
 
 import { keyText, type Key } from "../objects.js";
 import type { Clock } from "./clock.js";

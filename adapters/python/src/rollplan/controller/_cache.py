@@ -1,4 +1,9 @@
-"""A cache of the objects of a kind, kept up to date by a watch."""
+"""A cache of the objects of a kind, kept up to date by a watch.
+
+The informer of the package kubernetes (37) is not used. While watches fail, it repeats them without a delay. Its watches have
+no deadline, so a broken connection can stop them forever, and its lists have no pages. It does not resume raw objects at the
+last version, does not pass the old object to handlers, and continues after a bug in one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Leader election with a Lease, as client-go does it: only one adapter writes."""
+"""Leader election with a Lease, as client-go does it: only one adapter writes.
+
+The package kubernetes (37) has a leader election too. Its requests have no deadline, so a leader whose API server does not
+answer would write after its lease has expired, and an error of the connection ends it. It can neither be stopped nor release
+the lease, and it drops the fields of the lease that its models do not know.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,15 @@ import threading
 import time
 from datetime import datetime, timezone
 
+from rollplan._answer import Answer
 from rollplan.controller._metrics import observe_lease
-from rollplan.kubernetes import Answer, Api
+from rollplan.kubernetes import Api
 from rollplan.objects import Json, Kind
 
 log = logging.getLogger("rollplan.controller")
 
+# The timeout of a request whose attempt has no time left, in seconds.
+TIMEOUT_MIN = 0.1
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 
 
@@ -23,6 +31,8 @@ class Election:
     def __init__(self, api: Api, namespace: str, name: str, identity: str, duration: float) -> None:
         self._api, self._namespace, self._name, self._identity, self._duration = api, namespace, name, identity, duration
         self._retry, self._renew_within = duration * 2 / 15, duration * 2 / 3
+        # When the requests of an attempt must have ended.
+        self._deadline = 0.0
         # The last observation of the lease, and its local time: the clocks of other machines do not matter.
         self._seen: tuple[str, str] | None = None
         self._seen_at = 0.0
@@ -33,6 +43,7 @@ class Election:
     def acquire(self, stop: threading.Event) -> bool:
         """Waits for the lease. False if stopped."""
         while not stop.is_set():
+            self._deadline = time.monotonic() + self._renew_within
             if self._try():
                 return True
             stop.wait(self._retry)
@@ -42,9 +53,11 @@ class Election:
         """Renews the lease. False if it is lost, which must end all writes. True if stopped."""
         renewed = time.monotonic()
         while not stop.wait(self._retry):
+            started = time.monotonic()
+            self._deadline = renewed + self._renew_within
             if self._try():
-                renewed = time.monotonic()
-            elif time.monotonic() - renewed > self._renew_within:
+                renewed = started
+            elif time.monotonic() >= self._deadline:
                 self._held = False
                 return False
         return True
@@ -53,6 +66,7 @@ class Election:
         """Lets another adapter take over at once."""
         if not self._held:
             return
+        self._deadline = time.monotonic() + self._renew_within
         answer = self._read()
         lease = answer.json()
         if answer.ok and lease["spec"].get("holderIdentity") == self._identity:
@@ -114,12 +128,15 @@ class Election:
         return lease
 
     def _read(self) -> Answer:
-        return self._api.request("GET", LEASE.path(self._namespace, self._name), timeout=self._renew_within)
+        return self._api.request("GET", LEASE.path(self._namespace, self._name), timeout=self._timeout())
 
     def _write(self, method: str, lease: Json) -> bool:
         path = LEASE.path(self._namespace, "" if method == "POST" else self._name)
         body = json.dumps(lease).encode()
-        return self._api.request(method, path, "", "application/json", body, timeout=self._renew_within).ok
+        return self._api.request(method, path, "", "application/json", body, timeout=self._timeout()).ok
+
+    def _timeout(self) -> float:
+        return max(TIMEOUT_MIN, self._deadline - time.monotonic())
 
 
 def _now() -> str:

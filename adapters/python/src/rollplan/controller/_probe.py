@@ -8,9 +8,10 @@ import threading
 import time
 from collections.abc import Callable
 
+from rollplan._answer import Answer
 from rollplan._cancel import Cancellation
 from rollplan._errors import ApiError, CancelledError, NativeControllerError
-from rollplan.kubernetes import Answer, Api
+from rollplan.kubernetes import Api
 from rollplan.objects import DEPLOYMENT, Json
 
 log = logging.getLogger("rollplan.controller")

@@ -1,4 +1,7 @@
-"""A work queue: it contains each key once, one worker handles a key at a time, and keys can be delayed."""
+"""A work queue: it contains each key once, one worker handles a key at a time, and keys can be delayed.
+
+Neither the package kubernetes nor the standard library has one, and that of kopf is internal.
+"""
 
 from __future__ import annotations
 

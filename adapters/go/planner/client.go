@@ -1,4 +1,5 @@
-package rollplan
+// Package planner has a client of the rollplan service. It needs gRPC, and no package of Kubernetes.
+package planner
 
 import (
 	"context"

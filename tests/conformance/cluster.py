@@ -1,4 +1,9 @@
-"""An API server for the examples of the READMEs and their controllers, with ReplicaSets whose pods are ready at once."""
+"""An API server for the examples of the READMEs and their controllers, with ReplicaSets whose pods are ready at once.
+
+    cluster.py FILE
+
+Serves the objects of a file, prints the URL, and ends at the end of its input.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "tests/conformance"))
-
-from world import KINDS, World  # noqa: E402
+from world import KINDS, World
 
 # How often a watch looks for changes, in seconds.
 WATCH_POLL = 0.02
@@ -113,3 +115,15 @@ class Cluster:
 def _in_namespace(path: str) -> str:
     """The path of a list, in a namespace: all objects are in the same one."""
     return path if "/namespaces/" in path else "/namespaces/shop/".join(path.rsplit("/", 1))
+
+
+def main() -> None:
+    [file] = sys.argv[1:]
+    cluster = Cluster(json.loads(Path(file).read_text())["items"])
+    print(cluster.url, flush=True)
+    sys.stdin.read()
+    cluster.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,8 +1,10 @@
-package rollplan
+package planner
 
 import (
 	"context"
 	"net"
+	"os/exec"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -151,6 +153,18 @@ func TestCallsAreBalancedOverAllAddresses(t *testing.T) {
 	for i := range calls {
 		if got := calls[i].Load(); got != rounds {
 			t.Errorf("server %d received %d of %d calls, want %d", i, got, rounds*servers, rounds)
+		}
+	}
+}
+
+func TestClientNeedsNoPackageOfKubernetes(t *testing.T) {
+	packages, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range strings.Fields(string(packages)) {
+		if strings.Contains(path, "k8s.io/") {
+			t.Errorf("the client needs %s", path)
 		}
 	}
 }
