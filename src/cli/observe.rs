@@ -25,6 +25,8 @@ pub(super) struct Status {
     pub(super) response: proto::ComputeStatusResponse,
     /// The objects that it has created, if they are displayed.
     pub(super) tree: Vec<Node>,
+    /// The time of the request, in seconds since 1970.
+    pub(super) now: i64,
     /// The whole object, if it is kept.
     pub(super) object: Option<Value>,
 }
@@ -81,6 +83,7 @@ pub(super) fn status_of(
         expiry: request.expiry.clone(),
         response,
         tree: Vec::new(),
+        now: request.snapshot.now.map_or(0, |now| now.seconds),
         object: None,
     })
 }

@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::printable::printable;
+use super::printable::{ascii, printable};
 
 /// The maximum line length that is easy to read, in columns.
 const COLUMNS_MAX: usize = 100;
@@ -20,6 +20,8 @@ pub(crate) struct Page {
     coloured: bool,
     /// The maximum line length, in columns.
     columns: usize,
+    /// Whether to replace characters that are not ASCII.
+    is_ascii: bool,
 }
 
 /// The emphasis of text.
@@ -54,13 +56,15 @@ impl Page {
             text: String::new(),
             coloured,
             columns: COLUMNS_MAX,
+            is_ascii: false,
         }
     }
 
     /// A page for a terminal with this number of columns.
-    pub(crate) fn of_width(coloured: bool, columns: usize) -> Self {
+    pub(crate) fn of_terminal(coloured: bool, columns: usize, is_utf8: bool) -> Self {
         Self {
             columns: columns.clamp(COLUMNS_MIN, COLUMNS_MAX),
+            is_ascii: !is_utf8,
             ..Self::new(coloured)
         }
     }
@@ -77,7 +81,8 @@ impl Page {
     pub(super) fn paragraph(&mut self, lead: &str, lead_style: Style, text: &str, style: Style) {
         let lead = printable(lead);
         let indent = width(&lead);
-        let lines = wrapped(&printable(text), self.columns.saturating_sub(indent));
+        let text = self.shown(printable(text));
+        let lines = wrapped(&text, self.columns.saturating_sub(indent));
         for (number, line) in lines.iter().enumerate() {
             if number == 0 {
                 self.push(&lead, lead_style);
@@ -89,11 +94,21 @@ impl Page {
         }
     }
 
+    /// A text in the characters of the terminal.
+    fn shown(&self, text: String) -> String {
+        match self.is_ascii {
+            true => ascii(&text),
+            false => text,
+        }
+    }
+
     pub(super) fn line(&mut self, text: &str, style: Style) {
         self.paragraph("", Style::Plain, text, style);
     }
 
     pub(super) fn columns(&mut self, table: &Columns) {
+        let ascii = self.is_ascii.then(|| table.to_ascii());
+        let table = ascii.as_ref().unwrap_or(table);
         let widths = table.widths(self.columns);
         for row in &table.rows {
             let cells = row.cells.iter().zip(&widths);
@@ -153,6 +168,20 @@ impl Columns {
 }
 
 impl Columns {
+    fn to_ascii(&self) -> Self {
+        let rows = self.rows.iter().map(|row| Row {
+            cells: row
+                .cells
+                .iter()
+                .map(|(cell, style)| (ascii(cell), *style))
+                .collect(),
+            below: ascii(&row.below),
+        });
+        Self {
+            rows: rows.collect(),
+        }
+    }
+
     /// The widths of the columns. If the table is wider than the page, the widest columns shrink.
     fn widths(&self, columns_max: usize) -> Vec<usize> {
         let mut widths: Vec<usize> = Vec::new();
@@ -380,6 +409,22 @@ mod tests {
         );
         assert_eq!(text.matches("word").count(), 30, "{text}");
         assert_eq!(text.matches('x').count(), 60, "{text}");
+    }
+
+    #[test]
+    fn terminals_without_utf_8_get_ascii() {
+        let mut table = Columns::head(["A", "B"]);
+        table.row(
+            ["4 − 1…", "x"].map(|cell| (cell.to_owned(), Style::Plain)),
+            "ü",
+        );
+        let mut page = Page::of_terminal(false, 80, false);
+        page.line("2 × web", Style::Plain);
+        page.columns(&table);
+        assert_eq!(
+            page.into_text(),
+            "2 x web\nA         B\n4 - 1...  x\n          \\u{fc}\n"
+        );
     }
 
     #[test]

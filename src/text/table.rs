@@ -279,7 +279,7 @@ fn verdict(condition: &proto::DeploymentCondition) -> Style {
     }
 }
 
-/// For example "9m 55s".
+/// For example "9m55s".
 pub(super) fn span(duration: &prost_types::Duration) -> String {
     let seconds = duration.seconds.max(0).unsigned_abs();
     // Parts of a second are rounded up.

@@ -177,7 +177,7 @@ fn print(
             let text = output::page(|page| text::status(page, &one.subject, &one.response));
             output::write(text.as_bytes())?;
             if output == StatusOutput::Wide {
-                output::write(tree_text(&one.tree).as_bytes())?;
+                output::write(tree_text(&one.tree, one.now).as_bytes())?;
             }
         }
         (None, statuses) => print_rows(statuses, output == StatusOutput::Wide)?,

@@ -28,5 +28,5 @@ pub(super) use self::snapshot::{
 };
 pub(super) use self::source::{Source, sources};
 pub(super) use self::source_map::SourceMap;
-pub(super) use self::tree::{Health, Node, tree};
+pub(super) use self::tree::{Health, Node, Place, tree};
 pub(super) use self::whole::whole;
