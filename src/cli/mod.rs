@@ -17,6 +17,7 @@ mod observe;
 mod options;
 mod output;
 mod planner;
+mod program;
 mod report;
 mod resource;
 mod serve;
@@ -39,9 +40,6 @@ use self::error::Error;
 use self::serve::ServeArgs;
 use crate::server;
 use crate::text::printable;
-
-/// The file name of the kubectl plugin, and the command that runs it.
-const PLUGIN: (&str, &str) = ("kubectl-rollplan", "kubectl rollplan");
 
 /// The command of a server. Its errors are written to a log, one per line.
 const SERVE: &str = "serve";
@@ -70,11 +68,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
 }
 
 fn parse(args: Vec<OsString>) -> Result<CommandLine, clap::Error> {
-    let mut command = variables::without_empty(CommandLine::command());
-    let program = args.first().map(Path::new);
-    if program.and_then(Path::file_stem) == Some(PLUGIN.0.as_ref()) {
-        command = command.bin_name(PLUGIN.1);
-    }
+    program::start(args.first().map(Path::new));
+    let mut command = variables::without_empty(CommandLine::command()).bin_name(program::command());
     let mut matches = command.try_get_matches_from_mut(args)?;
     CommandLine::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }

@@ -8,6 +8,7 @@ use super::input::{Node, Request, tree};
 use super::options::ClusterArgs;
 use super::output;
 use super::planner::Planner;
+use super::program;
 use crate::proto;
 use crate::text::counter;
 
@@ -135,7 +136,7 @@ fn needs_events(report: &proto::RolloutReport, now: Option<&prost_types::Timesta
         })
 }
 
-/// Adds the options of the cluster to the commands in remedies.
+/// Adds the options of the cluster to the commands in remedies, and names the program as the user does.
 pub(super) fn add_cluster(response: &mut proto::ComputeStatusResponse, cluster: &ClusterArgs) {
     let options = [
         ("--context", &cluster.context),
@@ -148,12 +149,15 @@ pub(super) fn add_cluster(response: &mut proto::ComputeStatusResponse, cluster: 
             Some(format!("{name}={value} "))
         })
         .collect();
-    let Some(report) = response.report.as_mut().filter(|_| !options.is_empty()) else {
+    let Some(report) = &mut response.report else {
         return;
     };
+    let program = program::command();
     let complete = |remedy: &mut String| {
-        for command in ["kubectl ", "rollplan undo ", "rollplan wait "] {
-            *remedy = remedy.replace(command, &format!("{command}{options}"));
+        *remedy = remedy.replace("kubectl ", &format!("kubectl {options}"));
+        for verb in ["undo", "wait"] {
+            let command = format!("{program} {verb} {options}");
+            *remedy = remedy.replace(&format!("rollplan {verb} "), &command);
         }
     };
     report

@@ -20,6 +20,8 @@ pub(crate) struct Page {
     coloured: bool,
     /// The maximum line length, in columns.
     columns: usize,
+    /// The maximum width of a table, which is not wrapped in the output for another program.
+    table_columns: usize,
     /// Whether to replace characters that are not ASCII.
     is_ascii: bool,
 }
@@ -56,14 +58,17 @@ impl Page {
             text: String::new(),
             coloured,
             columns: COLUMNS_MAX,
+            table_columns: usize::MAX,
             is_ascii: false,
         }
     }
 
     /// A page for a terminal with this number of columns.
     pub(crate) fn of_terminal(coloured: bool, columns: usize, is_utf8: bool) -> Self {
+        let columns = columns.clamp(COLUMNS_MIN, COLUMNS_MAX);
         Self {
-            columns: columns.clamp(COLUMNS_MIN, COLUMNS_MAX),
+            columns,
+            table_columns: columns,
             is_ascii: !is_utf8,
             ..Self::new(coloured)
         }
@@ -109,7 +114,7 @@ impl Page {
     pub(super) fn columns(&mut self, table: &Columns) {
         let ascii = self.is_ascii.then(|| table.to_ascii());
         let table = ascii.as_ref().unwrap_or(table);
-        let widths = table.widths(self.columns);
+        let widths = table.widths(self.table_columns);
         for row in &table.rows {
             let cells = row.cells.iter().zip(&widths);
             let cells: Vec<(Vec<String>, usize, Style)> = cells
@@ -129,6 +134,14 @@ impl Page {
                 let blanks = " ".repeat(indent);
                 self.paragraph(&blanks, Style::Plain, &row.below, Style::Plain);
             }
+        }
+    }
+
+    /// The separator of a list in a cell: on a terminal, each entry has a line of its own.
+    pub(super) fn separator(&self) -> &'static str {
+        match self.table_columns {
+            usize::MAX => ", ",
+            _ => "\n",
         }
     }
 
@@ -285,7 +298,7 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 /// The words and commands of a text. A command ends where the clause ends.
-fn parts(paragraph: &str) -> Vec<&str> {
+pub(crate) fn parts(paragraph: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = Some(paragraph);
     while let Some(text) = rest {
@@ -305,7 +318,7 @@ fn parts(paragraph: &str) -> Vec<&str> {
 }
 
 /// Whether a text begins with a command, for example "kubectl logs web -n shop".
-fn is_command(text: &str) -> bool {
+pub(crate) fn is_command(text: &str) -> bool {
     let words = text.trim_start_matches('(').split_once(' ');
     words.is_some_and(|(program, rest)| {
         matches!(program, "kubectl" | "rollplan")
@@ -393,7 +406,7 @@ mod tests {
         let text = |cells: [&str; 3]| {
             let mut table = Columns::head(["A", "B", "C"]);
             table.row(cells.map(|cell| (cell.to_owned(), Style::Plain)), "below");
-            let mut page = Page::new(false);
+            let mut page = Page::of_terminal(false, COLUMNS_MAX, true);
             page.columns(&table);
             page.into_text()
         };
@@ -409,6 +422,19 @@ mod tests {
         );
         assert_eq!(text.matches("word").count(), 30, "{text}");
         assert_eq!(text.matches('x').count(), 60, "{text}");
+    }
+
+    #[test]
+    fn tables_for_other_programs_are_not_wrapped() {
+        let mut table = Columns::head(["A", "B"]);
+        let long = "word ".repeat(50);
+        table.row(
+            [long.as_str(), "x"].map(|cell| (cell.to_owned(), Style::Plain)),
+            "",
+        );
+        let mut page = Page::new(false);
+        page.columns(&table);
+        assert_eq!(page.into_text().lines().count(), 2);
     }
 
     #[test]

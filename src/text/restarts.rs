@@ -30,7 +30,7 @@ pub(crate) fn restarts(
         page.gap();
         let mut table = Columns::head(["NAMESPACE", "WORKLOAD", "DECISION", "WHY"]);
         for plan in plans {
-            row(&mut table, plan);
+            row(&mut table, plan, page.separator());
         }
         page.columns(&table);
     }
@@ -73,7 +73,7 @@ fn headline(counts: proto::RestartCounts) -> String {
     parts.join(", ")
 }
 
-fn row(table: &mut Columns, plan: &proto::RestartPlan) {
+fn row(table: &mut Columns, plan: &proto::RestartPlan, separator: &str) {
     let (decision, style) = match plan.decision() {
         proto::RestartDecision::Unspecified => ("?", Style::Plain),
         proto::RestartDecision::None => ("none", Style::Faint),
@@ -87,7 +87,7 @@ fn row(table: &mut Columns, plan: &proto::RestartPlan) {
     let why = match why.is_empty() {
         true if plan.decision() == proto::RestartDecision::Record => "first observation".to_owned(),
         true => "-".to_owned(),
-        false => why.join("\n"),
+        false => why.join(separator),
     };
     let conditions = plan.conditions.iter().map(|condition| {
         let until = condition.until.as_ref();
@@ -146,7 +146,7 @@ pub(crate) fn uses(
             let usages: Vec<&str> = used.usages().map(usage).collect();
             let keys = match used.keys.as_slice() {
                 [] => "all".to_owned(),
-                keys => keys.join("\n"),
+                keys => keys.join(page.separator()),
             };
             let plain = |text: String| (text, Style::Plain);
             let is_restarted = restarted.contains(&place(plan));

@@ -67,7 +67,7 @@ pub(crate) fn history(
                 plain(or_dash(number)),
                 plain(revision.replica_set.clone()),
                 plain(or_dash(revision.change_cause.clone())),
-                plain(or_dash(revision.images.join("\n"))),
+                plain(or_dash(revision.images.join(page.separator()))),
                 plain(or_dash(age(now, revision.creation_timestamp.as_ref()))),
                 plain(revision.replicas.to_string()),
                 plain(revision.available_replicas.to_string()),

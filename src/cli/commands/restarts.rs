@@ -15,7 +15,7 @@ use crate::cli::exit::Exit;
 use crate::cli::input::{self, Source, SourceMap, Texts};
 use crate::cli::kubectl::{Cause, Kubectl};
 use crate::cli::options::{AnswerArgs, ClusterArgs, Output, ScriptOutput};
-use crate::cli::planner::Planner;
+use crate::cli::planner::{Planner, Refusal};
 use crate::cli::{now, output, stderr};
 use crate::text::{self, span, time};
 use crate::{proto, wire};
@@ -289,7 +289,7 @@ impl Input {
         let mut response: Option<proto::PlanRestartsResponse> = None;
         loop {
             let page = planner.plan_restarts(request.clone());
-            let page = page.map_err(|refusal| refusal.into_error(&SourceMap::default()))?;
+            let page = page.map_err(|refusal| self.error(refusal))?;
             let next = page.continue_after.clone();
             let all = match &mut response {
                 Some(all) => {
@@ -329,12 +329,40 @@ impl Input {
 
     /// The place in the input of a field such as `objects[2].items[0].spec`.
     fn place(&self, field: &str) -> String {
-        let place = || {
-            let (index, rest) = field.strip_prefix("objects[")?.split_once(']')?;
-            let place = self.places.get(index.parse::<usize>().ok()?)?;
-            Some(format!("{place}: {}", rest.trim_start_matches('.')))
+        match self.split(field) {
+            Some((place, field)) => format!("{place}: {field}"),
+            None => field.to_owned(),
+        }
+    }
+
+    fn split<'f>(&self, field: &'f str) -> Option<(&str, &'f str)> {
+        let (index, rest) = field.strip_prefix("objects[")?.split_once(']')?;
+        let place = self.places.get(index.parse::<usize>().ok()?)?;
+        Some((place, rest.trim_start_matches('.')))
+    }
+
+    /// An error with the places in the input instead of the fields of the request.
+    fn error(&self, refusal: Refusal) -> Error {
+        let error = refusal.into_error(&SourceMap::default());
+        let Error::Input(mut diagnostics) = error else {
+            return error;
         };
-        place().unwrap_or_else(|| field.to_owned())
+        for diagnostic in &mut diagnostics {
+            let whole = std::mem::take(&mut diagnostic.field);
+            let whole = if whole.is_empty() {
+                diagnostic.place.clone()
+            } else {
+                whole
+            };
+            match self.split(&whole) {
+                Some((place, field)) => {
+                    diagnostic.place = place.to_owned();
+                    diagnostic.field = field.to_owned();
+                }
+                None => diagnostic.place = whole,
+            }
+        }
+        Error::Input(diagnostics)
     }
 }
 

@@ -106,6 +106,7 @@ fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
             let requests = read::all(&scope, deployment.as_deref(), now, &complete)?;
             let statuses = requests.iter().map(|request| {
                 let mut status = status_of(&planner, request, &options)?;
+                add_cluster(&mut status.response, cluster);
                 if output == StatusOutput::Wide {
                     status.set_tree(request);
                 }

@@ -15,7 +15,6 @@ mod source;
 mod source_map;
 mod tree;
 mod whole;
-mod yaml;
 
 pub(super) use self::answers::{Answers, answers};
 pub(super) use self::choice::{Wanted, absent};

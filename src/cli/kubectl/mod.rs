@@ -21,7 +21,7 @@ const PROGRAM_VARIABLE: &str = "KUBECTL";
 const REQUEST_TIMEOUT: &str = "--request-timeout=30s";
 
 /// The number of log lines to read.
-const LOG_LINES: &str = "--tail=20";
+const LOG_LINES: &str = "--tail=100";
 
 /// The user's kubectl, and the options for the cluster.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::RolloutResult;
 use crate::cli::goal::Goal;
-use crate::text::{Numbers, one_line};
+use crate::text::{Numbers, is_command, one_line, parts};
 
 pub(super) fn document(command: &str, goal: &Goal, results: &[RolloutResult]) -> String {
     let done = results.iter().filter(|result| result.is_done()).count();
@@ -55,7 +55,7 @@ fn causes(result: &RolloutResult) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "- {}", escaped(&blocker.message));
         if !blocker.remedy.is_empty() {
-            let _ = writeln!(text, "  - remedy: {}", code(&blocker.remedy));
+            let _ = writeln!(text, "  - remedy: {}", with_code(&blocker.remedy));
         }
     }
     match text.as_str() {
@@ -82,7 +82,22 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Text on one line as code, so users can copy commands.
+/// Text on one line, with its commands as code, so users can copy them.
+fn with_code(text: &str) -> String {
+    let text = one_line(text);
+    let parts = parts(&text).into_iter().map(|part| match is_command(part) {
+        false => escaped(part),
+        true => {
+            let command = part.trim_start_matches('(');
+            let begin = &part[..part.len() - command.len()];
+            let end = command.trim_end_matches([',', ';', ':', ')', '.']).len();
+            format!("{begin}{}{}", code(&command[..end]), &command[end..])
+        }
+    });
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+/// Text on one line as code.
 fn code(text: &str) -> String {
     let text = one_line(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
@@ -140,6 +155,27 @@ mod tests {
         ] {
             let text = document("rollplan wait", &goal, &results());
             assert!(text.starts_with(heading), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_commands_are_code() {
+        for (text, expected) in [
+            ("raise *the* quota", "raise \\*the\\* quota"),
+            (
+                "fix it, or roll back: rollplan undo deploy/web -n shop",
+                "fix it, or roll back: `rollplan undo deploy/web -n shop`",
+            ),
+            (
+                "read it (kubectl logs web -c 'a b'), or wait",
+                "read it (`kubectl logs web -c 'a b'`), or wait",
+            ),
+            (
+                "see kubectl get x; it helps",
+                "see `kubectl get x`; it helps",
+            ),
+        ] {
+            assert_eq!(with_code(text), expected);
         }
     }
 

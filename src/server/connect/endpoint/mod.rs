@@ -110,7 +110,7 @@ impl Query {
     pub(super) fn request(&self, body: &[u8]) -> Result<Vec<u8>, wire::Error> {
         let snapshot = Some(Snapshot {
             now: Some(self.now),
-            objects: vec![wire::text_of_body(body)?.to_owned()],
+            objects: wire::objects_of_body(body)?,
             target: self.target.clone(),
             ..Snapshot::default()
         });

@@ -46,6 +46,7 @@ impl Query {
                 read.problems.push((name.into_owned(), problem));
             }
         }
+        read.check_target();
         let Reading {
             now,
             target,
@@ -88,6 +89,28 @@ struct Reading {
 // === impl Reading ===
 
 impl Reading {
+    /// Checks that the kind of another object has its API version, which the name of the kind does not determine.
+    fn check_target(&mut self) {
+        let Target {
+            api_version, kind, ..
+        } = &self.target;
+        let is_given = |name: &str| self.names.iter().any(|it| it == name);
+        if !kind.is_empty()
+            && kind != "Deployment"
+            && api_version.is_empty()
+            && !is_given("api_version")
+        {
+            let example = match kind.as_str() {
+                "StatefulSet" | "DaemonSet" | "ReplicaSet" => "apps/v1",
+                "Job" | "CronJob" => "batch/v1",
+                "Pod" | "Service" | "PersistentVolumeClaim" | "ReplicationController" => "v1",
+                _ => "apps.rollplan.dev/v1alpha1",
+            };
+            let problem = format!("is required with kind, for example api_version={example}");
+            self.problems.push(("api_version".to_owned(), problem));
+        }
+    }
+
     fn take(&mut self, endpoint: Endpoint, name: &str, value: &str) -> Result<(), String> {
         if self.names.iter().any(|read| read == name) {
             return Err("is given more than once".to_owned());
@@ -219,6 +242,10 @@ mod tests {
             ("namespace=b&deployment=a/web", "deployment: contradicts"),
             ("namespace=", "namespace: must not be empty"),
             ("kind", "kind: must not be empty"),
+            (
+                "kind=StatefulSet",
+                "api_version: is required with kind, for example api_version=apps/v1",
+            ),
             ("pods_complete", "pods_complete: must be true or false"),
             ("pods_complete=1", "pods_complete: must be true or false"),
             ("now=2026-11-20", "now: not a time in RFC 3339"),
