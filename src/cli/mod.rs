@@ -47,6 +47,16 @@ const SERVE: &str = "serve";
 /// Runs the command line with the given arguments. The first one is the name of the program.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     let args: Vec<OsString> = args.into_iter().collect();
+    if program::is_completion(args.first().map(Path::new)) {
+        let words = args.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+        let words: Vec<String> = words.collect();
+        let mut command = CommandLine::command();
+        command.build();
+        return match guarded(|| commands::complete::run(&command, &words)) {
+            Ok(()) => Exit::Done,
+            Err(error) => error.exit(),
+        };
+    }
     let is_serve = args.get(1).is_some_and(|verb| verb == SERVE);
     let command = match parse(args) {
         Ok(CommandLine { command }) => command,

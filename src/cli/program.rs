@@ -9,6 +9,14 @@ const PLUGIN: (&str, &str) = ("kubectl-rollplan", "kubectl rollplan");
 /// The command that runs the program.
 static COMMAND: OnceLock<&str> = OnceLock::new();
 
+/// The file name that kubectl runs for the completions of the plugin.
+const COMPLETE: &str = "kubectl_complete-rollplan";
+
+/// Whether kubectl asks for completions.
+pub(super) fn is_completion(program: Option<&Path>) -> bool {
+    program.and_then(Path::file_stem) == Some(COMPLETE.as_ref())
+}
+
 /// Sets the name. Only the first call in a process has an effect.
 pub(super) fn start(program: Option<&Path>) {
     let is_plugin = program.and_then(Path::file_stem) == Some(PLUGIN.0.as_ref());

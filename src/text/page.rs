@@ -111,6 +111,13 @@ impl Page {
         self.paragraph("", Style::Plain, text, style);
     }
 
+    /// Adds a line that is not wrapped, for example of YAML.
+    pub(super) fn verbatim(&mut self, text: &str) {
+        let text = self.shown(printable(text));
+        self.push(&text, Style::Plain);
+        self.end_line();
+    }
+
     pub(super) fn columns(&mut self, table: &Columns) {
         let ascii = self.is_ascii.then(|| table.to_ascii());
         let table = ascii.as_ref().unwrap_or(table);

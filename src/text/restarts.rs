@@ -37,6 +37,18 @@ pub(crate) fn restarts(
     requeue(page, requeue_after.as_ref());
 }
 
+/// The objects that were skipped, and the start of the next page.
+pub(crate) fn violations(page: &mut Page, response: &proto::PlanRestartsResponse) {
+    for violation in &response.violations {
+        let text = format!("{}: {}", violation.field, violation.description);
+        page.paragraph("skipped: ", Style::Faint, &text, Style::Plain);
+    }
+    if !response.continue_after.is_empty() {
+        let text = format!("There are more: continue_after={}", response.continue_after);
+        page.line(&text, Style::Plain);
+    }
+}
+
 /// The number of objects that were skipped. `None` if there are none.
 fn skipped(response: &proto::PlanRestartsResponse) -> Option<String> {
     let omitted = usize::try_from(response.omitted_violations).unwrap_or_default();

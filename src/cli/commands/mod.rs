@@ -1,5 +1,6 @@
 //! The commands that answer questions about rollouts, with their options.
 
+pub(super) mod complete;
 pub(super) mod history;
 pub(super) mod plan;
 mod read;

@@ -348,18 +348,9 @@ impl Input {
             return error;
         };
         for diagnostic in &mut diagnostics {
-            let whole = std::mem::take(&mut diagnostic.field);
-            let whole = if whole.is_empty() {
-                diagnostic.place.clone()
-            } else {
-                whole
-            };
-            match self.split(&whole) {
-                Some((place, field)) => {
-                    diagnostic.place = place.to_owned();
-                    diagnostic.field = field.to_owned();
-                }
-                None => diagnostic.place = whole,
+            let split = self.split(&diagnostic.field);
+            if let Some((place, field)) = split.map(|(place, field)| (place.to_owned(), field.to_owned())) {
+                (diagnostic.place, diagnostic.field) = (place, field);
             }
         }
         Error::Input(diagnostics)

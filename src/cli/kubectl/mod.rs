@@ -133,6 +133,21 @@ impl Kubectl {
         self.run(&args, limit)
     }
 
+    /// The names of all objects of a kind.
+    pub(super) fn names(&self, kind: &str, limit: Duration) -> Result<Vec<String>, Failure> {
+        let names = self.run(&["get", kind, "-o", "name", "--request-timeout=5s"], limit)?;
+        let names = String::from_utf8_lossy(&names);
+        let names = names.lines().map(|line| line.rsplit('/').next().unwrap_or(line));
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    /// The names of the contexts in the configuration of kubectl.
+    pub(super) fn contexts(&self, limit: Duration) -> Result<Vec<String>, Failure> {
+        let names = self.run(&["config", "get-contexts", "-o", "name"], limit)?;
+        let names = String::from_utf8_lossy(&names);
+        Ok(names.lines().map(str::to_owned).collect())
+    }
+
     fn get_json(&self, what: &[&str], limit: Duration) -> Result<Vec<u8>, Failure> {
         let all = [&["get"], what, &["-o", "json", REQUEST_TIMEOUT]].concat();
         self.run(&all, limit)

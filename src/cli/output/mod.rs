@@ -43,6 +43,11 @@ pub(super) fn text<M: Message + Name>(
     })
 }
 
+/// A value as YAML.
+pub(super) fn yaml_text(value: &serde_json::Value) -> String {
+    yaml::to_yaml(value)
+}
+
 /// A page with the width and colors of standard output.
 pub(super) fn page(fill: impl FnOnce(&mut Page)) -> String {
     let mut page = match terminal_size() {
