@@ -48,7 +48,10 @@ const SERVE: &str = "serve";
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     let args: Vec<OsString> = args.into_iter().collect();
     if program::is_completion(args.first().map(Path::new)) {
-        let words = args.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+        let words = args
+            .iter()
+            .skip(1)
+            .map(|word| word.to_string_lossy().into_owned());
         let words: Vec<String> = words.collect();
         let mut command = CommandLine::command();
         command.build();

@@ -173,7 +173,12 @@ pub(super) struct ServerArgs {
     )]
     pub(super) url: Option<String>,
     /// File with the certificates (PEM) of the authorities that the service's certificate may be from
-    #[arg(long, value_name = "FILE", env = "ROLLPLAN_CA_FILE", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "ROLLPLAN_CA_FILE",
+        hide_env_values = true
+    )]
     pub(super) ca_file: Option<PathBuf>,
     /// File with the certificate chain (PEM) to authenticate with, if the service requires one
     #[arg(

@@ -97,7 +97,9 @@ const KNOWN: [Known; 14] = [
 
 /// The short names of the kinds that can be waited for.
 pub(super) fn short_names() -> impl Iterator<Item = &'static str> {
-    let known = KNOWN.iter().filter(|it| !matches!(it.kind, "ConfigMap" | "Secret"));
+    let known = KNOWN
+        .iter()
+        .filter(|it| !matches!(it.kind, "ConfigMap" | "Secret"));
     known.map(|it| it.short)
 }
 

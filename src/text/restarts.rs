@@ -124,6 +124,99 @@ fn row(table: &mut Columns, plan: &proto::RestartPlan, separator: &str) {
     );
 }
 
+/// A changed configuration in manifests.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ConfigurationChange {
+    /// For example "ConfigMap shop/app".
+    pub(crate) name: String,
+    /// "changed", "added" or "removed".
+    pub(crate) what: &'static str,
+    /// The keys whose values differ.
+    pub(crate) keys: Vec<String>,
+    pub(crate) effects: Vec<ChangeEffect>,
+}
+
+/// The effect of a change on a workload that uses the configuration.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ChangeEffect {
+    /// For example "Deployment/web".
+    pub(crate) workload: String,
+    pub(crate) kind: String,
+    /// Whether a controller of restarts reacts to the change.
+    pub(crate) is_restarted: bool,
+}
+
+// === impl ChangeEffect ===
+
+impl ChangeEffect {
+    /// For example "restarts it".
+    pub(crate) fn text(&self) -> &'static str {
+        match (self.is_restarted, self.kind.as_str()) {
+            (false, _) => "does not restart it",
+            (true, "Job") => "is reported",
+            (true, "CronJob") => "reaches the next Job",
+            (true, _) => "restarts it",
+        }
+    }
+}
+
+/// The effects of a change on the workloads of a response.
+pub(crate) fn effects(
+    all: &proto::PlanRestartsResponse,
+    selected: &proto::PlanRestartsResponse,
+) -> Vec<ChangeEffect> {
+    let place =
+        |plan: &proto::RestartPlan| (plan.namespace.clone(), plan.kind.clone(), plan.name.clone());
+    let restarted: HashSet<_> = selected.plans.iter().map(place).collect();
+    let effects = all.plans.iter().map(|plan| ChangeEffect {
+        workload: match plan.namespace.as_str() {
+            "" => format!("{}/{}", plan.kind, plan.name),
+            namespace => format!("{} {namespace}/{}", plan.kind, plan.name),
+        },
+        kind: plan.kind.clone(),
+        is_restarted: restarted.contains(&place(plan)),
+    });
+    effects.collect()
+}
+
+/// The changed configurations of manifests, with their effects.
+pub(crate) fn changes(page: &mut Page, changes: &[ConfigurationChange]) {
+    if changes.is_empty() {
+        page.line("No ConfigMap or Secret has changed.", Style::Strong);
+    }
+    for (index, change) in changes.iter().enumerate() {
+        if index > 0 {
+            page.gap();
+        }
+        let ConfigurationChange {
+            name,
+            what,
+            keys,
+            effects,
+        } = change;
+        page.line(&format!("{name}: {what}"), Style::Strong);
+        if !keys.is_empty() {
+            page.paragraph("  keys: ", Style::Faint, &keys.join(", "), Style::Plain);
+        }
+        if effects.is_empty() {
+            page.line("  no workload uses what has changed", Style::Plain);
+        }
+        for effect in effects {
+            let style = if effect.is_restarted {
+                Style::Good
+            } else {
+                Style::Faint
+            };
+            page.paragraph(
+                "  - ",
+                Style::Plain,
+                &format!("{}: {}", effect.workload, effect.text()),
+                style,
+            );
+        }
+    }
+}
+
 /// The workloads that use a configuration, and the effect of a change on each.
 pub(crate) fn uses(
     page: &mut Page,
@@ -166,11 +259,15 @@ pub(crate) fn uses(
                 true => String::new(),
                 false => reason(plan),
             };
-            let effect = match (is_restarted, plan.kind.as_str()) {
-                (false, _) => ("does not restart it", Style::Faint),
-                (true, "Job") => ("is reported", Style::Plain),
-                (true, "CronJob") => ("reaches the next Job", Style::Plain),
-                (true, _) => ("restarts it", Style::Good),
+            let effect = ChangeEffect {
+                workload: String::new(),
+                kind: plan.kind.clone(),
+                is_restarted,
+            };
+            let style = match (is_restarted, plan.kind.as_str()) {
+                (false, _) => Style::Faint,
+                (true, "Job" | "CronJob") => Style::Plain,
+                (true, _) => Style::Good,
             };
             table.row(
                 [
@@ -178,7 +275,7 @@ pub(crate) fn uses(
                     plain(format!("{}/{}", plan.kind, plan.name)),
                     plain(usages.join(", ")),
                     plain(keys),
-                    (effect.0.to_owned(), effect.1),
+                    (effect.text().to_owned(), style),
                 ],
                 &reason,
             );

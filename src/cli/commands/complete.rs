@@ -34,9 +34,15 @@ enum Wanted<'w> {
     Words(Vec<String>),
     Files,
     /// The names of objects of this kind, after a prefix such as "sts/".
-    Names { kind: &'w str, prefix: &'w str },
+    Names {
+        kind: &'w str,
+        prefix: &'w str,
+    },
     /// The names of objects of the default kind, and the kinds.
-    NamesAndKinds { kind: &'static str, kinds: Vec<String> },
+    NamesAndKinds {
+        kind: &'static str,
+        kinds: Vec<String>,
+    },
     Contexts,
 }
 
@@ -66,14 +72,30 @@ fn answer(command: &Command, words: &[String]) -> Answer {
         Wanted::Files => (Vec::new(), FILES),
         Wanted::Contexts => (kubectl.contexts(LIMIT).unwrap_or_default(), NO_FILES),
         Wanted::Names { kind, prefix } => {
-            let names = names(kind).into_iter().map(|name| format!("{prefix}{name}"));
+            let names = names(kind)
+                .into_iter()
+                .map(|name| format!("{prefix}{name}"));
             (names.collect(), NO_FILES)
         }
         Wanted::NamesAndKinds { kind, kinds } => {
-            let kinds: Vec<String> = kinds.into_iter().filter(|it| it.starts_with(word)).collect();
-            let names: Vec<String> = names(kind).into_iter().filter(|it| it.starts_with(word)).collect();
-            let directive = if names.is_empty() { NO_SPACE | NO_FILES } else { NO_FILES };
-            let words = if names.is_empty() || !word.is_empty() { [names, kinds].concat() } else { names };
+            let kinds: Vec<String> = kinds
+                .into_iter()
+                .filter(|it| it.starts_with(word))
+                .collect();
+            let names: Vec<String> = names(kind)
+                .into_iter()
+                .filter(|it| it.starts_with(word))
+                .collect();
+            let directive = if names.is_empty() {
+                NO_SPACE | NO_FILES
+            } else {
+                NO_FILES
+            };
+            let words = if names.is_empty() || !word.is_empty() {
+                [names, kinds].concat()
+            } else {
+                names
+            };
             (words, directive)
         }
     };
@@ -109,7 +131,8 @@ fn wanted<'w>(command: &Command, before: &'w [String], word: &'w str) -> Wanted<
     }
     if word.starts_with('-') {
         let longs = verb.get_arguments().filter(|it| !it.is_hide_set());
-        let longs = longs.filter_map(|it| Some(format!("--{}\t{}", it.get_long()?, it.get_help()?)));
+        let longs =
+            longs.filter_map(|it| Some(format!("--{}\t{}", it.get_long()?, it.get_help()?)));
         return Wanted::Words(longs.collect());
     }
     match (verb.get_name(), word.split_once('/')) {
@@ -123,7 +146,9 @@ fn wanted<'w>(command: &Command, before: &'w [String], word: &'w str) -> Wanted<
         },
         ("status" | "wait", None) => Wanted::NamesAndKinds {
             kind: "deploy",
-            kinds: resource::short_names().map(|name| format!("{name}/")).collect(),
+            kinds: resource::short_names()
+                .map(|name| format!("{name}/"))
+                .collect(),
         },
         ("uses", Some((kind, _))) => Wanted::Names {
             kind,
@@ -131,21 +156,32 @@ fn wanted<'w>(command: &Command, before: &'w [String], word: &'w str) -> Wanted<
         },
         ("uses", None) => Wanted::NamesAndKinds {
             kind: "",
-            kinds: ["configmap/", "secret/", "secretproviderclass/"].map(str::to_owned).to_vec(),
+            kinds: ["configmap/", "secret/", "secretproviderclass/"]
+                .map(str::to_owned)
+                .to_vec(),
         },
-        ("completions", _) => {
-            Wanted::Words(["bash", "elvish", "fish", "powershell", "zsh"].map(str::to_owned).to_vec())
-        }
+        ("completions", _) => Wanted::Words(
+            ["bash", "elvish", "fish", "powershell", "zsh"]
+                .map(str::to_owned)
+                .to_vec(),
+        ),
         _ => Wanted::Words(Vec::new()),
     }
 }
 
 /// The option with this name, if it takes a value.
 fn option<'c>(verb: &'c Command, word: &str) -> Option<&'c Arg> {
-    let mut options = verb.get_arguments().filter(|it| it.get_action().takes_values());
+    let mut options = verb
+        .get_arguments()
+        .filter(|it| it.get_action().takes_values());
     options.find(|it| {
-        let is_long = it.get_long().is_some_and(|long| word == format!("--{long}"));
-        is_long || it.get_short().is_some_and(|short| word == format!("-{short}"))
+        let is_long = it
+            .get_long()
+            .is_some_and(|long| word == format!("--{long}"));
+        is_long
+            || it
+                .get_short()
+                .is_some_and(|short| word == format!("-{short}"))
     })
 }
 
@@ -165,7 +201,11 @@ fn value_of(option: &Arg) -> Wanted<'static> {
             kind: "deploy",
             prefix: "",
         },
-        _ if values.is_empty() && option.get_value_names().is_some_and(|it| it.iter().any(|it| it == "FILE")) => {
+        _ if values.is_empty()
+            && option
+                .get_value_names()
+                .is_some_and(|it| it.iter().any(|it| it == "FILE")) =>
+        {
             Wanted::Files
         }
         _ => Wanted::Words(values),
@@ -210,14 +250,32 @@ mod tests {
         for (words, expected) in [
             (&[""][..], "\"status\\tPrint the status"),
             (&["wait", "--fo"], "\"--for\\t"),
-            (&["wait", "-o", ""], "Words([\"table\", \"wide\", \"name\", \"json\", \"yaml\"])"),
-            (&["wait", "web", "-n", "s"], "Names { kind: \"namespaces\", prefix: \"\" }"),
+            (
+                &["wait", "-o", ""],
+                "Words([\"table\", \"wide\", \"name\", \"json\", \"yaml\"])",
+            ),
+            (
+                &["wait", "web", "-n", "s"],
+                "Names { kind: \"namespaces\", prefix: \"\" }",
+            ),
             (&["wait", "--context", ""], "Contexts"),
             (&["wait", "-f", ""], "Files"),
-            (&["wait", "sts/d"], "Names { kind: \"sts\", prefix: \"sts/\" }"),
-            (&["wait", "w"], "NamesAndKinds { kind: \"deploy\", kinds: [\"deploy/\","),
-            (&["undo", ""], "NamesAndKinds { kind: \"deploy\", kinds: [\"deploy/\", \"pdeploy/\"] }"),
-            (&["uses", "configmap/"], "Names { kind: \"configmap\", prefix: \"configmap/\" }"),
+            (
+                &["wait", "sts/d"],
+                "Names { kind: \"sts\", prefix: \"sts/\" }",
+            ),
+            (
+                &["wait", "w"],
+                "NamesAndKinds { kind: \"deploy\", kinds: [\"deploy/\",",
+            ),
+            (
+                &["undo", ""],
+                "NamesAndKinds { kind: \"deploy\", kinds: [\"deploy/\", \"pdeploy/\"] }",
+            ),
+            (
+                &["uses", "configmap/"],
+                "Names { kind: \"configmap\", prefix: \"configmap/\" }",
+            ),
             (&["nonsense", ""], "Words([])"),
         ] {
             let found = wanted(words);
@@ -227,7 +285,15 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_given_cluster() {
-        let words = ["wait", "-n", "shop", "--context=prod", "--kubeconfig", "file", ""];
+        let words = [
+            "wait",
+            "-n",
+            "shop",
+            "--context=prod",
+            "--kubeconfig",
+            "file",
+            "",
+        ];
         let found = cluster(&words.map(str::to_owned));
         assert_eq!(found.namespace.as_deref(), Some("shop"));
         assert_eq!(found.context.as_deref(), Some("prod"));

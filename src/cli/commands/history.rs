@@ -107,9 +107,16 @@ impl History<'_> {
     fn find(&self, number: i64) -> Result<&proto::Revision, Error> {
         let mut revisions = self.revisions.iter();
         revisions.rfind(|it| it.revision == number).ok_or_else(|| {
-            let known: Vec<String> = self.revisions.iter().map(|it| it.revision.to_string()).collect();
+            let known: Vec<String> = self
+                .revisions
+                .iter()
+                .map(|it| it.revision.to_string())
+                .collect();
             let known = known.join(", ");
-            Error::Absent(format!("{} has no revision {number}; it has {known}", self.subject))
+            Error::Absent(format!(
+                "{} has no revision {number}; it has {known}",
+                self.subject
+            ))
         })
     }
 
@@ -118,7 +125,9 @@ impl History<'_> {
         let mut template = Value::Null;
         let mut objects = self.snapshot.objects.clone();
         edit(&mut objects, &mut |object| {
-            if object["kind"] == "ReplicaSet" && object["metadata"]["name"] == revision.replica_set.as_str() {
+            if object["kind"] == "ReplicaSet"
+                && object["metadata"]["name"] == revision.replica_set.as_str()
+            {
                 template = object["spec"]["template"].clone();
             }
         });

@@ -4,6 +4,7 @@ pub(super) mod complete;
 pub(super) mod history;
 pub(super) mod plan;
 mod read;
+mod restart_changes;
 mod restart_objects;
 pub(super) mod restarts;
 pub(super) mod status;

@@ -137,7 +137,9 @@ impl Kubectl {
     pub(super) fn names(&self, kind: &str, limit: Duration) -> Result<Vec<String>, Failure> {
         let names = self.run(&["get", kind, "-o", "name", "--request-timeout=5s"], limit)?;
         let names = String::from_utf8_lossy(&names);
-        let names = names.lines().map(|line| line.rsplit('/').next().unwrap_or(line));
+        let names = names
+            .lines()
+            .map(|line| line.rsplit('/').next().unwrap_or(line));
         Ok(names.map(str::to_owned).collect())
     }
 

@@ -65,10 +65,14 @@ impl Service {
             client_key_file,
         } = args;
         if is_tls {
-            let config = tls(ca_file.as_deref(), client_cert_file.as_deref(), client_key_file.as_deref())?;
-            endpoint = endpoint
-                .tls_config(config)
-                .map_err(|error| wrong(&format!("invalid certificates or key: {}", chain(&error))))?;
+            let config = tls(
+                ca_file.as_deref(),
+                client_cert_file.as_deref(),
+                client_key_file.as_deref(),
+            )?;
+            endpoint = endpoint.tls_config(config).map_err(|error| {
+                wrong(&format!("invalid certificates or key: {}", chain(&error)))
+            })?;
         } else if ca_file.is_some() || client_cert_file.is_some() {
             return Err(wrong("certificates can only be used with https"));
         }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::RolloutResult;
 use crate::cli::goal::Goal;
-use crate::text::{Numbers, is_command, one_line, parts};
+use crate::text::{ChangeEffect, ConfigurationChange, Numbers, is_command, one_line, parts};
 
 pub(super) fn document(command: &str, goal: &Goal, results: &[RolloutResult]) -> String {
     let done = results.iter().filter(|result| result.is_done()).count();
@@ -62,6 +62,60 @@ fn causes(result: &RolloutResult) -> String {
         "" => text,
         causes => format!("\n**{}**\n\n{causes}", escaped(&result.subject)),
     }
+}
+
+/// The changed configurations of manifests, with the workloads that they restart.
+pub(in crate::cli) fn changes(changes: &[ConfigurationChange]) -> String {
+    let effects = changes.iter().flat_map(|change| &change.effects);
+    let mut restarted: Vec<&str> = effects
+        .filter(|effect| effect.is_restarted)
+        .map(|effect| effect.workload.as_str())
+        .collect();
+    restarted.sort_unstable();
+    restarted.dedup();
+    let heading = match (changes.len(), restarted.len()) {
+        (0, _) => "no ConfigMap or Secret has changed".to_owned(),
+        (_, 0) => "this change restarts nothing".to_owned(),
+        (_, 1) => "this change restarts 1 workload".to_owned(),
+        (_, count) => format!("this change restarts {count} workloads"),
+    };
+    let mut text = format!("### rollplan restarts: {heading}\n\n");
+    if !changes.is_empty() {
+        text += "| Configuration | Keys | Workload | This change |\n| --- | --- | --- | --- |\n";
+    }
+    for change in changes {
+        let name = format!("{}: {}", escaped(&change.name), change.what);
+        let keys: Vec<String> = change.keys.iter().map(|key| escaped(key)).collect();
+        let keys = keys.join(", ");
+        if change.effects.is_empty() {
+            text += &format!("| {name} | {keys} | – | no workload uses it |\n");
+        }
+        for effect in &change.effects {
+            text += &format!(
+                "| {name} | {keys} | {} | {} |\n",
+                escaped(&effect.workload),
+                effect.text()
+            );
+        }
+    }
+    text
+}
+
+/// The workloads that use a configuration.
+pub(in crate::cli) fn uses(subject: &str, effects: &[ChangeEffect]) -> String {
+    let heading = match effects.len() {
+        0 => "not used by any workload".to_owned(),
+        1 => "used by 1 workload".to_owned(),
+        count => format!("used by {count} workloads"),
+    };
+    let mut text = format!("### {}: {heading}\n\n", escaped(subject));
+    if !effects.is_empty() {
+        text += "| Workload | A change |\n| --- | --- |\n";
+    }
+    for effect in effects {
+        text += &format!("| {} | {} |\n", escaped(&effect.workload), effect.text());
+    }
+    text
 }
 
 /// Text on one line. Characters with a meaning in Markdown or HTML, and mentions of users, are escaped.

@@ -312,15 +312,47 @@ mod tests {
         assert!(query.configurations_complete);
         assert_eq!(query.continue_after, "a");
         for (endpoint, query, expected) in [
-            (Endpoint::Undo, "to_revision=-1", "to_revision: must be a whole"),
-            (Endpoint::Undo, "to_revision=x", "to_revision: must be a whole"),
-            (Endpoint::History, "to_revision=1", "to_revision: is unknown"),
-            (Endpoint::Restarts, "profile=x", "profile: must be rollplan, xing or reloader"),
-            (Endpoint::Restarts, "restart_on=x", "restart_on: must be all or env"),
+            (
+                Endpoint::Undo,
+                "to_revision=-1",
+                "to_revision: must be a whole",
+            ),
+            (
+                Endpoint::Undo,
+                "to_revision=x",
+                "to_revision: must be a whole",
+            ),
+            (
+                Endpoint::History,
+                "to_revision=1",
+                "to_revision: is unknown",
+            ),
+            (
+                Endpoint::Restarts,
+                "profile=x",
+                "profile: must be rollplan, xing or reloader",
+            ),
+            (
+                Endpoint::Restarts,
+                "restart_on=x",
+                "restart_on: must be all or env",
+            ),
             (Endpoint::Restarts, "quiet=x", "quiet: not a duration"),
-            (Endpoint::Restarts, "max_concurrent=-1", "max_concurrent: must be"),
-            (Endpoint::Restarts, "continue_after=", "continue_after: must not be empty"),
-            (Endpoint::Restarts, "deployment=web", "deployment: is unknown"),
+            (
+                Endpoint::Restarts,
+                "max_concurrent=-1",
+                "max_concurrent: must be",
+            ),
+            (
+                Endpoint::Restarts,
+                "continue_after=",
+                "continue_after: must not be empty",
+            ),
+            (
+                Endpoint::Restarts,
+                "deployment=web",
+                "deployment: is unknown",
+            ),
         ] {
             let error = read(endpoint, query).unwrap_err();
             assert!(error.starts_with(expected), "{query}: {error}");
