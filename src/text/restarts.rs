@@ -199,7 +199,12 @@ pub(crate) fn changes(page: &mut Page, changes: &[ConfigurationChange]) {
             page.paragraph("  keys: ", Style::Faint, &keys.join(", "), Style::Plain);
         }
         if effects.is_empty() {
-            page.line("  no workload uses what has changed", Style::Plain);
+            page.paragraph(
+                "  - ",
+                Style::Plain,
+                "no workload uses what has changed",
+                Style::Faint,
+            );
         }
         for effect in effects {
             let style = if effect.is_restarted {

@@ -186,7 +186,9 @@ pub(crate) fn log(page: &mut Page, pod: &proto::BlockedPod, log: &str) {
             true => Style::Bad,
             false => Style::Plain,
         };
-        page.paragraph("  | ", Style::Faint, line, style);
+        let text = line.trim_start_matches(' ');
+        let lead = format!("  | {}", &line[..line.len() - text.len()]);
+        page.paragraph(&lead, Style::Faint, text, style);
     }
     if more > 0 {
         page.line(&format!("  | … {more} more lines"), Style::Faint);

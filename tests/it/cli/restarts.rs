@@ -395,7 +395,7 @@ fn changes_of_manifests_restart_those_who_read_them() {
     let printed = since(&manifests("a", "1").replace("hunter2", "hunter3"), &[]);
     assert_eq!(
         printed,
-        "Secret db: changed\n  keys: password\n  no workload uses what has changed\n"
+        "Secret db: changed\n  keys: password\n  - no workload uses what has changed\n"
     );
     let json: Value = serde_json::from_str(&since(&manifests("b", "1"), &["-o=json"])).unwrap();
     assert_eq!(json["plans"].as_array().unwrap().len(), 2, "{json}");
@@ -436,5 +436,72 @@ fn uses_are_printed_as_markdown() {
         printed,
         "### configmap/app: used by 3 workloads\n\n| Workload | A change |\n| --- | --- |\n\
          | Deployment/all | restarts it |\n| Deployment/none | does not restart it |\n| Deployment/one | restarts it |\n"
+    );
+}
+
+/// Runs the steps of the GitHub Action for pull requests, in a repository with one commit and a change.
+#[test]
+fn pull_requests_list_the_restarts() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let git = |args: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        let names = ["-c", "user.name=test", "-c", "user.email=test@example.com"];
+        let git = git.args(names).args(args).current_dir(folder.path());
+        assert!(git.output().unwrap().status.success(), "{args:?}");
+    };
+    git(&["init", "-q"]);
+    fs::create_dir(folder.path().join("manifests")).unwrap();
+    let file = folder.path().join("manifests/app.json");
+    fs::write(&file, manifests("a", "1")).unwrap();
+    git(&["add", "-A"]);
+    git(&["commit", "-q", "-m", "first"]);
+    fs::write(&file, manifests("b", "1")).unwrap();
+    let action = super::path("packaging/github/restarts");
+    let text = fs::read_to_string(action.join("action.yml")).unwrap();
+    let action_yml = super::input::from_yaml(&text);
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_rollplan"));
+    let others = std::env::var("PATH").unwrap();
+    let summary = folder.path().join("summary.md");
+    let mut printed = String::new();
+    for step in action_yml["runs"]["steps"].as_array().unwrap() {
+        let output = std::process::Command::new("bash")
+            .args(["-eo", "pipefail", "-c", step["run"].as_str().unwrap()])
+            .current_dir(folder.path())
+            .env(
+                "PATH",
+                format!("{}:{others}", program.parent().unwrap().display()),
+            )
+            .env("GITHUB_ACTION_PATH", &action)
+            .env("GITHUB_STEP_SUMMARY", &summary)
+            .envs([
+                ("MANIFESTS", "manifests"),
+                ("BASE", "HEAD"),
+                ("PROFILE", "rollplan"),
+            ])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        printed += &String::from_utf8(output.stdout).unwrap();
+    }
+    let heading = "### rollplan restarts: this change restarts 2 workloads\n";
+    assert!(printed.starts_with(heading), "{printed}");
+    assert_eq!(fs::read_to_string(summary).unwrap(), printed);
+    // A commit without the directory.
+    fs::create_dir(folder.path().join("new")).unwrap();
+    fs::write(folder.path().join("new/app.json"), manifests("a", "1")).unwrap();
+    let output = std::process::Command::new("bash")
+        .arg(super::path("examples/pipelines/restarts.sh"))
+        .args(["new", "HEAD"])
+        .current_dir(folder.path())
+        .env(
+            "PATH",
+            format!("{}:{others}", program.parent().unwrap().display()),
+        )
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        printed.contains("| ConfigMap app: added | HOST, PORT | Deployment/all "),
+        "{printed}"
     );
 }
