@@ -17,6 +17,7 @@ mod observe;
 mod options;
 mod output;
 mod planner;
+mod program;
 mod report;
 mod resource;
 mod serve;
@@ -40,15 +41,25 @@ use self::serve::ServeArgs;
 use crate::server;
 use crate::text::printable;
 
-/// The file name of the kubectl plugin, and the command that runs it.
-const PLUGIN: (&str, &str) = ("kubectl-rollplan", "kubectl rollplan");
-
 /// The command of a server. Its errors are written to a log, one per line.
 const SERVE: &str = "serve";
 
 /// Runs the command line with the given arguments. The first one is the name of the program.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     let args: Vec<OsString> = args.into_iter().collect();
+    if program::is_completion(args.first().map(Path::new)) {
+        let words = args
+            .iter()
+            .skip(1)
+            .map(|word| word.to_string_lossy().into_owned());
+        let words: Vec<String> = words.collect();
+        let mut command = CommandLine::command();
+        command.build();
+        return match guarded(|| commands::complete::run(&command, &words)) {
+            Ok(()) => Exit::Done,
+            Err(error) => error.exit(),
+        };
+    }
     let is_serve = args.get(1).is_some_and(|verb| verb == SERVE);
     let command = match parse(args) {
         Ok(CommandLine { command }) => command,
@@ -70,11 +81,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
 }
 
 fn parse(args: Vec<OsString>) -> Result<CommandLine, clap::Error> {
-    let mut command = variables::without_empty(CommandLine::command());
-    let program = args.first().map(Path::new);
-    if program.and_then(Path::file_stem) == Some(PLUGIN.0.as_ref()) {
-        command = command.bin_name(PLUGIN.1);
-    }
+    program::start(args.first().map(Path::new));
+    let mut command = variables::without_empty(CommandLine::command()).bin_name(program::command());
     let mut matches = command.try_get_matches_from_mut(args)?;
     CommandLine::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }

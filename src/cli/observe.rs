@@ -8,6 +8,7 @@ use super::input::{Node, Request, tree};
 use super::options::ClusterArgs;
 use super::output;
 use super::planner::Planner;
+use super::program;
 use crate::proto;
 use crate::text::counter;
 
@@ -25,6 +26,8 @@ pub(super) struct Status {
     pub(super) response: proto::ComputeStatusResponse,
     /// The objects that it has created, if they are displayed.
     pub(super) tree: Vec<Node>,
+    /// The time of the request, in seconds since 1970.
+    pub(super) now: i64,
     /// The whole object, if it is kept.
     pub(super) object: Option<Value>,
 }
@@ -81,6 +84,7 @@ pub(super) fn status_of(
         expiry: request.expiry.clone(),
         response,
         tree: Vec::new(),
+        now: request.snapshot.now.map_or(0, |now| now.seconds),
         object: None,
     })
 }
@@ -132,7 +136,7 @@ fn needs_events(report: &proto::RolloutReport, now: Option<&prost_types::Timesta
         })
 }
 
-/// Adds the options of the cluster to the commands in remedies.
+/// Adds the options of the cluster to the commands in remedies, and names the program as the user does.
 pub(super) fn add_cluster(response: &mut proto::ComputeStatusResponse, cluster: &ClusterArgs) {
     let options = [
         ("--context", &cluster.context),
@@ -145,12 +149,15 @@ pub(super) fn add_cluster(response: &mut proto::ComputeStatusResponse, cluster: 
             Some(format!("{name}={value} "))
         })
         .collect();
-    let Some(report) = response.report.as_mut().filter(|_| !options.is_empty()) else {
+    let Some(report) = &mut response.report else {
         return;
     };
+    let program = program::command();
     let complete = |remedy: &mut String| {
-        for command in ["kubectl ", "rollplan undo ", "rollplan wait "] {
-            *remedy = remedy.replace(command, &format!("{command}{options}"));
+        *remedy = remedy.replace("kubectl ", &format!("kubectl {options}"));
+        for verb in ["undo", "wait"] {
+            let command = format!("{program} {verb} {options}");
+            *remedy = remedy.replace(&format!("rollplan {verb} "), &command);
         }
     };
     report

@@ -155,14 +155,49 @@ pub(super) struct AnswerArgs<O: ValueEnum + Clone + Default + Send + Sync + 'sta
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(super) output: O,
-    /// Use the rollplan service at this address, for example http://127.0.0.1:50051 [default: plan locally]
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+}
+
+/// The service that answers, if any.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct ServerArgs {
+    /// Use the rollplan service at this address, for example https://rollplan.example:50051 [default: plan locally]
+    ///
+    /// With https, the certificate must be from an authority of the system, or of --ca-file.
     #[arg(
-        long,
+        long = "server",
         value_name = "URL",
         env = "ROLLPLAN_SERVER",
         hide_env_values = true
     )]
-    pub(super) server: Option<String>,
+    pub(super) url: Option<String>,
+    /// File with the certificates (PEM) of the authorities that the service's certificate may be from
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "ROLLPLAN_CA_FILE",
+        hide_env_values = true
+    )]
+    pub(super) ca_file: Option<PathBuf>,
+    /// File with the certificate chain (PEM) to authenticate with, if the service requires one
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "ROLLPLAN_CLIENT_CERT_FILE",
+        hide_env_values = true,
+        requires = "client_key_file"
+    )]
+    pub(super) client_cert_file: Option<PathBuf>,
+    /// File with the private key (PEM) of the client certificate
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "ROLLPLAN_CLIENT_KEY_FILE",
+        hide_env_values = true,
+        requires = "client_cert_file"
+    )]
+    pub(super) client_key_file: Option<PathBuf>,
 }
 
 /// When a rollout counts as failed.

@@ -95,6 +95,14 @@ const KNOWN: [Known; 14] = [
     known("Secret", "", "secrets", "secret", "secrets"),
 ];
 
+/// The short names of the kinds that can be waited for.
+pub(super) fn short_names() -> impl Iterator<Item = &'static str> {
+    let known = KNOWN
+        .iter()
+        .filter(|it| !matches!(it.kind, "ConfigMap" | "Secret"));
+    known.map(|it| it.short)
+}
+
 /// Kubernetes kinds without a controller that makes them ready, by group and kind. They have no state to wait for, so
 /// `--filename` skips them without reading them: a pipeline may not be permitted to read Secrets or roles. The configuration
 /// kinds in the table of the planner are read, and reported as complete: they are of other projects, and only the cluster

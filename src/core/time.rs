@@ -146,14 +146,16 @@ impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.seconds();
         let (days, hours, minutes) = (seconds / 86_400, seconds / 3600, seconds / 60);
-        if days > 0 {
-            write!(f, "{days}d{}h", hours % 24)
-        } else if hours > 0 {
-            write!(f, "{hours}h{}m", minutes % 60)
-        } else if minutes > 0 {
-            write!(f, "{minutes}m{}s", seconds % 60)
-        } else {
-            write!(f, "{seconds}s")
+        let (large, small) = match () {
+            () if days > 0 => ((days, "d"), (hours % 24, "h")),
+            () if hours > 0 => ((hours, "h"), (minutes % 60, "m")),
+            () if minutes > 0 => ((minutes, "m"), (seconds % 60, "s")),
+            () => ((seconds, "s"), (0, "")),
+        };
+        write!(f, "{}{}", large.0, large.1)?;
+        match small {
+            (0, _) => Ok(()),
+            (count, unit) => write!(f, "{count}{unit}"),
         }
     }
 }
@@ -213,6 +215,7 @@ mod tests {
             (0, "0s"),
             (59, "59s"),
             (250, "4m10s"),
+            (600, "10m"),
             (7_260, "2h1m"),
             (176_400, "2d1h"),
         ] {

@@ -15,10 +15,12 @@ mod table;
 pub(crate) mod time;
 
 pub(crate) use self::numbers::{Numbers, counter};
-pub(crate) use self::page::{Page, Style, fit, padded, paint, width, wrapped};
-pub(crate) use self::printable::{is_unprintable, one_line, printable, printable_json};
-pub(crate) use self::restarts::{restarts, uses};
-pub(crate) use self::revision::{history, undo, undo_title};
+pub(crate) use self::page::{Page, Style, fit, is_command, padded, paint, parts, width, wrapped};
+pub(crate) use self::printable::{ascii, is_unprintable, one_line, printable, printable_json};
+pub(crate) use self::restarts::{
+    ChangeEffect, ConfigurationChange, changes, effects, restarts, uses, violations,
+};
+pub(crate) use self::revision::{comparison, history, template, undo, undo_title};
 pub(crate) use self::rollouts::{RowWidths, causes, deleted_row, row, row_head};
 pub(crate) use self::state::{DELETED, state, state_style};
-pub(crate) use self::table::{lacks_sets, log, plan, status, summary};
+pub(crate) use self::table::{LogExcerpt, lacks_sets, log, plan, status, summary};

@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::printable::printable;
+use super::printable::{ascii, printable};
 
 /// The maximum line length that is easy to read, in columns.
 const COLUMNS_MAX: usize = 100;
@@ -20,6 +20,10 @@ pub(crate) struct Page {
     coloured: bool,
     /// The maximum line length, in columns.
     columns: usize,
+    /// The maximum width of a table, which is not wrapped in the output for another program.
+    table_columns: usize,
+    /// Whether to replace characters that are not ASCII.
+    is_ascii: bool,
 }
 
 /// The emphasis of text.
@@ -54,13 +58,18 @@ impl Page {
             text: String::new(),
             coloured,
             columns: COLUMNS_MAX,
+            table_columns: usize::MAX,
+            is_ascii: false,
         }
     }
 
     /// A page for a terminal with this number of columns.
-    pub(crate) fn of_width(coloured: bool, columns: usize) -> Self {
+    pub(crate) fn of_terminal(coloured: bool, columns: usize, is_utf8: bool) -> Self {
+        let columns = columns.clamp(COLUMNS_MIN, COLUMNS_MAX);
         Self {
-            columns: columns.clamp(COLUMNS_MIN, COLUMNS_MAX),
+            columns,
+            table_columns: columns,
+            is_ascii: !is_utf8,
             ..Self::new(coloured)
         }
     }
@@ -77,7 +86,8 @@ impl Page {
     pub(super) fn paragraph(&mut self, lead: &str, lead_style: Style, text: &str, style: Style) {
         let lead = printable(lead);
         let indent = width(&lead);
-        let lines = wrapped(&printable(text), self.columns.saturating_sub(indent));
+        let text = self.shown(printable(text));
+        let lines = wrapped(&text, self.columns.saturating_sub(indent));
         for (number, line) in lines.iter().enumerate() {
             if number == 0 {
                 self.push(&lead, lead_style);
@@ -89,12 +99,29 @@ impl Page {
         }
     }
 
+    /// A text in the characters of the terminal.
+    fn shown(&self, text: String) -> String {
+        match self.is_ascii {
+            true => ascii(&text),
+            false => text,
+        }
+    }
+
     pub(super) fn line(&mut self, text: &str, style: Style) {
         self.paragraph("", Style::Plain, text, style);
     }
 
+    /// Adds a line that is not wrapped, for example of YAML.
+    pub(super) fn verbatim(&mut self, text: &str) {
+        let text = self.shown(printable(text));
+        self.push(&text, Style::Plain);
+        self.end_line();
+    }
+
     pub(super) fn columns(&mut self, table: &Columns) {
-        let widths = table.widths(self.columns);
+        let ascii = self.is_ascii.then(|| table.to_ascii());
+        let table = ascii.as_ref().unwrap_or(table);
+        let widths = table.widths(self.table_columns);
         for row in &table.rows {
             let cells = row.cells.iter().zip(&widths);
             let cells: Vec<(Vec<String>, usize, Style)> = cells
@@ -114,6 +141,14 @@ impl Page {
                 let blanks = " ".repeat(indent);
                 self.paragraph(&blanks, Style::Plain, &row.below, Style::Plain);
             }
+        }
+    }
+
+    /// The separator of a list in a cell: on a terminal, each entry has a line of its own.
+    pub(super) fn separator(&self) -> &'static str {
+        match self.table_columns {
+            usize::MAX => ", ",
+            _ => "\n",
         }
     }
 
@@ -153,6 +188,20 @@ impl Columns {
 }
 
 impl Columns {
+    fn to_ascii(&self) -> Self {
+        let rows = self.rows.iter().map(|row| Row {
+            cells: row
+                .cells
+                .iter()
+                .map(|(cell, style)| (ascii(cell), *style))
+                .collect(),
+            below: ascii(&row.below),
+        });
+        Self {
+            rows: rows.collect(),
+        }
+    }
+
     /// The widths of the columns. If the table is wider than the page, the widest columns shrink.
     fn widths(&self, columns_max: usize) -> Vec<usize> {
         let mut widths: Vec<usize> = Vec::new();
@@ -256,7 +305,7 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 /// The words and commands of a text. A command ends where the clause ends.
-fn parts(paragraph: &str) -> Vec<&str> {
+pub(crate) fn parts(paragraph: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = Some(paragraph);
     while let Some(text) = rest {
@@ -276,7 +325,7 @@ fn parts(paragraph: &str) -> Vec<&str> {
 }
 
 /// Whether a text begins with a command, for example "kubectl logs web -n shop".
-fn is_command(text: &str) -> bool {
+pub(crate) fn is_command(text: &str) -> bool {
     let words = text.trim_start_matches('(').split_once(' ');
     words.is_some_and(|(program, rest)| {
         matches!(program, "kubectl" | "rollplan")
@@ -364,7 +413,7 @@ mod tests {
         let text = |cells: [&str; 3]| {
             let mut table = Columns::head(["A", "B", "C"]);
             table.row(cells.map(|cell| (cell.to_owned(), Style::Plain)), "below");
-            let mut page = Page::new(false);
+            let mut page = Page::of_terminal(false, COLUMNS_MAX, true);
             page.columns(&table);
             page.into_text()
         };
@@ -380,6 +429,35 @@ mod tests {
         );
         assert_eq!(text.matches("word").count(), 30, "{text}");
         assert_eq!(text.matches('x').count(), 60, "{text}");
+    }
+
+    #[test]
+    fn tables_for_other_programs_are_not_wrapped() {
+        let mut table = Columns::head(["A", "B"]);
+        let long = "word ".repeat(50);
+        table.row(
+            [long.as_str(), "x"].map(|cell| (cell.to_owned(), Style::Plain)),
+            "",
+        );
+        let mut page = Page::new(false);
+        page.columns(&table);
+        assert_eq!(page.into_text().lines().count(), 2);
+    }
+
+    #[test]
+    fn terminals_without_utf_8_get_ascii() {
+        let mut table = Columns::head(["A", "B"]);
+        table.row(
+            ["4 − 1…", "x"].map(|cell| (cell.to_owned(), Style::Plain)),
+            "ü",
+        );
+        let mut page = Page::of_terminal(false, 80, false);
+        page.line("2 × web", Style::Plain);
+        page.columns(&table);
+        assert_eq!(
+            page.into_text(),
+            "2 x web\nA         B\n4 - 1...  x\n          \\u{fc}\n"
+        );
     }
 
     #[test]

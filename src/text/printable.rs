@@ -18,6 +18,21 @@ pub(crate) fn one_line(text: &str) -> String {
     printable(text).replace('\n', " ")
 }
 
+/// The text for a terminal that shows only ASCII.
+pub(crate) fn ascii(text: &str) -> String {
+    let mut ascii = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '…' => ascii.push_str("..."),
+            '−' | '–' => ascii.push('-'),
+            '×' => ascii.push('x'),
+            c if c.is_ascii() => ascii.push(c),
+            c => ascii.extend(c.escape_default()),
+        }
+    }
+    ascii
+}
+
 /// JSON with such characters escaped as `\uXXXX`. In JSON, they occur only within strings.
 pub(crate) fn printable_json(json: &str) -> String {
     let mut printable = String::with_capacity(json.len());
@@ -56,6 +71,11 @@ mod tests {
             "a\\u{1b}[31mb\\tc\\rd\ne \\u{9b}2J \\u{202e}gnp.exe\\u{2066} \\u{200b}\\u{feff}\\u{e0041}\\u{7f} ü漢"
         );
         assert_eq!(one_line("a\nb\u{1b}"), "a b\\u{1b}");
+    }
+
+    #[test]
+    fn other_characters_are_replaced_for_ascii_terminals() {
+        assert_eq!(ascii("4 − 25% … 3 × ü\n"), "4 - 25% ... 3 x \\u{fc}\n");
     }
 
     #[test]

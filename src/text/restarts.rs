@@ -30,11 +30,23 @@ pub(crate) fn restarts(
         page.gap();
         let mut table = Columns::head(["NAMESPACE", "WORKLOAD", "DECISION", "WHY"]);
         for plan in plans {
-            row(&mut table, plan);
+            row(&mut table, plan, page.separator());
         }
         page.columns(&table);
     }
     requeue(page, requeue_after.as_ref());
+}
+
+/// The objects that were skipped, and the start of the next page.
+pub(crate) fn violations(page: &mut Page, response: &proto::PlanRestartsResponse) {
+    for violation in &response.violations {
+        let text = format!("{}: {}", violation.field, violation.description);
+        page.paragraph("skipped: ", Style::Faint, &text, Style::Plain);
+    }
+    if !response.continue_after.is_empty() {
+        let text = format!("There are more: continue_after={}", response.continue_after);
+        page.line(&text, Style::Plain);
+    }
 }
 
 /// The number of objects that were skipped. `None` if there are none.
@@ -73,7 +85,7 @@ fn headline(counts: proto::RestartCounts) -> String {
     parts.join(", ")
 }
 
-fn row(table: &mut Columns, plan: &proto::RestartPlan) {
+fn row(table: &mut Columns, plan: &proto::RestartPlan, separator: &str) {
     let (decision, style) = match plan.decision() {
         proto::RestartDecision::Unspecified => ("?", Style::Plain),
         proto::RestartDecision::None => ("none", Style::Faint),
@@ -87,7 +99,7 @@ fn row(table: &mut Columns, plan: &proto::RestartPlan) {
     let why = match why.is_empty() {
         true if plan.decision() == proto::RestartDecision::Record => "first observation".to_owned(),
         true => "-".to_owned(),
-        false => why.join("\n"),
+        false => why.join(separator),
     };
     let conditions = plan.conditions.iter().map(|condition| {
         let until = condition.until.as_ref();
@@ -110,6 +122,104 @@ fn row(table: &mut Columns, plan: &proto::RestartPlan) {
         ],
         &below.join("; "),
     );
+}
+
+/// A changed configuration in manifests.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ConfigurationChange {
+    /// For example "ConfigMap shop/app".
+    pub(crate) name: String,
+    /// "changed", "added" or "removed".
+    pub(crate) what: &'static str,
+    /// The keys whose values differ.
+    pub(crate) keys: Vec<String>,
+    pub(crate) effects: Vec<ChangeEffect>,
+}
+
+/// The effect of a change on a workload that uses the configuration.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ChangeEffect {
+    /// For example "Deployment/web".
+    pub(crate) workload: String,
+    pub(crate) kind: String,
+    /// Whether a controller of restarts reacts to the change.
+    pub(crate) is_restarted: bool,
+}
+
+// === impl ChangeEffect ===
+
+impl ChangeEffect {
+    /// For example "restarts it".
+    pub(crate) fn text(&self) -> &'static str {
+        match (self.is_restarted, self.kind.as_str()) {
+            (false, _) => "does not restart it",
+            (true, "Job") => "is reported",
+            (true, "CronJob") => "reaches the next Job",
+            (true, _) => "restarts it",
+        }
+    }
+}
+
+/// The effects of a change on the workloads of a response.
+pub(crate) fn effects(
+    all: &proto::PlanRestartsResponse,
+    selected: &proto::PlanRestartsResponse,
+) -> Vec<ChangeEffect> {
+    let place =
+        |plan: &proto::RestartPlan| (plan.namespace.clone(), plan.kind.clone(), plan.name.clone());
+    let restarted: HashSet<_> = selected.plans.iter().map(place).collect();
+    let effects = all.plans.iter().map(|plan| ChangeEffect {
+        workload: match plan.namespace.as_str() {
+            "" => format!("{}/{}", plan.kind, plan.name),
+            namespace => format!("{} {namespace}/{}", plan.kind, plan.name),
+        },
+        kind: plan.kind.clone(),
+        is_restarted: restarted.contains(&place(plan)),
+    });
+    effects.collect()
+}
+
+/// The changed configurations of manifests, with their effects.
+pub(crate) fn changes(page: &mut Page, changes: &[ConfigurationChange]) {
+    if changes.is_empty() {
+        page.line("No ConfigMap or Secret has changed.", Style::Strong);
+    }
+    for (index, change) in changes.iter().enumerate() {
+        if index > 0 {
+            page.gap();
+        }
+        let ConfigurationChange {
+            name,
+            what,
+            keys,
+            effects,
+        } = change;
+        page.line(&format!("{name}: {what}"), Style::Strong);
+        if !keys.is_empty() {
+            page.paragraph("  keys: ", Style::Faint, &keys.join(", "), Style::Plain);
+        }
+        if effects.is_empty() {
+            page.paragraph(
+                "  - ",
+                Style::Plain,
+                "no workload uses what has changed",
+                Style::Faint,
+            );
+        }
+        for effect in effects {
+            let style = if effect.is_restarted {
+                Style::Good
+            } else {
+                Style::Faint
+            };
+            page.paragraph(
+                "  - ",
+                Style::Plain,
+                &format!("{}: {}", effect.workload, effect.text()),
+                style,
+            );
+        }
+    }
 }
 
 /// The workloads that use a configuration, and the effect of a change on each.
@@ -146,7 +256,7 @@ pub(crate) fn uses(
             let usages: Vec<&str> = used.usages().map(usage).collect();
             let keys = match used.keys.as_slice() {
                 [] => "all".to_owned(),
-                keys => keys.join("\n"),
+                keys => keys.join(page.separator()),
             };
             let plain = |text: String| (text, Style::Plain);
             let is_restarted = restarted.contains(&place(plan));
@@ -154,11 +264,15 @@ pub(crate) fn uses(
                 true => String::new(),
                 false => reason(plan),
             };
-            let effect = match (is_restarted, plan.kind.as_str()) {
-                (false, _) => ("does not restart it", Style::Faint),
-                (true, "Job") => ("is reported", Style::Plain),
-                (true, "CronJob") => ("reaches the next Job", Style::Plain),
-                (true, _) => ("restarts it", Style::Good),
+            let effect = ChangeEffect {
+                workload: String::new(),
+                kind: plan.kind.clone(),
+                is_restarted,
+            };
+            let style = match (is_restarted, plan.kind.as_str()) {
+                (false, _) => Style::Faint,
+                (true, "Job" | "CronJob") => Style::Plain,
+                (true, _) => Style::Good,
             };
             table.row(
                 [
@@ -166,7 +280,7 @@ pub(crate) fn uses(
                     plain(format!("{}/{}", plan.kind, plan.name)),
                     plain(usages.join(", ")),
                     plain(keys),
-                    (effect.0.to_owned(), effect.1),
+                    (effect.text().to_owned(), style),
                 ],
                 &reason,
             );

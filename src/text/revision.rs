@@ -67,7 +67,7 @@ pub(crate) fn history(
                 plain(or_dash(number)),
                 plain(revision.replica_set.clone()),
                 plain(or_dash(revision.change_cause.clone())),
-                plain(or_dash(revision.images.join("\n"))),
+                plain(or_dash(revision.images.join(page.separator()))),
                 plain(or_dash(age(now, revision.creation_timestamp.as_ref()))),
                 plain(revision.replicas.to_string()),
                 plain(revision.available_replicas.to_string()),
@@ -91,6 +91,31 @@ fn age(now: Option<&Timestamp>, then: Option<&Timestamp>) -> String {
     }
 }
 
+/// A pod template in YAML.
+pub(crate) fn template(page: &mut Page, yaml: &str) {
+    page.gap();
+    page.line("Pod template", Style::Strong);
+    for line in yaml.lines() {
+        page.verbatim(&format!("  {line}"));
+    }
+}
+
+/// The changes from one revision to another.
+pub(crate) fn comparison(page: &mut Page, subject: &str, response: &proto::RollbackResponse) {
+    let proto::RollbackResponse {
+        from_revision,
+        to_revision,
+        ..
+    } = response;
+    let what = match response.changes.is_empty() {
+        true => ": no change",
+        false => "",
+    };
+    let title = format!("{subject}: from revision {from_revision} to {to_revision}{what}");
+    page.line(&title, Style::Strong);
+    changes(page, response);
+}
+
 /// A rollback: the changes of the template, notes, and the API call.
 pub(crate) fn undo(page: &mut Page, subject: &str, response: &proto::RollbackResponse) {
     let title = undo_title(subject, response);
@@ -98,6 +123,21 @@ pub(crate) fn undo(page: &mut Page, subject: &str, response: &proto::RollbackRes
     if !response.reason.is_empty() {
         page.line(&response.reason, Style::Plain);
     }
+    changes(page, response);
+    if !response.warnings.is_empty() {
+        page.gap();
+        page.line("Notes", Style::Strong);
+        for warning in &response.warnings {
+            page.paragraph("  - ", Style::Plain, warning, Style::Plain);
+        }
+    }
+    for (index, step) in response.steps.iter().enumerate() {
+        page.gap();
+        table::step(page, index + 1, step);
+    }
+}
+
+fn changes(page: &mut Page, response: &proto::RollbackResponse) {
     if !response.changes.is_empty() {
         page.gap();
         page.line("Changes of the template", Style::Strong);
@@ -115,17 +155,6 @@ pub(crate) fn undo(page: &mut Page, subject: &str, response: &proto::RollbackRes
             page.paragraph("    from  ", Style::Faint, &shown(from_json), Style::Bad);
             page.paragraph("    to    ", Style::Faint, &shown(to_json), Style::Good);
         }
-    }
-    if !response.warnings.is_empty() {
-        page.gap();
-        page.line("Notes", Style::Strong);
-        for warning in &response.warnings {
-            page.paragraph("  - ", Style::Plain, warning, Style::Plain);
-        }
-    }
-    for (index, step) in response.steps.iter().enumerate() {
-        page.gap();
-        table::step(page, index + 1, step);
     }
 }
 

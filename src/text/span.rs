@@ -43,22 +43,20 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     Ok(total)
 }
 
-/// The duration with all its units, for example "9m 55s".
+/// The duration with all its units, for example "9m55s".
 pub(crate) fn exact(seconds: u64) -> String {
     let parts = [
         (seconds / HOUR, "h"),
         (seconds / MINUTE % 60, "m"),
         (seconds % 60, "s"),
     ];
-    let parts: Vec<String> = parts
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    let text: String = parts
         .map(|(count, unit)| format!("{count}{unit}"))
         .collect();
-    if parts.is_empty() {
-        "0s".to_owned()
-    } else {
-        parts.join(" ")
+    match text.as_str() {
+        "" => "0s".to_owned(),
+        _ => text,
     }
 }
 
@@ -106,7 +104,7 @@ mod tests {
     #[test]
     fn durations_are_formatted() {
         assert_eq!(exact(0), "0s");
-        assert_eq!(exact(3661), "1h 1m 1s");
+        assert_eq!(exact(3661), "1h1m1s");
         assert_eq!(exact(600), "10m");
         for (seconds, expected) in [
             (0, "0s"),

@@ -1,8 +1,8 @@
 //! Formats plans and statuses.
 
-use rollplan_health::diagnosis::Cause;
+use rollplan_health::diagnosis::{Cause, error_line};
 
-use super::page::{Columns, Page, Style};
+use super::page::{Columns, Page, Style, width};
 use super::span;
 use super::state::state;
 use super::step;
@@ -176,16 +176,68 @@ fn decision(page: &mut Page, verdict: &proto::Verdict) {
     page.line(text, Style::Plain);
 }
 
-/// The last log lines of a container.
+/// The part of a log that shows why its container failed.
 pub(crate) fn log(page: &mut Page, pod: &proto::BlockedPod, log: &str) {
-    let title = format!(
-        "Last lines of container {} of pod {}:",
-        pod.container, pod.name
-    );
+    let title = format!("Log of container {} of pod {}:", pod.container, pod.name);
     page.line(&title, Style::Strong);
-    for line in log.lines() {
-        page.paragraph("  | ", Style::Faint, line, Style::Plain);
+    let LogExcerpt { lines, error, more } = LogExcerpt::of(log);
+    for (index, line) in lines.iter().enumerate() {
+        let style = match Some(index) == error {
+            true => Style::Bad,
+            false => Style::Plain,
+        };
+        let text = line.trim_start_matches(' ');
+        let lead = format!("  | {}", &line[..line.len() - text.len()]);
+        page.paragraph(&lead, Style::Faint, text, style);
     }
+    if more > 0 {
+        page.line(&format!("  | … {more} more lines"), Style::Faint);
+    }
+}
+
+/// The maximum number of lines that are shown of a log.
+const LOG_LINES: usize = 20;
+
+/// The last lines of a log or, if these are a stack trace only, those that begin with its error.
+#[derive(Debug)]
+pub(crate) struct LogExcerpt {
+    /// Tabs are expanded.
+    pub(crate) lines: Vec<String>,
+    /// The line that names the error.
+    pub(crate) error: Option<usize>,
+    /// The number of lines that follow.
+    pub(crate) more: usize,
+}
+
+// === impl LogExcerpt ===
+
+impl LogExcerpt {
+    pub(crate) fn of(log: &str) -> Self {
+        let all: Vec<&str> = log.lines().collect();
+        let error = error_line(&all);
+        let last = all.len().saturating_sub(LOG_LINES);
+        let start = error.map_or(last, |error| error.min(last));
+        let end = all.len().min(start + LOG_LINES);
+        Self {
+            lines: all[start..end].iter().map(|line| expanded(line)).collect(),
+            error: error.map(|error| error - start),
+            more: all.len() - end,
+        }
+    }
+}
+
+/// A line with its tabs as blanks.
+fn expanded(line: &str) -> String {
+    const TAB: usize = 8;
+    let mut text = String::with_capacity(line.len());
+    for (index, part) in line.split('\t').enumerate() {
+        if index > 0 {
+            let blanks = TAB - width(&text) % TAB;
+            text.extend(std::iter::repeat_n(' ', blanks));
+        }
+        text.push_str(part);
+    }
+    text
 }
 
 pub(super) fn step(page: &mut Page, number: usize, step: &proto::Step) {
@@ -279,9 +331,36 @@ fn verdict(condition: &proto::DeploymentCondition) -> Style {
     }
 }
 
-/// For example "9m 55s".
+/// For example "9m55s".
 pub(super) fn span(duration: &prost_types::Duration) -> String {
     let seconds = duration.seconds.max(0).unsigned_abs();
     // Parts of a second are rounded up.
     span::exact(seconds.saturating_add(u64::from(duration.nanos > 0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_begins_with_the_error_above_a_long_trace() {
+        let trace = "\tat a.B.c(B.java:7)\n".repeat(30);
+        let log = format!("start\njava.lang.Error: no pool\n{trace}");
+        let excerpt = LogExcerpt::of(&log);
+        assert_eq!(excerpt.lines.len(), LOG_LINES);
+        assert_eq!(excerpt.lines[0], "java.lang.Error: no pool");
+        assert_eq!(excerpt.lines[1], "        at a.B.c(B.java:7)");
+        assert_eq!((excerpt.error, excerpt.more), (Some(0), 11));
+        let log = (0..30).map(|n| format!("{n}\n")).collect::<String>();
+        let excerpt = LogExcerpt::of(&log);
+        assert_eq!((excerpt.error, excerpt.more), (Some(19), 0));
+        assert_eq!(excerpt.lines[0], "10");
+        assert_eq!(LogExcerpt::of("").lines, [""; 0]);
+    }
+
+    #[test]
+    fn tabs_are_expanded() {
+        assert_eq!(expanded("a\tb\t\tc"), "a       b               c");
+        assert_eq!(expanded("12345678\tx"), "12345678        x");
+    }
 }

@@ -63,6 +63,22 @@ pub enum Error {
     },
 }
 
+/// The maximum length of a quoted text, in characters.
+const QUOTED_MAX: usize = 300;
+
+/// A text on one line, truncated.
+pub(super) fn quoted(text: &str) -> String {
+    let words: Vec<&str> = text
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(QUOTED_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
 fn at(path: &str) -> String {
     match path {
         "" | "." => String::new(),

@@ -5,6 +5,7 @@
 //! server.
 
 pub mod admission;
+mod body;
 mod error;
 mod event_calls;
 mod interruptible;
@@ -26,7 +27,9 @@ mod read;
 mod restart;
 mod snapshot;
 mod tree;
+pub(crate) mod yaml;
 
+pub(crate) use body::{is_yaml, objects_of_body, unreadable};
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
 pub use limits::{
     ANNOTATIONS_BYTES_MAX, ANSWERS_MAX, CONFIGURATIONS_MAX, ENTRIES_MAX, EVENTS_MAX,
@@ -343,15 +346,6 @@ impl Calls {
 pub(crate) fn parse_selector(json: &str) -> Option<LabelSelector> {
     let selector = read::read_all(&mut read::Json::new(json, &Never));
     parse::parse_selector(selector.ok()?)
-}
-
-/// The text of objects that were not sent in a message.
-pub(crate) fn text_of_body(body: &[u8]) -> Result<&str, Error> {
-    str::from_utf8(body).map_err(|error| {
-        let field = format_args!("{}[0]", objects::FIELD);
-        let description = format_args!("byte {}: is not UTF-8", error.valid_up_to());
-        Error::violation(field, Reason::InvalidUtf8, description)
-    })
 }
 
 /// Checks the size of an answer.

@@ -215,7 +215,7 @@ fn terminating_old_pods_are_the_first_blocker() {
 
 #[test]
 fn min_ready_seconds_are_the_first_blocker() {
-    let why = "2 of 2 new pods are ready, but not yet for minReadySeconds (120 s): web-757c798d4-f94vv Ready for 5s, \
+    let why = "2 of 2 new pods are ready, but not yet for minReadySeconds (2m): web-757c798d4-f94vv Ready for 5s, \
                1m55s left";
     let blocker = check(
         "min-ready-seconds",

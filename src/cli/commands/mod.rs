@@ -1,8 +1,10 @@
 //! The commands that answer questions about rollouts, with their options.
 
+pub(super) mod complete;
 pub(super) mod history;
 pub(super) mod plan;
 mod read;
+mod restart_changes;
 mod restart_objects;
 pub(super) mod restarts;
 pub(super) mod status;

@@ -163,7 +163,7 @@ fn parsed(text: &str) -> Json {
 }
 
 /// The object, or those of a list.
-fn objects(json: &mut Json) -> Vec<&mut Json> {
+pub(super) fn objects(json: &mut Json) -> Vec<&mut Json> {
     match json["items"].is_array() {
         true => json["items"]
             .as_array_mut()

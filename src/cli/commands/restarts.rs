@@ -8,15 +8,16 @@ use prost_types::Timestamp;
 
 use super::print_commands;
 use super::read::refuse_cluster;
+use super::restart_changes;
 use super::restart_objects::{RestartObjects, without_annotations};
 use crate::cli::cluster::{PROCESS_TIMEOUT, SOURCE};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::input::{self, Source, SourceMap, Texts};
 use crate::cli::kubectl::{Cause, Kubectl};
-use crate::cli::options::{AnswerArgs, ClusterArgs, Output, ScriptOutput};
-use crate::cli::planner::Planner;
-use crate::cli::{now, output, stderr};
+use crate::cli::options::{AnswerArgs, ClusterArgs, Output};
+use crate::cli::planner::{Planner, Refusal};
+use crate::cli::{now, output, report, stderr};
 use crate::text::{self, span, time};
 use crate::{proto, wire};
 
@@ -43,8 +44,49 @@ pub(in crate::cli) struct RestartsArgs {
     /// Maximum number of concurrent restarts; 0 is unlimited
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..))]
     max_concurrent: i32,
+    /// Earlier manifests, a file or directory: print which workloads the changes since then restart; may be repeated
+    ///
+    /// Compares the ConfigMaps and Secrets of --filename with those of the earlier manifests, for example of another commit.
+    /// Prints names and keys, but no values.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "files",
+        conflicts_with_all = ["quiet", "max_concurrent"]
+    )]
+    since: Vec<PathBuf>,
     #[command(flatten)]
-    answer: AnswerArgs<ScriptOutput>,
+    answer: AnswerArgs<RestartsOutput>,
+}
+
+/// How to print restarts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum RestartsOutput {
+    /// Human-readable text
+    #[default]
+    Table,
+    /// The response message in the protobuf JSON format, on one line
+    Json,
+    /// The response message as YAML
+    Yaml,
+    /// Shell commands that make the writes, with their preconditions
+    Kubectl,
+    /// Markdown for a pull request (only with --since)
+    Markdown,
+}
+
+/// How to print uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum UsesOutput {
+    /// Human-readable text
+    #[default]
+    Table,
+    /// The response message in the protobuf JSON format, on one line
+    Json,
+    /// The response message as YAML
+    Yaml,
+    /// Markdown for a pull request
+    Markdown,
 }
 
 #[derive(Args, Debug)]
@@ -55,7 +97,7 @@ pub(in crate::cli) struct UsesArgs {
     #[command(flatten)]
     from: FromArgs,
     #[command(flatten)]
-    answer: AnswerArgs<Output>,
+    answer: AnswerArgs<UsesOutput>,
 }
 
 /// The input, and the rules to apply.
@@ -116,9 +158,13 @@ pub(in crate::cli) fn run(args: RestartsArgs) -> Result<Exit, Error> {
         from,
         quiet,
         max_concurrent,
+        since,
         answer: AnswerArgs { output, server },
     } = args;
     let planner = Planner::new(server)?;
+    if !since.is_empty() {
+        return changes(&from, &since, output, &planner);
+    }
     let mut request = from.read()?;
     if let Some(options) = &mut request.request.options {
         // The parser of the command line has checked the range of both.
@@ -133,15 +179,64 @@ pub(in crate::cli) fn run(args: RestartsArgs) -> Result<Exit, Error> {
         0 => Vec::new(),
         _ => objects.unknown(&request.uses(&planner)?.plans),
     };
-    match output.plain() {
-        Some(output) => {
-            output::print(output, &response, |page| {
-                text::restarts(page, &response, &unknown);
-            })?;
+    let format = match output {
+        RestartsOutput::Table => Output::Table,
+        RestartsOutput::Json => Output::Json,
+        RestartsOutput::Yaml => Output::Yaml,
+        RestartsOutput::Kubectl => {
+            print_commands(&output::script::restarts(&from.cluster, &response)?)?;
+            return Ok(exit(&response));
         }
-        None => print_commands(&output::script::restarts(&from.cluster, &response)?)?,
-    }
+        RestartsOutput::Markdown => {
+            return Err(Error::Usage(
+                "-o markdown can only be used with --since".to_owned(),
+            ));
+        }
+    };
+    output::print(format, &response, |page| {
+        text::restarts(page, &response, &unknown);
+    })?;
     Ok(exit(&response))
+}
+
+/// `rollplan restarts --since`.
+fn changes(
+    from: &FromArgs,
+    since: &[PathBuf],
+    output: RestartsOutput,
+    planner: &Planner,
+) -> Result<Exit, Error> {
+    let old = restart_changes::earlier(since)?;
+    let mut request = from.read()?;
+    let new = restart_changes::configurations(request.request.objects.iter().map(String::as_str));
+    let Uses { all, selected } = request.all_uses(planner, from)?;
+    let changes = restart_changes::changes(&old, &new, &all.plans, &selected.plans);
+    let plans = || {
+        let mut plans = selected.clone();
+        let is_restarted = |plan: &proto::RestartPlan| {
+            let workload = format!("{}/{}", plan.kind, plan.name);
+            let mut effects = changes.iter().flat_map(|change| &change.effects);
+            effects.any(|effect| effect.is_restarted && effect.workload == workload)
+        };
+        plans.plans.retain(is_restarted);
+        plans
+    };
+    match output {
+        RestartsOutput::Table => {
+            let text = output::page(|page| text::changes(page, &changes));
+            output::write(text.as_bytes())?;
+        }
+        RestartsOutput::Markdown => {
+            output::write(report::markdown::changes(&changes).as_bytes())?;
+        }
+        RestartsOutput::Json => output::print(Output::Json, &plans(), |_| {})?,
+        RestartsOutput::Yaml => output::print(Output::Yaml, &plans(), |_| {})?,
+        RestartsOutput::Kubectl => {
+            let text = "-o kubectl cannot be used with --since: manifests have no state to change";
+            return Err(Error::Usage(text.to_owned()));
+        }
+    }
+    Ok(exit(&all))
 }
 
 /// `rollplan uses`.
@@ -155,18 +250,10 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
     let mut request = from.read()?;
     let is_of = |used: &proto::ConfigurationUse| used.kind() == kind && used.name == name;
     let objects = RestartObjects::read(&request.request.objects);
-    // First the workloads that a change restarts, then all that use the configuration, in whichever profile.
-    let mut selected = request.uses(&planner)?;
-    request.note(&selected);
-    from.note_reloader(&objects);
-    if let Some(options) = &mut request.request.options {
-        options.profile = proto::RestartProfile::Rollplan.into();
-        options.all_workloads = true;
-        options.image_pull_secrets = true;
-        options.restart_on = proto::RestartOn::All.into();
-    }
-    request.request.objects = without_annotations(&request.request.objects);
-    let mut all = request.uses(&planner)?;
+    let Uses {
+        mut all,
+        mut selected,
+    } = request.all_uses(&planner, &from)?;
     for plan in selected.plans.iter_mut().chain(&mut all.plans) {
         plan.uses.retain(is_of);
     }
@@ -179,7 +266,17 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
     all.plans.extend(named);
     all.plans.sort_by(|a, b| place(a).cmp(&place(b)));
     let subject = format!("{}/{name}", kind_name(kind));
-    output::print(output, &all, |page| {
+    let format = match output {
+        UsesOutput::Table => Output::Table,
+        UsesOutput::Json => Output::Json,
+        UsesOutput::Yaml => Output::Yaml,
+        UsesOutput::Markdown => {
+            let text = report::markdown::uses(&subject, &text::effects(&all, &selected));
+            output::write(text.as_bytes())?;
+            return Ok(exit(&all));
+        }
+    };
+    output::print(format, &all, |page| {
         let reason = |plan: &proto::RestartPlan| match from.profile {
             Profile::Reloader => objects.reloader_reason(plan, kind, &name),
             Profile::Rollplan | Profile::Xing => String::new(),
@@ -187,6 +284,14 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
         text::uses(page, &subject, &all, &selected, &reason);
     })?;
     Ok(exit(&all))
+}
+
+/// What workloads use.
+struct Uses {
+    /// Of all workloads, in whichever profile.
+    all: proto::PlanRestartsResponse,
+    /// Of the workloads that a change restarts.
+    selected: proto::PlanRestartsResponse,
 }
 
 /// Skipped objects make the answer incomplete.
@@ -289,7 +394,7 @@ impl Input {
         let mut response: Option<proto::PlanRestartsResponse> = None;
         loop {
             let page = planner.plan_restarts(request.clone());
-            let page = page.map_err(|refusal| refusal.into_error(&SourceMap::default()))?;
+            let page = page.map_err(|refusal| self.error(refusal))?;
             let next = page.continue_after.clone();
             let all = match &mut response {
                 Some(all) => {
@@ -313,6 +418,22 @@ impl Input {
         self.plan(planner)
     }
 
+    /// Requests the uses of the workloads that a change restarts, and then those of all workloads.
+    fn all_uses(&mut self, planner: &Planner, from: &FromArgs) -> Result<Uses, Error> {
+        let selected = self.uses(planner)?;
+        self.note(&selected);
+        from.note_reloader(&RestartObjects::read(&self.request.objects));
+        if let Some(options) = &mut self.request.options {
+            options.profile = proto::RestartProfile::Rollplan.into();
+            options.all_workloads = true;
+            options.image_pull_secrets = true;
+            options.restart_on = proto::RestartOn::All.into();
+        }
+        self.request.objects = without_annotations(&self.request.objects);
+        let all = self.uses(planner)?;
+        Ok(Uses { all, selected })
+    }
+
     /// Prints notes about skipped objects.
     fn note(&self, response: &proto::PlanRestartsResponse) {
         for violation in &response.violations {
@@ -329,12 +450,33 @@ impl Input {
 
     /// The place in the input of a field such as `objects[2].items[0].spec`.
     fn place(&self, field: &str) -> String {
-        let place = || {
-            let (index, rest) = field.strip_prefix("objects[")?.split_once(']')?;
-            let place = self.places.get(index.parse::<usize>().ok()?)?;
-            Some(format!("{place}: {}", rest.trim_start_matches('.')))
+        match self.split(field) {
+            Some((place, field)) => format!("{place}: {field}"),
+            None => field.to_owned(),
+        }
+    }
+
+    fn split<'f>(&self, field: &'f str) -> Option<(&str, &'f str)> {
+        let (index, rest) = field.strip_prefix("objects[")?.split_once(']')?;
+        let place = self.places.get(index.parse::<usize>().ok()?)?;
+        Some((place, rest.trim_start_matches('.')))
+    }
+
+    /// An error with the places in the input instead of the fields of the request.
+    fn error(&self, refusal: Refusal) -> Error {
+        let error = refusal.into_error(&SourceMap::default());
+        let Error::Input(mut diagnostics) = error else {
+            return error;
         };
-        place().unwrap_or_else(|| field.to_owned())
+        for diagnostic in &mut diagnostics {
+            let split = self.split(&diagnostic.field);
+            if let Some((place, field)) =
+                split.map(|(place, field)| (place.to_owned(), field.to_owned()))
+            {
+                (diagnostic.place, diagnostic.field) = (place, field);
+            }
+        }
+        Error::Input(diagnostics)
     }
 }
 

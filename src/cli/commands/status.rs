@@ -106,6 +106,7 @@ fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
             let requests = read::all(&scope, deployment.as_deref(), now, &complete)?;
             let statuses = requests.iter().map(|request| {
                 let mut status = status_of(&planner, request, &options)?;
+                add_cluster(&mut status.response, cluster);
                 if output == StatusOutput::Wide {
                     status.set_tree(request);
                 }
@@ -177,7 +178,7 @@ fn print(
             let text = output::page(|page| text::status(page, &one.subject, &one.response));
             output::write(text.as_bytes())?;
             if output == StatusOutput::Wide {
-                output::write(tree_text(&one.tree).as_bytes())?;
+                output::write(tree_text(&one.tree, one.now).as_bytes())?;
             }
         }
         (None, statuses) => print_rows(statuses, output == StatusOutput::Wide)?,

@@ -9,7 +9,7 @@ use crate::cli::cluster::Scope;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::goal::Goal;
-use crate::cli::options::{AnswerArgs, JudgementArgs, ScopeArgs, StatusOutput};
+use crate::cli::options::{AnswerArgs, JudgementArgs, ScopeArgs, ServerArgs, StatusOutput};
 use crate::cli::planner::Planner;
 use crate::cli::report::{ReportArgs, Reporter};
 use crate::cli::watch::{Group, Limits, WatchOptions};
@@ -100,7 +100,7 @@ pub(in crate::cli) fn run(args: WaitArgs) -> Result<Exit, Error> {
 
 fn watch(
     scope: &ScopeArgs,
-    server: Option<String>,
+    server: ServerArgs,
     options: WatchOptions,
     reporter: &mut Reporter,
 ) -> Result<Exit, Error> {

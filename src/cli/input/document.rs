@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::fault::{Fault, json_text};
+use super::fault::json_text;
 use super::source::Source;
-use super::yaml;
 use crate::cli::error::Error;
+use crate::wire;
+use crate::wire::yaml::{self, Fault};
 
 /// The maximum depth of nested arrays.
 const DEPTH_MAX: usize = 128;
@@ -23,6 +24,10 @@ pub(super) struct Document<'a> {
 /// All documents of a source that are not empty.
 pub(super) fn documents(source: &Source) -> Result<Vec<Document<'_>>, Error> {
     let mut texts = Vec::new();
+    let is_blank = source.text.trim().is_empty();
+    if let Some(what) = wire::unreadable(&source.text).filter(|_| !is_blank) {
+        return Err(Error::input(&source.name, what));
+    }
     for part in parts(&source.text) {
         let read = match part.text.trim_start().as_bytes().first() {
             Some(b'{' | b'[') => json(&part, &mut texts),

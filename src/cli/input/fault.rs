@@ -1,15 +1,5 @@
 //! Syntax errors.
 
-/// A syntax error and its position.
-#[derive(Debug)]
-pub(super) struct Fault {
-    /// The line, starting at 1.
-    pub(super) line: usize,
-    /// The column, starting at 1.
-    pub(super) column: Option<usize>,
-    pub(super) text: String,
-}
-
 /// The message of a serde_json error without line and column, which refer to the parsed part only.
 pub(super) fn json_text(error: &serde_json::Error) -> String {
     let text = error.to_string();

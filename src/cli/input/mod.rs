@@ -15,7 +15,6 @@ mod source;
 mod source_map;
 mod tree;
 mod whole;
-mod yaml;
 
 pub(super) use self::answers::{Answers, answers};
 pub(super) use self::choice::{Wanted, absent};
@@ -28,5 +27,5 @@ pub(super) use self::snapshot::{
 };
 pub(super) use self::source::{Source, sources};
 pub(super) use self::source_map::SourceMap;
-pub(super) use self::tree::{Health, Node, tree};
+pub(super) use self::tree::{Health, Node, Place, tree};
 pub(super) use self::whole::whole;

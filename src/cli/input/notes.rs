@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::complete::Complete;
 use super::object::{Dependents, Object, Objects};
 use crate::cli::error::Error;
+use crate::cli::program;
 use crate::cli::resource::Resource;
 use crate::proto;
 
@@ -45,8 +46,9 @@ pub(super) fn refuse_manifest(owner: &Object<'_>) -> Result<(), Error> {
         false => format!("{argument}/{name}"),
     };
     let text = format!(
-        "this is a manifest; pass the live object: kubectl get {argument}{others}{namespace} -o json | rollplan status {word} -f -, or \
-         let rollplan read it: rollplan status {word}{namespace}"
+        "this is a manifest; pass the live object: kubectl get {argument}{others}{namespace} -o json | {program} status {word} -f -, or \
+         let rollplan read it: {program} status {word}{namespace}",
+        program = program::command()
     );
     Err(Error::input(owner.place(), text))
 }

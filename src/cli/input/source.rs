@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::cli::error::Error;
+use crate::wire;
 
 /// A text, and its name in messages.
 #[derive(Debug)]
@@ -35,7 +36,11 @@ pub(in crate::cli) fn sources(files: &[PathBuf]) -> Result<Vec<Source>, Error> {
     let mut sources = Vec::new();
     for file in files {
         if !file.is_dir() {
-            sources.push(source(file)?);
+            let source = source(file)?;
+            if let Some(what) = wire::unreadable(&source.text) {
+                return Err(Error::input(&source.name, what));
+            }
+            sources.push(source);
             continue;
         }
         for file in files_of(file)? {

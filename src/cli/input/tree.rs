@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use rollplan_core::interrupt::Never;
 use serde_json::Value;
 
+use crate::text::time;
 use crate::wire;
 use crate::wire::objects::{FIELD, Metadata, Objects};
 
@@ -18,7 +19,21 @@ pub(in crate::cli) struct Node {
     pub(in crate::cli) label: String,
     pub(in crate::cli) state: String,
     pub(in crate::cli) health: Health,
+    /// How often the containers of a pod have been restarted.
+    pub(in crate::cli) restarts: i64,
+    /// The time of its creation, in seconds since 1970.
+    pub(in crate::cli) created: Option<i64>,
+    pub(in crate::cli) place: Place,
     pub(in crate::cli) children: Vec<Self>,
+}
+
+/// What an object runs, or where it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Place {
+    /// The node of a pod. Empty before it is scheduled.
+    Node(String),
+    /// The images of a template.
+    Images(Vec<String>),
 }
 
 /// The health of a node, ordered from bad to good.
@@ -98,6 +113,19 @@ fn created(object: &Object) -> &str {
     text(&object.value, "/metadata/creationTimestamp")
 }
 
+fn created_seconds(object: &Object) -> Option<i64> {
+    let time = time::parse(created(object)).ok()?;
+    Some(time.seconds)
+}
+
+/// The images of the containers of a template.
+fn images(object: &Object) -> Place {
+    let containers = object.value.pointer("/spec/template/spec/containers");
+    let containers = containers.and_then(Value::as_array);
+    let images = containers.into_iter().flatten();
+    Place::Images(images.map(|it| text(it, "/image").to_owned()).collect())
+}
+
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     let text = value.pointer(pointer).and_then(Value::as_str);
     text.unwrap_or_default()
@@ -132,6 +160,9 @@ fn owner(object: &Object, children: Vec<Node>) -> Option<Node> {
             None if ready >= desired => Health::Ready,
             None => Health::Waiting,
         },
+        restarts: 0,
+        created: created_seconds(object),
+        place: images(object),
         children,
     })
 }
@@ -147,6 +178,9 @@ fn job(object: &Object, children: Vec<Node>) -> Node {
             health => health,
         },
         state,
+        restarts: 0,
+        created: created_seconds(object),
+        place: images(object),
         children,
     }
 }
@@ -196,8 +230,21 @@ fn pod(object: &Object) -> Node {
         label: object.name.clone(),
         state,
         health,
+        restarts: restarts(&object.value),
+        created: created_seconds(object),
+        place: Place::Node(text(&object.value, "/spec/nodeName").to_owned()),
         children: Vec::new(),
     }
+}
+
+fn containers<'a>(pod: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+    let list = pod.pointer(&format!("/status/{field}"));
+    list.and_then(Value::as_array).into_iter().flatten()
+}
+
+fn restarts(pod: &Value) -> i64 {
+    let containers = containers(pod, "containerStatuses");
+    containers.map(|it| number(it, "/restartCount")).sum()
 }
 
 /// The state of a pod: that of its first container with a problem, or of the whole pod.
@@ -209,22 +256,10 @@ fn pod_state(pod: &Value) -> (String, Health) {
         "" => "Unknown",
         phase => phase,
     };
-    let containers = |field: &str| {
-        let list = pod.pointer(&format!("/status/{field}"));
-        list.and_then(Value::as_array).into_iter().flatten()
-    };
-    let restarts: i64 = containers("containerStatuses")
-        .map(|container| number(container, "/restartCount"))
-        .sum();
-    let restarts = match restarts {
-        0 => String::new(),
-        1 => ", 1 restart".to_owned(),
-        count => format!(", {count} restarts"),
-    };
-    let all = containers("initContainerStatuses").chain(containers("containerStatuses"));
+    let all = containers(pod, "initContainerStatuses").chain(containers(pod, "containerStatuses"));
     for container in all {
-        if let Some((state, health)) = container_state(container, phase) {
-            return (format!("{state}{restarts}"), health);
+        if let Some(problem) = container_state(container, phase) {
+            return problem;
         }
     }
     if matches!(phase, "Failed" | "Succeeded") {
@@ -235,14 +270,14 @@ fn pod_state(pod: &Value) -> (String, Health) {
         return (reason.to_owned(), Health::Ending);
     }
     if condition(pod, "Ready").is_some_and(|ready| text(ready, "/status") == "True") {
-        return (format!("{phase}, ready{restarts}"), Health::Ready);
+        return (format!("{phase}, ready"), Health::Ready);
     }
     let scheduled = condition(pod, "PodScheduled");
     if let Some(scheduled) = scheduled.filter(|it| text(it, "/status") == "False") {
         let reason = text(scheduled, "/reason");
         return (format!("{phase}, {reason}"), Health::Failing);
     }
-    (format!("{phase}, not ready{restarts}"), Health::Waiting)
+    (format!("{phase}, not ready"), Health::Waiting)
 }
 
 /// The state of a container that prevents its pod from being ready. `None` if it does not.
@@ -294,12 +329,12 @@ mod tests {
             ),
             (
                 json!({"phase": "Pending", "containerStatuses": waiting("ContainerCreating")}),
-                "web: ContainerCreating, 2 restarts",
+                "web: ContainerCreating",
                 Health::Waiting,
             ),
             (
                 json!({"phase": "Running", "containerStatuses": waiting("CrashLoopBackOff"), "conditions": ready}),
-                "web: CrashLoopBackOff, 2 restarts",
+                "web: CrashLoopBackOff",
                 Health::Failing,
             ),
             (
@@ -332,12 +367,39 @@ mod tests {
         ] {
             let pod = json!({"status": status});
             assert_eq!(pod_state(&pod), (state.to_owned(), health), "{pod}");
+            let expected = if pod.to_string().contains("restartCount") {
+                2
+            } else {
+                0
+            };
+            assert_eq!(restarts(&pod), expected, "{pod}");
         }
         let leaving = json!({"metadata": {"deletionTimestamp": "2026-01-31T12:00:00Z"}, "status": {"phase": "Running"}});
         assert_eq!(
             pod_state(&leaving),
             ("Terminating".to_owned(), Health::Ending)
         );
+    }
+
+    #[test]
+    fn nodes_have_an_age_and_a_place() {
+        let object = |kind: &str, spec: Value| Object {
+            kind: kind.to_owned(),
+            name: "web".to_owned(),
+            uid: "u".to_owned(),
+            value: json!({"metadata": {"creationTimestamp": "1970-01-01T00:02:00Z"}, "spec": spec}),
+        };
+        let containers = json!([{"image": "web:2"}, {"image": "proxy:1"}]);
+        let set = object(
+            "ReplicaSet",
+            json!({"replicas": 1, "template": {"spec": {"containers": containers}}}),
+        );
+        let set = owner(&set, Vec::new()).unwrap();
+        let images = ["web:2", "proxy:1"].map(str::to_owned).to_vec();
+        assert_eq!((set.created, set.place), (Some(120), Place::Images(images)));
+        let pod = pod(&object("Pod", json!({"nodeName": "node-a"})));
+        let node = Place::Node("node-a".to_owned());
+        assert_eq!((pod.created, pod.place), (Some(120), node));
     }
 
     #[test]

@@ -21,7 +21,7 @@ const PROGRAM_VARIABLE: &str = "KUBECTL";
 const REQUEST_TIMEOUT: &str = "--request-timeout=30s";
 
 /// The number of log lines to read.
-const LOG_LINES: &str = "--tail=20";
+const LOG_LINES: &str = "--tail=100";
 
 /// The user's kubectl, and the options for the cluster.
 #[derive(Debug)]
@@ -131,6 +131,23 @@ impl Kubectl {
             args.push("--previous");
         }
         self.run(&args, limit)
+    }
+
+    /// The names of all objects of a kind.
+    pub(super) fn names(&self, kind: &str, limit: Duration) -> Result<Vec<String>, Failure> {
+        let names = self.run(&["get", kind, "-o", "name", "--request-timeout=5s"], limit)?;
+        let names = String::from_utf8_lossy(&names);
+        let names = names
+            .lines()
+            .map(|line| line.rsplit('/').next().unwrap_or(line));
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    /// The names of the contexts in the configuration of kubectl.
+    pub(super) fn contexts(&self, limit: Duration) -> Result<Vec<String>, Failure> {
+        let names = self.run(&["config", "get-contexts", "-o", "name"], limit)?;
+        let names = String::from_utf8_lossy(&names);
+        Ok(names.lines().map(str::to_owned).collect())
     }
 
     fn get_json(&self, what: &[&str], limit: Duration) -> Result<Vec<u8>, Failure> {

@@ -43,10 +43,15 @@ pub(super) fn text<M: Message + Name>(
     })
 }
 
+/// A value as YAML.
+pub(super) fn yaml_text(value: &serde_json::Value) -> String {
+    yaml::to_yaml(value)
+}
+
 /// A page with the width and colors of standard output.
 pub(super) fn page(fill: impl FnOnce(&mut Page)) -> String {
     let mut page = match terminal_size() {
-        Some((columns, _)) => Page::of_width(is_coloured(), columns),
+        Some((columns, _)) => Page::of_terminal(is_coloured(), columns, is_utf8()),
         None => Page::new(is_coloured()),
     };
     fill(&mut page);
@@ -81,6 +86,16 @@ pub(super) fn terminal_size() -> Option<(usize, usize)> {
 /// Whether standard output is a terminal on which lines can be overwritten.
 pub(super) fn is_live() -> bool {
     io::stdout().is_terminal() && supports_escapes()
+}
+
+/// Whether the user's locale supports all characters.
+pub(super) fn is_utf8() -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .filter_map(std::env::var_os)
+        .find(|value| !value.is_empty());
+    let locale = locale.map(|value| value.to_string_lossy().to_ascii_lowercase());
+    locale.is_some_and(|it| it.contains("utf-8") || it.contains("utf8"))
 }
 
 /// Writes to standard output.

@@ -7,6 +7,7 @@ use rollplan_core::RollbackError;
 use self::service::Service;
 use super::error::{Diagnostic, Error};
 use super::input::SourceMap;
+use super::options::ServerArgs;
 use crate::proto;
 use crate::wire;
 
@@ -31,10 +32,10 @@ pub(super) enum Refusal {
 // === impl Planner ===
 
 impl Planner {
-    pub(super) fn new(server: Option<String>) -> Result<Self, Error> {
-        Ok(match server {
+    pub(super) fn new(server: ServerArgs) -> Result<Self, Error> {
+        Ok(match &server.url {
             None => Self::Local,
-            Some(url) => Self::Service(Box::new(Service::new(&url)?)),
+            Some(url) => Self::Service(Box::new(Service::new(url, &server)?)),
         })
     }
 

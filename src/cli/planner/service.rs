@@ -1,13 +1,15 @@
 //! A remote planner, called with gRPC.
 
+use std::path::Path;
 use std::time::Duration;
 
-use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity, Uri};
 use tonic::{Code, Response, Status};
 use tonic_types::StatusExt as _;
 
 use super::Refusal;
 use crate::cli::error::{Error, chain};
+use crate::cli::options::ServerArgs;
 use crate::client::RolloutPlannerClient;
 use crate::proto;
 use crate::wire::REQUEST_BYTES_MAX;
@@ -38,7 +40,7 @@ pub(in crate::cli) struct Service {
 
 impl Service {
     /// Does not connect yet. An address without a scheme gets `http`.
-    pub(super) fn new(url: &str) -> Result<Self, Error> {
+    pub(super) fn new(url: &str, args: &ServerArgs) -> Result<Self, Error> {
         let wrong = |why: &str| Error::Usage(format!("--server {url}: {why}"));
         let url = if url.contains("://") {
             url.to_owned()
@@ -48,13 +50,32 @@ impl Service {
         let uri: Uri = url
             .parse()
             .map_err(|_| wrong("not an address, for example http://127.0.0.1:50051"))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            _ => return Err(wrong("only http is supported")),
-        }
-        let endpoint = Endpoint::from(uri)
+        let is_tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(wrong("only http and https are supported")),
+        };
+        let mut endpoint = Endpoint::from(uri)
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(CALL_TIMEOUT);
+        let ServerArgs {
+            url: _,
+            ca_file,
+            client_cert_file,
+            client_key_file,
+        } = args;
+        if is_tls {
+            let config = tls(
+                ca_file.as_deref(),
+                client_cert_file.as_deref(),
+                client_key_file.as_deref(),
+            )?;
+            endpoint = endpoint.tls_config(config).map_err(|error| {
+                wrong(&format!("invalid certificates or key: {}", chain(&error)))
+            })?;
+        } else if ca_file.is_some() || client_cert_file.is_some() {
+            return Err(wrong("certificates can only be used with https"));
+        }
         Ok(Self { url, endpoint })
     }
 
@@ -166,6 +187,27 @@ impl Service {
     }
 }
 
+/// The authorities of the system or of a file, and the certificate of the client.
+fn tls(
+    ca_file: Option<&Path>,
+    cert_file: Option<&Path>,
+    key_file: Option<&Path>,
+) -> Result<ClientTlsConfig, Error> {
+    let read = |file: &Path| {
+        let text = std::fs::read(file);
+        text.map_err(|error| Error::Usage(format!("{} cannot be read: {error}", file.display())))
+    };
+    let mut config = ClientTlsConfig::new();
+    config = match ca_file {
+        Some(file) => config.ca_certificate(Certificate::from_pem(read(file)?)),
+        None => config.with_native_roots(),
+    };
+    if let (Some(cert), Some(key)) = (cert_file, key_file) {
+        config = config.identity(Identity::from_pem(read(cert)?, read(key)?));
+    }
+    Ok(config)
+}
+
 /// The number of violations that are not listed.
 fn omitted(status: &Status) -> usize {
     let details = status.get_error_details();
@@ -190,7 +232,7 @@ mod tests {
     }
 
     fn refusal(code: Code, details: ErrorDetails) -> Refusal {
-        let service = Service::new("127.0.0.1:1").unwrap();
+        let service = Service::new("127.0.0.1:1", &ServerArgs::default()).unwrap();
         service.refusal(&Status::with_error_details(code, "no", details))
     }
 

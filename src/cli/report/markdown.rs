@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::RolloutResult;
 use crate::cli::goal::Goal;
-use crate::text::{Numbers, one_line};
+use crate::text::{ChangeEffect, ConfigurationChange, Numbers, is_command, one_line, parts};
 
 pub(super) fn document(command: &str, goal: &Goal, results: &[RolloutResult]) -> String {
     let done = results.iter().filter(|result| result.is_done()).count();
@@ -55,13 +55,67 @@ fn causes(result: &RolloutResult) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "- {}", escaped(&blocker.message));
         if !blocker.remedy.is_empty() {
-            let _ = writeln!(text, "  - remedy: {}", code(&blocker.remedy));
+            let _ = writeln!(text, "  - remedy: {}", with_code(&blocker.remedy));
         }
     }
     match text.as_str() {
         "" => text,
         causes => format!("\n**{}**\n\n{causes}", escaped(&result.subject)),
     }
+}
+
+/// The changed configurations of manifests, with the workloads that they restart.
+pub(in crate::cli) fn changes(changes: &[ConfigurationChange]) -> String {
+    let effects = changes.iter().flat_map(|change| &change.effects);
+    let mut restarted: Vec<&str> = effects
+        .filter(|effect| effect.is_restarted)
+        .map(|effect| effect.workload.as_str())
+        .collect();
+    restarted.sort_unstable();
+    restarted.dedup();
+    let heading = match (changes.len(), restarted.len()) {
+        (0, _) => "no ConfigMap or Secret has changed".to_owned(),
+        (_, 0) => "this change restarts nothing".to_owned(),
+        (_, 1) => "this change restarts 1 workload".to_owned(),
+        (_, count) => format!("this change restarts {count} workloads"),
+    };
+    let mut text = format!("### rollplan restarts: {heading}\n\n");
+    if !changes.is_empty() {
+        text += "| Configuration | Keys | Workload | This change |\n| --- | --- | --- | --- |\n";
+    }
+    for change in changes {
+        let name = format!("{}: {}", escaped(&change.name), change.what);
+        let keys: Vec<String> = change.keys.iter().map(|key| escaped(key)).collect();
+        let keys = keys.join(", ");
+        if change.effects.is_empty() {
+            text += &format!("| {name} | {keys} | – | no workload uses it |\n");
+        }
+        for effect in &change.effects {
+            text += &format!(
+                "| {name} | {keys} | {} | {} |\n",
+                escaped(&effect.workload),
+                effect.text()
+            );
+        }
+    }
+    text
+}
+
+/// The workloads that use a configuration.
+pub(in crate::cli) fn uses(subject: &str, effects: &[ChangeEffect]) -> String {
+    let heading = match effects.len() {
+        0 => "not used by any workload".to_owned(),
+        1 => "used by 1 workload".to_owned(),
+        count => format!("used by {count} workloads"),
+    };
+    let mut text = format!("### {}: {heading}\n\n", escaped(subject));
+    if !effects.is_empty() {
+        text += "| Workload | A change |\n| --- | --- |\n";
+    }
+    for effect in effects {
+        text += &format!("| {} | {} |\n", escaped(&effect.workload), effect.text());
+    }
+    text
 }
 
 /// Text on one line. Characters with a meaning in Markdown or HTML, and mentions of users, are escaped.
@@ -82,7 +136,22 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Text on one line as code, so users can copy commands.
+/// Text on one line, with its commands as code, so users can copy them.
+fn with_code(text: &str) -> String {
+    let text = one_line(text);
+    let parts = parts(&text).into_iter().map(|part| match is_command(part) {
+        false => escaped(part),
+        true => {
+            let command = part.trim_start_matches('(');
+            let begin = &part[..part.len() - command.len()];
+            let end = command.trim_end_matches([',', ';', ':', ')', '.']).len();
+            format!("{begin}{}{}", code(&command[..end]), &command[end..])
+        }
+    });
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+/// Text on one line as code.
 fn code(text: &str) -> String {
     let text = one_line(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
@@ -140,6 +209,27 @@ mod tests {
         ] {
             let text = document("rollplan wait", &goal, &results());
             assert!(text.starts_with(heading), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_commands_are_code() {
+        for (text, expected) in [
+            ("raise *the* quota", "raise \\*the\\* quota"),
+            (
+                "fix it, or roll back: rollplan undo deploy/web -n shop",
+                "fix it, or roll back: `rollplan undo deploy/web -n shop`",
+            ),
+            (
+                "read it (kubectl logs web -c 'a b'), or wait",
+                "read it (`kubectl logs web -c 'a b'`), or wait",
+            ),
+            (
+                "see kubectl get x; it helps",
+                "see `kubectl get x`; it helps",
+            ),
+        ] {
+            assert_eq!(with_code(text), expected);
         }
     }
 

@@ -2,7 +2,7 @@
 
 mod junit;
 mod log;
-mod markdown;
+pub(super) mod markdown;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};

@@ -166,6 +166,7 @@ mod tests {
                 ..Default::default()
             },
             tree: Vec::new(),
+            now: 0,
             object: None,
         };
         let mut member = Member::new("db", goal, &judgement, false);

@@ -163,7 +163,10 @@ impl<'a> Group<'a> {
                     self.reporter.end_section()?;
                 }
                 // Standard output contains only JSON, YAML or names.
-                Ok(log) => log.lines().for_each(stderr::eprint_note),
+                Ok(log) => {
+                    let excerpt = text::LogExcerpt::of(&log);
+                    excerpt.lines.iter().for_each(stderr::eprint_note);
+                }
                 Err(error) => stderr::eprint_note(format_args!(
                     "cannot read the log of container {}: {error}",
                     pod.container

@@ -33,6 +33,7 @@ pub use self::blocker::{BLOCKED_PODS_MAX, BlockedPod, Blocker};
 pub use self::cause::Cause;
 pub use self::failure::{Failure, Finality};
 pub use self::pods::Finding;
+pub use self::text::error_line;
 
 use std::collections::BTreeSet;
 

@@ -67,8 +67,84 @@ pub(crate) fn one_line(text: &str, max: usize) -> String {
     }
 }
 
-/// The last line of a container's output. The rest is dropped, because it may contain secrets.
+/// The line of a container's output that names the error. The rest is dropped, because it may contain secrets.
 pub(crate) fn last_line(output: &str) -> String {
-    let mut lines = output.lines().map(|line| one_line(line, PROGRAM_MAX));
-    lines.rfind(|line| !line.is_empty()).unwrap_or_default()
+    let lines: Vec<&str> = output.lines().collect();
+    let line = error_line(&lines).map_or("", |index| lines[index]);
+    one_line(line, PROGRAM_MAX)
+}
+
+/// The index of the line that names the error in the output of a program: the last one, or the one above the stack trace at
+/// the end. `None` if all lines are blank.
+#[must_use]
+pub fn error_line(lines: &[&str]) -> Option<usize> {
+    let is_blank = |line: &str| line.chars().all(|c| c.is_whitespace() || c.is_control());
+    let last = lines.iter().rposition(|line| !is_blank(line))?;
+    let above = lines[..=last]
+        .iter()
+        .rposition(|line| !is_blank(line) && !is_of_trace(line));
+    above.or(Some(last))
+}
+
+/// Whether a line is part of a stack trace, or follows one: those of Java, JavaScript, Go, Rust, Python and Ruby.
+fn is_of_trace(line: &str) -> bool {
+    const BEGINNINGS: [&str; 6] = [
+        "at ",
+        "goroutine ",
+        "created by ",
+        "exit status ",
+        "Node.js v",
+        "note: run with `RUST_BACKTRACE",
+    ];
+    line.starts_with([' ', '\t'])
+        || line == "}"
+        || line == "stack backtrace:"
+        || BEGINNINGS.iter().any(|begin| line.starts_with(begin))
+        || is_go_function(line)
+}
+
+/// For example "main.(*Server).run(0xc000012345, {0x1, 0x2})".
+fn is_go_function(line: &str) -> bool {
+    let name = line.split_once('(').filter(|_| line.ends_with(')'));
+    name.is_some_and(|(name, _)| name.contains('.') && !name.contains(' '))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_is_above_its_stack_trace() {
+        for (output, expected) in [
+            ("", ""),
+            ("\n \n", ""),
+            ("starting\nfatal: no database\n", "fatal: no database"),
+            ("  only\n  indented\n", "indented"),
+            (
+                "INFO start\nException in thread \"main\" java.lang.IllegalStateException: no pool\n\tat a.B.c(B.java:7)\n\
+                 Caused by: java.net.ConnectException: refused\n\tat a.B.d(B.java:9)\n\t... 12 more\n",
+                "Caused by: java.net.ConnectException: refused",
+            ),
+            (
+                "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    f()\nKeyError: 'DB'\n",
+                "KeyError: 'DB'",
+            ),
+            (
+                "node:internal\n  throw err;\n  ^\n\nError: Cannot find module 'x'\n    at Module._load (node:1:2) {\n  \
+                 code: 'MODULE_NOT_FOUND'\n}\n\nNode.js v22.1.0\n",
+                "Error: Cannot find module 'x'",
+            ),
+            (
+                "panic: no config\n\ngoroutine 1 [running]:\nmain.(*Server).run(0xc000)\n\t/app/main.go:5 +0x25\n\
+                 main.main()\n\t/app/main.go:9\nexit status 2\n",
+                "panic: no config",
+            ),
+            (
+                "thread 'main' panicked at src/main.rs:2:5:\nno config\nnote: run with `RUST_BACKTRACE=1` environment variable\n",
+                "no config",
+            ),
+        ] {
+            assert_eq!(last_line(output), expected, "{output}");
+        }
+    }
 }

@@ -587,4 +587,140 @@ mod tests {
             assert!(page.contains(&list), "docs/verdict.md must contain: {list}");
         }
     }
+
+    fn lua_list(texts: &[&str]) -> String {
+        let texts: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
+        format!("{{ {} }}", texts.join(", ")).replace("{  }", "{}")
+    }
+
+    fn lua_pairs(pairs: &[(&str, &str)]) -> String {
+        let pairs: Vec<String> = pairs.iter().map(|(a, b)| lua_list(&[a, b])).collect();
+        format!("{{ {} }}", pairs.join(", "))
+    }
+
+    fn lua_word(word: &Word) -> String {
+        let mut text = format!("path = {:?}, message = {:?}", word.path, word.message);
+        if word.is_optional {
+            text += ", is_optional = true";
+        }
+        for (name, list) in [
+            ("good", word.good),
+            ("busy", word.busy),
+            ("paused", word.paused),
+            ("failed", word.failed),
+        ] {
+            if !list.is_empty() {
+                text += &format!(", {name} = {}", lua_list(list));
+            }
+        }
+        format!("{{ {text} }}")
+    }
+
+    /// Every field, so that a new one is not forgotten.
+    fn lua_row(row: &Row) -> String {
+        let Row {
+            groups,
+            kinds,
+            words,
+            required,
+            counted,
+            excused,
+            paused,
+            bad,
+            fails_when_false,
+            failed_reasons,
+            busy,
+            nested,
+            counters,
+            generation,
+            is_complete_when_observed,
+            is_final: _,
+            unjudged_version,
+        } = row;
+        let list = |items: Vec<String>| format!("{{ {} }}", items.join(", ")).replace("{  }", "{}");
+        let mut fields = vec![
+            format!("groups = {}", lua_list(groups)),
+            format!("kinds = {}", lua_list(kinds)),
+            format!("words = {}", list(words.iter().map(lua_word).collect())),
+            format!(
+                "required = {}",
+                list(required.iter().map(|it| lua_list(it)).collect())
+            ),
+            format!("counted = {}", lua_list(counted)),
+        ];
+        for (name, values) in [
+            ("paused", paused),
+            ("bad", bad),
+            ("fails_when_false", fails_when_false),
+            ("busy", busy),
+        ] {
+            if !values.is_empty() {
+                fields.push(format!("{name} = {}", lua_list(values)));
+            }
+        }
+        for (name, values) in [("excused", excused), ("failed_reasons", failed_reasons)] {
+            if !values.is_empty() {
+                fields.push(format!("{name} = {}", lua_pairs(values)));
+            }
+        }
+        if let Some(Nested {
+            path,
+            required,
+            counted,
+        }) = nested
+        {
+            let counted = lua_list(counted);
+            fields.push(format!(
+                "nested = {{ path = {path:?}, required = {required:?}, counted = {counted} }}"
+            ));
+        }
+        fields.push(format!(
+            "counters = {{ wanted = {:?}, required = {}, counted = {} }}",
+            counters.wanted,
+            lua_list(counters.required),
+            lua_list(counters.counted)
+        ));
+        if let Some((annotation, field)) = generation {
+            fields.push(format!("generation = {}", lua_list(&[annotation, field])));
+        }
+        if *is_complete_when_observed {
+            fields.push("is_complete_when_observed = true".to_owned());
+        }
+        if !unjudged_version.is_empty() {
+            fields.push(format!("unjudged_version = {unjudged_version:?}"));
+        }
+        format!("{{ {} }}", fields.join(", "))
+    }
+
+    #[test]
+    fn health_check_of_argo_cd_has_the_table() {
+        let mut text = "-- generated\n".to_owned();
+        for (name, value) in [
+            ("bad", lua_list(&BAD)),
+            ("terminal", format!("{TERMINAL:?}")),
+            ("creating", lua_list(&[CREATING.0, CREATING.1])),
+            ("busy", lua_list(&BUSY)),
+            ("summary", format!("{SUMMARY:?}")),
+            ("good_conditions", lua_list(&GOOD)),
+            ("beside", lua_list(&BESIDE)),
+            ("paused_fields", lua_list(&PAUSED_FIELDS)),
+            ("general", lua_row(&table::GENERAL)),
+        ] {
+            text += &format!("local {name} = {value}\n");
+        }
+        text += "local rows = {\n";
+        for row in &table::TABLE {
+            text += &format!("  {},\n", lua_row(row));
+        }
+        text += "}\n-- end of generated\n";
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/argocd/health.lua");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (before, rest) = page.split_once("-- generated\n").unwrap();
+        let (_, after) = rest.split_once("-- end of generated\n").unwrap();
+        let expected = format!("{before}{text}{after}");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(path, &expected).unwrap();
+        }
+        assert_eq!(page, expected, "renew it with UPDATE_GOLDEN=1");
+    }
 }

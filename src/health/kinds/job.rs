@@ -10,7 +10,7 @@ use crate::diagnosis::{BlockedPod, Blocker, Cause};
 use crate::report::verdict::{Outlook, Verdict};
 use crate::report::{Counter, Phase, Report};
 use rollplan_core::snapshot::{ContainerState, Pod};
-use rollplan_core::time::Time;
+use rollplan_core::time::{Span, Time};
 
 /// The label of Jobs that Kueue admits and resumes.
 const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
@@ -247,7 +247,10 @@ fn failure(job: &Job, condition: &Condition, scene: &Scene<'_>) -> Blocker {
             job.backoff_limit.unwrap_or(6)
         ),
         "DeadlineExceeded" => match job.active_deadline_seconds {
-            Some(seconds) => format!("it ran longer than activeDeadlineSeconds ({seconds} s)"),
+            Some(seconds) => {
+                let span = Span::from_seconds(seconds);
+                format!("it ran longer than activeDeadlineSeconds ({span})")
+            }
             None => format!("it ran too long{why}"),
         },
         "PodFailurePolicy" => format!("its podFailurePolicy ends it{why}"),

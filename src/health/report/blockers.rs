@@ -235,10 +235,11 @@ impl Assessment<'_> {
 
     fn deadline_exceeded(&self) -> Option<Blocker> {
         let condition = self.timed_out()?;
-        let seconds = self.deployment.spec.progress_deadline_seconds;
+        let deadline = self.deployment.spec.progress_deadline_seconds;
+        let deadline = Span::from_seconds(deadline.into());
         let mut blocker = Blocker::new(
             Cause::DeadlineExceeded,
-            format!("no progress within the deadline of {seconds} s"),
+            format!("no progress within the deadline of {deadline}"),
             format!(
                 "fix the blockers above, or roll back: {}",
                 self.undo_command()

@@ -185,7 +185,7 @@ fn waiting_container_is_explained() {
             pod("a", "Pending", vec![container(waiting(reason, "secret"))]),
             Cause::ImagePull,
             &format!(
-                "image web:2 of container main cannot be pulled (1 of 2 new pods: a {reason} for 1m0s)"
+                "image web:2 of container main cannot be pulled (1 of 2 new pods: a {reason} for 1m)"
             ),
             remedy,
         );
@@ -194,7 +194,7 @@ fn waiting_container_is_explained() {
     check_pod(
         pod("a", "Pending", vec![container(missing)]),
         Cause::ContainerConfig,
-        "container main cannot be created (1 of 2 new pods: a CreateContainerConfigError for 1m0s): \
+        "container main cannot be created (1 of 2 new pods: a CreateContainerConfigError for 1m): \
          configmap \"web\" not found",
         "create the missing configmap web in namespace default, or correct the reference to it",
     );
@@ -202,7 +202,7 @@ fn waiting_container_is_explained() {
     check_pod(
         pod("a", "Pending", vec![container(silent)]),
         Cause::ContainerConfig,
-        "container main cannot be created (1 of 2 new pods: a CreateContainerError for 1m0s)",
+        "container main cannot be created (1 of 2 new pods: a CreateContainerError for 1m)",
         "fix what the message reports",
     );
     check_pod(
@@ -212,13 +212,13 @@ fn waiting_container_is_explained() {
             vec![container(waiting("ContainerCreating", ""))],
         ),
         Cause::Starting,
-        "1 of 2 new pods is starting: a ContainerCreating for 1m0s",
+        "1 of 2 new pods is starting: a ContainerCreating for 1m",
         "",
     );
     check_pod(
         pod("a", "", Vec::new()),
         Cause::Starting,
-        "1 of 2 new pods is starting: a Pending for 1m0s",
+        "1 of 2 new pods is starting: a Pending for 1m",
         "",
     );
 }
@@ -259,7 +259,7 @@ fn crashing_container_is_explained_with_its_last_output() {
         ),
         (
             crashing(1, back_off(), ContainerState::Unknown),
-            "container main keeps crashing (1 restart; 1 of 2 new pods: a CrashLoopBackOff for 1m0s): \
+            "container main keeps crashing (1 restart; 1 of 2 new pods: a CrashLoopBackOff for 1m): \
              back-off 40s restarting failed container",
             "read its log: kubectl logs a -n default -c main",
         ),
@@ -282,7 +282,7 @@ fn crashing_container_is_explained_with_its_last_output() {
     check_pod(
         crashing(4, running(900), terminated(2, "Error", "")),
         Cause::NotReady,
-        "container main is running but not ready (1 of 2 new pods: a Running for 15m0s)",
+        "container main is running but not ready (1 of 2 new pods: a Running for 15m)",
         "",
     );
 }
@@ -321,7 +321,7 @@ fn init_containers_block() {
             vec![init(waiting("CrashLoopBackOff", "back-off"), 2), main()],
         ),
         Cause::CrashLoop,
-        "init container migrate keeps crashing (2 restarts; 1 of 2 new pods: a CrashLoopBackOff for 1m0s): \
+        "init container migrate keeps crashing (2 restarts; 1 of 2 new pods: a CrashLoopBackOff for 1m): \
          back-off",
         "read its log: kubectl logs a -n default -c migrate",
     );
@@ -338,7 +338,7 @@ fn init_containers_block() {
             vec![init(terminated(0, "Completed", ""), 0), main()],
         ),
         Cause::Starting,
-        "1 of 2 new pods is starting: a PodInitializing for 1m0s",
+        "1 of 2 new pods is starting: a PodInitializing for 1m",
         "",
     );
     // A sidecar is not ready, although the main container is.
@@ -382,7 +382,7 @@ fn sidecar_is_not_an_init_container() {
     };
     assert_eq!(
         first(waiting("CrashLoopBackOff", "back-off"), 2),
-        "sidecar container proxy keeps crashing (2 restarts; 1 of 2 new pods: a CrashLoopBackOff for 1m0s): back-off"
+        "sidecar container proxy keeps crashing (2 restarts; 1 of 2 new pods: a CrashLoopBackOff for 1m): back-off"
     );
     // The init containers after a sidecar do not wait for it to be ready.
     assert_eq!(
@@ -401,13 +401,13 @@ fn problems_of_whole_pods_are_explained() {
     check_pod(
         evicted,
         Cause::PodFailed,
-        "1 new pod failed: a Evicted for 1m0s: The node was low on memory.",
+        "1 new pod failed: a Evicted for 1m: The node was low on memory.",
         "check why the pods failed: their events and the state of the node",
     );
     check_pod(
         pod("a", "Failed", Vec::new()),
         Cause::PodFailed,
-        "1 new pod failed: a Failed for 1m0s",
+        "1 new pod failed: a Failed for 1m",
         "check why the pods failed: their events and the state of the node",
     );
     let nodes = "0/1 nodes are available: 1 Insufficient cpu.";
@@ -474,7 +474,7 @@ fn ready_pods_wait_for_min_ready_seconds() {
     let found = blocker(&snapshot, Cause::MinReadySeconds);
     assert_eq!(
         found.message,
-        "2 of 2 new pods are ready, but not yet for minReadySeconds (60 s): a Ready for 40s, 20s left"
+        "2 of 2 new pods are ready, but not yet for minReadySeconds (1m): a Ready for 40s, 20s left"
     );
     assert_eq!(found.remedy, "");
     assert_eq!(found.since, Some(at(-40)));
@@ -484,7 +484,7 @@ fn ready_pods_wait_for_min_ready_seconds() {
     let found = blocker(&snapshot, Cause::MinReadySeconds);
     assert_eq!(
         found.message,
-        "1 of 2 new pods is ready, but not yet for minReadySeconds (60 s): b Ready for 10s, 50s left"
+        "1 of 2 new pods is ready, but not yet for minReadySeconds (1m): b Ready for 10s, 50s left"
     );
 }
 
@@ -696,7 +696,7 @@ fn quota_that_may_have_room_again_waits_for_the_next_attempt() {
     let (message, remedy) = of(&snapshot);
     assert!(
         message.ends_with(
-            "limited: pods=4; that was 5m0s ago, and 3 pods exist now: the quota may have room, and the ReplicaSet controller \
+            "limited: pods=4; that was 5m ago, and 3 pods exist now: the quota may have room, and the ReplicaSet controller \
              tries again after a delay that doubles with each rejection, up to 16m40s"
         ),
         "{message}"
@@ -1098,7 +1098,7 @@ fn exceeded_deadline_is_ranked_after_its_causes() {
         [Cause::ImagePull, Cause::DeadlineExceeded]
     );
     let last = after.blockers.last().unwrap();
-    assert_eq!(last.message, "no progress within the deadline of 60 s");
+    assert_eq!(last.message, "no progress within the deadline of 1m");
     assert_eq!(
         last.remedy,
         "fix the blockers above, or roll back: rollplan undo deploy/web -n default"

@@ -111,7 +111,9 @@ impl Call {
     /// An upper bound for the memory of [`decode`](Self::decode), in bytes.
     pub(crate) fn decoding_memory(&self, text: &[u8]) -> usize {
         if let Encoding::Objects(_) = self.encoding {
-            return text.len().saturating_mul(2);
+            // JSON is copied. A value of YAML is a few times longer as JSON.
+            let copies = if wire::is_yaml(text) { 10 } else { 2 };
+            return text.len().saturating_mul(copies);
         }
         // This also counts characters in strings, which only makes the bound larger.
         let values = text

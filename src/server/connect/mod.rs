@@ -4,7 +4,7 @@
 //! This is only a translation in front of the layers for gRPC calls: requests get gRPC's headers, and a status becomes
 //! an HTTP status with an error in JSON. The body is framed where it is buffered (`buffer.rs`), decoded from JSON where
 //! its work is estimated (`buffered.rs`), and encoded as JSON where the answer is computed (`offload.rs`). `endpoint/`
-//! has two calls for people, which are translated the same way. So all limits, deadlines, metrics and log lines are the
+//! has the calls for people, which are translated the same way. So all limits, deadlines, metrics and log lines are the
 //! same as for gRPC.
 
 mod answer;

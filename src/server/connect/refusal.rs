@@ -38,7 +38,7 @@ pub(super) fn unknown(path: &str) -> Refused {
             "nothing is served here: POST to /rollplan.v1.RolloutPlanner/PlanRollout, or POST the output of kubectl to /v1/plan"
         }
         _ => {
-            "unknown path: use /v1/status, /v1/plan or the methods of /rollplan.v1.RolloutPlanner/"
+            "unknown path: use /v1/status, /v1/plan, /v1/history, /v1/undo, /v1/restarts or the methods of /rollplan.v1.RolloutPlanner/"
         }
     };
     Refused::new(refusal(Code::Unimplemented, message, "UNKNOWN_METHOD", &[]))

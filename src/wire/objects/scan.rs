@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::rc::Rc;
 
-use rollplan_core::interrupt::{Interrupt, Interrupted};
+use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
 
 use super::found::{Found, Metadata, text};
-use crate::wire::error::{Error, Reason, Violations};
+use crate::wire::error::{Error, Reason, Violations, quoted};
 use crate::wire::limits::OBJECTS_MAX;
 use crate::wire::read::{DUPLICATE_KEY, Json, Syntax};
 
@@ -241,13 +241,13 @@ impl<'a> Scanner<'_, 'a> {
             self.objects.found.truncate(before);
         }
         let refused = match (&*api_version, &*kind) {
-            ("v1", "Status") => {
-                Some("is a Status, which is the response to a failed call or a deletion")
+            ("v1", "Status") => Some(status(text)),
+            (_, "Table") => {
+                Some("is a Table, which is for display only: use kubectl get -o json".to_owned())
             }
-            (_, "Table") => Some("is a Table, which is for display only: use kubectl get -o json"),
-            (_, "WatchEvent") => Some("is a watch event, and not an object"),
+            (_, "WatchEvent") => Some("is a watch event, and not an object".to_owned()),
             (_, "") if has_object => {
-                Some("is a watch event, and not an object: send its field object")
+                Some("is a watch event, and not an object: send its field object".to_owned())
             }
             _ => None,
         };
@@ -298,6 +298,28 @@ impl<'a> Scanner<'_, 'a> {
             let description = "is required: neither the object nor its List has one";
             violations.add(field, Reason::Required, description);
         }
+    }
+}
+
+/// Describes a Status with its message.
+fn status(json: &str) -> String {
+    let mut json = Json::new(json, &Never);
+    let mut read = || {
+        let mut message = Cow::default();
+        json.begin(b'{')?;
+        while json.has_next(b'}')? {
+            match &*json.key()? {
+                "message" => message = text(&mut json)?,
+                key => _ = json.value_of(key)?,
+            }
+        }
+        Ok::<_, Syntax>(quoted(&message))
+    };
+    let message = read().unwrap_or_default();
+    let what = "is a Status, which is the response to a failed call or a deletion";
+    match message.as_str() {
+        "" => what.to_owned(),
+        message => format!("{what}: {message}"),
     }
 }
 

@@ -497,3 +497,57 @@ fn objects_without_a_namespace_are_named_without_one() {
         assert!(run.out.contains(title), "{}", run.out);
     }
 }
+
+#[test]
+fn remedies_of_the_plugin_name_the_plugin() {
+    let kubectl = Kubectl::new(&[example("stuck-bad-image")]);
+    let args = ["status", "web", "-n", "shop", "--context", "c"];
+    let run = kubectl.run_as("/usr/bin/kubectl-rollplan", &args);
+    let undo = "kubectl rollplan undo --context=c deploy/web -n shop";
+    assert!(run.out.contains(undo), "{}", run.out);
+    let file = [
+        "status",
+        "-f",
+        "examples/stuck-bad-image.json",
+        "--now",
+        super::NOW,
+    ];
+    let run = kubectl.run_as("kubectl-rollplan", &file);
+    assert!(
+        run.out
+            .contains("roll back: kubectl rollplan undo deploy/web"),
+        "{}",
+        run.out
+    );
+    let run = kubectl.run_as("rollplan", &file);
+    assert!(
+        run.out.contains("roll back: rollplan undo deploy/web"),
+        "{}",
+        run.out
+    );
+}
+
+/// kubectl runs `kubectl_complete-rollplan` with the words, and reads the format of cobra.
+#[test]
+fn names_are_completed_through_kubectl() {
+    let kubectl = Kubectl::new(&[]);
+    let names = "deployment.apps/web\ndeployment.apps/api\n";
+    std::fs::write(kubectl.file("deploy.1.out"), names).unwrap();
+    let complete = |words: &[&str]| kubectl.run_as("/bin/kubectl_complete-rollplan", words).out;
+    assert_eq!(complete(&["undo", "w"]), "web\n:4\n");
+    assert_eq!(
+        complete(&["status", "-n", "shop", "deploy/"]),
+        "deploy/web\ndeploy/api\n:4\n"
+    );
+    assert_eq!(complete(&["wait", "st"]), "sts/\n:6\n");
+    assert_eq!(
+        complete(&["hist"]),
+        "history\tPrint the revisions of a Deployment\n:4\n"
+    );
+    assert_eq!(complete(&["wait", "-f", ""]), ":0\n");
+    let calls = kubectl.calls();
+    let last = "get deploy -o name --request-timeout=5s";
+    assert!(calls.iter().any(|call| call == last), "{calls:?}");
+    let shop = "get deploy -o name --request-timeout=5s --namespace=shop";
+    assert!(calls.iter().any(|call| call == shop), "{calls:?}");
+}

@@ -6,7 +6,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use super::{answered, command, refused, rollplan};
+use super::{Scratch, answered, command, refused, rollplan};
 
 const NOW: &str = "--now=2026-01-01T01:00:00Z";
 
@@ -339,6 +339,169 @@ fn unknown_configurations_are_named() {
         printed.starts_with(
             "0 of 1 workloads to restart, 1 reference to an unknown configuration\nNot in the input: ConfigMap shop/app\n"
         ),
+        "{printed}"
+    );
+}
+
+/// Manifests with this value, a workload that reads one key, one that reads all, and one without an annotation.
+fn manifests(value: &str, other: &str) -> String {
+    let workload = |name: &str, annotation: &str, reads: Value| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": name, "annotations": {(annotation): "enabled"}},
+            "spec": {"template": {"spec": {"containers": [reads]}}}})
+    };
+    let key = json!({"name": "app", "env": [{"name": "H", "valueFrom": {"configMapKeyRef": {"name": "app", "key": "HOST"}}}]});
+    let all = json!({"name": "app", "envFrom": [{"configMapRef": {"name": "app"}}]});
+    let items = [
+        workload("one", "rollplan.dev/restart", key),
+        workload("all", "rollplan.dev/restart", all.clone()),
+        workload("none", "example.com/other", all),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app"}, "data": {"HOST": value, "PORT": other}}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"}, "stringData": {"password": "hunter2"}}),
+    ];
+    json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
+}
+
+#[test]
+fn changes_of_manifests_restart_those_who_read_them() {
+    let old = Scratch::new(&manifests("a", "1"));
+    let since = |new: &str, more: &[&str]| {
+        let args = [&["restarts", "-f", "-", NOW, "--since", old.path()], more].concat();
+        answered(&args, new)
+    };
+    assert_eq!(
+        since(&manifests("a", "2"), &[]),
+        "ConfigMap app: changed\n  keys: PORT\n  - Deployment/all: restarts it\n  - Deployment/none: does not restart it\n"
+    );
+    let printed = since(&manifests("b", "1"), &["-o", "markdown"]);
+    assert_eq!(
+        printed,
+        "### rollplan restarts: this change restarts 2 workloads\n\n\
+         | Configuration | Keys | Workload | This change |\n| --- | --- | --- | --- |\n\
+         | ConfigMap app: changed | HOST | Deployment/all | restarts it |\n\
+         | ConfigMap app: changed | HOST | Deployment/none | does not restart it |\n\
+         | ConfigMap app: changed | HOST | Deployment/one | restarts it |\n"
+    );
+    assert_eq!(
+        since(&manifests("a", "1"), &[]),
+        "No ConfigMap or Secret has changed.\n"
+    );
+    let same = since(&manifests("a", "1"), &["-o=markdown"]);
+    assert_eq!(
+        same,
+        "### rollplan restarts: no ConfigMap or Secret has changed\n\n"
+    );
+    // Keys are printed, and values are not.
+    let printed = since(&manifests("a", "1").replace("hunter2", "hunter3"), &[]);
+    assert_eq!(
+        printed,
+        "Secret db: changed\n  keys: password\n  - no workload uses what has changed\n"
+    );
+    let json: Value = serde_json::from_str(&since(&manifests("b", "1"), &["-o=json"])).unwrap();
+    assert_eq!(json["plans"].as_array().unwrap().len(), 2, "{json}");
+    // Before the first manifest, there was an empty directory.
+    let empty = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let args = [
+        "restarts",
+        "-f",
+        "-",
+        NOW,
+        "--since",
+        empty.path().to_str().unwrap(),
+    ];
+    let added = answered(&args, &manifests("a", "1"));
+    assert!(
+        added.starts_with("ConfigMap app: added\n  keys: HOST, PORT\n"),
+        "{added}"
+    );
+    for wrong in [&["-o", "kubectl"][..], &["--quiet=1s"]] {
+        refused(
+            &[&["restarts", "-f", "-", "--since", old.path()], wrong].concat(),
+            &manifests("b", "1"),
+        );
+    }
+    refused(
+        &["restarts", "-f", "-", NOW, "-o", "markdown"],
+        &manifests("a", "1"),
+    );
+}
+
+#[test]
+fn uses_are_printed_as_markdown() {
+    let printed = answered(
+        &["uses", "cm/app", "-f", "-", NOW, "-o=markdown"],
+        &manifests("a", "1"),
+    );
+    assert_eq!(
+        printed,
+        "### configmap/app: used by 3 workloads\n\n| Workload | A change |\n| --- | --- |\n\
+         | Deployment/all | restarts it |\n| Deployment/none | does not restart it |\n| Deployment/one | restarts it |\n"
+    );
+}
+
+/// Runs the steps of the GitHub Action for pull requests, in a repository with one commit and a change.
+#[test]
+fn pull_requests_list_the_restarts() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let git = |args: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        let names = ["-c", "user.name=test", "-c", "user.email=test@example.com"];
+        let git = git.args(names).args(args).current_dir(folder.path());
+        assert!(git.output().unwrap().status.success(), "{args:?}");
+    };
+    git(&["init", "-q"]);
+    fs::create_dir(folder.path().join("manifests")).unwrap();
+    let file = folder.path().join("manifests/app.json");
+    fs::write(&file, manifests("a", "1")).unwrap();
+    git(&["add", "-A"]);
+    git(&["commit", "-q", "-m", "first"]);
+    fs::write(&file, manifests("b", "1")).unwrap();
+    let action = super::path("packaging/github/restarts");
+    let text = fs::read_to_string(action.join("action.yml")).unwrap();
+    let action_yml = super::input::from_yaml(&text);
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_rollplan"));
+    let others = std::env::var("PATH").unwrap();
+    let summary = folder.path().join("summary.md");
+    let mut printed = String::new();
+    for step in action_yml["runs"]["steps"].as_array().unwrap() {
+        let output = std::process::Command::new("bash")
+            .args(["-eo", "pipefail", "-c", step["run"].as_str().unwrap()])
+            .current_dir(folder.path())
+            .env(
+                "PATH",
+                format!("{}:{others}", program.parent().unwrap().display()),
+            )
+            .env("GITHUB_ACTION_PATH", &action)
+            .env("GITHUB_STEP_SUMMARY", &summary)
+            .envs([
+                ("MANIFESTS", "manifests"),
+                ("BASE", "HEAD"),
+                ("PROFILE", "rollplan"),
+            ])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        printed += &String::from_utf8(output.stdout).unwrap();
+    }
+    let heading = "### rollplan restarts: this change restarts 2 workloads\n";
+    assert!(printed.starts_with(heading), "{printed}");
+    assert_eq!(fs::read_to_string(summary).unwrap(), printed);
+    // A commit without the directory.
+    fs::create_dir(folder.path().join("new")).unwrap();
+    fs::write(folder.path().join("new/app.json"), manifests("a", "1")).unwrap();
+    let output = std::process::Command::new("bash")
+        .arg(super::path("examples/pipelines/restarts.sh"))
+        .args(["new", "HEAD"])
+        .current_dir(folder.path())
+        .env(
+            "PATH",
+            format!("{}:{others}", program.parent().unwrap().display()),
+        )
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        printed.contains("| ConfigMap app: added | HOST, PORT | Deployment/all "),
         "{printed}"
     );
 }

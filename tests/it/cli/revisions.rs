@@ -80,9 +80,9 @@ fn deployment_without_history_has_an_empty_list() {
     assert_eq!(out, "Deployment shop/web: no revisions yet\n");
 }
 
-/// Names and change causes may be long.
+/// Names and change causes may be long. Programs such as grep read a line for each revision.
 #[test]
-fn long_change_causes_fit_their_columns() {
+fn long_change_causes_are_not_wrapped_for_other_programs() {
     let cause = "because ".repeat(30);
     let name = "w".repeat(120);
     let annotations = format!(
@@ -97,9 +97,7 @@ fn long_change_causes_fit_their_columns() {
         .replace("name: web-1", &format!("name: {name}"));
     let input = format!("{DEPLOYMENT}---\n{set}");
     let out = answered(&["history", "-f", "-", "--now", NOW], &input);
-    for line in out.lines() {
-        assert!(line.chars().count() <= 100, "{line}");
-    }
+    assert_eq!(out.lines().count(), 4, "{out}");
     assert_eq!(out.matches("because").count(), 30, "{out}");
     assert_eq!(
         out.matches('w').count(),
@@ -173,4 +171,64 @@ fn environment_values_in_commands_have_a_warning() {
         "warning: the commands contain the values of environment variables, which the table hides: do \
          not show them to anyone who must not know these values\n"
     );
+}
+
+#[test]
+fn revision_is_printed_with_its_template() {
+    let file = "examples/mid-rollout.json";
+    let out = answered(&args("history", file, &["--revision", "2"]), "");
+    assert!(
+        out.starts_with("Deployment shop/web: 1 revision\n"),
+        "{out}"
+    );
+    assert!(out.contains("\nPod template\n  metadata:\n"), "{out}");
+    assert!(
+        out.contains("- image: \"registry.example/web:1.1\""),
+        "{out}"
+    );
+    assert!(!out.contains("pod-template-hash"), "{out}");
+    let json = answered(&args("history", file, &["--revision=2", "-o=json"]), "");
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["revisions"].as_array().unwrap().len(), 1);
+    assert_eq!(json["revisions"][0]["revision"], "2");
+    let run = rollplan(&args("history", file, &["--revision", "9"]), "");
+    let expected = "error: Deployment shop/web has no revision 9; it has 1, 2, 3\n";
+    assert_eq!((run.exit, run.err.as_str()), (2, expected));
+}
+
+#[test]
+fn two_revisions_are_compared() {
+    let file = "examples/mid-rollout.json";
+    let compare = |from: &str, to: &str| {
+        answered(
+            &args("history", file, &["--revision", from, "--compare-to", to]),
+            "",
+        )
+    };
+    let out = compare("1", "2");
+    assert!(
+        out.starts_with("Deployment shop/web: from revision 1 to 2\n"),
+        "{out}"
+    );
+    assert!(out.contains("  spec.containers[name=web].image\n"), "{out}");
+    let lines: Vec<&str> = out.lines().map(str::trim).collect();
+    let back = compare("2", "1");
+    for line in lines {
+        if let Some(value) = line.strip_prefix("from") {
+            assert!(back.contains(&format!("to  {value}")), "{line}: {back}");
+        }
+    }
+    assert_eq!(
+        compare("3", "3"),
+        "Deployment shop/web: from revision 3 to 3: no change\n"
+    );
+    let more = ["--revision=1", "--compare-to=3", "-o=json"];
+    let json: Value = serde_json::from_str(&answered(&args("history", file, &more), "")).unwrap();
+    assert_eq!(
+        (&json["fromRevision"], &json["toRevision"]),
+        (&"1".into(), &"3".into())
+    );
+    assert!(json.get("steps").is_none(), "{json}");
+    let run = rollplan(&args("history", file, &["--compare-to", "1"]), "");
+    assert_eq!(run.exit, 2, "{}", run.err);
 }

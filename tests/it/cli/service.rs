@@ -3,11 +3,14 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Stdio};
 
+use rcgen::SanType;
+
 use super::examples::{examples, time_of};
 use super::refusals::{NASTY, assert_escaped};
 use super::{
     DEPLOYMENT, NOW, REPLICA_SET, command, owned_pod, pods_without_uid, refused, rollplan,
 };
+use crate::server::certificates::{Authority, Identity};
 
 /// A running service. It is killed at the end of the test.
 struct Service {
@@ -17,7 +20,11 @@ struct Service {
 
 impl Service {
     fn start() -> Self {
-        let mut command = command(&["serve", "--listen", "127.0.0.1:0"]);
+        Self::start_with("http", &[])
+    }
+
+    fn start_with(scheme: &str, args: &[&str]) -> Self {
+        let mut command = command(&[&["serve", "--listen", "127.0.0.1:0"], args].concat());
         let mut child = command.stdin(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = lines.by_ref().find_map(|line| {
@@ -30,7 +37,7 @@ impl Service {
         });
         // The log is read, so the service is never blocked.
         std::thread::spawn(move || lines.for_each(drop));
-        let url = format!("http://{}", address.expect("the address"));
+        let url = format!("{scheme}://{}", address.expect("the address"));
         Self { child, url }
     }
 }
@@ -142,8 +149,7 @@ fn answer_of_another_server_is_an_error() {
 #[test]
 fn invalid_addresses_are_refused() {
     for (url, why) in [
-        ("https://127.0.0.1:1", "only http is supported"),
-        ("ftp://127.0.0.1:1", "only http is supported"),
+        ("ftp://127.0.0.1:1", "only http and https are supported"),
         (
             "not an address",
             "not an address, for example http://127.0.0.1:50051",
@@ -191,4 +197,112 @@ fn errors_of_a_service_are_escaped() {
     let server = hostile_service().to_string();
     let args = ["plan", "-f", "-", "--now", NOW, "--server", &server];
     assert_escaped(&refused(&args, DEPLOYMENT));
+}
+
+/// Files with a certificate for 127.0.0.1 and its authority.
+fn identity(folder: &std::path::Path, name: &str, authority: &Authority) -> [String; 2] {
+    let address = std::net::Ipv4Addr::LOCALHOST.into();
+    let Identity { cert, key } = authority.sign_as(vec![SanType::IpAddress(address)]);
+    let file = |end: &str, text: String| {
+        let path = folder.join(format!("{name}.{end}"));
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    [file("crt", cert.pem()), file("key", key.serialize_pem())]
+}
+
+#[test]
+fn service_with_tls_is_verified() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (authority, other) = (Authority::new(), Authority::new());
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (ca, wrong) = (
+        write("ca.crt", &authority.pem),
+        write("other.crt", &other.pem),
+    );
+    let [cert, key] = identity(folder.path(), "server", &authority);
+    let tls = ["--tls-cert", &cert, "--tls-key", &key];
+    let service = Service::start_with("https", &tls);
+    let plan = [
+        "plan",
+        "-f",
+        "examples/mid-rollout.json",
+        "--now",
+        &time_of("mid-rollout"),
+    ];
+    let ask = |service: &Service, more: &[&str]| {
+        rollplan(&[&plan[..], &["--server", &service.url], more].concat(), "")
+    };
+    assert_eq!(ask(&service, &["--ca-file", &ca]), rollplan(&plan, ""));
+    for more in [&[][..], &["--ca-file", &wrong]] {
+        let run = ask(&service, more);
+        assert_eq!(run.exit, 4, "{}", run.err);
+        assert!(
+            run.err.contains("invalid peer certificate: "),
+            "{}",
+            run.err
+        );
+    }
+    // The authorities of the system come from here, too.
+    let run = command(&[&plan[..], &["--server", &service.url]].concat())
+        .env("SSL_CERT_FILE", &ca)
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    // Mutual TLS.
+    let service = Service::start_with("https", &[&tls[..], &["--tls-client-ca", &ca]].concat());
+    let [cert, key] = identity(folder.path(), "client", &authority);
+    let shown = [
+        "--ca-file",
+        &ca,
+        "--client-cert-file",
+        &cert,
+        "--client-key-file",
+        &key,
+    ];
+    assert_eq!(ask(&service, &shown), rollplan(&plan, ""));
+    assert_eq!(ask(&service, &["--ca-file", &ca]).exit, 4);
+    let [cert, key] = identity(folder.path(), "stranger", &other);
+    let shown = [
+        "--ca-file",
+        &ca,
+        "--client-cert-file",
+        &cert,
+        "--client-key-file",
+        &key,
+    ];
+    assert_eq!(ask(&service, &shown).exit, 4);
+    // Files that cannot be used are named.
+    for (more, expected) in [
+        (
+            &["--ca-file", "/nowhere"][..],
+            "error: /nowhere cannot be read: ",
+        ),
+        (
+            &["--ca-file", &ca, "--client-cert-file", &cert],
+            "error: the following required arguments",
+        ),
+    ] {
+        let run = ask(&service, more);
+        assert_eq!(run.exit, 2, "{}", run.err);
+        assert!(run.err.starts_with(expected), "{}", run.err);
+    }
+    let run = rollplan(
+        &[
+            &plan[..],
+            &["--server=http://127.0.0.1:1", "--ca-file", &ca],
+        ]
+        .concat(),
+        "",
+    );
+    assert_eq!(run.exit, 2, "{}", run.err);
+    assert!(
+        run.err.contains("certificates can only be used with https"),
+        "{}",
+        run.err
+    );
 }

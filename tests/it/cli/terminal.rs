@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use super::kubectl::{DOWN, Kubectl, Poll, example, failing, rollout};
+use super::kubectl::{Answer, DOWN, Kubectl, Poll, example, failing, rollout};
 
 /// Marks a frame of the live view as complete.
 const FRAME: &str = "?2026l";
@@ -268,4 +268,51 @@ fn texts_are_wrapped_at_the_width_of_the_terminal() {
     let shown = shown_with(&[example("stuck-bad-image")], &args, &[("NO_COLOR", "1")]);
     let text = shown.output.replace('\r', "");
     assert!((51..=60).contains(&widest(&text)), "{text}");
+}
+
+/// 80 columns, with a cause that is longer than a line.
+#[test]
+fn live_view_shows_causes_and_remedies_in_full() {
+    let mut waiting = example("stuck-crash-loop");
+    let Answer::Out(text) = &mut waiting.deployment else {
+        panic!("not printed");
+    };
+    let mut deployment: serde_json::Value = serde_json::from_str(text).unwrap();
+    deployment["spec"]["progressDeadlineSeconds"] = 1_000_000_000.into();
+    deployment["status"]["conditions"] = serde_json::json!([]);
+    *text = deployment.to_string();
+    let args = [
+        "wait",
+        "web",
+        "--interval=0",
+        "--timeout=2m",
+        "--fail-on=crash-loop=99",
+    ];
+    let kubectl = Kubectl::new(&[waiting, rollout(2)]);
+    let mut command = kubectl.command(&args);
+    command
+        .env("TERM", "xterm")
+        .env("LC_ALL", "C.UTF-8")
+        .env("NO_COLOR", "1");
+    let shown = on_terminal(command, 80);
+    let words: Vec<_> = shown.screens[0].split_whitespace().collect();
+    let screen = words.join(" ");
+    for part in [
+        "container web keeps crashing (2 restarts; 2 of 2 new pods:",
+        "Error, exit code 1: fatal: no database at db.shop:5432: connection refused",
+        "remedy: read its log: kubectl logs web-757c798d4-",
+        "└─ 3 × Running, ready ",
+        "on node-0",
+        "…/web:1.0",
+    ] {
+        assert!(screen.contains(part), "{part}: {}", shown.screens[0]);
+    }
+}
+
+#[test]
+fn pages_are_ascii_without_utf_8() {
+    let args = ["status", "web", "--now", super::NOW];
+    let shown = shown_with(&[example("mid-rollout")], &args, &[("NO_COLOR", "1")]);
+    assert!(shown.output.is_ascii(), "{}", shown.output);
+    assert!(shown.output.contains("10 - 25%"), "{}", shown.output);
 }

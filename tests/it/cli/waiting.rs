@@ -490,18 +490,18 @@ fn log_of_the_failing_container_is_printed() {
     let kubectl = Kubectl::new(&[example("stuck-crash-loop")]);
     fs::write(
         kubectl.file("log"),
-        "connecting\nfatal: \u{1b}[31mno database\n",
+        "connecting\nfatal:\t\u{1b}[31mno database\n\tat main\n",
     )
     .unwrap();
     let run = kubectl.run(&["wait", "web", "-n", "shop", "--timeout=0", "--logs"]);
     assert_ne!(run.exit, 0);
-    let end = "  | connecting\n  | fatal: \\u{1b}[31mno database\n";
+    let end = "  | connecting\n  | fatal:  \\u{1b}[31mno database\n  |         at main\n";
     assert!(run.out.ends_with(end), "{}", run.out);
     let calls = kubectl.calls();
     let call = calls.last().unwrap();
     assert!(
         call.starts_with("logs web-")
-            && call.ends_with(" --tail=20 --request-timeout=30s --namespace=shop"),
+            && call.ends_with(" --tail=100 --request-timeout=30s --namespace=shop"),
         "{call}"
     );
 }

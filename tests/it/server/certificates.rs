@@ -6,20 +6,20 @@ use rcgen::{
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 /// A certificate authority.
-pub(super) struct Authority {
-    pub(super) pem: String,
-    pub(super) der: CertificateDer<'static>,
+pub(crate) struct Authority {
+    pub(crate) pem: String,
+    pub(crate) der: CertificateDer<'static>,
     issuer: Issuer<'static, KeyPair>,
 }
 
 /// A certificate and its key.
-pub(super) struct Identity {
-    pub(super) cert: rcgen::Certificate,
-    pub(super) key: KeyPair,
+pub(crate) struct Identity {
+    pub(crate) cert: rcgen::Certificate,
+    pub(crate) key: KeyPair,
 }
 
 impl Authority {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -35,13 +35,13 @@ impl Authority {
         }
     }
 
-    pub(super) fn sign(&self) -> Identity {
+    pub(crate) fn sign(&self) -> Identity {
         let name = "planner.test".try_into().unwrap();
         self.sign_as(vec![SanType::DnsName(name)])
     }
 
     /// A certificate with these names.
-    pub(super) fn sign_as(&self, names: Vec<SanType>) -> Identity {
+    pub(crate) fn sign_as(&self, names: Vec<SanType>) -> Identity {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.subject_alt_names = names;

@@ -286,7 +286,12 @@ async fn errors_have_the_format_that_the_client_accepts() {
             "INVALID_PARAMETER",
             "now: not a time",
         ),
-        ("", "", "INVALID_REQUEST", "byte 0: ends within a value"),
+        (
+            "",
+            "",
+            "INVALID_REQUEST",
+            "[0]: is empty: kubectl prints nothing",
+        ),
         (
             "",
             "{\"kind\":\"List\"",
@@ -297,7 +302,7 @@ async fn errors_have_the_format_that_the_client_accepts() {
             "",
             "NAME  READY",
             "INVALID_REQUEST",
-            "byte 0: expected a value",
+            "[0]: is a table of kubectl",
         ),
         (
             "",
@@ -474,4 +479,150 @@ async fn configured_origins_may_call() {
             .await;
         assert_eq!(reply.header("access-control-allow-origin"), expected);
     }
+}
+
+#[tokio::test]
+async fn history_and_undo_match_the_command() {
+    let Serving { address, .. } = start().await;
+    for example in ["mid-rollout", "after-undo", "history-cleanup"] {
+        let now = time_of(example);
+        for verb in ["history", "undo"] {
+            let ask = ask(&format!("/v1/{verb}?now={now}"), printed(example));
+            let reply = ask.with("accept", "text/plain").over_http1(address).await;
+            assert_eq!(reply.status, 200, "{reply:?}");
+            let expected = read(&format!("tests/golden/{example}.{verb}.txt"));
+            assert_eq!(
+                reply.text(),
+                format!("{expected}\nAs of {now}.\n"),
+                "{example}"
+            );
+        }
+    }
+    let undo = |query: &str| {
+        ask(
+            &format!("/v1/undo?now={NOW}{query}"),
+            printed("mid-rollout"),
+        )
+    };
+    let reply = undo("&to_revision=1").over_http1(address).await;
+    assert_eq!(reply.json()["toRevision"], "1", "{reply:?}");
+    let reply = undo("&to_revision=9").over_http1(address).await;
+    check_error(&reply, 404, "not_found", "REVISION_NOT_FOUND");
+    let reply = ask(&format!("/v1/history?now={NOW}"), printed("mid-rollout"));
+    let reply = reply.over_http1(address).await;
+    assert_eq!(reply.json()["revisions"].as_array().unwrap().len(), 3);
+    assert_eq!(reply.json()["now"], NOW);
+}
+
+/// A workload that uses a ConfigMap.
+fn configured() -> String {
+    let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop", "uid": "u"},
+        "spec": {"template": {"spec": {"containers": [{"name": "app",
+            "envFrom": [{"configMapRef": {"name": "app"}}]}]}}}});
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "app", "namespace": "shop"}, "data": {"A": "1"}});
+    json!({"kind": "List", "items": [workload, map]}).to_string()
+}
+
+#[tokio::test]
+async fn restarts_are_planned() {
+    let Serving { address, .. } = start().await;
+    let path = format!("/v1/restarts?now={NOW}&all_workloads=true");
+    let reply = ask(&path, configured()).over_http1(address).await;
+    assert_eq!(reply.json()["counts"]["workloads"], 1, "{reply:?}");
+    assert_eq!(
+        reply.json()["plans"][0]["decision"],
+        "RESTART_DECISION_RECORD"
+    );
+    let text = ask(&path, configured()).with("accept", "text/plain");
+    let text = text.over_http1(address).await.text().to_owned();
+    assert!(
+        text.starts_with("0 of 1 workloads to restart, 1 to record\n"),
+        "{text}"
+    );
+    assert!(text.ends_with(&format!("\nAs of {NOW}.\n")), "{text}");
+    let broken = configured().replace("\"web\"", "\"W b\"");
+    let text = ask(&path, broken).with("accept", "text/plain");
+    let text = text.over_http1(address).await.text().to_owned();
+    assert!(
+        text.contains("skipped: objects[0].items[0].metadata.name: "),
+        "{text}"
+    );
+    let reply = ask("/v1/restarts", "").over_http1(address).await;
+    let said = check_error(&reply, 400, "invalid_argument", "INVALID_REQUEST");
+    assert!(said.starts_with("objects[0]: is empty"), "{said}");
+}
+
+#[tokio::test]
+async fn yaml_is_accepted() {
+    let Serving { address, .. } = start().await;
+    let ask = |path: &str, body: &str| ask(path, body);
+    let path = format!("/v1/status?now={NOW}");
+    let objects: Value = serde_json::from_str(&printed("mid-rollout")).unwrap();
+    let expected = ask(&path, &objects.to_string()).over_http1(address).await;
+    // JSON is YAML, too; a comment keeps it from being read as JSON.
+    let documents: Vec<String> = objects["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| format!("# an object\n{item}\n"))
+        .collect();
+    let reply = ask(&path, &documents.join("---\n"))
+        .over_http1(address)
+        .await;
+    assert_eq!(reply.text(), expected.text());
+    for (body, expected) in [
+        (
+            "a: &a 1\nb: *a",
+            "snapshot.objects[0]: YAML line 2, column 4: aliases are not supported",
+        ),
+        ("a: [1", "snapshot.objects[0]: YAML line "),
+        (
+            "kind: Deployment",
+            "snapshot.objects: has no apps/v1 Deployment",
+        ),
+    ] {
+        let reply = ask(&path, body).over_http1(address).await;
+        let said = check_error(&reply, 400, "invalid_argument", "INVALID_REQUEST");
+        assert!(said.starts_with(expected), "{body}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn bodies_without_objects_are_named() {
+    let Serving { address, .. } = start().await;
+    for (body, expected) in [
+        (
+            "",
+            "snapshot.objects[0]: is empty: kubectl prints nothing if it fails",
+        ),
+        (
+            "<html><head><title>502 Bad Gateway</title>",
+            "snapshot.objects[0]: is HTML, for example the error page of a proxy: 502 Bad Gateway",
+        ),
+        (
+            "NAME   READY   AGE\nweb    3/3     5d\n",
+            "snapshot.objects[0]: is a table of kubectl: use kubectl get -o json",
+        ),
+        (
+            r#"{"kind":"Status","apiVersion":"v1","message":"deployments.apps \"web\" not found"}"#,
+            "snapshot.objects[0]: is a Status, which is the response to a failed call or a deletion: \
+             deployments.apps \"web\" not found",
+        ),
+    ] {
+        for path in ["/v1/status", "/v1/plan", "/v1/history", "/v1/undo"] {
+            let reply = ask(path, body).over_http1(address).await;
+            let said = check_error(&reply, 400, "invalid_argument", "INVALID_REQUEST");
+            assert_eq!(said, expected, "{path}");
+        }
+    }
+    let reply = ask("/v1/status?kind=StatefulSet", "{}")
+        .over_http1(address)
+        .await;
+    let said = check_error(&reply, 400, "invalid_argument", "INVALID_PARAMETER");
+    assert!(
+        said.starts_with("api_version: is required with kind"),
+        "{said}"
+    );
 }

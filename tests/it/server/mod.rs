@@ -3,7 +3,7 @@
 mod abuse;
 mod ages;
 mod answers;
-mod certificates;
+pub(crate) mod certificates;
 mod codes;
 mod connect;
 mod descriptors;

@@ -53,6 +53,7 @@ fn status(report: RolloutReport) -> Status {
             ..Default::default()
         },
         tree: Vec::new(),
+        now: 0,
         object: None,
     }
 }

@@ -157,10 +157,15 @@ impl View {
     }
 }
 
-/// The objects that a rollout has created, one per line.
-pub(in crate::cli) fn tree_text(tree: &[Node]) -> String {
-    let mut lines = Vec::new();
-    frame::add_nodes(tree, "", &frame::Glyphs::of_locale(), &mut lines);
+/// The objects that a rollout has created, one per line, with their age at the given time.
+pub(in crate::cli) fn tree_text(tree: &[Node], now: i64) -> String {
+    let outline = frame::Outline {
+        glyphs: &frame::Glyphs::of_locale(),
+        now,
+        columns: None,
+        groups: false,
+    };
+    let lines = outline.lines(tree);
     let lines = lines.iter().map(|line| {
         let parts = line.iter().map(|(part, _)| part.as_str());
         parts.collect::<String>() + "\n"

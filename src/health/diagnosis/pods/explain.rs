@@ -104,11 +104,11 @@ impl Examiner<'_> {
                 format!("{role} {container} is running but not ready ({example}){detail}")
             }
             Cause::MinReadySeconds => {
-                let seconds = self.min_ready_seconds;
+                let wanted = Span::from_seconds(self.min_ready_seconds.into());
                 let are = agree(of, number);
                 let left = self.min_ready_left(&findings);
                 let left = left.map_or_else(String::new, |left| format!(", {left} left"));
-                format!("{are} ready, but not yet for minReadySeconds ({seconds} s): {what}{left}")
+                format!("{are} ready, but not yet for minReadySeconds ({wanted}): {what}{left}")
             }
             _ => format!("{} starting: {what}{detail}", agree(of, number)),
         };

@@ -1,4 +1,4 @@
-//! Two calls for people with curl: `/v1/status` and `/v1/plan`. The body is kubectl's output, regardless of its content
+//! The calls for people with curl: `/v1/status`, `/v1/plan`, `/v1/history`, `/v1/undo` and `/v1/restarts`. The body is kubectl's output, regardless of its content
 //! type, and the query contains all parameters. The answer is JSON, or the text that the command line prints.
 //!
 //! Each of them is translated to a method of the planner: the request is created where work is estimated, and the
@@ -18,8 +18,9 @@ use prost::Message as _;
 
 use super::headers::weighted;
 use crate::proto::{
-    ComputeStatusRequest, ComputeStatusResponse, PlanOptions, PlanRolloutRequest,
-    PlanRolloutResponse, Snapshot,
+    ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
+    PlanOptions, PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest,
+    PlanRolloutResponse, RollbackRequest, RollbackResponse, Snapshot,
 };
 use crate::text::{self, Page};
 use crate::wire::{self, Shown};
@@ -27,11 +28,14 @@ use crate::wire::{self, Shown};
 /// The clock for requests that do not contain the time.
 pub(crate) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// The two calls.
+/// The calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Endpoint {
     Status,
     Plan,
+    History,
+    Undo,
+    Restarts,
 }
 
 /// The format of an answer.
@@ -41,6 +45,41 @@ pub(super) enum Format {
     Text,
 }
 
+const PARAMETERS: [&str; 9] = [
+    "deployment",
+    "namespace",
+    "api_version",
+    "kind",
+    "resource",
+    "replica_sets_complete",
+    "pods_complete",
+    "now",
+    "horizon",
+];
+
+const UNDO_PARAMETERS: [&str; 9] = [
+    "deployment",
+    "namespace",
+    "api_version",
+    "kind",
+    "resource",
+    "replica_sets_complete",
+    "pods_complete",
+    "now",
+    "to_revision",
+];
+
+const RESTART_PARAMETERS: [&str; 8] = [
+    "profile",
+    "restart_on",
+    "all_workloads",
+    "quiet",
+    "max_concurrent",
+    "configurations_complete",
+    "continue_after",
+    "now",
+];
+
 // === impl Endpoint ===
 
 impl Endpoint {
@@ -48,6 +87,9 @@ impl Endpoint {
         match path {
             "/v1/status" => Some(Self::Status),
             "/v1/plan" => Some(Self::Plan),
+            "/v1/history" => Some(Self::History),
+            "/v1/undo" => Some(Self::Undo),
+            "/v1/restarts" => Some(Self::Restarts),
             _ => None,
         }
     }
@@ -57,18 +99,19 @@ impl Endpoint {
         Uri::from_static(match self {
             Self::Status => "/rollplan.v1.RolloutPlanner/ComputeStatus",
             Self::Plan => "/rollplan.v1.RolloutPlanner/PlanRollout",
+            Self::History => "/rollplan.v1.RolloutPlanner/ListRevisions",
+            Self::Undo => "/rollplan.v1.RolloutPlanner/Rollback",
+            Self::Restarts => "/rollplan.v1.RolloutPlanner/PlanRestarts",
         })
     }
 
-    fn parameters(self) -> &'static str {
+    /// The names of the parameters, in the order of the documentation.
+    fn parameters(self) -> &'static [&'static str] {
         match self {
-            Self::Status => {
-                "deployment, namespace, api_version, kind, resource, replica_sets_complete, pods_complete and now"
-            }
-            Self::Plan => {
-                "deployment, namespace, api_version, kind, resource, replica_sets_complete, pods_complete, now and \
-                 horizon"
-            }
+            Self::Status | Self::History => &PARAMETERS[..8],
+            Self::Plan => &PARAMETERS[..9],
+            Self::Undo => &UNDO_PARAMETERS,
+            Self::Restarts => &RESTART_PARAMETERS,
         }
     }
 }
@@ -108,19 +151,38 @@ impl Format {
 impl Query {
     /// The request of the method, with this body.
     pub(super) fn request(&self, body: &[u8]) -> Result<Vec<u8>, wire::Error> {
+        let objects = wire::objects_of_body(body).map_err(|error| self.with_field(error))?;
+        if self.endpoint == Endpoint::Restarts {
+            return Ok(PlanRestartsRequest {
+                now: Some(self.now),
+                objects,
+                configurations_complete: self.configurations_complete,
+                options: Some(self.restarts.clone()),
+                continue_after: self.continue_after.clone(),
+                ..PlanRestartsRequest::default()
+            }
+            .encode_to_vec());
+        }
         let snapshot = Some(Snapshot {
             now: Some(self.now),
-            objects: vec![wire::text_of_body(body)?.to_owned()],
+            objects,
             target: self.target.clone(),
             ..Snapshot::default()
         });
         Ok(match self.endpoint {
+            Endpoint::History => ListRevisionsRequest { snapshot }.encode_to_vec(),
+            Endpoint::Undo => RollbackRequest {
+                snapshot,
+                to_revision: self.to_revision,
+                options: None,
+            }
+            .encode_to_vec(),
             Endpoint::Status => ComputeStatusRequest {
                 snapshot,
                 ..ComputeStatusRequest::default()
             }
             .encode_to_vec(),
-            Endpoint::Plan => PlanRolloutRequest {
+            Endpoint::Plan | Endpoint::Restarts => PlanRolloutRequest {
                 snapshot,
                 options: Some(PlanOptions {
                     horizon: self.horizon.into(),
@@ -130,6 +192,19 @@ impl Query {
             }
             .encode_to_vec(),
         })
+    }
+
+    /// An error about the body, with the field of the method.
+    fn with_field(&self, error: wire::Error) -> wire::Error {
+        let wire::Error::InvalidArgument(mut violations) = error else {
+            return error;
+        };
+        for violation in &mut violations.listed {
+            if self.endpoint == Endpoint::Restarts {
+                violation.field = violation.field.replacen("snapshot.", "", 1);
+            }
+        }
+        wire::Error::InvalidArgument(violations)
     }
 
     /// Runs the method. Parameters that the query omits are inferred from the objects, which are read only once.
@@ -163,6 +238,19 @@ impl Query {
             Endpoint::Plan => {
                 let response = PlanRolloutResponse::decode(message).ok()?;
                 text::plan(&mut page, subject, &response);
+            }
+            Endpoint::History => {
+                let response = ListRevisionsResponse::decode(message).ok()?;
+                text::history(&mut page, subject, Some(&self.now), &response);
+            }
+            Endpoint::Undo => {
+                let response = RollbackResponse::decode(message).ok()?;
+                text::undo(&mut page, subject, &response);
+            }
+            Endpoint::Restarts => {
+                let response = PlanRestartsResponse::decode(message).ok()?;
+                text::restarts(&mut page, &response, &[]);
+                text::violations(&mut page, &response);
             }
         }
         Some(format!("{}\nAs of {}.\n", page.into_text(), self.now))

@@ -8,9 +8,9 @@ use prost_types::Timestamp;
 use tonic::Status;
 
 use super::{Clock, Endpoint, Format};
-use crate::proto::{Horizon, Target};
+use crate::proto::{Horizon, RestartOn, RestartOptions, RestartProfile, Target};
 use crate::server::call::errors;
-use crate::text::time;
+use crate::text::{span, time};
 
 /// The parsed query of a call.
 #[derive(Debug)]
@@ -22,6 +22,11 @@ pub(in crate::server::connect) struct Query {
     pub(super) replica_sets_complete: Option<bool>,
     pub(super) pods_complete: Option<bool>,
     pub(super) horizon: Horizon,
+    /// The revision to roll back to; 0 is the previous one.
+    pub(super) to_revision: i64,
+    pub(super) restarts: RestartOptions,
+    pub(super) configurations_complete: bool,
+    pub(super) continue_after: String,
     /// The object that the body is about, for example "Deployment shop/web".
     pub(super) subject: OnceLock<String>,
 }
@@ -46,12 +51,17 @@ impl Query {
                 read.problems.push((name.into_owned(), problem));
             }
         }
+        read.check_target();
         let Reading {
             now,
             target,
             replica_sets_complete,
             pods_complete,
             horizon,
+            to_revision,
+            restarts,
+            configurations_complete,
+            continue_after,
             problems,
             ..
         } = read;
@@ -66,6 +76,10 @@ impl Query {
             replica_sets_complete,
             pods_complete,
             horizon: horizon.unwrap_or(Horizon::Settled),
+            to_revision,
+            restarts,
+            configurations_complete,
+            continue_after,
             subject: OnceLock::new(),
         })
     }
@@ -79,6 +93,10 @@ struct Reading {
     replica_sets_complete: Option<bool>,
     pods_complete: Option<bool>,
     horizon: Option<Horizon>,
+    to_revision: i64,
+    restarts: RestartOptions,
+    configurations_complete: bool,
+    continue_after: String,
     /// The names of the parameters so far.
     names: Vec<String>,
     /// The names of invalid parameters, with a description each.
@@ -88,9 +106,35 @@ struct Reading {
 // === impl Reading ===
 
 impl Reading {
+    /// Checks that the kind of another object has its API version, which the name of the kind does not determine.
+    fn check_target(&mut self) {
+        let Target {
+            api_version, kind, ..
+        } = &self.target;
+        let is_given = |name: &str| self.names.iter().any(|it| it == name);
+        if !kind.is_empty()
+            && kind != "Deployment"
+            && api_version.is_empty()
+            && !is_given("api_version")
+        {
+            let example = match kind.as_str() {
+                "StatefulSet" | "DaemonSet" | "ReplicaSet" => "apps/v1",
+                "Job" | "CronJob" => "batch/v1",
+                "Pod" | "Service" | "PersistentVolumeClaim" | "ReplicationController" => "v1",
+                _ => "apps.rollplan.dev/v1alpha1",
+            };
+            let problem = format!("is required with kind, for example api_version={example}");
+            self.problems.push(("api_version".to_owned(), problem));
+        }
+    }
+
     fn take(&mut self, endpoint: Endpoint, name: &str, value: &str) -> Result<(), String> {
         if self.names.iter().any(|read| read == name) {
             return Err("is given more than once".to_owned());
+        }
+        let known = endpoint.parameters();
+        if !known.contains(&name) {
+            return Err(format!("is unknown; the parameters are {}", listed(known)));
         }
         self.names.push(name.to_owned());
         let text = || match value {
@@ -130,17 +174,39 @@ impl Reading {
             "replica_sets_complete" => self.replica_sets_complete = Some(boolean(value)?),
             "pods_complete" => self.pods_complete = Some(boolean(value)?),
             "now" => self.now = Some(time::parse(value)?),
-            "horizon" if endpoint == Endpoint::Plan => {
+            "horizon" => {
                 self.horizon = Some(match value {
                     "settled" => Horizon::Settled,
                     "pass" => Horizon::Pass,
                     _ => return Err("must be settled or pass".to_owned()),
                 });
             }
-            _ => {
-                let known = endpoint.parameters();
-                return Err(format!("is unknown; the parameters are {known}"));
+            "to_revision" => self.to_revision = count(value)?,
+            "profile" => {
+                let profile = match value {
+                    "rollplan" => RestartProfile::Rollplan,
+                    "xing" => RestartProfile::Xing,
+                    "reloader" => RestartProfile::Reloader,
+                    _ => return Err("must be rollplan, xing or reloader".to_owned()),
+                };
+                self.restarts.profile = profile.into();
             }
+            "restart_on" => {
+                let restart_on = match value {
+                    "all" => RestartOn::All,
+                    "env" => RestartOn::Env,
+                    _ => return Err("must be all or env".to_owned()),
+                };
+                self.restarts.restart_on = restart_on.into();
+            }
+            "all_workloads" => self.restarts.all_workloads = boolean(value)?,
+            "quiet" => {
+                let quiet = span::parse(value)?.try_into();
+                self.restarts.quiet = Some(quiet.map_err(|_| "is too long".to_owned())?);
+            }
+            "max_concurrent" => self.restarts.max_concurrent = count(value)?,
+            "configurations_complete" => self.configurations_complete = boolean(value)?,
+            _ => self.continue_after = text()?,
         }
         Ok(())
     }
@@ -149,6 +215,19 @@ impl Reading {
 /// Whether this can be a segment of a path.
 fn is_part(text: &str) -> bool {
     !text.is_empty() && !text.contains('/')
+}
+
+fn count<N: std::str::FromStr + PartialOrd + Default>(value: &str) -> Result<N, String> {
+    let number = value.parse().ok().filter(|number| *number >= N::default());
+    number.ok_or_else(|| "must be a whole number that is not negative".to_owned())
+}
+
+/// For example "a, b and c".
+fn listed(names: &[&str]) -> String {
+    match names {
+        [names @ .., last] => format!("{} and {last}", names.join(", ")),
+        [] => String::new(),
+    }
 }
 
 fn boolean(value: &str) -> Result<bool, String> {
@@ -208,6 +287,79 @@ mod tests {
     }
 
     #[test]
+    fn endpoints_have_their_own_parameters() {
+        let query = read(Endpoint::Undo, "to_revision=3").unwrap();
+        assert_eq!(query.to_revision, 3);
+        let query = read(
+            Endpoint::Restarts,
+            "profile=reloader&restart_on=env&all_workloads=true&quiet=1m30s&max_concurrent=2&\
+             configurations_complete=true&continue_after=a",
+        );
+        let query = query.unwrap();
+        let quiet = prost_types::Duration {
+            seconds: 90,
+            nanos: 0,
+        };
+        let expected = RestartOptions {
+            profile: RestartProfile::Reloader.into(),
+            restart_on: RestartOn::Env.into(),
+            all_workloads: true,
+            quiet: Some(quiet),
+            max_concurrent: 2,
+            ..RestartOptions::default()
+        };
+        assert_eq!(query.restarts, expected);
+        assert!(query.configurations_complete);
+        assert_eq!(query.continue_after, "a");
+        for (endpoint, query, expected) in [
+            (
+                Endpoint::Undo,
+                "to_revision=-1",
+                "to_revision: must be a whole",
+            ),
+            (
+                Endpoint::Undo,
+                "to_revision=x",
+                "to_revision: must be a whole",
+            ),
+            (
+                Endpoint::History,
+                "to_revision=1",
+                "to_revision: is unknown",
+            ),
+            (
+                Endpoint::Restarts,
+                "profile=x",
+                "profile: must be rollplan, xing or reloader",
+            ),
+            (
+                Endpoint::Restarts,
+                "restart_on=x",
+                "restart_on: must be all or env",
+            ),
+            (Endpoint::Restarts, "quiet=x", "quiet: not a duration"),
+            (
+                Endpoint::Restarts,
+                "max_concurrent=-1",
+                "max_concurrent: must be",
+            ),
+            (
+                Endpoint::Restarts,
+                "continue_after=",
+                "continue_after: must not be empty",
+            ),
+            (
+                Endpoint::Restarts,
+                "deployment=web",
+                "deployment: is unknown",
+            ),
+        ] {
+            let error = read(endpoint, query).unwrap_err();
+            assert!(error.starts_with(expected), "{query}: {error}");
+        }
+    }
+
+    #[test]
     fn all_invalid_parameters_are_reported() {
         for (query, expected) in [
             ("deploymnet=web", "deploymnet: is unknown"),
@@ -219,6 +371,10 @@ mod tests {
             ("namespace=b&deployment=a/web", "deployment: contradicts"),
             ("namespace=", "namespace: must not be empty"),
             ("kind", "kind: must not be empty"),
+            (
+                "kind=StatefulSet",
+                "api_version: is required with kind, for example api_version=apps/v1",
+            ),
             ("pods_complete", "pods_complete: must be true or false"),
             ("pods_complete=1", "pods_complete: must be true or false"),
             ("now=2026-11-20", "now: not a time in RFC 3339"),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::CREATED;
 use crate::cli::{
-    DEPLOYMENT, NOW, POD, REPLICA_SET, Scratch, answered, plan_args, read, summaries,
+    DEPLOYMENT, NOW, POD, REPLICA_SET, Scratch, answered, plan_args, read, refused, summaries,
 };
 
 /// Parses YAML that the tests or the program wrote.
@@ -167,5 +167,45 @@ fn yaml_scalars_are_read_like_kubernetes() {
         ("9007199254740991", json!(9007199254740991_i64)),
     ] {
         assert_eq!(spec(yaml), expected, "{yaml}");
+    }
+}
+
+/// A failed kubectl, a proxy, a missing `-o json`.
+#[test]
+fn texts_without_objects_are_named_with_their_file() {
+    for (text, expected) in [
+        ("", "is empty: kubectl prints nothing if it fails"),
+        (
+            "<html><title>502 Bad Gateway</title>",
+            "is HTML, for example the error page of a proxy: 502 Bad Gateway",
+        ),
+        (
+            "NAME   READY   AGE\nweb    3/3     5d\n",
+            "is a table of kubectl: use kubectl get -o json",
+        ),
+        (
+            "error: You must be logged in\n",
+            "is a message of kubectl: error: You must be logged in",
+        ),
+        (
+            "apiVersion: v1\nkind: Status\nmessage: forbidden\n",
+            "is a Status, which is the response to a failed call or a deletion: forbidden",
+        ),
+    ] {
+        let file = Scratch::new(text);
+        for verb in ["status", "plan", "history", "undo", "restarts", "wait"] {
+            let error = refused(&[verb, "-f", file.path()], "");
+            assert_eq!(
+                error,
+                format!("error: {}: {expected}\n", file.path()),
+                "{verb}"
+            );
+            let error = refused(&[verb, "-f", "-"], text);
+            assert_eq!(
+                error,
+                format!("error: standard input: {expected}\n"),
+                "{verb}"
+            );
+        }
     }
 }

@@ -118,7 +118,7 @@ fn one_of_several_deployments_is_chosen_by_name() {
         "error: the input contains no Deployment\n"
     );
     assert_eq!(
-        refused(&plan_args(&[]), ""),
+        refused(&plan_args(&[]), "# nothing\n"),
         "error: the input contains no Deployment\n"
     );
     for wrong in ["", "/web", "shop/", "a/b/c"] {

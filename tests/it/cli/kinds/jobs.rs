@@ -241,11 +241,11 @@ fn jobs_of_a_cron_job_are_shown_with_their_pods() {
         let tree: Vec<String> = tree.map(str::to_owned).collect();
         assert_eq!(tree.len(), 3, "{out}");
         assert!(
-            tree[0].ends_with("Job db-1  Failed, BackoffLimitExceeded"),
+            tree[0].contains("Job db-1  Failed, BackoffLimitExceeded  "),
             "{out}"
         );
-        assert!(tree[1].ends_with("Job db-2  Running, 1 active"), "{out}");
-        assert!(tree[2].ends_with("db-2-x  Running, not ready"), "{out}");
+        assert!(tree[1].contains("Job db-2  Running, 1 active  "), "{out}");
+        assert!(tree[2].contains("db-2-x  Running, not ready  "), "{out}");
     };
     let kubectl = Kubectl::new(&[read(cron.clone(), vec![pod.clone()])]);
     let list = json!({"apiVersion": "v1", "kind": "List", "items": jobs});

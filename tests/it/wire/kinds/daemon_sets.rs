@@ -71,7 +71,7 @@ fn daemon_set_names_bad_nodes_without_failing() {
     ];
     objects.extend(revisions);
     let message = "daemonset \"agent\" is rolling out (2 of 3 nodes updated, 2 of 3 available): image web:2 of container web \
-                   cannot be pulled (1 of 3 new pods: agent-a ErrImagePull for 1h0m): not found (node node-a)";
+                   cannot be pulled (1 of 3 new pods: agent-a ErrImagePull for 1h): not found (node node-a)";
     check(
         &report(3600, &set, &objects),
         Phase::Progressing,

@@ -208,7 +208,7 @@ fn broken_new_pod_of_a_stateful_set_is_certain_after_its_grace() {
     ];
     let report = report(600, &set, &pods);
     let message = "statefulset \"web\" is stalled (1 of 3 updated, 2 of 3 available): image web:2 of container web cannot be \
-                   pulled (1 of 3 new pods: web-2 ErrImagePull for 10m0s): not found";
+                   pulled (1 of 3 new pods: web-2 ErrImagePull for 10m): not found";
     check(
         &report,
         Phase::Stalled,
@@ -247,7 +247,7 @@ fn stateful_set_with_a_lost_node_is_degraded_and_waits_for_its_pod() {
     // The pod was evicted, but it still exists, so it is not replaced.
     pods[0]["metadata"]["deletionTimestamp"] = json!(at(1200));
     set["status"]["currentRevision"] = json!("web-new");
-    let message = "statefulset \"web\" is rolling out (3 of 3 updated, 2 of 3 available): 1 pod is terminating: web-0, 5m0s \
+    let message = "statefulset \"web\" is rolling out (3 of 3 updated, 2 of 3 available): 1 pod is terminating: web-0, 5m \
                    past its grace period";
     check(
         &report(1500, &set, &pods),

@@ -1,12 +1,20 @@
 //! Progress bars, and the characters to draw them with.
 
 use super::Line;
+use crate::cli::output;
 use crate::proto::RolloutReport;
-use crate::text::{Numbers, Style, counter, padded};
+use crate::text::{Numbers, Style, ascii, counter, padded, width};
 
 /// The width of a bar in columns.
 const BAR: usize = 20;
 const SMALL_BAR: usize = 10;
+/// The width of a count in a row, and of the gap before each bar.
+const COUNT: usize = 9;
+const GAP: usize = 2;
+
+/// The width of the name of a bar, and the column of its limit.
+const NAME: usize = 10;
+const LIMIT: usize = 42;
 
 /// The characters to draw with.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +25,7 @@ pub(in crate::cli::watch::view) struct Glyphs {
     pub(super) last: &'static str,
     pub(super) down: &'static str,
     pub(super) more: &'static str,
+    pub(super) times: &'static str,
 }
 
 pub(super) const UNICODE: Glyphs = Glyphs {
@@ -26,15 +35,17 @@ pub(super) const UNICODE: Glyphs = Glyphs {
     last: "└─ ",
     down: "│  ",
     more: "…",
+    times: "×",
 };
 
-const ASCII: Glyphs = Glyphs {
+pub(super) const ASCII: Glyphs = Glyphs {
     full: '#',
     empty: '.',
     branch: "|- ",
     last: "`- ",
     down: "|  ",
     more: "...",
+    times: "x",
 };
 
 // === impl Glyphs ===
@@ -42,14 +53,17 @@ const ASCII: Glyphs = Glyphs {
 impl Glyphs {
     /// The characters that the user's locale supports.
     pub(in crate::cli::watch::view) fn of_locale() -> Self {
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
-            .iter()
-            .filter_map(std::env::var_os)
-            .find(|value| !value.is_empty());
-        let locale = locale.map(|value| value.to_string_lossy().to_ascii_lowercase());
-        match locale.is_some_and(|it| it.contains("utf-8") || it.contains("utf8")) {
+        match output::is_utf8() {
             true => UNICODE,
             false => ASCII,
+        }
+    }
+
+    /// A text in these characters.
+    pub(super) fn text(&self, text: &str) -> String {
+        match self.more.is_ascii() {
+            true => ascii(text),
+            false => text.to_owned(),
         }
     }
 
@@ -63,12 +77,15 @@ impl Glyphs {
     }
 }
 
-/// The progress of a rollout: one bar per line, with the limits of the rollout.
-pub(super) fn limits(report: &RolloutReport, glyphs: &Glyphs) -> Vec<Line> {
+/// The progress of a rollout: one bar per line, with the limits of the rollout, and their arithmetic if it fits.
+pub(super) fn limits(report: &RolloutReport, columns: usize, glyphs: &Glyphs) -> Vec<Line> {
     let counts = report.counts.clone().unwrap_or_default();
     let limit = |what: &str, number: i32, arithmetic: &str| match arithmetic {
         "" => String::new(),
-        arithmetic => format!("{what} {number} ({arithmetic})"),
+        arithmetic => match format!("{what} {number} ({arithmetic})") {
+            text if LIMIT + width(&text) <= columns => text,
+            _ => format!("{what} {number}"),
+        },
     };
     let at_most = limit("at most", counts.max_total, &counts.max_total_arithmetic);
     let at_least = limit(
@@ -89,14 +106,14 @@ pub(super) fn limits(report: &RolloutReport, glyphs: &Glyphs) -> Vec<Line> {
             _ => "",
         };
         let mut line = vec![
-            (padded(name, 10), Style::Plain),
+            (padded(name, NAME), Style::Plain),
             (glyphs.bar(count, of, BAR), style),
         ];
         let number = format!(" {count} of {of}");
         match limit {
             "" => line.push((number, Style::Plain)),
             limit => {
-                line.push((padded(&number, 12), Style::Plain));
+                line.push((padded(&number, LIMIT - NAME - BAR), Style::Plain));
                 line.push((limit.to_owned(), Style::Faint));
             }
         }
@@ -105,19 +122,30 @@ pub(super) fn limits(report: &RolloutReport, glyphs: &Glyphs) -> Vec<Line> {
     bars.collect()
 }
 
-/// The progress of a rollout as part of a row.
-pub(super) fn small(report: &RolloutReport, glyphs: &Glyphs) -> Line {
+/// The progress of a rollout as part of a row, with bars or as numbers only.
+pub(super) fn small(report: &RolloutReport, glyphs: &Glyphs, has_bars: bool) -> Line {
     let bars = bars(report).into_iter().flat_map(|bar| {
         let Bar {
             count, of, style, ..
         } = bar;
         [
-            ("  ".to_owned(), Style::Plain),
-            (glyphs.bar(count, of, SMALL_BAR), style),
-            (padded(&format!(" {count}/{of}"), 8), Style::Plain),
+            (" ".repeat(GAP), Style::Plain),
+            match has_bars {
+                true => (glyphs.bar(count, of, SMALL_BAR) + " ", style),
+                false => (String::new(), style),
+            },
+            (padded(&format!("{count}/{of}"), COUNT), Style::Plain),
         ]
     });
     bars.collect()
+}
+
+/// The width of each bar of a row.
+pub(super) fn small_width(has_bars: bool) -> usize {
+    match has_bars {
+        true => GAP + SMALL_BAR + 1 + COUNT,
+        false => GAP + COUNT,
+    }
 }
 
 /// A count out of a total.

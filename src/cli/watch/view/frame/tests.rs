@@ -1,8 +1,9 @@
 //! Tests of the frames of a live view.
 
-use super::bars::UNICODE;
+use super::bars::{ASCII, UNICODE};
 use super::*;
 use crate::cli::goal::Goal;
+use crate::cli::input::{Health, Node, Place};
 use crate::cli::observe::Status;
 use crate::cli::options::JudgementArgs;
 use crate::proto::{ComputeStatusResponse, Counts, Phase};
@@ -34,8 +35,15 @@ fn member(name: &str, updated: i32, pods: usize) -> Member {
     };
     let pod = |number: usize| Node {
         label: format!("web-{number}"),
-        state: "Running, ready".to_owned(),
+        // Different from the third pod on, because equal pods are grouped.
+        state: match number {
+            0 | 1 => "Running, ready".to_owned(),
+            number => format!("Running, ready, {number}"),
+        },
         health: Health::Ready,
+        restarts: 0,
+        created: Some(880),
+        place: Place::Node("node-a".to_owned()),
         children: Vec::new(),
     };
     let judgement = JudgementArgs {
@@ -58,8 +66,12 @@ fn member(name: &str, updated: i32, pods: usize) -> Member {
             label: "ReplicaSet web-7d9".to_owned(),
             state: "revision 3, 2 of 4 ready".to_owned(),
             health: Health::Failing,
+            restarts: 0,
+            created: Some(880),
+            place: Place::Images(vec!["web:3".to_owned()]),
             children: (0..pods).map(pod).collect(),
         }],
+        now: 1_000,
         object: None,
     };
     member.take(status, Duration::ZERO);
@@ -89,13 +101,13 @@ fn lines(members: &[Member], size: (usize, usize), is_final: bool) -> Vec<String
 fn one_rollout_is_shown_with_its_pods() {
     let members = [member("shop/web", 2, 2)];
     let expected = [
-        "Deployment shop/web  progressing  42s  deadline in 9m 55s",
+        "Deployment shop/web  progressing  42s  deadline in 9m55s",
         "updated   ██████████░░░░░░░░░░ 2 of 4     at most 5 (4 + 25% rounded up = 5)",
         "available ████████████████████ 4 of 4     at least 3 (4 − 25% rounded down = 3)",
         "- 2 of 4 new pods are starting: \\u{1b}[31m漢字",
-        "└─ ReplicaSet web-7d9  revision 3, 2 of 4 ready",
-        "   ├─ web-0  Running, ready",
-        "   └─ web-1  Running, ready",
+        "└─ ReplicaSet web-7d9  revision 3, 2 of 4 ready  2m  web:3",
+        "   ├─ web-0  Running, ready  2m  on node-a",
+        "   └─ web-1  Running, ready  2m  on node-a",
     ];
     assert_eq!(lines(&members, (100, 24), false), expected);
     // The last frame omits the text that is printed below it in full.
@@ -133,7 +145,7 @@ fn complete_rollouts_are_omitted_first() {
     ));
     let shown = lines(&members, (80, 8), false);
     assert!(!shown.iter().any(|line| line.starts_with("Deployment w0 ")));
-    assert_eq!(shown[0], "1 of 9 decided  42s");
+    assert!(shown[0].starts_with("1 of 9 decided  42s "), "{shown:?}");
 }
 
 #[test]
@@ -161,14 +173,15 @@ fn last_frame_has_a_message_instead_of_causes() {
 fn frames_that_just_fit_are_complete() {
     let one = lines(&[member("shop/web", 2, 4)], (80, 10), false);
     assert_eq!(one.len(), 9);
-    assert!(one[8].ends_with("web-3  Running, ready"), "{one:?}");
+    assert!(one[8].contains("web-3  Running"), "{one:?}");
     let mut members: Vec<_> = (0..7).map(|n| member(&format!("w{n}"), 1, 0)).collect();
     members[0].outcome = Some(crate::cli::watch::decision::Outcome::Exit(
         crate::cli::exit::Exit::Done,
     ));
     let several = lines(&members, (80, 10), false);
-    assert_eq!(several.len(), 8, "{several:?}");
+    assert_eq!(several.len(), 9, "{several:?}");
     assert!(several[1].starts_with("Deployment w0 "), "{several:?}");
+    assert!(several[8].starts_with("Deployment w6 "), "{several:?}");
 }
 
 #[test]
@@ -182,6 +195,111 @@ fn rows_have_bars_and_causes() {
     assert!(shown[2].contains("  deleted "), "{shown:?}");
     let last = lines(&members, (200, 10), true);
     assert!(!last[1].contains("are starting"), "{last:?}");
+}
+
+/// A member with this blocker.
+fn blocked(name: &str, phase: Phase, message: &str, remedy: &str) -> Member {
+    let mut member = member(name, 2, 2);
+    let report = member.last.as_mut().unwrap();
+    let report = report.response.report.as_mut().unwrap();
+    report.phase = phase.into();
+    report.blockers = vec![
+        Blocker {
+            message: message.to_owned(),
+            remedy: remedy.to_owned(),
+            ..Default::default()
+        },
+        Blocker {
+            message: "no progress within the deadline of 15s".to_owned(),
+            remedy: format!("fix the blockers above, or roll back: rollplan undo {name}"),
+            ..Default::default()
+        },
+    ];
+    member
+}
+
+const CRASH: &str = "container web keeps crashing (2 restarts; 2 of 2 new pods: web-757c798d4-68fqp CrashLoopBackOff for \
+                     4s): Error, exit code 1: fatal: no database at db.shop:5432: connection refused";
+const LOG: &str = "read its log: kubectl logs web-757c798d4-68fqp -n shop -c web";
+
+#[test]
+fn cause_and_remedy_are_wrapped() {
+    let members = [blocked("shop/web", Phase::Stalled, CRASH, LOG)];
+    for columns in [80, 100, 120] {
+        let shown = lines(&members, (columns, 24), false);
+        let words: Vec<&str> = shown
+            .iter()
+            .flat_map(|line| line.split_whitespace())
+            .collect();
+        let text = words.join(" ");
+        for part in [
+            CRASH,
+            LOG,
+            "deadline of 15s",
+            "rollplan undo shop/web",
+            "web-1 Running",
+        ] {
+            assert!(text.contains(part), "{columns}: {part}: {shown:#?}");
+        }
+    }
+    // The first cause and the objects have precedence over further causes.
+    let shown = lines(&members, (80, 12), false);
+    let text = shown.join("\n");
+    assert!(
+        text.contains("connection refused") && text.contains(LOG),
+        "{text}"
+    );
+    assert!(text.contains("… 1 more cause\n"), "{text}");
+    assert!(text.contains("web-1  Running"), "{text}");
+    assert!(!text.contains("deadline of"), "{text}");
+}
+
+#[test]
+fn every_stalled_rollout_has_its_cause() {
+    let members: Vec<_> = (0..5)
+        .map(|n| match n {
+            1 | 3 => blocked(&format!("shop/app-{n}"), Phase::Stalled, CRASH, LOG),
+            _ => member(&format!("shop/app-{n}"), 2, 0),
+        })
+        .collect();
+    let shown = lines(&members, (80, 24), false);
+    let text = shown.join("\n");
+    assert_eq!(text.matches("connection refused").count(), 2, "{text}");
+    assert_eq!(text.matches(LOG).count(), 2, "{text}");
+    assert!(shown[0].ends_with("updated    available"), "{text}");
+    // With less room, both begin below their rows.
+    let shown = lines(&members, (80, 9), false);
+    let text = shown.join("\n");
+    assert_eq!(shown.len(), 8, "{text}");
+    assert_eq!(
+        text.matches("\n  container web keeps crashing").count(),
+        2,
+        "{text}"
+    );
+    let wide = lines(&members, (300, 24), false);
+    assert!(wide[2].contains("connection refused"), "{wide:#?}");
+}
+
+#[test]
+fn arithmetic_of_limits_is_omitted_on_narrow_terminals() {
+    let shown = lines(&[member("shop/web", 2, 2)], (72, 24), false);
+    assert!(shown[1].ends_with("at most 5"), "{shown:#?}");
+    assert!(shown[2].ends_with("at least 3"), "{shown:#?}");
+}
+
+#[test]
+fn terminals_without_utf_8_get_ascii() {
+    let members = [member("shop/web", 2, 9)];
+    let frame = Frame {
+        names: &[],
+        members: &members,
+        elapsed: Duration::ZERO,
+        now: Timestamp::default(),
+        is_final: false,
+    };
+    for line in frame.lines((100, 12), &ASCII) {
+        assert!(line.iter().all(|(text, _)| text.is_ascii()), "{line:?}");
+    }
 }
 
 #[test]

@@ -9,7 +9,15 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
-use super::fault::Fault;
+/// A syntax error and its position.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// The line, starting at 1.
+    pub(crate) line: usize,
+    /// The column, starting at 1.
+    pub(crate) column: Option<usize>,
+    pub(crate) text: String,
+}
 
 /// The maximum depth, as in serde_json.
 const DEPTH_MAX: usize = 128;
@@ -19,7 +27,7 @@ const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 const ALIASED_VALUES_MAX: usize = 1_000_000;
 
 /// Parses all documents of a text.
-pub(super) fn read(text: &str, documents: &mut Vec<Value>) -> Result<(), Fault> {
+pub(crate) fn read(text: &str, documents: &mut Vec<Value>) -> Result<(), Fault> {
     let mut reader = Reader {
         events: Parser::new_from_str(text),
         anchors: HashMap::new(),
@@ -36,6 +44,31 @@ pub(super) fn read(text: &str, documents: &mut Vec<Value>) -> Result<(), Fault> 
             _ => {}
         }
     }
+}
+
+/// Converts all documents of a text to JSON without building trees, so that memory is linear in the text. For this reason,
+/// aliases are refused.
+pub(crate) fn to_json(text: &str) -> Result<Vec<String>, Fault> {
+    let mut reader = Reader {
+        events: Parser::new_from_str(text),
+        anchors: HashMap::new(),
+        aliased: 0,
+    };
+    let mut documents = Vec::new();
+    loop {
+        match reader.next()? {
+            (Event::StreamEnd, _) => break,
+            (Event::DocumentStart(_), _) => {
+                let mut json = String::new();
+                let first = reader.next()?;
+                reader.write(first, 0, &mut json)?;
+                documents.push(json);
+            }
+            _ => {}
+        }
+    }
+    documents.retain(|json| json != "null");
+    Ok(documents)
 }
 
 struct Reader<'a> {
@@ -123,6 +156,63 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Writes the value that starts with this event as JSON.
+    fn write(
+        &mut self,
+        (event, span): (Event<'a>, Span),
+        depth: usize,
+        json: &mut String,
+    ) -> Result<(), Fault> {
+        if depth > DEPTH_MAX {
+            return Err(fault(&span, format!("more than {DEPTH_MAX} levels deep")));
+        }
+        match event {
+            Event::Scalar(text, style, _, tag) => {
+                let value = scalar(&text, style, tag.as_deref());
+                let value = value.map_err(|text| fault(&span, text))?;
+                json.push_str(&value.to_string());
+            }
+            Event::SequenceStart(_, tag) => {
+                collection_tag(tag.as_deref(), "seq").map_err(|text| fault(&span, text))?;
+                json.push('[');
+                loop {
+                    match self.next()? {
+                        (Event::SequenceEnd | Event::StreamEnd, _) => break,
+                        event => {
+                            separate(json, '[');
+                            self.write(event, depth + 1, json)?;
+                        }
+                    }
+                }
+                json.push(']');
+            }
+            Event::MappingStart(_, tag) => {
+                collection_tag(tag.as_deref(), "map").map_err(|text| fault(&span, text))?;
+                json.push('{');
+                loop {
+                    let (event, span) = self.next()?;
+                    let name = match event {
+                        Event::MappingEnd | Event::StreamEnd => break,
+                        Event::Scalar(text, style, _, tag) => {
+                            let key = key(&text, style, tag.as_deref());
+                            key.map_err(|text| fault(&span, text))?
+                        }
+                        _ => return Err(fault(&span, "a key that is not a string")),
+                    };
+                    separate(json, '{');
+                    json.push_str(&Value::String(name).to_string());
+                    json.push(':');
+                    let first = self.next()?;
+                    self.write(first, depth + 1, json)?;
+                }
+                json.push('}');
+            }
+            Event::Alias(_) => return Err(fault(&span, "aliases are not supported")),
+            _ => json.push_str("null"),
+        }
+        Ok(())
+    }
+
     fn alias(&mut self, anchor: usize, span: &Span, depth: usize) -> Result<Value, Fault> {
         let value = self.anchors.get(&anchor);
         // An anchor is registered once its value is complete, so a value cannot contain itself.
@@ -137,6 +227,13 @@ impl<'a> Reader<'a> {
             return Err(fault(span, format!("more than {DEPTH_MAX} levels deep")));
         }
         Ok(value.clone())
+    }
+}
+
+/// Adds a comma, unless the list or map that began last is empty.
+fn separate(json: &mut String, begin: char) {
+    if !json.ends_with(begin) {
+        json.push(',');
     }
 }
 
@@ -367,6 +464,24 @@ mod tests {
             parse("!!int 1.5"),
             Err("\"1.5\" does not match its tag".to_owned())
         );
+    }
+
+    #[test]
+    fn json_has_the_same_values() {
+        let text = "a: [1, 0o7, 'it''s', {b: ~}, [], {}]\nc: |\n  x\n  [\n'[': \"{\"\n";
+        let json = to_json(text).unwrap().remove(0);
+        assert_eq!(serde_json::from_str(&json).ok(), parse(text).ok(), "{json}");
+        for (text, expected) in [
+            ("a: &a 1\nb: *a", "aliases are not supported"),
+            ("[1]: 2", "a key that is not a string"),
+            ("a: !foo 5", "the tag !foo is not supported"),
+        ] {
+            let fault = to_json(text).unwrap_err();
+            assert_eq!(fault.text, expected, "{text}");
+        }
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(to_json(&nested(DEPTH_MAX + 1)).is_ok());
+        assert!(to_json(&nested(DEPTH_MAX + 2)).is_err());
     }
 
     #[test]

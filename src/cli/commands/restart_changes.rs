@@ -1,0 +1,137 @@
+//! `rollplan restarts --since`: which workloads a change of manifests restarts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value as Json;
+
+use super::restart_objects::objects;
+use crate::cli::error::Error;
+use crate::cli::input::{self, Texts};
+use crate::proto::{ConfigurationKind, RestartPlan};
+use crate::text::{ChangeEffect, ConfigurationChange};
+
+/// Namespace, kind and name.
+type Id = (String, String, String);
+
+/// The entries of a configuration, by key.
+type Entries = BTreeMap<String, Json>;
+
+/// The ConfigMaps and Secrets in texts of Kubernetes JSON.
+pub(super) fn configurations<'t>(texts: impl Iterator<Item = &'t str>) -> BTreeMap<Id, Entries> {
+    let mut found = BTreeMap::new();
+    for text in texts {
+        let mut json: Json = serde_json::from_str(text).unwrap_or_default();
+        for object in objects(&mut json) {
+            let string = |pointer| {
+                object
+                    .pointer(pointer)
+                    .and_then(Json::as_str)
+                    .unwrap_or_default()
+            };
+            let kind = string("/kind");
+            if !matches!(kind, "ConfigMap" | "Secret") {
+                continue;
+            }
+            let id = (
+                string("/metadata/namespace"),
+                kind,
+                string("/metadata/name"),
+            );
+            let id = (id.0.to_owned(), id.1.to_owned(), id.2.to_owned());
+            let fields = ["data", "binaryData", "stringData"];
+            let fields = fields.iter().filter_map(|field| object[*field].as_object());
+            let entries = fields
+                .flatten()
+                .map(|(key, value)| (key.clone(), value.clone()));
+            found.insert(id, entries.collect());
+        }
+    }
+    found
+}
+
+/// Reads the configurations of files and directories. A directory without manifests has none.
+pub(super) fn earlier(files: &[std::path::PathBuf]) -> Result<BTreeMap<Id, Entries>, Error> {
+    let files: Vec<_> = files
+        .iter()
+        .filter(|file| !is_empty_directory(file))
+        .cloned()
+        .collect();
+    let sources = input::sources(&files)?;
+    let texts = Texts::read(&sources)?;
+    Ok(configurations(texts.documents().map(|(_, json)| json)))
+}
+
+/// In the commit before the first manifest, the directory may be missing or empty.
+fn is_empty_directory(file: &std::path::Path) -> bool {
+    std::fs::read_dir(file).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// The changed configurations with their effects. `all` are the plans of all workloads, and `selected` of those that react
+/// to changes.
+pub(super) fn changes(
+    old: &BTreeMap<Id, Entries>,
+    new: &BTreeMap<Id, Entries>,
+    all: &[RestartPlan],
+    selected: &[RestartPlan],
+) -> Vec<ConfigurationChange> {
+    let ids: BTreeSet<&Id> = old.keys().chain(new.keys()).collect();
+    let changed = ids.into_iter().filter_map(|id| {
+        let (before, after) = (old.get(id), new.get(id));
+        let none = Entries::new();
+        let (was, is) = (before.unwrap_or(&none), after.unwrap_or(&none));
+        let keys: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
+        let keys: Vec<String> = keys
+            .into_iter()
+            .filter(|key| was.get(*key) != is.get(*key))
+            .cloned()
+            .collect();
+        let what = match (before, after) {
+            (None, _) => "added",
+            (_, None) => "removed",
+            _ if keys.is_empty() => return None,
+            _ => "changed",
+        };
+        let (namespace, kind, name) = id;
+        Some(ConfigurationChange {
+            name: match namespace.as_str() {
+                "" => format!("{kind} {name}"),
+                namespace => format!("{kind} {namespace}/{name}"),
+            },
+            what,
+            effects: effects(id, &keys, all, selected),
+            keys,
+        })
+    });
+    changed.collect()
+}
+
+fn effects(
+    (namespace, kind, name): &Id,
+    changed: &[String],
+    all: &[RestartPlan],
+    selected: &[RestartPlan],
+) -> Vec<ChangeEffect> {
+    let kind = match kind.as_str() {
+        "Secret" => ConfigurationKind::Secret,
+        _ => ConfigurationKind::ConfigMap,
+    };
+    let uses = |plan: &RestartPlan| {
+        let mut uses = plan.uses.iter();
+        plan.namespace == *namespace
+            && uses.any(|used| {
+                let is_read =
+                    used.keys.is_empty() || used.keys.iter().any(|key| changed.contains(key));
+                used.kind() == kind && used.name == *name && is_read
+            })
+    };
+    let is_same = |a: &RestartPlan, b: &RestartPlan| {
+        (&a.namespace, &a.kind, &a.name) == (&b.namespace, &b.kind, &b.name)
+    };
+    let users = all.iter().filter(|plan| uses(plan));
+    let effects = users.map(|plan| ChangeEffect {
+        workload: format!("{}/{}", plan.kind, plan.name),
+        kind: plan.kind.clone(),
+        is_restarted: selected.iter().any(|it| is_same(it, plan) && uses(it)),
+    });
+    effects.collect()
+}
