@@ -219,14 +219,6 @@ impl<'a> SnapshotReader<'_, '_, 'a> {
         }
         let copied = (self.memory.bytes() - before).saturating_mul(COPIES - 1);
         self.memory.take(copied)?;
-        let own = &owner.deployment.spec.template;
-        // A ReplicaSet will probably be created, and the tape of the template is available here.
-        if let Some(template) = &owner.template
-            && self.parser.violations.is_empty()
-            && !sets.iter().any(|set| set.template.same_as(own))
-        {
-            own.prepare(template.root());
-        }
         let namespace = &deployment.metadata.namespace;
         sets.extend(others.iter().map(|set| unselected(set, &deployment)));
         let selected: HashSet<*const Found<'_>> = replica_sets
