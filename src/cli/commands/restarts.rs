@@ -165,7 +165,7 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
         options.image_pull_secrets = true;
         options.restart_on = proto::RestartOn::All.into();
     }
-    request.request.objects = without_annotations(&request.request.objects);
+    request.request.objects = vec![without_annotations(&request.request.objects)];
     let mut all = request.uses(&planner)?;
     for plan in selected.plans.iter_mut().chain(&mut all.plans) {
         plan.uses.retain(is_of);

@@ -14,7 +14,6 @@ mod snapshot;
 mod source;
 mod source_map;
 mod tree;
-mod whole;
 mod yaml;
 
 pub(super) use self::answers::{Answers, answers};
@@ -29,4 +28,3 @@ pub(super) use self::snapshot::{
 pub(super) use self::source::{Source, sources};
 pub(super) use self::source_map::SourceMap;
 pub(super) use self::tree::{Health, Node, tree};
-pub(super) use self::whole::whole;
