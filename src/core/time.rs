@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use jiff::SignedDuration;
-use jiff::civil::{DateTime, datetime};
-
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
+const SECONDS_PER_DAY: i64 = 86_400;
 
-/// The origin of [`Time`], in UTC.
-const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
+/// The calendar repeats after this many days, which are 400 years.
+const DAYS_PER_ERA: i64 = 146_097;
+/// The days from 0000-03-01 to 1970-01-01. In the calculations, years begin in March, so that leap days are last.
+const DAYS_TO_1970: i64 = 719_468;
 
 /// A point in time, in seconds and nanoseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,13 +38,26 @@ impl Time {
             .then_some(time)
     }
 
-    /// The time for a date and time in UTC. `None` outside the years 1 to 9999.
-    pub(crate) fn from_civil(civil: DateTime) -> Option<Self> {
-        let nanos = civil.subsec_nanosecond();
-        let whole = civil
-            .checked_sub(SignedDuration::from_nanos(nanos.into()))
-            .ok()?;
-        Self::new(whole.duration_since(EPOCH).as_secs(), nanos.unsigned_abs())
+    /// Parses RFC 3339 strictly, in the years 0 to 9999 of UTC. Like Go, it ignores digits below one nanosecond. Unlike Go, it
+    /// rejects a comma before the fraction, and an hour with one digit.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (date, rest) = text.as_bytes().split_at_checked(10)?;
+        let (clock, rest) = rest.strip_prefix(b"T")?.split_at_checked(5)?;
+        let (second, rest) = rest.strip_prefix(b":")?.split_at_checked(2)?;
+        let second = number(second).filter(|second| *second < 60)?;
+        let (nanos, offset) = parse_fraction(rest)?;
+        let offset = match offset.split_first()? {
+            (b'Z', []) => 0,
+            (b'+', clock) => parse_minutes(clock)?,
+            (b'-', clock) => -parse_minutes(clock)?,
+            _ => return None,
+        };
+        let minutes = parse_minutes(clock)? - offset;
+        let seconds = parse_date(date)? * SECONDS_PER_DAY + minutes * 60 + second;
+        let year_0 = Self::MIN.seconds - 366 * SECONDS_PER_DAY;
+        (year_0..=Self::MAX.seconds)
+            .contains(&seconds)
+            .then_some(Self { seconds, nanos })
     }
 
     /// Whole seconds since the epoch, rounded down.
@@ -92,15 +105,92 @@ impl Time {
 /// RFC 3339 in UTC. Like the Kubernetes API, it omits a fraction of zero.
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // This cannot fail: every time is within the years of the calendar.
-        let Ok(civil) = EPOCH.checked_add(SignedDuration::new(self.seconds, 0)) else {
-            return Err(fmt::Error);
-        };
-        match self.nanos {
-            0 => write!(f, "{civil}Z"),
-            nanos => write!(f, "{civil}.{nanos:09}Z"),
+        let (year, month, day) = date(self.seconds.div_euclid(SECONDS_PER_DAY));
+        let second = self.seconds.rem_euclid(SECONDS_PER_DAY);
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
+        )?;
+        if self.nanos > 0 {
+            let digits = format!("{:09}", self.nanos);
+            write!(f, ".{}", digits.trim_end_matches('0'))?;
         }
+        f.write_str("Z")
     }
+}
+
+/// Parses a time of RFC 3339 strictly, in the years 1 to 9999 of UTC.
+#[must_use]
+pub fn parse_time(text: &str) -> Option<Time> {
+    Time::parse(text).filter(|time| *time >= Time::MIN)
+}
+
+/// Parses a number without a sign.
+fn number(digits: &[u8]) -> Option<i64> {
+    digits.iter().try_fold(0, |number, digit| {
+        let value = i64::from(digit.wrapping_sub(b'0'));
+        (value < 10).then_some(number * 10 + value)
+    })
+}
+
+/// Parses a time of day or an offset, for example "12:30", in minutes.
+fn parse_minutes(clock: &[u8]) -> Option<i64> {
+    let [h1, h2, b':', m1, m2] = *clock else {
+        return None;
+    };
+    let (hours, minutes) = (number(&[h1, h2])?, number(&[m1, m2])?);
+    (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
+}
+
+/// Parses the fraction of a second, if there is one. Returns its nanoseconds and the rest of the text.
+fn parse_fraction(text: &[u8]) -> Option<(u32, &[u8])> {
+    let Some(rest) = text.strip_prefix(b".") else {
+        return Some((0, text));
+    };
+    let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, rest) = rest.split_at(count);
+    let nine = digits.iter().chain(b"000000000").take(9);
+    let nanos = nine.fold(0, |nanos, digit| nanos * 10 + u32::from(digit - b'0'));
+    (count > 0).then_some((nanos, rest))
+}
+
+/// Parses a date, for example "2026-01-31", in days since 1970-01-01.
+fn parse_date(text: &[u8]) -> Option<i64> {
+    let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = *text else {
+        return None;
+    };
+    let (year, month, day) = (
+        number(&[y1, y2, y3, y4])?,
+        number(&[m1, m2])?,
+        number(&[d1, d2])?,
+    );
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 => 28 + i64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    if !(1..=days).contains(&day) {
+        return None;
+    }
+    let year = year - i64::from(month <= 2);
+    let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
+    let day = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    Some(era * DAYS_PER_ERA + year * 365 + year / 4 - year / 100 + day - DAYS_TO_1970)
+}
+
+/// The year, month and day, this many days after 1970-01-01.
+fn date(days: i64) -> (i64, i64, i64) {
+    let days = days + DAYS_TO_1970;
+    let (era, day) = (days.div_euclid(DAYS_PER_ERA), days.rem_euclid(DAYS_PER_ERA));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (year * 365 + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = (month + 2) % 12 + 1;
+    (era * 400 + year + i64::from(month <= 2), month, day)
 }
 
 /// A non-negative span of time, in nanoseconds.
@@ -182,10 +272,84 @@ mod tests {
     }
 
     #[test]
+    fn texts_are_parsed_as_rfc_3339() {
+        let check = |text: &str, want: Option<&str>| {
+            assert_eq!(
+                Time::parse(text).map(|time| time.to_string()).as_deref(),
+                want,
+                "{text}"
+            );
+        };
+        for same in [
+            "0000-01-01T00:00:00Z",
+            "0000-12-31T23:59:59Z",
+            "0001-01-01T00:00:00Z",
+            "1970-01-01T00:00:00Z",
+            "2000-02-29T12:00:00Z",
+            "2100-03-01T00:00:00Z",
+            "9999-12-31T23:59:59.000000001Z",
+        ] {
+            check(same, Some(same));
+        }
+        check("2024-03-01T00:30:00+01:00", Some("2024-02-29T23:30:00Z"));
+        check(
+            "2023-12-31T23:30:00.250-01:00",
+            Some("2024-01-01T00:30:00.25Z"),
+        );
+        check("2000-01-01T04:30:00+05:30", Some("1999-12-31T23:00:00Z"));
+        for bad in [
+            "",
+            "2024",
+            "2023-02-29T00:00:00Z",
+            "2100-02-29T00:00:00Z",
+            "2024-13-01T00:00:00Z",
+            "2024-00-01T00:00:00Z",
+            "2024-01-00T00:00:00Z",
+            "2024-01-01T24:00:00Z",
+            "2024-01-01T00:00:60Z",
+            "2024-01-01T00:00:00",
+            "2024-01-01T00:00:00.Z",
+            "2024-01-01 00:00:00Z",
+            "2024-01-01T00:00:00+1:00",
+            "2024-01-01T00:00:00-24:00",
+            "2024-01-01T00:00:00+00:60",
+            "2024-01-01T00:00:00Zé",
+            "é024-01-01T00:00:00Z",
+            "0000-01-01T00:00:00+01:00",
+            "9999-12-31T23:59:59-01:00",
+        ] {
+            check(bad, None);
+        }
+    }
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        let mut days = Time::parse("0000-01-01T00:00:00Z").unwrap().seconds() / SECONDS_PER_DAY;
+        for year in 0..=9999 {
+            let is_leap = year % 4 == 0 && year % 100 != 0 || year % 400 == 0;
+            let february = if is_leap { 29 } else { 28 };
+            let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+            for (month, length) in (1..).zip(lengths) {
+                for day in 1..=length {
+                    let text = format!("{year:04}-{month:02}-{day:02}");
+                    assert_eq!(parse_date(text.as_bytes()), Some(days), "{text}");
+                    assert_eq!(date(days), (year, month, day));
+                    days += 1;
+                }
+                let text = format!("{year:04}-{month:02}-{:02}", length + 1);
+                assert_eq!(parse_date(text.as_bytes()), None, "{text}");
+            }
+        }
+        assert_eq!(days, Time::MAX.seconds() / SECONDS_PER_DAY + 1);
+    }
+
+    #[test]
     fn times_outside_the_years_1_to_9999_are_rejected() {
         assert_eq!(Time::new(Time::MIN.seconds() - 1, 0), None);
         assert_eq!(Time::new(Time::MAX.seconds() + 1, 0), None);
         assert_eq!(Time::new(0, 1_000_000_000), None);
+        assert_eq!(parse_time("0000-12-31T23:59:59Z"), None);
+        assert_eq!(parse_time("0001-01-01T00:00:00Z"), Some(Time::MIN));
         assert!(Time::new(Time::MAX.seconds(), 999_999_999).is_some());
     }
 

@@ -17,7 +17,7 @@ use super::objects::{
     is_of_kubernetes, select,
 };
 use super::parse::{Owner, Parser, Path, RawTemplate, limit_selector, unselected};
-use super::read::{Read, kubernetes};
+use super::read::{Json, Read, kubernetes};
 use crate::proto;
 
 /// The number of copies of ReplicaSets in a plan.
@@ -127,6 +127,7 @@ fn read(
     }
     let mut reader = SnapshotReader {
         parser,
+        json: Json::of_similar_objects("", interrupt),
         memory: Memory::default(),
         interrupt,
     };
@@ -153,22 +154,20 @@ fn check_kind(target: &proto::Target, parser: &mut Parser<'_>, path: &Path<'_>) 
     }
 }
 
-struct SnapshotReader<'p, 'i> {
+struct SnapshotReader<'p, 'i, 'a> {
     parser: &'p mut Parser<'i>,
+    json: Json<'a>,
     memory: Memory,
-    interrupt: &'p dyn Interrupt,
+    interrupt: &'a dyn Interrupt,
 }
 
 // === impl SnapshotReader ===
 
-impl<'p> SnapshotReader<'p, '_> {
+impl<'a> SnapshotReader<'_, '_, 'a> {
     /// Reads the content of a selected object. `None` after a violation.
-    fn content<'a, T: Read<'a>>(&mut self, object: &Found<'a>) -> Result<Option<T>, Error>
-    where
-        'p: 'a,
-    {
+    fn content<T: Read<'a>>(&mut self, object: &Found<'a>) -> Result<Option<T>, Error> {
         self.interrupt.check()?;
-        match object.read(&mut self.memory, self.interrupt)? {
+        match object.read(&mut self.json, &mut self.memory)? {
             Ok(content) => Ok(Some(content)),
             Err(fault) => {
                 object.refuse(&fault, &mut self.parser.violations);
@@ -178,16 +177,13 @@ impl<'p> SnapshotReader<'p, '_> {
     }
 
     /// Reads a Deployment with its objects.
-    fn deployment<'a>(
+    fn deployment(
         &mut self,
         found: &[Found<'a>],
         object: &Found<'a>,
         snapshot: proto::Snapshot,
         now: Time,
-    ) -> Result<Option<Snapshot>, Error>
-    where
-        'p: 'a,
-    {
+    ) -> Result<Option<Snapshot>, Error> {
         let Some(content) = self.content::<kubernetes::Deployment<'a>>(object)? else {
             return Ok(None);
         };
@@ -223,14 +219,6 @@ impl<'p> SnapshotReader<'p, '_> {
         }
         let copied = (self.memory.bytes() - before).saturating_mul(COPIES - 1);
         self.memory.take(copied)?;
-        let own = &owner.deployment.spec.template;
-        // A ReplicaSet will probably be created, and the tape of the template is available here.
-        if let Some(template) = &owner.template
-            && self.parser.violations.is_empty()
-            && !sets.iter().any(|set| set.template.same_as(own))
-        {
-            own.prepare(template.root());
-        }
         let namespace = &deployment.metadata.namespace;
         sets.extend(others.iter().map(|set| unselected(set, &deployment)));
         let selected: HashSet<*const Found<'_>> = replica_sets

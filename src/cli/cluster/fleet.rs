@@ -1,7 +1,7 @@
 //! Several objects of a cluster, read together. For five or more objects of a kind in a namespace, lists replace reads
 //! by name. Only one kubectl runs at a time, and only one namespace is kept in memory.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::slice;
 use std::time::Duration;
 
@@ -218,10 +218,6 @@ impl<'a> Fleet<'a> {
             });
             (wanted.collect::<Vec<_>>(), objects.dependents())
         };
-        let mut objects_by_uid = match cluster.keeps_objects {
-            true => input::whole(&owners),
-            false => HashMap::new(),
-        };
         let mut sources = vec![owners];
         cluster.read_between(dependents, None, budget, &mut sources)?;
         let has_pods = !matches!(dependents, Dependents::JobsAndPods | Dependents::None);
@@ -250,7 +246,9 @@ impl<'a> Fleet<'a> {
             );
             if let Ok(request) = &mut request {
                 discovery.complete(cluster, request, limit());
-                request.object = objects_by_uid.remove(&request.uid);
+                if cluster.keeps_objects {
+                    request.object = objects.whole(&request.uid);
+                }
             }
             each(index, request, &mut |request| {
                 if events.is_none() {

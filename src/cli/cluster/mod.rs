@@ -129,8 +129,9 @@ impl Cluster {
         let mut sources = vec![owner];
         let pods_complete = self.read_related(&related, needs, budget, &mut sources)?;
         let texts = Texts::read(&sources)?;
+        let objects = Objects::find(&texts)?;
         let mut request = input::request(
-            &Objects::find(&texts)?,
+            &objects,
             Some(&wanted),
             Complete {
                 replica_sets: Some(true),
@@ -141,8 +142,7 @@ impl Cluster {
             &mut |note| self.note(note),
         )?;
         if self.keeps_objects {
-            let mut objects = sources.first().map(input::whole).unwrap_or_default();
-            request.object = objects.remove(&request.uid);
+            request.object = objects.whole(&request.uid);
         }
         Ok(request)
     }

@@ -17,34 +17,31 @@ type Id = (String, String, String);
 type Entries = BTreeMap<String, Json>;
 
 /// The ConfigMaps and Secrets in texts of Kubernetes JSON.
-pub(super) fn configurations<'t>(texts: impl Iterator<Item = &'t str>) -> BTreeMap<Id, Entries> {
+pub(super) fn configurations(texts: &[String]) -> BTreeMap<Id, Entries> {
     let mut found = BTreeMap::new();
-    for text in texts {
-        let mut json: Json = serde_json::from_str(text).unwrap_or_default();
-        for object in objects(&mut json) {
-            let string = |pointer| {
-                object
-                    .pointer(pointer)
-                    .and_then(Json::as_str)
-                    .unwrap_or_default()
-            };
-            let kind = string("/kind");
-            if !matches!(kind, "ConfigMap" | "Secret") {
-                continue;
-            }
-            let id = (
-                string("/metadata/namespace"),
-                kind,
-                string("/metadata/name"),
-            );
-            let id = (id.0.to_owned(), id.1.to_owned(), id.2.to_owned());
-            let fields = ["data", "binaryData", "stringData"];
-            let fields = fields.iter().filter_map(|field| object[*field].as_object());
-            let entries = fields
-                .flatten()
-                .map(|(key, value)| (key.clone(), value.clone()));
-            found.insert(id, entries.collect());
+    for object in objects(texts) {
+        let string = |pointer| {
+            object
+                .pointer(pointer)
+                .and_then(Json::as_str)
+                .unwrap_or_default()
+        };
+        let kind = string("/kind");
+        if !matches!(kind, "ConfigMap" | "Secret") {
+            continue;
         }
+        let id = (
+            string("/metadata/namespace"),
+            kind,
+            string("/metadata/name"),
+        );
+        let id = (id.0.to_owned(), id.1.to_owned(), id.2.to_owned());
+        let fields = ["data", "binaryData", "stringData"];
+        let fields = fields.iter().filter_map(|field| object[*field].as_object());
+        let entries = fields
+            .flatten()
+            .map(|(key, value)| (key.clone(), value.clone()));
+        found.insert(id, entries.collect());
     }
     found
 }
@@ -58,7 +55,8 @@ pub(super) fn earlier(files: &[std::path::PathBuf]) -> Result<BTreeMap<Id, Entri
         .collect();
     let sources = input::sources(&files)?;
     let texts = Texts::read(&sources)?;
-    Ok(configurations(texts.documents().map(|(_, json)| json)))
+    let texts: Vec<String> = texts.documents().map(|(_, json)| json.to_owned()).collect();
+    Ok(configurations(&texts))
 }
 
 /// In the commit before the first manifest, the directory may be missing or empty.

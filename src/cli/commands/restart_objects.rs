@@ -3,9 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value as Json;
+use rollplan_core::interrupt::Never;
+use serde_json::{Value as Json, json};
 
 use crate::proto::{ConfigurationKind, RestartPlan};
+use crate::wire::Violations;
+use crate::wire::objects::{FIELD, Objects};
 
 /// Part of the keys of Reloader's annotations.
 const RELOADER: &str = "reloader.stakater.com/";
@@ -30,10 +33,8 @@ impl RestartObjects {
     /// Reads valid Kubernetes JSON. Invalid objects are part of the plan's violations.
     pub(super) fn read(texts: &[String]) -> Self {
         let mut found = Self::default();
-        for text in texts {
-            for object in objects(&mut parsed(text)) {
-                found.add(object);
-            }
+        for object in objects(texts) {
+            found.add(&object);
         }
         found
     }
@@ -145,35 +146,26 @@ impl RestartObjects {
 }
 
 /// The same objects without their annotations, which would decide which workloads are selected.
-pub(super) fn without_annotations(texts: &[String]) -> Vec<String> {
-    let stripped = texts.iter().map(|text| {
-        let mut json = parsed(text);
-        for object in objects(&mut json) {
-            if let Some(metadata) = object["metadata"].as_object_mut() {
-                metadata.remove("annotations");
-            }
+pub(super) fn without_annotations(texts: &[String]) -> String {
+    let mut items = objects(texts);
+    for object in &mut items {
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.remove("annotations");
         }
-        json.to_string()
-    });
-    stripped.collect()
-}
-
-fn parsed(text: &str) -> Json {
-    serde_json::from_str(text).unwrap_or_default()
-}
-
-/// The object, or those of a list.
-pub(super) fn objects(json: &mut Json) -> Vec<&mut Json> {
-    match json["items"].is_array() {
-        true => json["items"]
-            .as_array_mut()
-            .into_iter()
-            .flatten()
-            .filter(|it| it.is_object())
-            .collect(),
-        false if json.is_object() => vec![json],
-        false => Vec::new(),
     }
+    json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
+}
+
+/// The objects in valid Kubernetes JSON, with all their fields.
+pub(super) fn objects(texts: &[String]) -> Vec<Json> {
+    let objects = Objects::find(FIELD, texts, &mut Violations::default(), &Never);
+    let objects = objects.unwrap_or_default().found;
+    let objects = objects.iter().filter_map(|object| {
+        let mut json = String::new();
+        object.write_json(&mut json);
+        serde_json::from_str(&json).ok()
+    });
+    objects.collect()
 }
 
 fn strings(json: &Json) -> BTreeMap<String, String> {

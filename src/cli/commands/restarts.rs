@@ -208,7 +208,7 @@ fn changes(
 ) -> Result<Exit, Error> {
     let old = restart_changes::earlier(since)?;
     let mut request = from.read()?;
-    let new = restart_changes::configurations(request.request.objects.iter().map(String::as_str));
+    let new = restart_changes::configurations(&request.request.objects);
     let Uses { all, selected } = request.all_uses(planner, from)?;
     let changes = restart_changes::changes(&old, &new, &all.plans, &selected.plans);
     let plans = || {
@@ -429,7 +429,7 @@ impl Input {
             options.image_pull_secrets = true;
             options.restart_on = proto::RestartOn::All.into();
         }
-        self.request.objects = without_annotations(&self.request.objects);
+        self.request.objects = vec![without_annotations(&self.request.objects)];
         let all = self.uses(planner)?;
         Ok(Uses { all, selected })
     }

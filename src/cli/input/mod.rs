@@ -14,7 +14,6 @@ mod snapshot;
 mod source;
 mod source_map;
 mod tree;
-mod whole;
 
 pub(super) use self::answers::{Answers, answers};
 pub(super) use self::choice::{Wanted, absent};
@@ -28,4 +27,3 @@ pub(super) use self::snapshot::{
 pub(super) use self::source::{Source, sources};
 pub(super) use self::source_map::SourceMap;
 pub(super) use self::tree::{Health, Node, Place, tree};
-pub(super) use self::whole::whole;

@@ -149,6 +149,13 @@ impl<'t> Objects<'t> {
         }
     }
 
+    /// The object with this UID, with all its fields.
+    pub(in crate::cli) fn whole(&self, uid: &str) -> Option<Value> {
+        let mut objects = self.all.iter().map(|object| &object.found);
+        let object = objects.find(|found| found.metadata.uid == uid)?;
+        serde_json::from_str(object.text()).ok()
+    }
+
     /// The dependents of objects of this kind in a cluster.
     pub(in crate::cli) fn dependents(&self) -> Dependents {
         let mut all = self.all.iter().map(Object::dependents);

@@ -7,10 +7,10 @@ use std::fmt::{Display, Write as _};
 use super::kind::{Field, Kind, Struct};
 use super::quantity::Quantity;
 use super::shape::TEMPLATE;
-use super::time::Instant;
 use super::tree::{Node, Tree};
 use super::value::Number;
 use super::write::{JsonSink, write_entry, write_items, write_string, write_tree};
+use crate::time::Time;
 
 /// The maximum depth of nested lists and maps. Anything deeper counts as `null`.
 ///
@@ -212,10 +212,11 @@ fn walk_other<'a, T: Tree<'a>>(
                 false
             }
         },
-        (Kind::Time, Node::String(text)) => match Instant::parse(text) {
-            Some(instant) => {
-                json.push_normalized(&quoted(&instant), Node::<T>::String(text));
-                instant == Instant::ZERO
+        (Kind::Time, Node::String(text)) => match Time::parse(text) {
+            Some(time) => {
+                json.push_normalized(&quoted(&time), Node::<T>::String(text));
+                // The zero value of Go.
+                time == Time::MIN
             }
             None => {
                 write_string(json, text);
@@ -278,7 +279,7 @@ fn zero_value(kind: &Kind) -> &'static str {
         Kind::Integer | Kind::IntOrString => "0",
         Kind::String => r#""""#,
         Kind::Quantity => r#""0""#,
-        Kind::Time => Instant::ZERO_JSON,
+        Kind::Time => r#""0001-01-01T00:00:00Z""#,
         Kind::Raw => "null",
         Kind::Struct(_) | Kind::Map(_) => "{}",
         Kind::List(_) => "[]",

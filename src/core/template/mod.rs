@@ -23,7 +23,6 @@ mod same;
 #[rustfmt::skip] // generated
 mod shape;
 mod stored;
-mod time;
 mod tree;
 mod value;
 mod write;
@@ -31,6 +30,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use crate::time::parse_time;
 pub use canonical::{MAX_DEPTH, canonical};
 pub use defaults::with_defaults;
 pub use digest::sha256_of_canonical;
@@ -42,7 +42,6 @@ pub use quantity::Quantity;
 pub use same::equal;
 pub use shape::{API_VERSION, TEMPLATE};
 pub use stored::{Source, Template};
-pub use time::parse_time;
 pub use tree::{Node, Tree, ValueEntries};
 pub use value::{Number, Value};
 pub(crate) use write::{write_list, write_map, write_string};

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::canonical::HASH_LABEL;
 use super::prepared::{Prepared, prepare};
-use super::{Tree, Value, equal, images, sha256_of_canonical, with_defaults};
+use super::{Value, equal, images, sha256_of_canonical, with_defaults};
 
 /// The encoded form of a template. The `wire` layer implements it with the bytes of the request.
 pub trait Source: fmt::Debug + Send + Sync {
@@ -86,11 +86,6 @@ impl Template {
     pub fn canonical_sha256(&self) -> &str {
         let sha256 = || sha256_of_canonical(self.value());
         self.0.sha256.get_or_init(sha256)
-    }
-
-    /// [`prepare`]s the template, for a caller that has read it: `tree` is the same template.
-    pub fn prepare<'a>(&self, tree: impl Tree<'a>) {
-        self.0.prepared.get_or_init(|| prepare(tree));
     }
 
     /// The template of a new ReplicaSet, except for its hash.

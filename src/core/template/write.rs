@@ -135,42 +135,10 @@ fn write_escaped(json: &mut impl JsonSink, text: &str) {
     json.push(&serde_json::Value::from(text).to_string());
 }
 
-/// Looks up the bytes of short strings, and compares those of longer ones in chunks, for which the compiler uses vector
-/// instructions.
-#[inline]
 fn needs_escapes(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    match bytes.last_chunk() {
-        // The last chunk may overlap the one before it.
-        Some(last) => {
-            let (chunks, _) = bytes.as_chunks();
-            chunks.iter().any(any_escaped) || any_escaped(last)
-        }
-        None => bytes.iter().any(|&byte| IS_ESCAPED[usize::from(byte)]),
-    }
+    let is_escaped = |byte| matches!(byte, b'"' | b'\\' | 0..0x20);
+    text.bytes().any(is_escaped)
 }
-
-/// Has no branch for each byte.
-#[inline]
-fn any_escaped(chunk: &[u8; 8]) -> bool {
-    let bytes = chunk.iter();
-    bytes.fold(false, |any, &byte| any | is_escaped(byte))
-}
-
-const fn is_escaped(byte: u8) -> bool {
-    (byte < 0x20) | (byte == b'"') | (byte == b'\\')
-}
-
-/// [`is_escaped`] of each byte.
-const IS_ESCAPED: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0_u8;
-    while byte < u8::MAX {
-        table[byte as usize] = is_escaped(byte);
-        byte += 1;
-    }
-    table
-};
 
 // === impl Value ===
 

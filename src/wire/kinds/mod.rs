@@ -19,7 +19,7 @@ use super::limits::{EVENTS_MAX, PODS_MAX, limit};
 use super::memory::Memory;
 use super::objects::{Found, events_about, group, in_namespace_of};
 use super::parse::{Parser, Path};
-use super::read::{kubernetes, objects};
+use super::read::{Json, kubernetes, objects};
 use crate::proto;
 
 /// The UID of a single pod without one, as in a manifest.
@@ -30,8 +30,6 @@ const ANNOTATIONS: [&str; 2] = [
     "deprecated.daemonset.template.generation",
     table::WORKLOAD_GENERATION,
 ];
-/// Labels of pods that reports read.
-const POD_LABELS: [&str; 2] = [REVISION_LABEL, "pod-template-generation"];
 
 objects! {
     /// An object of any kind.
@@ -48,18 +46,19 @@ objects! {
 }
 
 /// Reads the target, its pods, and the events about them. Violations are recorded by the parser.
-pub(super) fn read(
-    found: &[Found<'_>],
-    target: &Found<'_>,
+pub(super) fn read<'a>(
+    found: &[Found<'a>],
+    target: &Found<'a>,
     snapshot: &proto::Snapshot,
     now: Time,
     parser: &mut Parser<'_>,
-    interrupt: &dyn Interrupt,
+    interrupt: &'a dyn Interrupt,
 ) -> Result<Observed, Error> {
+    let mut json = Json::of_similar_objects("", interrupt);
     let mut memory = Memory::default();
     let known = Known::of(&target.api_version, &target.kind);
     let origin = target.origin();
-    let object = match target.read::<AnyObject>(&mut memory, interrupt)? {
+    let object = match target.read::<AnyObject>(&mut json, &mut memory)? {
         Ok(object) => object,
         Err(fault) => {
             target.refuse(&fault, &mut parser.violations);
@@ -122,32 +121,29 @@ pub(super) fn read(
     about.remove("");
     for pod in pods {
         interrupt.check()?;
-        let mut read = match pod.read::<kubernetes::Pod>(&mut memory, interrupt)? {
+        let mut read = match pod.read::<kubernetes::Pod>(&mut json, &mut memory)? {
             Ok(read) => read,
             Err(fault) => {
                 pod.refuse(&fault, &mut parser.violations);
                 continue;
             }
         };
-        let mut labels = StringMap::new();
-        if let Some(metadata) = &mut read.metadata {
-            labels = std::mem::take(&mut metadata.labels);
-            labels.retain(|key, _| POD_LABELS.contains(&key.as_str()));
-            // A UID is needed only to find the pods of an owner.
-            if known == Some(Known::Pod) && metadata.uid.is_empty() {
-                UNKNOWN.clone_into(&mut metadata.uid);
-            }
+        // A UID is needed only to find the pods of an owner.
+        if let Some(metadata) = &mut read.metadata
+            && known == Some(Known::Pod)
+            && metadata.uid.is_empty()
+        {
+            UNKNOWN.clone_into(&mut metadata.uid);
         }
         let namespace = &observed.metadata.namespace;
-        let mut read = parser.pod(read, namespace, &Path::Object(&pod.origin()));
-        read.metadata.labels = labels;
-        observed.pods.push(read);
+        let path = &Path::Object(&pod.origin());
+        observed.pods.push(parser.pod(read, namespace, path));
     }
     let events = events_about(found.iter(), target, &about);
     limit("events about the object", events.len(), EVENTS_MAX)?;
     for event in events {
         interrupt.check()?;
-        match event.read::<kubernetes::Event>(&mut memory, interrupt)? {
+        match event.read::<kubernetes::Event>(&mut json, &mut memory)? {
             Ok(read) => {
                 let event = parser.event(read, &Path::Object(&event.origin()));
                 observed.events.push(event);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use rollplan_core::interrupt::{Interrupt, Never};
+use rollplan_core::interrupt::Never;
 
 use crate::wire::error::{Error, Reason, Violations};
 use crate::wire::limits::OBJECT_BYTES_MAX;
@@ -80,14 +80,14 @@ impl<'a> Found<'a> {
     /// Reads the content of the object.
     pub(in crate::wire) fn read<T: Read<'a>>(
         &self,
+        json: &mut Json<'a>,
         memory: &mut Memory,
-        interrupt: &'a dyn Interrupt,
     ) -> Result<Result<T, Fault>, Error> {
         if let Err(fault) = self.check() {
             return Ok(Err(fault));
         }
-        let mut json = Json::new(self.text, interrupt);
-        let read = read_all(&mut json);
+        json.continue_with(self.text);
+        let read = read_all(json);
         memory.take(json.allocated() + size_of::<T>())?;
         match read {
             Err(Unread::Syntax(Syntax::Interrupted)) => {

@@ -11,7 +11,7 @@ use crate::proto;
 use crate::wire::error::{Reason, Violation, Violations};
 use crate::wire::memory::Memory;
 use crate::wire::objects::Objects;
-use crate::wire::read::kubernetes;
+use crate::wire::read::{Json, kubernetes};
 
 /// The maximum size of the body of an answer, in bytes.
 const BODY_BYTES_MAX: usize = 64 << 10;
@@ -209,7 +209,8 @@ impl Parser<'_> {
         if !is_own && !metadata.name.is_empty() {
             return Some(unselected(object, owner.deployment));
         }
-        match object.read::<kubernetes::ReplicaSet<'_>>(&mut Memory::default(), &Never) {
+        let mut json = Json::new("", &Never);
+        match object.read::<kubernetes::ReplicaSet<'_>>(&mut json, &mut Memory::default()) {
             Ok(Ok(set)) => Some(self.replica_set(set, owner, path)),
             Ok(Err(fault)) => {
                 let inside = fault.path();

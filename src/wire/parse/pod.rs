@@ -1,5 +1,6 @@
 //! Parses pods.
 
+use rollplan_core::kinds::REVISION_LABEL;
 use rollplan_core::snapshot::{Container, ContainerState, Pod, PodCondition};
 
 use super::Parser;
@@ -18,12 +19,8 @@ impl Parser<'_> {
             spec,
             status,
         } = pod;
-        let mut metadata =
-            self.member_metadata(metadata, false, namespace, &path.field("metadata"));
-        // The planner does not use the labels, which may be most of a request. They are freed here, one object at a
-        // time.
-        metadata.labels.clear();
-        metadata.annotations.clear();
+        let metadata = metadata.map(object_meta);
+        let metadata = self.member_metadata(metadata, false, namespace, &path.field("metadata"));
         let path = &path.field("status");
         let kubernetes::PodStatus {
             phase,
@@ -83,6 +80,35 @@ impl Parser<'_> {
             state: container_state(state),
             last_state: container_state(last_state),
         }
+    }
+}
+
+fn object_meta(metadata: kubernetes::PodMetadata) -> kubernetes::ObjectMeta {
+    let kubernetes::PodMetadata {
+        name,
+        namespace,
+        uid,
+        creation_timestamp,
+        deletion_timestamp,
+        labels,
+        owner_references,
+    } = metadata;
+    let labels = [
+        (REVISION_LABEL, labels.revision),
+        ("pod-template-generation", labels.generation),
+    ];
+    let labels = labels.into_iter();
+    kubernetes::ObjectMeta {
+        name,
+        namespace,
+        uid,
+        creation_timestamp,
+        deletion_timestamp,
+        labels: labels
+            .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+            .collect(),
+        owner_references,
+        ..kubernetes::ObjectMeta::default()
     }
 }
 

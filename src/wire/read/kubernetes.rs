@@ -136,9 +136,26 @@ objects! {
 
     /// core/v1 Pod.
     struct Pod {
-        metadata: Option<ObjectMeta> = "metadata",
+        metadata: Option<PodMetadata> = "metadata",
         spec: PodSpec = "spec",
         status: PodStatus = "status",
+    }
+
+    /// The metadata of a pod (meta/v1 ObjectMeta), without annotations and most labels.
+    struct PodMetadata {
+        name: String = "name",
+        namespace: String = "namespace",
+        uid: String = "uid",
+        creation_timestamp: Option<Time> = "creationTimestamp",
+        deletion_timestamp: Option<Time> = "deletionTimestamp",
+        labels: PodLabels = "labels",
+        owner_references: Vec<OwnerReference> = "ownerReferences",
+    }
+
+    /// The labels with the revision of a pod of a DaemonSet or StatefulSet.
+    struct PodLabels {
+        revision: Option<String> = "controller-revision-hash",
+        generation: Option<String> = "pod-template-generation",
     }
 
     /// core/v1 PodSpec. The containers are those of the template.

@@ -101,6 +101,14 @@ impl<'a> Json<'a> {
         }
     }
 
+    /// Continues with another text, whose objects are similar as well.
+    pub(in crate::wire) fn continue_with(&mut self, text: &'a str) {
+        *self = Self {
+            repeats: std::mem::take(&mut self.repeats),
+            ..Self::new(text, self.interrupt)
+        };
+    }
+
     /// Counts memory that a value takes in addition to its own size.
     pub(super) fn allocate(&mut self, bytes: usize) {
         self.allocated = self.allocated.saturating_add(bytes);

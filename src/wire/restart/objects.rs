@@ -17,7 +17,7 @@ use crate::wire::objects::{Found, Metadata, Objects};
 use crate::wire::parse::restart::{RestartItems, RestartOptions, WorkloadItem};
 use crate::wire::parse::{Path, parse_selector};
 use crate::wire::print_time::timestamp;
-use crate::wire::read::{Read, kubernetes, objects};
+use crate::wire::read::{Json, Read, kubernetes, objects};
 
 /// The field of the request that contains the texts.
 const FIELD: &str = "objects";
@@ -204,7 +204,8 @@ impl<'i> ObjectReader<'_, 'i> {
     where
         'i: 'a,
     {
-        Ok(match object.read(&mut Memory::default(), self.interrupt)? {
+        let mut json = Json::new("", self.interrupt);
+        Ok(match object.read(&mut json, &mut Memory::default())? {
             Ok(content) => Some(content),
             Err(fault) => {
                 let field = format!("{}{}", object.origin(), fault.path());

@@ -219,8 +219,8 @@ fn duplicate_keys_are_refused() {
     for (pointer, text, path) in [
         (
             "/metadata/labels",
-            r#"{"app":"web","app":"web"}"#,
-            ".metadata.labels[\"app\"]",
+            r#"{"controller-revision-hash":"a","controller-revision-hash":"a"}"#,
+            ".metadata.labels[\"controller-revision-hash\"]",
         ),
         (
             "/metadata",
@@ -269,8 +269,8 @@ fn duplicate_keys_of_pods_are_refused() {
     for (pointer, text, path) in [
         (
             "/metadata/labels",
-            r#"{"app":"web","app":"web"}"#,
-            ".metadata.labels[\"app\"]",
+            r#"{"controller-revision-hash":"a","controller-revision-hash":"a"}"#,
+            ".metadata.labels[\"controller-revision-hash\"]",
         ),
         (
             "/metadata",

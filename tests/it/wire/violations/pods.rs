@@ -10,7 +10,6 @@ pub(super) const FIELDS: &[Field] = &[
     ("metadata.uid", "null", Required),
     ("metadata.name", r#""a""#, Duplicate),
     ("metadata.uid", r#""a""#, Duplicate),
-    ("metadata.generation", "-1", Negative),
     ("metadata.creationTimestamp", r#""today""#, WrongType),
     ("metadata.deletionTimestamp", r#""today""#, WrongType),
     ("status", "[]", WrongType),
@@ -55,13 +54,12 @@ pub(super) const CASES: &[Case] = &[
         InvalidName,
     ),
     (
-        |r| r.pod(1)["metadata"]["labels"] = json!({"a b": ""}),
-        "[4].metadata.labels[\"a b\"]",
-        InvalidLabelKey,
-    ),
-    (
-        |r| r.pod(1)["metadata"]["labels"] = json!({"a": "a b"}),
-        "[4].metadata.labels[\"a\"]",
+        |r| {
+            // Other labels and the annotations are not used.
+            r.pod(1)["metadata"]["annotations"] = json!({"a b": 1});
+            r.pod(1)["metadata"]["labels"] = json!({"a b": 1, "controller-revision-hash": "a b"});
+        },
+        "[4].metadata.labels[\"controller-revision-hash\"]",
         InvalidLabelValue,
     ),
     (
