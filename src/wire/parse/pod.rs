@@ -1,7 +1,7 @@
 //! Parses pods.
 
-use rollplan_core::kinds::REVISION_LABEL;
 use rollplan_core::snapshot::{Container, ContainerState, Pod, PodCondition};
+use rollplan_health::kinds::REVISION_LABEL;
 
 use super::Parser;
 use super::path::Path;
