@@ -61,11 +61,11 @@ fn list(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Vec<Revision> {
     let mut old: Vec<(Option<i64>, &ReplicaSet)> = numbered
         .map(|set| (revision::revision_of(&set.metadata.annotations), set))
         .collect();
-    // Stable: of equal numbers, the oldest comes first.
+    // A stable sort: among equal numbers, the oldest comes first.
     old.sort_by_key(|(number, _)| *number);
     let limit = snapshot.deployment.spec.revision_history_limit;
     let alive = |set: &ReplicaSet| set.metadata.deletion_timestamp.is_none();
-    // The next revision makes the current one old.
+    // The next revision turns the current one into an old one.
     let kept = old.iter().filter(|(_, set)| alive(set)).count() + usize::from(new.is_some());
     let mut surplus = match limit {
         i32::MAX => 0,

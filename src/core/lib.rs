@@ -1,7 +1,7 @@
-//! The planner of rollplan: from what a caller sees of a Deployment to the writes that it should make next.
+//! The planner of rollplan: computes the next writes for a Deployment from a snapshot.
 //!
-//! A total function: no I/O, no clock, no panic; the same snapshot gives the same plan. It decides as the
-//! Deployment controller of Kubernetes v1.37 does. `docs/architecture.md` has the map and the invariants,
+//! It is a total function: no I/O, no clock, no panic, and the same snapshot always gives the same plan. It makes the
+//! decisions of the Deployment controller of Kubernetes v1.37. `docs/architecture.md` has the map and the invariants,
 //! `docs/parity.md` the few deliberate differences.
 
 pub mod action;

@@ -53,9 +53,9 @@ pub enum Rule {
         /// The steps of the next plan.
         steps: Vec<String>,
     },
-    /// Planning again after a plan that is not settled reverses none of its sizes: no pod is created only to be removed, or
-    /// the other way round. Exceptions are rejected calls, a look-ahead that ended at its limit of passes, and the rollback
-    /// annotation, for which a missing ReplicaSet is created first.
+    /// Planning again after a plan that is not settled reverses none of its sizes, so no pod is created and then removed, or
+    /// removed and then created again. Exceptions are rejected calls, a look-ahead that ended at its limit of passes, and the
+    /// rollback annotation, for which a missing ReplicaSet is created first.
     Reversed {
         /// The name of the ReplicaSet.
         name: String,
@@ -198,7 +198,7 @@ fn promised_available(snapshot: &Snapshot, options: Options) -> Option<i64> {
     if !is_scaling(snapshot) {
         return Some(min);
     }
-    // A pass that detects a scaling event only scales, whatever is available.
+    // A pass that detects a scaling event only scales, regardless of the available pods.
     let mut pods = Pods::of(snapshot);
     let mut world = snapshot.clone();
     while is_scaling(&world) {

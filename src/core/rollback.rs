@@ -215,7 +215,7 @@ fn plan(
     Ok(rollback)
 }
 
-/// The previous revision, as kubectl finds it: of equal numbers, the first one counts as the higher.
+/// The previous revision according to kubectl: among equal numbers, the first one counts as higher.
 fn second_highest<'a>(numbered: &[(i64, &'a ReplicaSet)]) -> Option<(i64, &'a ReplicaSet)> {
     let number = |entry: Option<(i64, _)>| entry.map_or(-1, |(revision, _)| revision);
     let (mut highest, mut second) = (None, None);
@@ -316,7 +316,7 @@ fn by_name(items: &[Value]) -> Option<BTreeMap<&str, &Value>> {
     named.filter(|named| named.len() == items.len())
 }
 
-/// What the template alone does not restore.
+/// The settings that the template alone does not restore.
 fn warnings(snapshot: &Snapshot, template: &Value) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut refers = BTreeSet::new();

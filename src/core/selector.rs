@@ -1,4 +1,4 @@
-//! Which labels a selector matches (Kubernetes: meta/v1 LabelSelector).
+//! Label selectors (Kubernetes: meta/v1 LabelSelector).
 
 use std::fmt;
 

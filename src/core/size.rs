@@ -95,8 +95,8 @@ impl Limits {
         self.replicas - self.max_unavailable
     }
 
-    /// The next size of the new ReplicaSet in a rolling update: its size and the room that the surge leaves above the `total`
-    /// of all sizes, and at most the number of desired pods.
+    /// The next size of the new ReplicaSet in a rolling update: it grows until the `total` of all sizes reaches the maximum,
+    /// but at most to the number of desired pods.
     #[must_use]
     pub fn new_set_size(self, size: i32, total: i64) -> i32 {
         let room = i64::from(self.max_total()) - total;
@@ -107,15 +107,15 @@ impl Limits {
         clamp(i64::from(size) + room.min(missing))
     }
 
-    /// The number of pods of old ReplicaSets that may be removed, healthy or not: the sum of all sizes less the minimum and less
-    /// the pods of the new ReplicaSet that are not available yet.
+    /// The number of pods of old ReplicaSets that may be removed, healthy or not: the sum of all sizes, minus the minimum,
+    /// minus the unavailable pods of the new ReplicaSet.
     #[must_use]
     pub fn max_scaled_down(self, total: i64, new_set_unavailable: i64) -> i64 {
         total - i64::from(self.min_available()) - new_set_unavailable
     }
 }
 
-/// A ReplicaSet, as proportional scaling sees it.
+/// The input of proportional scaling for a ReplicaSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// Its size, above zero.
@@ -125,8 +125,8 @@ pub struct Share {
 }
 
 /// The new sizes of active ReplicaSets if the number of desired pods changes during a rollout: each ReplicaSet keeps its share
-/// of the total, and the first one gets what rounding leaves. `shares` begin with the largest. Of equal ones, newer
-/// ReplicaSets come first in scaling up, and older ones in scaling down.
+/// of the total, and the first one gets the rest that rounding leaves. `shares` begins with the largest. Among equal ones,
+/// newer ReplicaSets come first when scaling up, and older ones when scaling down.
 #[must_use]
 pub fn proportional(limits: Limits, shares: &[Share]) -> Vec<i32> {
     let to_add = limits.scaled_total()

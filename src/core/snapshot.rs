@@ -1,7 +1,9 @@
-//! What a caller observes: a Deployment, its ReplicaSets and pods, and the time. It is validated before: counts and sizes are
-//! not negative, every ReplicaSet is in the namespace of the Deployment, and absent fields of the spec have the defaults of the
-//! Kubernetes API. Of the ReplicaSets that the Deployment owns or may adopt, and of their pods, no two have the same UID or
-//! name. Other ReplicaSets are not validated: their names are taken, and a custom resource must not select the pods of a Deployment.
+//! The observations of a caller: a Deployment, its ReplicaSets and pods, and the time.
+//!
+//! A snapshot has been validated: counts and sizes are not negative, every ReplicaSet is in the namespace of the Deployment,
+//! and absent fields of the spec have the defaults of the Kubernetes API. No two of the ReplicaSets that the Deployment owns or
+//! may adopt, nor of their pods, have the same UID or name. Other ReplicaSets are not validated. They matter because their
+//! names are already in use, and because a custom resource must not select the pods of a Deployment.
 
 use std::sync::Arc;
 
@@ -172,8 +174,8 @@ pub struct ReplicaSetStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// A pod. Recreate decides by the namespaces, owners and phases of pods. The rest is for diagnoses: a plan without a report may
-/// be made of pods that have nothing else.
+/// A pod. Plans depend only on the namespaces, owners and phases of pods, and only under Recreate. Diagnoses use the other
+/// fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
     /// Metadata.

@@ -24,11 +24,11 @@ pub(super) struct Draft<'a> {
     pub(super) changes: Vec<Change>,
     pub(super) conditions: Vec<Condition>,
     pub(super) due: Option<Time>,
-    /// When to resume a paused Deployment, and whether that is now.
+    /// When to resume a paused Deployment, and whether to resume it now.
     pub(super) resume_at: Option<Time>,
     pub(super) resumes: bool,
-    /// Whether a restart is certainly needed, whether that is unclear of a configuration, and when to plan again because of
-    /// that.
+    /// Whether a restart is certainly needed, whether this is unclear for some configuration, and when to plan again for that
+    /// reason.
     pub(super) is_certain: bool,
     pub(super) is_unclear: bool,
     pub(super) retry_at: Option<Time>,

@@ -1,4 +1,4 @@
-//! The drift of a workload: which of its configurations have changed since they were applied, and which are only recorded.
+//! The drift of a workload: the configurations that have changed since they were applied, and those that are only recorded.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ pub(super) struct Drift<'a> {
     pub(super) folded_at: Option<i64>,
     /// Whether a configuration certainly needs a restart.
     pub(super) is_certain: bool,
-    /// Whether it is unclear with which version of a configuration pods have started. Nothing is recorded of it.
+    /// Whether it is unclear with which version of a configuration pods have started. Such a configuration is not recorded.
     pub(super) is_unclear: bool,
     /// When to plan again because of that, at the latest.
     pub(super) retry_at: Option<Time>,
@@ -220,7 +220,7 @@ impl<'a, 's> Found<'a, 's> {
                     Freshness::Fresh | Freshness::Untold => Changes::Same,
                 };
             }
-            // Of the keys that the workload did not read before, nothing is recorded.
+            // Keys that the workload did not read before are not recorded.
             Difference::Reading => {
                 return match freshness {
                     Freshness::Fresh | Freshness::Untold => record,

@@ -65,8 +65,8 @@ impl Freshness {
         }
     }
 
-    /// Whether pods may have started with another version than the current one, although the current one is recorded: it was
-    /// overwritten and restored. It is `Stale` if one may have, and `Unclear` as long as a start is not reported.
+    /// Whether pods may have started with another version although the current one is recorded, because it was overwritten and
+    /// restored. `Stale` if a pod may have, and `Unclear` as long as a start is not reported.
     pub(super) fn of_restored(
         workload: &Workload,
         changed_at: Option<Time>,

@@ -54,7 +54,7 @@ pub(super) fn apply(options: &Options, drafts: &mut [Draft<'_>]) {
     }
 }
 
-/// The configurations of workloads that are stalled after a restart, each with one of these workloads.
+/// The configurations of workloads that have stalled after a restart, each with one such workload.
 fn stalled<'a>(drafts: &[Draft<'a>]) -> HashMap<Id<'a>, String> {
     let mut found = HashMap::new();
     for draft in drafts {

@@ -86,7 +86,7 @@ impl Draft<'_> {
             let message = "a rollout is in progress";
             hold("ROLLOUT_IN_PROGRESS", message, None);
         }
-        // The pods of a complete rollout have started: the request lacks them.
+        // The pods of a complete rollout have started, so the request does not contain them.
         let has_started =
             workload.rollout == Rollout::Complete && workload.started != Started::Never;
         if self.is_unclear && !self.is_certain && !has_started {

@@ -66,18 +66,18 @@ pub enum Rollout {
 /// When the pods of the current revision started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Started {
-    /// The caller does not tell.
+    /// The caller does not provide it.
     #[default]
     Unknown,
     /// The workload has no pods.
     Never,
-    /// All have reported their start: that of the oldest one.
+    /// All have reported their start. This is the start of the oldest one.
     At(Time),
     /// Some may have started without having reported it yet. Kubelets report starts late.
     Starting {
         /// The start of the oldest one that has reported it.
         reported: Option<Time>,
-        /// The others have not started before.
+        /// The earliest time at which the others may have started.
         since: Time,
     },
 }

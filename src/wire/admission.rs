@@ -1,5 +1,5 @@
-//! An upper limit of the memory for reading a request. It is counted in the encoded bytes, because two bytes of protobuf may
-//! need half a KiB when they are decoded. The same number determines which requests are large.
+//! Estimates an upper limit of the memory for reading a request, from its encoded bytes: two bytes of protobuf may need half a
+//! KiB when they are decoded. The same number determines which requests are large.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -35,11 +35,11 @@ const ENTRIES: [(&str, usize); 7] = [
 // The memory of Kubernetes JSON: for each byte, for each object and list in it, and for each value.
 const JSON_BYTE: usize = 8;
 const JSON_OPENED: usize = 300;
-/// Objects and lists that Kubernetes writes have at least this number of bytes; smaller ones may be lists of empty objects.
+/// The minimum size of objects and lists that Kubernetes writes. Smaller ones may be lists of empty objects.
 const JSON_BYTES_PER_OPENED: usize = 40;
 const JSON_DENSE_OPENED: usize = 700;
-/// Values that Kubernetes writes have at least this number of bytes on average; smaller ones may be short annotations of
-/// ReplicaSets, which a plan copies.
+/// The minimum average size of values that Kubernetes writes. Smaller ones may be short annotations of ReplicaSets, which a
+/// plan copies.
 const JSON_BYTES_PER_VALUE: usize = 24;
 const JSON_DENSE_VALUE: usize = 384;
 
@@ -74,8 +74,8 @@ struct Contract {
 static CONTRACT: LazyLock<Contract> =
     LazyLock::new(|| super::json::descriptors().map_or_else(Contract::default, Contract::read));
 
-/// The memory in bytes that a request takes at most while it is read and answered, without its encoded bytes. `message` is
-/// its full name. Malformed messages are not an error here: the decoder refuses them.
+/// The maximum memory in bytes for reading and answering a request, without its encoded bytes. `message` is its full name.
+/// Malformed messages are not an error here, because the decoder refuses them.
 ///
 /// # Errors
 ///
@@ -93,7 +93,7 @@ pub fn memory(message: &str, encoded: &[u8], interrupt: &dyn Interrupt) -> Resul
     Ok(count.bytes)
 }
 
-/// The memory in bytes that reading a text of Kubernetes JSON takes at most.
+/// The maximum memory in bytes for reading a text of Kubernetes JSON.
 #[must_use]
 pub fn memory_of_json(json: &[u8]) -> usize {
     let [objects, lists, values] = count(json, [b'{', b'[', b',']);

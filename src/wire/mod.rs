@@ -291,7 +291,7 @@ pub(crate) fn list_revisions_in(
 fn deployment(subject: Option<Subject>) -> Result<Snapshot, Error> {
     match subject {
         Some(Subject::Deployment(snapshot)) => Ok(*snapshot),
-        // Without violations, a subject was read, and other kinds are read on request only.
+        // Without violations, the owner was read, and objects of other kinds are read on request only.
         _ => Err(Error::InvalidArgument(Violations::default())),
     }
 }

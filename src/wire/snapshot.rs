@@ -31,7 +31,7 @@ pub(super) enum Subject {
     Other(Box<Observed>),
 }
 
-/// The kinds that a method takes.
+/// The kinds that a method accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kinds {
     /// Deployments, and custom resources with the same spec.
@@ -39,12 +39,12 @@ pub(super) enum Kinds {
     All,
 }
 
-/// What surrounds the reading of a snapshot.
+/// Inputs and outputs of reading a snapshot, in addition to the snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Context<'s> {
     /// If given, the owner and the complete lists are inferred from the objects.
     pub(crate) shown: Option<&'s mut Shown>,
-    /// What was read, as far as it is known.
+    /// Facts about the snapshot, as far as it was read.
     pub(crate) facts: Facts,
 }
 
@@ -92,7 +92,7 @@ fn read(
     let now = now.and_then(|now| parser.time(now, &now_path));
     let now = now.unwrap_or(Time::MIN);
     limit("snapshot.answers", snapshot.answers.len(), ANSWERS_MAX)?;
-    // The objects are read without a time, too, but not after an error in what follows.
+    // A missing time is only a violation: the objects are still read. Violations in the following parts end the reading.
     let before = std::mem::take(&mut parser.violations);
     if let Some(target) = &mut snapshot.target {
         let api_version = Cow::Borrowed(&*target.api_version);

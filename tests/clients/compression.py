@@ -1,11 +1,11 @@
-"""Counts answers that Python's gRPC client hands over undecoded, with answers compressed and without.
+"""Counts answers that Python's gRPC client returns without decompressing them, for compressed and uncompressed answers.
 
     bash tests/run compression            CALLS=1000000 for the full experiment, which takes about an hour
 
-Starts a server, compressing all answers or none, and calls it from several processes at once: some by grpcio's
-blocking API with several threads, some by its asyncio API. Each client accepts gzip, as grpcio does by itself. Every
-answer must have the bytes of the same answer from a client that accepts no compression; others are counted and the
-first of them printed. Ends with 0 if there is none.
+Starts a server that compresses either all answers or none, and calls it from several processes at once. Some use grpcio's
+blocking API with several threads, the others its asyncio API. Each client accepts gzip, which is grpcio's default. Every
+answer must have the same bytes as the answer that a client without compression gets. The script counts the other
+answers, prints the first few, and exits with 0 if there are none.
 """
 
 import argparse
@@ -25,13 +25,13 @@ from google.protobuf import descriptor_pb2, descriptor_pool, json_format, messag
 
 ROOT = Path(__file__).resolve().parents[2]
 METHOD = "/rollplan.v1.RolloutPlanner/PlanRollout"
-# Calls of one connection at once. Several, so that answers share packets and are cut anywhere.
+# Concurrent calls on one connection: several answers then share a packet, and a packet can end anywhere in an answer.
 CONCURRENCY = 8
 GZIP_MAGIC = b"\x1f\x8b"
 
 
 def requests() -> list[bytes]:
-    """A request for each example: answers of several sizes."""
+    """Returns a request for each example. The answers have different sizes."""
     files = descriptor_pb2.FileDescriptorSet.FromString((ROOT / "docs/contract/rollplan.v1.binpb").read_bytes())
     pool = descriptor_pool.DescriptorPool()
     for file in files.file:
@@ -51,7 +51,7 @@ def requests() -> list[bytes]:
 
 
 def start_server(binary: str, compress: bool) -> tuple[subprocess.Popen[str], str]:
-    """The server and its address."""
+    """Returns the server and its address."""
     command = [binary, "serve", "--listen", "127.0.0.1:0", "--queue-time-max", "60s"]
     if compress:
         command += ["--compress-answers-min", "1"]
@@ -61,15 +61,15 @@ def start_server(binary: str, compress: bool) -> tuple[subprocess.Popen[str], st
         message = json.loads(line)["message"]
         if message.startswith("listening on "):
             address = message.removeprefix("listening on ")
-            # Read to its end, or the server could not write.
+            # Keep reading: the server would block once the pipe is full.
             threading.Thread(target=server.stderr.read, daemon=True).start()
             return server, address
-    sys.exit("the server does not start")
+    sys.exit("the server did not start")
 
 
 def expected_answers(address: str, bodies: list[bytes]) -> list[bytes]:
-    """What each request is answered, uncompressed."""
-    # Identity alone.
+    """Returns the uncompressed answer to each request."""
+    # Bit 0 is "identity": accept no compression.
     options = [("grpc.compression_enabled_algorithms_bitset", 1)]
     with grpc.insecure_channel(address, options) as channel:
         call = channel.unary_unary(METHOD)
@@ -77,7 +77,7 @@ def expected_answers(address: str, bodies: list[bytes]) -> list[bytes]:
 
 
 class Tally:
-    """What came of the calls of one process."""
+    """Counts the outcomes of the calls of one process."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -101,7 +101,7 @@ class Tally:
 
 
 def call_blocking(address: str, calls: int, bodies: list[bytes], expected: list[bytes]) -> Tally:
-    """Several threads on one channel."""
+    """Calls from several threads on one channel."""
     tally, lock = Tally(), threading.Lock()
     numbers = iter(range(calls))
     with grpc.insecure_channel(address) as channel:
@@ -132,7 +132,7 @@ def call_blocking(address: str, calls: int, bodies: list[bytes], expected: list[
 
 
 def call_asyncio(address: str, calls: int, bodies: list[bytes], expected: list[bytes]) -> Tally:
-    """Several tasks on one channel."""
+    """Calls from several tasks on one channel."""
     tally = Tally()
 
     async def run() -> None:
@@ -162,13 +162,13 @@ def client(api: str, results: multiprocessing.SimpleQueue, *arguments: object) -
 
 
 def experiment(binary: str, calls: int, processes: int, compress: bool) -> bool:
-    """Whether all answers were right."""
+    """Returns whether all answers were correct."""
     server, address = start_server(binary, compress)
     context = multiprocessing.get_context("spawn")
     results = context.SimpleQueue()
     try:
         bodies = requests()
-        # In a process of its own: grpcio does not survive a fork, and its channels share state.
+        # Each client is a new process: grpcio does not support fork, and channels of one process share state.
         expected = expected_answers(address, bodies)
         apis = ["blocking" if number % 2 == 0 else "asyncio" for number in range(processes)]
         start = time.monotonic()
@@ -201,7 +201,7 @@ def experiment(binary: str, calls: int, processes: int, compress: bool) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("binary", help="rollplan, as a release build")
+    parser.add_argument("binary", help="a release build of rollplan")
     parser.add_argument("--calls", type=int, default=20000, help="for each of the two experiments")
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()

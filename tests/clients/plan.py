@@ -1,16 +1,16 @@
-"""Lets clients of several stacks plan the same rollout: all answers must be equal.
+"""Plans the same rollout with clients of several stacks. All answers must be equal.
 
     bash tests/run clients
 
-Starts a server and asks it for the plan of examples/mid-rollout.json: with curl, with Python's protobuf and gRPC, with
-betterproto2 (plan_betterproto2.py), with connect-es (es/plan.js), and with grpc-js and proto-loader (es/grpc.js). The
-answer that all must have is that of the command line. Each client also sends an empty request, and must see what is wrong
-with it.
+Starts a server and requests the plan for examples/mid-rollout.json: with curl, with Python's protobuf and gRPC, with
+betterproto2 (plan_betterproto2.py), with connect-es (es/plan.js), and with grpc-js and proto-loader (es/grpc.js). Each
+answer must equal that of the command line. Each client also sends an empty request, and must receive the details of the
+error.
 
-Runs the commands with curl and jq that docs/api.md prints, as they are, with the example in the place of what kubectl prints, and
-sends the request that it prints, which must get the response that it prints.
-Runs the first example of adapters/go/README.md in the same way.
-Measures what Python pays to convert, too, beside what it pays to parse the example.
+Also runs the curl and jq commands of docs/api.md verbatim, with the example instead of the output of kubectl, and sends
+the request in docs/api.md, which must get the response that is printed there. Measures how long Python takes to build a
+request and decode the answer, relative to parsing the example. Runs
+the first example of adapters/go/README.md in the same way.
 """
 
 import base64
@@ -36,11 +36,11 @@ METHOD = "/rollplan.v1.RolloutPlanner/PlanRollout"
 NOW = "2026-11-20T23:27:30Z"
 INVALID = {"code": "InvalidArgument", "details": ["google.rpc.ErrorInfo", "google.rpc.BadRequest"]}
 
-# Building a request and decoding the answer may take so much of the time that json.loads takes for the
-# example: both scale with the machine, and the best of many runs is undisturbed.
+# The maximum time to build a request and decode the answer, as a fraction of the time that json.loads takes for the
+# example. Both depend on the machine in the same way, and the best of many runs is free of other load.
 CONVERSION_RATIO_MAX = 0.25
 
-# What a client has seen: its name, the answer in JSON, and the error of an empty request.
+# The result of a client: its name, the answer in JSON, and the error for an empty request.
 Seen = tuple[str, Any, Any]
 
 
@@ -83,7 +83,7 @@ def curl(address: str) -> Iterator[Seen]:
 
 
 def documented(address: str, expected: Any) -> None:
-    """The request, the response and the commands of docs/api.md."""
+    """Checks the request, the response and the commands in docs/api.md."""
     text = (ROOT / "docs/api.md").read_text()
     blocks = [it for it in re.findall(r"```bash\n(.*?)```", text, re.DOTALL) if "curl" in it]
     example = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
@@ -105,7 +105,7 @@ def documented(address: str, expected: Any) -> None:
     def summaries(answer: str) -> list[str]:
         return [step["summary"] for step in json.loads(answer).get("steps", [])]
 
-    # It has another time, and so another status.
+    # The last step writes the status, which differs because the times differ.
     if summaries(plan)[:-1] != [step["summary"] for step in expected["steps"]][:-1]:
         sys.exit(f"docs/api.md: the plan is {plan}")
     whole = run(f"kubectl | curl --silent --data-binary @- 'http://127.0.0.1:50051/v1/plan?now={NOW}'")
@@ -132,7 +132,7 @@ def go(address: str, expected: Any) -> None:
 
 
 def messages() -> Callable[[str], Callable[[], Any]]:
-    """The messages of the contract, for Python's protobuf."""
+    """Returns the messages of the contract for Python's protobuf."""
     files = descriptor_pb2.FileDescriptorSet.FromString(DESCRIPTORS.read_bytes())
     pool = descriptor_pool.DescriptorPool()
     for file in files.file:
@@ -145,7 +145,7 @@ def messages() -> Callable[[str], Callable[[], Any]]:
 
 
 def best(run: Callable[[], Any]) -> float:
-    """Seconds that it takes when nothing disturbs it."""
+    """Returns the seconds of the fastest of many runs."""
     seconds = []
     for _ in range(100):
         start = time.perf_counter()
@@ -155,7 +155,7 @@ def best(run: Callable[[], Any]) -> float:
 
 
 def python(address: str) -> Iterator[Seen]:
-    """Python's protobuf (upb) and gRPC."""
+    """Plans with Python's protobuf (upb) and gRPC."""
     message = messages()
     asked, answered = message("PlanRolloutRequest"), message("PlanRolloutResponse")
     text = EXAMPLE.read_text()
@@ -177,7 +177,7 @@ def python(address: str) -> Iterator[Seen]:
             refused = None
         except grpc.RpcError as error:
             metadata = dict(error.trailing_metadata())
-            # google.rpc.Status: the names of the details are in it as they are.
+            # An encoded google.rpc.Status contains the type names of its details as plain text.
             details = metadata["grpc-status-details-bin"]
             known = (b"google.rpc.ErrorInfo", b"google.rpc.BadRequest")
             names = [name.decode() for name in known if b"type.googleapis.com/" + name in details]
@@ -192,16 +192,16 @@ def python(address: str) -> Iterator[Seen]:
 
 
 def decoded(line: str) -> Seen:
-    """What a client has seen that prints its answer as base64."""
+    """Returns the result of a client that prints its answer in base64."""
     seen = json.loads(line)
     answer = messages()("PlanRolloutResponse").FromString(base64.b64decode(seen["answer"]))
     return seen["name"], json_format.MessageToDict(answer), seen["error"]
 
 
 def betterproto2(address: str) -> Iterator[Seen]:
-    """With stubs generated from the contract's sources."""
+    """Plans with stubs that are generated from the .proto files."""
     sources = sorted(str(path.relative_to(PROTO)) for path in PROTO.rglob("*.proto"))
-    # The compiler is a plugin of protoc, and runs ruff.
+    # The compiler is a protoc plugin, and runs ruff.
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     with tempfile.TemporaryDirectory() as directory:
         stubs = Path(directory, "stubs")
@@ -229,7 +229,7 @@ def connect_es(address: str) -> Iterator[Seen]:
 
 
 def start(binary: str) -> tuple[subprocess.Popen[str], str]:
-    """The server and its address."""
+    """Starts the server, and yields it with its address."""
     command = [binary, "serve", "--listen", "127.0.0.1:0", "--queue-time-max", "60s"]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert server.stderr
@@ -258,7 +258,7 @@ def main() -> None:
                 clients += 1
         documented(address, expected)
         go(address, expected)
-        # Four ways of curl, one of Python's protobuf, one of betterproto2, five of connect-es, one of grpc-js.
+        # Four results of curl, one of Python's protobuf, one of betterproto2, five of connect-es, and one of grpc-js.
         if clients != 12:
             sys.exit(f"{clients} clients, not 12")
     finally:

@@ -2,8 +2,8 @@
 
     python plan_betterproto2.py DIRECTORY ADDRESS NOW < objects.json
 
-What betterproto2's compiler has generated is the package `stubs` in DIRECTORY. Prints a line of JSON: the name of the client, the
-answer as base64, and the code and details of the error that an empty request gets.
+DIRECTORY contains the package `stubs`, which betterproto2's compiler has generated. Prints a line of JSON: the name of the
+client, the answer in base64, and the code and details of the error for an empty request.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from grpclib.exceptions import GRPCError
 
 
 class DetailNames(StatusDetailsCodecBase):
-    """Which details an error has. In the google.rpc.Status, their names are as they are."""
+    """Returns the details of an error. An encoded google.rpc.Status contains their type names as plain text."""
 
     KNOWN = ("google.rpc.ErrorInfo", "google.rpc.BadRequest")
 
@@ -31,7 +31,7 @@ class DetailNames(StatusDetailsCodecBase):
 
 
 async def plan(address: str, now: str, objects: str) -> dict[str, Any]:
-    # Generated when the test runs.
+    # The test generates this package.
     from stubs.rollplan.v1 import PlanOptions, PlanRolloutRequest, RolloutPlannerStub, Snapshot
 
     host, port = address.rsplit(":", 1)

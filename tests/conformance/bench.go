@@ -64,7 +64,7 @@ func bench(directory, service string, plans int, arguments []string) error {
 	fmt.Printf("processor time of the client for a plan, the best of %d rounds of %d plans:\n", benchRounds, plans/benchRounds)
 	exceeded := 0
 	for _, c := range all {
-		// Other load on the machine can only add to the time, so the best round counts.
+		// Other load on the machine can only increase the time, so the best round counts.
 		best := slices.Min(c.perRun)
 		note := ""
 		if best > c.bound {
@@ -77,7 +77,7 @@ func bench(directory, service string, plans int, arguments []string) error {
 		}
 	}
 	if exceeded > 0 {
-		return fmt.Errorf("%d clients take more than they may", exceeded)
+		return fmt.Errorf("%d clients exceed their limit", exceeded)
 	}
 	return nil
 }

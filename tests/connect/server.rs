@@ -1,8 +1,8 @@
-//! The service of the Connect project's conformance suite, behind the layers that the planner has. The suite starts it, says
-//! on standard input how to serve, and ends it with a signal.
+//! The service of the Connect project's conformance suite, behind the same layers as the planner. The suite starts this
+//! program, sends the configuration to its standard input, and stops it with a signal.
 //!
-//! Its one argument is the file with the descriptors of the suite's contract: messages are handled by them, so that nothing
-//! of the suite has to be copied.
+//! The only argument is the file with the descriptors of the suite's contract. All messages are dynamic, so no definitions
+//! of the suite have to be copied.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -87,7 +87,7 @@ fn message(pool: &DescriptorPool, name: &str) -> Result<DynamicMessage, Boxed> {
     Ok(DynamicMessage::new(descriptor))
 }
 
-/// What the suite asks of the server.
+/// Reads the configuration that the suite sends.
 fn read(pool: &DescriptorPool) -> Result<DynamicMessage, Boxed> {
     let mut stdin = std::io::stdin();
     let mut length = [0; 4];
@@ -116,7 +116,7 @@ fn tls_files(asked: &DynamicMessage, directory: &std::path::Path) -> Result<TlsF
     })
 }
 
-// Fields of dynamic messages.
+// Accessors for fields of dynamic messages.
 
 fn nested(message: &DynamicMessage, field: &str) -> Option<DynamicMessage> {
     let is_set = message.has_field_by_name(field);
@@ -152,7 +152,7 @@ fn text(message: &DynamicMessage, field: &str) -> String {
         .to_owned()
 }
 
-/// Headers as the suite describes them.
+/// Converts the suite's description of headers.
 fn headers(message: &DynamicMessage, field: &str) -> HeaderMap {
     let mut map = HeaderMap::new();
     for header in list(message, field) {
@@ -171,7 +171,7 @@ fn headers(message: &DynamicMessage, field: &str) -> HeaderMap {
     map
 }
 
-/// The service, as one of gRPC.
+/// The suite's service as a gRPC service.
 #[derive(Clone)]
 struct Conformance {
     pool: DescriptorPool,
@@ -208,7 +208,7 @@ impl Conformance {
                 "{method} is not implemented"
             )));
         }
-        // As tonic has it, which decodes the messages of the planner.
+        // The same check as in tonic, which decodes the messages of the planner.
         let encoding = parts.headers.get("grpc-encoding");
         if encoding.is_some_and(|it| !matches!(it.as_bytes(), b"identity" | b"gzip" | b"zstd")) {
             let mut refused = Status::unimplemented("unknown compression").into_http();
@@ -218,7 +218,7 @@ impl Conformance {
                 .insert("grpc-accept-encoding", accepted);
             return Ok(refused);
         }
-        // Buffered and decompressed by the layers: a prefix and one message.
+        // The layers have buffered and decompressed the body: it is a prefix and one message.
         let framed = body.collect().await?.to_bytes();
         if framed.first() != Some(&0) {
             return Err(Status::internal("the message is compressed"));
@@ -313,7 +313,7 @@ fn milliseconds(timeout: &str) -> Option<i64> {
     })
 }
 
-/// The status that the suite asks for, with what was asked among its details.
+/// The status that the suite requests. Its details include the description of the request.
 fn status(error: &DynamicMessage, info: &DynamicMessage) -> Status {
     let code = error.get_field_by_name("code");
     let code = code.and_then(|it| it.as_enum_number()).unwrap_or_default();

@@ -1,10 +1,10 @@
-//! A control group with a memory limit, of version 1 or 2. Takes root.
+//! A control group with a memory limit, of version 1 or 2. Requires root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Removed when dropped, which its processes must not outlive.
+/// Removes the control group when dropped. All of its processes must have exited by then.
 pub(crate) struct Cgroup {
     dir: PathBuf,
     is_v2: bool,
@@ -23,10 +23,10 @@ impl Cgroup {
             std::process::id(),
             bytes >> 20
         ));
-        fs::create_dir(&dir).expect("control groups can be made by root only");
+        fs::create_dir(&dir).expect("only root can create control groups");
         let cgroup = Self { dir, is_v2 };
         if is_v2 {
-            // Already so on most machines.
+            // Most machines have this setting already.
             let _ = fs::write(parent.join("cgroup.subtree_control"), "+memory");
             cgroup.write("memory.max", bytes);
             cgroup.write("memory.swap.max", 0);
@@ -41,7 +41,7 @@ impl Cgroup {
         fs::write(&path, value.to_string()).unwrap_or_else(|error| panic!("{path:?}: {error}"));
     }
 
-    /// A program that is in the group before it runs.
+    /// Returns a command that enters the group before it starts the program.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]);
@@ -49,7 +49,7 @@ impl Cgroup {
         command
     }
 
-    /// The most memory that its processes took.
+    /// Returns the peak memory usage of the group.
     pub(crate) fn peak_bytes(&self) -> u64 {
         let file = match self.is_v2 {
             true => "memory.peak",

@@ -1,5 +1,5 @@
-//! The service under a real memory limit, and the most expensive requests that are legal: run by `bash tests/run memory`,
-//! as root. The kernel kills what takes more, so that staying alive is the test.
+//! Sends the most expensive valid requests to a service with a real memory limit. `bash tests/run memory` runs this as root.
+//! The kernel kills a process that exceeds the limit, so the service passes if it survives.
 
 #![allow(
     clippy::unwrap_used,
@@ -34,11 +34,11 @@ use tonic_types::StatusExt as _;
 use bytes_codec::BytesCodec;
 use cgroup::Cgroup;
 
-/// Expensive calls at once.
+/// Concurrent expensive calls.
 const ATTACKERS: usize = 30;
-/// Much longer than a usual call takes on a busy machine.
+/// Much longer than a typical call takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What a server takes that holds nothing for calls, as docs/operations.md has it.
+/// The memory of a server without calls, as in docs/operations.md.
 const IDLE_MIB: u64 = 64;
 
 /// A server in a control group.
@@ -50,7 +50,7 @@ struct Server {
 }
 
 impl Server {
-    /// With a buffer that fits the limit, unless one is given.
+    /// Starts a server with the given buffer, or with the default, which depends on the memory limit.
     fn start(mib: u64, buffer_mib_max: Option<u64>) -> Self {
         let cgroup = Cgroup::new(mib << 20);
         let mut command = cgroup.command(env!("CARGO_BIN_EXE_rollplan"));
@@ -77,13 +77,13 @@ impl Server {
             let message = line["message"].as_str()?;
             message.strip_prefix("listening on ")?.parse().ok()
         });
-        // Read to the end, or the server could not write.
+        // Keep reading: the server would block once the pipe is full.
         std::thread::spawn(move || lines.for_each(drop));
         Self {
             child,
-            address: address.expect("it says where it listens"),
+            address: address.expect("the server logs its address"),
             cgroup,
-            buffer_mib_max: buffer_mib_max.expect("it logs the size of its buffer"),
+            buffer_mib_max: buffer_mib_max.expect("the server logs the size of its buffer"),
         }
     }
 }
@@ -111,7 +111,7 @@ async fn call(channel: Channel, method: &str, request: Bytes) -> Result<Bytes, S
     answered.map(tonic::Response::into_inner)
 }
 
-/// What became of the expensive calls.
+/// The outcomes of the expensive calls.
 #[derive(Default)]
 struct Outcomes {
     answered: AtomicUsize,
@@ -138,7 +138,7 @@ impl Outcomes {
 /// A method, and an expensive request.
 type Expensive = (&'static str, Bytes);
 
-/// Attacks a server with this limit, and this buffer or the default. Returns how many expensive calls were answered.
+/// Attacks a server with this memory limit and this buffer or the default. Returns the number of answered expensive calls.
 async fn withstand(mib: u64, buffer_mib_max: Option<u64>, expensive: &[Expensive]) -> usize {
     let mut server = Server::start(mib, buffer_mib_max);
     let address = server.address;
@@ -154,7 +154,7 @@ async fn withstand(mib: u64, buffer_mib_max: Option<u64>, expensive: &[Expensive
                 let answered = tokio::time::timeout(PATIENCE, answered);
                 answered
                     .await
-                    .expect("usual calls are answered in time")
+                    .expect("typical calls are answered in time")
                     .unwrap();
                 count += 1;
             }
@@ -186,11 +186,14 @@ async fn withstand(mib: u64, buffer_mib_max: Option<u64>, expensive: &[Expensive
     let (buffer, peak) = (server.buffer_mib_max, server.cgroup.peak_bytes() >> 20);
     println!(
         "{mib} MiB, buffer of {buffer}: {answered:?} expensive calls answered, {shed:?} shed, {refused:?} refused, {late:?} late; \
-         {usual} usual calls answered; {peak} MiB at most"
+         {usual} typical calls answered; peak memory {peak} MiB"
     );
-    assert!(server.child.try_wait().unwrap().is_none(), "it was killed");
+    assert!(
+        server.child.try_wait().unwrap().is_none(),
+        "the kernel killed the server"
+    );
     let most = 2 * buffer + IDLE_MIB;
-    assert!(peak <= most, "{peak} of {most} MiB");
+    assert!(peak <= most, "{peak} MiB exceed the limit of {most} MiB");
     answered.load(Ordering::Relaxed)
 }
 
@@ -202,11 +205,11 @@ async fn service_stays_within_its_memory_limit() {
         .map(|shape| (shape.method, Bytes::from(shape.bytes)))
         .collect();
     let mut answered = 0;
-    // By default the buffer is as large as the limit allows, so that the kernel enforces the documented bound. The last
-    // server could take more.
+    // The default buffer is as large as the limit allows, so the kernel enforces the documented bound. The limit of the last
+    // server leaves room beyond its bound.
     for (mib, buffer) in [(256, None), (512, None), (1024, None), (1024, Some(96))] {
         answered += withstand(mib, buffer, &expensive).await;
     }
-    // The smallest limit may leave room for none, but an attack that never reaches the planner would prove nothing.
+    // The smallest limit may leave no room for any expensive call, but the test needs calls that reach the planner.
     assert!(answered > 0);
 }

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use crate::PATIENCE;
 use crate::certificates::{Authority, Identity};
 
-/// Ends with the test.
+/// An Envoy process, which stops when the test ends.
 pub(super) struct Envoy {
     child: Child,
     directory: PathBuf,
@@ -22,18 +22,18 @@ pub(super) struct Envoy {
     admin: SocketAddr,
 }
 
-/// What an Envoy is for.
+/// The role of an Envoy.
 #[derive(Clone, Copy)]
 pub(super) enum Role<'a> {
     /// Between callers and all servers.
     Balancer,
-    /// Beside a caller: balances, and shows who it is.
+    /// A sidecar of a caller: balances, and presents a client certificate.
     Caller(&'a Member),
-    /// Beside a server: takes only calls of those who show that they belong to the mesh.
+    /// A sidecar of a server: accepts only clients with a certificate of the mesh.
     Server(&'a Member),
 }
 
-/// What a mesh gives to each of its members.
+/// The credentials that a mesh issues to a member.
 pub(super) struct Member {
     authority: Authority,
     identity: Identity,
@@ -49,7 +49,7 @@ impl Member {
         }
     }
 
-    /// For one end of a connection, `UpstreamTlsContext` or `DownstreamTlsContext`.
+    /// The TLS configuration of one end of a connection: `UpstreamTlsContext` or `DownstreamTlsContext`.
     fn transport_socket(&self, context: &str) -> Value {
         let common = json!({
             "alpn_protocols": ["h2"],
@@ -72,7 +72,7 @@ impl Member {
 
 impl Envoy {
     pub(super) async fn start(servers: &[SocketAddr], role: Role<'_>) -> Self {
-        // One directory for each: several run beside each other.
+        // Several Envoys run at the same time, each in its own directory.
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let name = format!("rollplan-envoy-{}-{number}", std::process::id());
@@ -121,7 +121,7 @@ impl Envoy {
         envoy
     }
 
-    /// Waits until at least this many servers are healthy, and not ejected.
+    /// Waits until at least this many servers are healthy and not ejected.
     pub(super) async fn healthy(&self, count: u64) {
         self.is_healthy(|healthy| healthy >= count).await;
     }
@@ -153,18 +153,18 @@ impl Drop for Envoy {
     }
 }
 
-/// The text of a path in plain HTTP.
+/// Requests a path over plain HTTP and returns the text of the response.
 pub(super) async fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
-    // Chunks leave their sizes between the lines, where nobody looks for them.
+    // The sizes of chunks stay between the lines. No caller matches them.
     String::from_utf8_lossy(&answer).replace("\r\n", "\n")
 }
 
-/// The value of a series.
+/// The value of a metric series.
 pub(super) fn sample(text: &str, series: &str) -> u64 {
     let value = text
         .lines()
@@ -172,7 +172,7 @@ pub(super) fn sample(text: &str, series: &str) -> u64 {
     value.unwrap().parse().unwrap()
 }
 
-/// As docs/operations.md recommends it, with shorter times.
+/// The configuration that docs/operations.md recommends, with shorter times.
 fn config(servers: &[SocketAddr], role: Role<'_>) -> Value {
     let address = |address: &SocketAddr| {
         json!({"socket_address": {
@@ -195,7 +195,7 @@ fn config(servers: &[SocketAddr], role: Role<'_>) -> Value {
             "cluster": "rollplan",
             "timeout": "10s",
             "retry_policy": {
-                // `reset`: a server that is killed resets the calls that it had begun. Every call may be repeated.
+                // `reset`: a killed server resets its calls in progress. Every call may be repeated.
                 "retry_on": "unavailable,connect-failure,refused-stream,reset",
                 "num_retries": 3,
                 "retry_host_predicate": [{
@@ -229,7 +229,7 @@ fn config(servers: &[SocketAddr], role: Role<'_>) -> Value {
             "cluster_name": "rollplan",
             "endpoints": [{"lb_endpoints": endpoints}],
         },
-        // The default of 3 retries at once is less than the calls that one server has.
+        // One server has more calls in flight than the default limit of 3 concurrent retries.
         "circuit_breakers": {"thresholds": [{"max_retries": 1000}]},
     });
     match role {
@@ -238,7 +238,7 @@ fn config(servers: &[SocketAddr], role: Role<'_>) -> Value {
             watch(&mut cluster);
             cluster["transport_socket"] = member.transport_socket("UpstreamTlsContext");
         }
-        // Which server to call is for the caller's side to say.
+        // The sidecar of the caller chooses the server.
         Role::Server(member) => {
             chain["transport_socket"] = member.transport_socket("DownstreamTlsContext");
         }
@@ -252,7 +252,7 @@ fn config(servers: &[SocketAddr], role: Role<'_>) -> Value {
     })
 }
 
-/// Asks the servers of a cluster how they are, and counts how they answer.
+/// Adds active health checks and outlier detection to a cluster.
 fn watch(cluster: &mut Value) {
     cluster["health_checks"] = json!([{
         "timeout": "1s",
@@ -269,7 +269,7 @@ fn watch(cluster: &mut Value) {
         "interval": "0.2s",
         "base_ejection_time": "60s",
         "max_ejection_percent": 34,
-        // It says that it is healthy, and is not.
+        // The misbehaving server passes its health checks.
         "successful_active_health_check_uneject_host": false,
     });
 }

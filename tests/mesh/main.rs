@@ -1,7 +1,7 @@
-//! Three servers behind a real Envoy, and behind a client that balances by itself: nothing that happens to one of
-//! them is seen by callers.
+//! Three servers behind a real Envoy, or behind a client that balances its calls: a failure of one server is not visible to
+//! callers.
 //!
-//!     bash tests/run mesh        (installs Envoy; ENVOY names another)
+//!     bash tests/run mesh        (installs Envoy; set ENVOY to use another one)
 
 #![allow(
     clippy::unwrap_used,
@@ -46,7 +46,7 @@ use envoy::{Envoy, Member, Role};
 use process::Process;
 use requests::mk_request;
 
-/// Callers that never stop, and how many answers they had.
+/// Callers that call continuously, and the number of their answers.
 struct Load {
     over: Arc<AtomicBool>,
     answered: Arc<AtomicU64>,
@@ -54,7 +54,7 @@ struct Load {
 }
 
 impl Load {
-    /// Each caller calls as soon as it has an answer. A call that fails is a test that fails.
+    /// Each caller repeats its call as soon as it is answered. A failed call fails the test.
     fn start(callers: usize, client: &RolloutPlannerClient<Channel>, tries: u32) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let answered = Arc::new(AtomicU64::new(0));
@@ -77,12 +77,12 @@ impl Load {
         }
     }
 
-    /// Restarts one server after the other, each once the others are known to serve.
+    /// Restarts the servers one by one, each as soon as the client knows that the others serve.
     async fn outlives(self, replicas: &mut Vec<Process>, known: impl AsyncFn()) {
         self.outlives_each(replicas, terminated, known).await;
     }
 
-    /// The same, with this end of a server.
+    /// The same, with this way to stop a server.
     async fn outlives_each(
         self,
         replicas: &mut Vec<Process>,
@@ -107,7 +107,7 @@ impl Load {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Until so many more have been answered.
+    /// Waits until this many more calls have been answered.
     async fn answers(&self, more: u64) {
         let until = self.answered.load(Ordering::Relaxed) + more;
         let answered = async {
@@ -128,12 +128,12 @@ async fn call(
     for attempt in 1.. {
         match client.plan_rollout(request.clone()).await {
             Ok(_) => return,
-            // As AIP-194 has it, and what docs/api.md says of tonic's clients.
+            // The retry rules of AIP-194, and of docs/api.md for tonic's clients.
             Err(status)
                 if attempt < tries
                     && (status.code() == Code::Unavailable || is_of_the_connection(&status)) =>
             {
-                // Long enough in all for a server that starts on a busy machine.
+                // All delays together are long enough for a server that starts on a busy machine.
                 sleep(Duration::from_millis(50 << attempt)).await;
             }
             Err(status) => panic!("attempt {attempt}: {status:?}"),
@@ -141,8 +141,8 @@ async fn call(
     }
 }
 
-/// Whether no server said this: tonic's client has other words than UNAVAILABLE for a call that crosses with the
-/// end of its connection, CANCELLED if it was not sent and UNKNOWN if it may have been.
+/// Whether the client created this status itself. If a connection closes during a call, tonic does not report UNAVAILABLE,
+/// but CANCELLED if the request was not sent, and UNKNOWN if it may have been sent.
 fn is_of_the_connection(status: &Status) -> bool {
     let mut source = std::error::Error::source(status);
     while let Some(error) = source {
@@ -154,7 +154,7 @@ fn is_of_the_connection(status: &Status) -> bool {
     false
 }
 
-/// A timeout for what would otherwise hang.
+/// A timeout for operations that could hang.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 const REPLICA: [&str; 4] = ["--drain-delay", "2s", "--drain-grace", "10s"];
@@ -167,20 +167,20 @@ fn addresses(replicas: &[Process]) -> Vec<SocketAddr> {
     replicas.iter().map(|it| it.address).collect()
 }
 
-/// Ends a server as Kubernetes does.
+/// Stops a server as Kubernetes does.
 fn terminated(replica: &mut Process) {
     replica.signal("TERM");
     let status = replica.ended();
     assert_eq!(status.code(), Some(0));
 }
 
-/// Ends a server as the kernel does when memory runs out, or a node when its power is cut.
+/// Kills a server, as the kernel does when memory runs out.
 fn killed(replica: &mut Process) {
     replica.signal("KILL");
     replica.ended();
 }
 
-/// Ends a server, and starts another in its place.
+/// Stops a server, and starts another one with the same address.
 async fn restart(mut replica: Process, ended: fn(&mut Process)) -> Process {
     let address = replica.address.to_string();
     tokio::task::spawn_blocking(move || {
@@ -202,13 +202,14 @@ async fn a_rolling_restart_behind_envoy_fails_no_call() {
     let envoy = Envoy::start(&addresses(&replicas), Role::Balancer).await;
     envoy.healthy(3).await;
     let client = client_of(envoy.address).await;
-    // No retries by the caller: a failure that Envoy cannot hide shows.
+    // The caller does not retry, so a failure that Envoy cannot hide fails the test.
     let load = Load::start(8, &client, 1);
     load.outlives(&mut replicas, async || envoy.healthy(3).await)
         .await;
 }
 
-/// Envoy checks a cluster without calls at `no_traffic_interval`. Its default of a minute is longer than a drain.
+/// Envoy checks the health of a cluster without calls every `no_traffic_interval`, which is a minute by default: longer than
+/// a drain.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn draining_server_without_calls_is_unhealthy_before_it_stops() {
     let drain = ["--drain-delay", "40s", "--drain-grace", "10s"];
@@ -217,29 +218,29 @@ async fn draining_server_without_calls_is_unhealthy_before_it_stops() {
     envoy.healthy(2).await;
     replicas[0].signal("TERM");
     envoy.is_healthy(|count| count == 1).await;
-    // It still serves.
+    // The server still answers.
     let ready = envoy::get(replicas[0].http, "/readyz").await;
     assert!(ready.starts_with("HTTP/1.1 503"), "{ready}");
 }
 
-/// A killed server gives no warning: calls that it had begun are reset, and retried on another server.
+/// A server is killed without a warning: its calls in progress are reset, and retried on another server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_servers_behind_envoy_fail_no_call() {
     let mut replicas = replicas();
     let envoy = Envoy::start(&addresses(&replicas), Role::Balancer).await;
     envoy.healthy(3).await;
     let client = client_of(envoy.address).await;
-    // More callers than elsewhere: whenever a server is killed, it has calls in flight. Envoy repeats them, but not one whose
-    // response has begun: that one is cut off, and the client repeats it.
+    // More callers than in other tests, so that every killed server has calls in flight. Envoy repeats them, except a call
+    // whose response has already started, which the client repeats.
     let load = Load::start(24, &client, 2);
-    // Not all three: the first that was killed stays ejected for a while after it is back.
+    // Only two: the server that was killed first stays ejected for a while after its restart.
     load.outlives_each(&mut replicas, killed, async || envoy.healthy(2).await)
         .await;
     assert!(envoy.stat("cluster.rollplan.upstream_rq_retry").await > 0);
 }
 
-/// As a mesh has it: an Envoy beside each server and one beside the caller, and between them nothing but calls of those
-/// who have shown who they are. The servers know nothing of it.
+/// As in a mesh, each server and the caller have an Envoy as a sidecar, and the sidecars use mutual TLS. The servers
+/// themselves do not use TLS.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_between_sidecars_fails_no_call() {
     let member = Member::new();
@@ -267,7 +268,7 @@ async fn a_rolling_restart_between_sidecars_fails_no_call() {
     }
 }
 
-/// All calls come over one connection, and go to all servers.
+/// The calls of one connection are distributed to all servers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_and_not_connections_are_balanced() {
     let replicas = replicas();
@@ -286,7 +287,7 @@ async fn calls_and_not_connections_are_balanced() {
     }
 }
 
-/// A server that is healthy and cannot answer.
+/// A server that reports that it is healthy, but fails every call.
 struct Misbehaving;
 
 #[tonic::async_trait]
@@ -362,8 +363,7 @@ async fn a_server_that_misbehaves_is_tried_elsewhere_and_ejected() {
     );
 }
 
-/// Without a mesh: a client that knows all addresses, as from a headless Service, and picks one of them for
-/// each call.
+/// Without a mesh: a client that knows all addresses, for example from a headless Service, and chooses one for each call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_behind_a_balancing_client_fails_no_call_that_is_retried() {
     let mut replicas = replicas();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""images.py DIRECTORY NAME=BINARY...: OCI archives of binaries with the libraries that they need, for containers beside
-those of the chart."""
+"""images.py DIRECTORY NAME=BINARY...: writes OCI archives of binaries and their libraries, for containers that are not part
+of the chart."""
 
 import pathlib
 import re
@@ -12,7 +12,7 @@ import images  # noqa: E402
 
 
 def libraries(binary: pathlib.Path) -> list[pathlib.Path]:
-    """The shared libraries that a binary needs, and the loader."""
+    """Returns the loader and the shared libraries of a binary."""
     result = subprocess.run(["ldd", binary], capture_output=True, text=True)
     return [pathlib.Path(path) for path in re.findall(r"(/\S+) \(0x", result.stdout)]
 

@@ -1,35 +1,35 @@
 #!/usr/bin/env bash
 # A cluster of one real node: kubelet, containerd, runc, CNI bridge, kube-proxy and CoreDNS, with real containers.
 #
-#   node.sh up DIRECTORY      start it; DIRECTORY/kubeconfig leads to it
-#   node.sh down DIRECTORY    end it
+#   node.sh up DIRECTORY      start it, and write DIRECTORY/kubeconfig
+#   node.sh down DIRECTORY    stop it
 #   node.sh ns DIRECTORY CMD  run a command inside the namespaces of the node
 #
-# The node has network, mount, process and other namespaces of its own, so routes, iptables and mounts of the machine stay
-# as they are, and killing one process ends everything. It needs root, and works without systemd and without a registry:
-# it imports the images in DIRECTORY/images. BIN has etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet,
-# kube-proxy and kubectl; containerd, runc and the CNI plugins are Debian's.
+# The node runs in its own network, mount, process and other namespaces, so routes, iptables rules and mounts of the machine
+# do not change, and killing one process stops everything. The script requires root, but neither systemd nor a registry: it
+# imports the images in DIRECTORY/images. BIN is the directory with etcd, kube-apiserver, kube-controller-manager,
+# kube-scheduler, kubelet, kube-proxy and kubectl. containerd, runc and the CNI plugins are Debian packages.
 set -euo pipefail
 self=$(readlink -f "$0")
 run=$(readlink -f "${2:?directory}")
 : "${BIN:?directory with the Kubernetes binaries}"
 export BIN KUBECONFIG=$run/kubeconfig
 node_ip=10.200.0.1 pods=10.244.0.0/24 services=10.97.0.0/16 dns=10.97.0.10 port=26443
-# Every control group of the node is below this name.
+# The parent of all control groups of the node.
 group=rollplan-node
 cgroups=/sys/fs/cgroup
 
 # Runs as process 1 of the new namespaces.
 node() {
   [ $$ = 1 ] || { echo "node must be process 1 of new namespaces" >&2; exit 1; }
-  # A bridge carries the address of the node. The route leads nowhere: it is there for address detection.
+  # A bridge has the address of the node. The route leads nowhere, but programs need it to detect their address.
   ip link set lo up
   ip link add node0 type bridge
   ip addr add $node_ip/24 dev node0
   ip link set node0 up
   ip route add default via $node_ip dev node0
   sysctl -qw net.ipv4.ip_forward=1 net.bridge.bridge-nf-call-iptables=1 net.ipv4.conf.all.route_localnet=1
-  # A sysfs of this network namespace, with the control groups of the machine in it.
+  # Mount a sysfs for this network namespace, and keep the control groups of the machine in it.
   mkdir -p "$run/cgroups"
   mount --rbind $cgroups "$run/cgroups"
   umount -l -R /sys
@@ -43,7 +43,7 @@ node() {
     mkdir -p "$run/fs$directory" $directory
     mount --bind "$run/fs$directory" $directory
   done
-  # The kubelet would write these settings of the whole machine: it sees files with the values that it wants.
+  # These settings apply to the whole machine. The kubelet sees files that already have its values, and changes nothing.
   for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1; do
     file=$run/sysctl/${setting%=*}
     mkdir -p "$(dirname "$file")"
@@ -66,7 +66,7 @@ node() {
   local image
   for image in "$run"/images/*.tar; do ctr -n k8s.io images import "$image"; done
   until "$BIN/kubectl" get --raw /readyz >/dev/null 2>&1; do sleep 0.2; done
-  # The API server has made its certificate by now. Pods get it as their CA.
+  # The API server has created its certificate by now. Pods use it as their CA.
   "$BIN/kube-controller-manager" --kubeconfig="$KUBECONFIG" --service-account-private-key-file="$run/sa.key" \
     --root-ca-file="$run/certs/apiserver.crt" --leader-elect=false --secure-port=26257 --bind-address=127.0.0.1 \
     --cert-dir="$run/certs" >"$run/kube-controller-manager.log" 2>&1 &
@@ -75,10 +75,10 @@ node() {
   "$BIN/kubelet" --config="$run/kubelet.yaml" --kubeconfig="$KUBECONFIG" --root-dir=/var/lib/kubelet --hostname-override=node \
     --node-ip=$node_ip >"$run/kubelet.log" 2>&1 &
   "$BIN/kube-proxy" --config="$run/kube-proxy.yaml" >"$run/kube-proxy.log" 2>&1 &
-  # A Unix socket crosses network namespaces.
+  # A Unix socket is reachable from other network namespaces.
   socat "UNIX-LISTEN:$run/api.sock,fork" TCP:127.0.0.1:$port &
   touch "$run/started"
-  # Process 1 inherits the children of all others.
+  # Process 1 reaps orphaned processes.
   while :; do
     wait -n || true
     sleep 0.2
@@ -105,7 +105,7 @@ version = 2
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "localhost/pause:1"
   disable_apparmor = true
-  # Without CAP_SYS_RESOURCE, runc fails to lower the score.
+  # Without CAP_SYS_RESOURCE, runc cannot lower the OOM score.
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "overlayfs"
@@ -124,7 +124,7 @@ K
    "ipam": {"type": "host-local", "ranges": [[{"subnet": "$pods"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
   {"type": "portmap", "capabilities": {"portMappings": true}}]}
 K
-  # Anybody who can reach the address may use the kubelet: only this machine can.
+  # The kubelet accepts anonymous requests, because only this machine can reach its address.
   cat >kubelet.yaml <<K
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -139,7 +139,7 @@ authorization: {mode: AlwaysAllow}
 resolvConf: ""
 clusterDNS: [$dns]
 clusterDomain: cluster.local
-# Images cannot be pulled again.
+# Keep all images: they cannot be pulled again.
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
 evictionHard: {memory.available: 100Mi, nodefs.available: "1%", imagefs.available: "1%", nodefs.inodesFree: "1%"}
@@ -248,13 +248,13 @@ up() {
   "$BIN/kubectl" -n kube-system rollout status daemonset/coredns --timeout=60s
 }
 
-# Killing process 1 ends everything in its namespaces; mounts and links end with these.
+# Killing process 1 stops all processes in its namespaces, and removes the mounts and network links.
 down() {
   local name pid i
   for name in socat unshare; do
     [ -e "$run/$name.pid" ] || continue
     pid=$(cat "$run/$name.pid")
-    # Only if the number still belongs to the same process.
+    # The PID may belong to another process by now.
     if tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -qF "$run"; then kill -9 "$pid"; fi
     rm "$run/$name.pid"
   done

@@ -1,7 +1,8 @@
 // Package node installs the chart on a real node: real containers, a real network, real kubelet probes.
 //
-// BIN has the Kubernetes binaries, HELM4 and HELM3 are the helm programs, and IMAGES is the directory with the archives of
-// the images: `bash tests/run node` sets them. A failed test keeps its directory with the logs, and prints it.
+// BIN is the directory with the Kubernetes binaries, HELM4 and HELM3 are the two versions of Helm, and IMAGES is the
+// directory with the image archives: `bash tests/run node` sets them. A failed test keeps the directory with its logs, and
+// prints its path.
 package node
 
 import (
@@ -60,7 +61,7 @@ func (c *cluster) try(stdin, program string, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// run runs a program that must succeed.
+// run runs a program, and fails the test if the program fails.
 func (c *cluster) run(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	out, err := c.try("", program, args...)
@@ -117,7 +118,7 @@ func (c *cluster) pods(t *testing.T, in, labels string) []string {
 	return strings.Fields(out)
 }
 
-// start starts a node with the images of the chart, and those that the programs become: NAME=PROGRAM.
+// start starts a node with the images of the chart, and an image for each of the programs: NAME=PROGRAM.
 func start(t *testing.T, programs ...string) *cluster {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rollplan-node-")
@@ -194,7 +195,7 @@ spec:
 	return l
 }
 
-// lines returns what the load has printed.
+// lines returns the output of the load.
 func (l load) lines(t *testing.T) []counts {
 	out, err := l.try("", filepath.Join(l.bin, "kubectl"), "logs", l.name)
 	if err != nil {
@@ -218,7 +219,7 @@ func (l load) counts(t *testing.T) counts {
 	return counts{}
 }
 
-// await waits until so many more calls have succeeded.
+// await waits until this many more calls have succeeded.
 func (l load) await(t *testing.T, calls int) {
 	t.Helper()
 	reached := l.counts(t).OK
@@ -230,7 +231,7 @@ func (l load) await(t *testing.T, calls int) {
 	})
 }
 
-// during runs an action, waits until the load has gone on for a while, and requires that no call failed.
+// during runs an action, waits for some more calls, and requires that no call has failed.
 func (l load) during(t *testing.T, what string, action func()) {
 	t.Helper()
 	before := l.counts(t)
@@ -247,7 +248,7 @@ func (l load) during(t *testing.T, what string, action func()) {
 	}
 }
 
-// step is a part of a test. What it leaves on the node is where the next one starts.
+// step is a part of a test. The next step starts from the state in which it leaves the node.
 type step struct {
 	name string
 	run  func(*cluster, *testing.T)
@@ -261,7 +262,7 @@ func (c *cluster) steps(t *testing.T, steps []step) {
 	}
 }
 
-// The defaults are installed and uninstalled: what every change must pass.
+// Installs and uninstalls the chart with its defaults. This test runs for every change.
 func TestInstall(t *testing.T) {
 	start(t).steps(t, []step{
 		{"Defaults", (*cluster).testInstall},
@@ -269,7 +270,7 @@ func TestInstall(t *testing.T) {
 	})
 }
 
-// Everything happens to one node, one after the other: a node takes half a minute to start.
+// All steps use the same node, in order, because a node takes half a minute to start.
 func TestNode(t *testing.T) {
 	load := filepath.Join(t.TempDir(), "load")
 	if out, err := exec.Command("env", "CGO_ENABLED=0", "go", "build", "-ldflags=-s -w", "-o", load, "./load").CombinedOutput(); err != nil {
@@ -287,7 +288,7 @@ func TestNode(t *testing.T) {
 	})
 }
 
-// The defaults give two ready replicas, which answer `helm test` and are scraped.
+// With the defaults, two replicas become ready, answer `helm test`, and have metrics.
 func (c *cluster) testInstall(t *testing.T) {
 	c.upgrade(t, "HELM4")
 	if pods := c.pods(t, namespace, selector); len(pods) != 2 {
@@ -330,11 +331,11 @@ func (c *cluster) testInstall(t *testing.T) {
 		planned += c.planned(t, pod)
 	}
 	if planned != 2 {
-		t.Errorf("the replicas have counted %d plans, want those of helm test and of curl", planned)
+		t.Errorf("the replicas have counted %d plans, want one from helm test and one from curl", planned)
 	}
 }
 
-// planned returns the number of plans that a replica has made, from its metrics.
+// planned returns the number of plans in the metrics of a replica.
 func (c *cluster) planned(t *testing.T, pod string) int {
 	t.Helper()
 	metrics := c.kubectl(t, "get", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:9464/proxy/metrics", namespace, pod))
@@ -354,7 +355,7 @@ func (c *cluster) planned(t *testing.T, pod string) int {
 	return planned
 }
 
-// A release with everything is uninstalled.
+// Uninstalls a release with all features.
 func (c *cluster) testUninstall(t *testing.T) {
 	c.upgrade(t, "HELM4", "adapter.enabled=true", "server.autoscaling.enabled=true", "service.headless.enabled=true")
 	await(t, "the adapter leads", func() error {
@@ -366,7 +367,7 @@ func (c *cluster) testUninstall(t *testing.T) {
 	c.uninstall(t)
 }
 
-// uninstall uninstalls the release. Only the definition is left, and what the chart has not made.
+// uninstall uninstalls the release. Only the CustomResourceDefinition and objects that the chart did not create remain.
 func (c *cluster) uninstall(t *testing.T) {
 	t.Helper()
 	c.helm(t, "HELM4", "uninstall", release, "--wait")
@@ -381,9 +382,9 @@ func (c *cluster) uninstall(t *testing.T) {
 		"-n", namespace, "-o", "name")
 	left += "\n" + c.kubectl(t, "get", "clusterroles,clusterrolebindings", "-l", "app.kubernetes.io/instance="+release, "-o", "name")
 	expected := []string{
-		// Every namespace has these.
+		// Every namespace has these objects.
 		"configmap/kube-root-ca.crt", "serviceaccount/default",
-		// The adapter makes it, not the chart.
+		// The adapter creates this object, not the chart.
 		"lease.coordination.k8s.io/rollplan-controller-custom-resource",
 	}
 	for line := range strings.FieldsSeq(left) {
@@ -416,7 +417,7 @@ func (c *cluster) testPodSecurity(t *testing.T) {
 			pod := object.Spec["template"].(map[string]any)
 			pod["apiVersion"], pod["kind"] = "v1", "Pod"
 			pod["metadata"].(map[string]any)["name"] = "dry-run"
-			// It need not exist, and admission would ask for it.
+			// Admission would require it to exist.
 			delete(pod["spec"].(map[string]any), "serviceAccountName")
 			text, err := json.Marshal(pod)
 			if err != nil {
@@ -483,13 +484,13 @@ func (c *cluster) testMemoryLimit(t *testing.T) {
 	pod := c.pods(t, namespace, selector)[0]
 	uid := c.kubectl(t, "get", "pod", pod, "-n", namespace, "-o", "jsonpath={.metadata.uid}")
 	id := strings.TrimPrefix(c.kubectl(t, "get", "pod", pod, "-n", namespace, "-o", "jsonpath={.status.containerStatuses[0].containerID}"), "containerd://")
-	// The control groups of pods are below those of their classes of service.
+	// The control group of a pod is below that of its QoS class.
 	groups, err := filepath.Glob("/sys/fs/cgroup/memory/rollplan-node/kubepods/*/pod" + uid + "/" + id)
 	if err != nil || len(groups) != 1 {
 		t.Fatalf("control groups of %s: %v %v", pod, groups, err)
 	}
-	// A process in the same control group takes all memory that the limit permits, and has the kernel kill another one. The
-	// replica is stopped before, so that calls are in flight.
+	// A process in the same control group allocates memory up to the limit, so that the kernel kills the replica. The replica is
+	// stopped first, so that it has calls in flight.
 	script := `
 import os, signal, sys, time
 group = sys.argv[1]
@@ -504,7 +505,7 @@ while os.path.exists("/proc/%d" % replica) and len(taken) < 1000:
 `
 	stopped := time.Now()
 	if out, err := exec.Command("python3", "-c", script, groups[0]).CombinedOutput(); err != nil {
-		t.Logf("the process that takes the memory: %v %s", err, out) // it may be killed as well
+		t.Logf("the process that allocates the memory: %v %s", err, out) // the kernel may kill it too
 	}
 	inFlight := 100 + int(time.Since(stopped)/(2*5*time.Millisecond))
 	await(t, "the replica is restarted", func() error {
@@ -527,7 +528,7 @@ while os.path.exists("/proc/%d" % replica) and len(taken) < 1000:
 		}
 	}
 	t.Logf("killed by the memory limit: %d calls, %d failed, all with UNAVAILABLE", l.counts(t).OK-before.OK+failed, failed)
-	// Half of the calls that were started while the replica was stopped; a call is started every 5 ms.
+	// A call starts every 5 ms. While the replica is stopped, it gets half of them.
 	if failed == 0 || failed > inFlight {
 		t.Errorf("%d calls failed, want those in flight on one replica, at most %d", failed, inFlight)
 	}
@@ -559,7 +560,7 @@ func (c *cluster) testAutoscaling(t *testing.T) {
 		} else {
 			t.Logf("%s: spec.replicas was %v", helm, seen)
 		}
-		// Revision 2 has another number. Helm 4 asks before it takes the field away from the autoscaler.
+		// Revision 2 has another number of replicas. Helm 4 reports a conflict because the autoscaler owns the field.
 		rollback := []string{"rollback", release, "2", "-n", namespace, "--wait", "--timeout=1m"}
 		if helm == "HELM4" {
 			if _, err := c.try("", env(t, helm), rollback...); err == nil || !strings.Contains(err.Error(), ".spec.replicas") {
@@ -623,7 +624,7 @@ spec:
         readinessProbe: {grpc: {port: 50051}, periodSeconds: 1}
 `
 
-// The adapter serves its metrics to those only who may get them.
+// The adapter serves its metrics to authorized clients only.
 func (c *cluster) checkAdapterMetrics(t *testing.T) {
 	t.Helper()
 	pod := c.pods(t, namespace, "app.kubernetes.io/component=controller")[0]
@@ -643,7 +644,7 @@ func (c *cluster) checkAdapterMetrics(t *testing.T) {
 		t.Errorf("metrics without the role: %s", out)
 	}
 	c.kubectl(t, "create", "clusterrolebinding", "metrics", "--clusterrole="+namespace+"-rollplan-controller-metrics-reader", "--serviceaccount=default:default")
-	// Also of a replica that is not the leader, which reconciles nothing.
+	// This includes a replica that is not the leader and reconciles nothing.
 	await(t, "the metrics of the adapter", func() error {
 		if out := get("Authorization: Bearer " + token); !strings.HasSuffix(out, "200") || !strings.Contains(out, "rest_client_requests_total") {
 			return fmt.Errorf("%.200s", out)
@@ -653,8 +654,8 @@ func (c *cluster) checkAdapterMetrics(t *testing.T) {
 	c.kubectl(t, "delete", "clusterrolebinding", "metrics")
 }
 
-// A PlannedDeployment of real pods is created, updated, gets an image that cannot be pulled, is undone, outlives the
-// release, and is deleted.
+// A PlannedDeployment with real pods is created, updated, gets an image that cannot be pulled, is rolled back, keeps its pods
+// when the release is uninstalled, and is deleted.
 func (c *cluster) testAdapter(t *testing.T) {
 	tag := strings.TrimPrefix(c.kubectl(t, "get", "deployment", release, "-n", namespace, "-o", "jsonpath={.spec.template.spec.containers[0].image}"), "localhost/rollplan:")
 	manifest := func(tag, delay string) string {
@@ -725,7 +726,7 @@ func (c *cluster) testAdapter(t *testing.T) {
 		t.Errorf("pods after the uninstall: %v, before: %v", after, before)
 	}
 
-	// A release that is installed again takes up its work.
+	// After it is installed again, the release manages the object again.
 	c.upgrade(t, "HELM4", "adapter.enabled=true")
 	c.kubectl(t, "delete", "pdeploy", "web", "--timeout=60s")
 	await(t, "the pods are deleted", func() error {

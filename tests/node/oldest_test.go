@@ -22,7 +22,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// background runs a program until the end of the test, with a log in the directory of the cluster.
+// background runs a program until the end of the test. Its log is in the directory of the cluster.
 func (c *cluster) background(t *testing.T, program string, args ...string) {
 	t.Helper()
 	name := filepath.Base(program)
@@ -88,7 +88,7 @@ func TestOldest(t *testing.T) {
 	if version := c.kubectl(t, "version"); !strings.Contains(version, "Server Version: "+env(t, "OLDEST_VERSION")) {
 		t.Fatalf("another version: %s", version)
 	}
-	// Also those that ci/adapter-values.yaml manages.
+	// Include the namespaces that ci/adapter-values.yaml manages.
 	for _, name := range []string{namespace, "shop", "staging"} {
 		c.kubectl(t, "create", "namespace", name)
 	}
@@ -99,7 +99,7 @@ func TestOldest(t *testing.T) {
 	for _, file := range files {
 		documents := 0
 		for document := range strings.SplitSeq(c.helm(t, "HELM4", "template", release, chart, "--no-hooks", "-f", file), "\n---\n") {
-			// Not part of Kubernetes.
+			// These objects are not part of Kubernetes.
 			if strings.Contains(document, "apiVersion: monitoring.coreos.com/") || strings.Contains(document, "apiVersion: cert-manager.io/") {
 				continue
 			}
@@ -116,7 +116,7 @@ func TestOldest(t *testing.T) {
 		for _, autoscaling := range []string{"false", "true"} {
 			c.helm(t, helm, "upgrade", "--install", release, chart, "--set", "adapter.enabled=true,server.autoscaling.enabled="+autoscaling)
 		}
-		// A second release beside it, and one of the same name in another namespace.
+		// A second release in the same namespace, and one with the same name in another namespace.
 		for _, second := range [][2]string{{"other", namespace}, {release, "shop"}} {
 			c.run(t, env(t, helm), "install", second[0], chart, "-n", second[1], "--set", "adapter.enabled=true")
 			c.run(t, env(t, helm), "uninstall", second[0], "-n", second[1])

@@ -24,8 +24,8 @@ securityContext: {runAsUser: 65532, allowPrivilegeEscalation: false, readOnlyRoo
 volumeMounts: [{name: envoy, mountPath: /etc/envoy, readOnly: true}]
 `
 
-// With an Envoy beside each replica and beside the client, and mutual TLS between both: calls of one channel are balanced
-// over the replicas, and none fails while all replicas are replaced.
+// Each replica and the client have an Envoy as a sidecar, with mutual TLS between them. The calls of one channel are
+// distributed to all replicas, and none fails while all replicas are replaced.
 func (c *cluster) testSidecar(t *testing.T) {
 	c.createEnvoySecrets(t)
 	values := map[string]any{}
@@ -72,7 +72,7 @@ spec:
 	l := load{c, "load-meshed"}
 	l.await(t, 400)
 
-	// One channel, and each replica answers its share.
+	// The calls of one channel are distributed evenly.
 	before := map[string]int{}
 	replicas := c.pods(t, namespace, selector)
 	for _, pod := range replicas {
@@ -86,7 +86,7 @@ spec:
 			t.Logf("%s answered %d calls", pod, n)
 		}
 	}
-	// A caller outside of the mesh is refused.
+	// A caller outside the mesh is rejected.
 	address := c.kubectl(t, "get", "pod", replicas[0], "-n", namespace, "-o", "jsonpath={.status.podIP}") + ":15006"
 	if out, err := c.try("", "bash", "node.sh", "ns", c.dir, filepath.Join(env(t, "IMAGES"), "rollplan"), "plan",
 		"-f", chart+"/files/snapshot.json", "--server", "http://"+address); err == nil {
@@ -113,7 +113,7 @@ spec:
 	c.helm(t, "HELM4", "upgrade", release, chart, "--wait", "--timeout=2m", "--reset-values")
 }
 
-// createEnvoySecrets creates the configuration and the certificate of the mesh's members in both namespaces.
+// createEnvoySecrets creates the Envoy configuration and a certificate of the mesh in both namespaces.
 func (c *cluster) createEnvoySecrets(t *testing.T) {
 	t.Helper()
 	path := func(name string) string { return filepath.Join(c.dir, name) }

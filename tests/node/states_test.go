@@ -5,57 +5,57 @@ import (
 	"time"
 )
 
-// outcome is what `rollplan wait` ends with.
+// outcome is the result of `rollplan wait`.
 type outcome string
 
 const (
-	// certain: it ends before the progress deadline, because the rollout certainly needs a change.
+	// certain: wait fails before the progress deadline, because the rollout certainly needs a change.
 	certain outcome = "certain"
 	// deadline: the progress deadline passes.
 	deadline outcome = "deadline"
 	// complete: the rollout completes.
 	complete outcome = "complete"
-	// waiting: somebody has to decide, so it does not end.
+	// waiting: the rollout waits for a decision of the user, and wait continues.
 	waiting outcome = "waiting"
 )
 
-// state is something that a rollout can be in.
+// state is a state of a rollout.
 type state struct {
 	name string
 	// objects are created before the Deployment.
 	objects string
-	// first is the container of an earlier template, which is rolled out before, if it is not empty. It need not complete if it
-	// is broken.
+	// first, if not empty, is the container of an earlier template, which is rolled out first. If broken is set, that rollout
+	// need not complete.
 	first  string
 	broken bool
 	// spec, pod and container are merged into the Deployment, its pods and their first container.
 	spec, pod, container string
-	// later is what changes after a delay, with kubectl: arguments and standard input.
+	// later are changes after a delay: the arguments and standard input of kubectl.
 	later []change
 	want  outcome
-	// cause is what the message of the verdict has to match.
+	// cause is an expression that the message of the verdict must match.
 	cause string
-	// grace is how long a certain failure has lasted, from the first response that reports it. The last attempt of a
-	// controller that backs off may be later.
+	// grace is how long a failure must last before it is certain, starting with the first response that reports it. backoff is
+	// the additional time until the last attempt of a controller.
 	grace, backoff time.Duration
-	// restarts is how often the container has been restarted when a failure that is counted by restarts is certain.
+	// restarts is the number of restarts after which a crashing container is a certain failure.
 	restarts int
 }
 
-// change is something that happens while a rollout is in progress.
+// change is a change while a rollout is in progress.
 type change struct {
 	after time.Duration
 	args  []string
 	stdin string
-	// image is a directory of the registry that appears.
+	// image is a directory that is added to the registry.
 	image string
 }
 
 const (
 	neverReady = `readinessProbe: {httpGet: {path: /nope, port: 8080}, periodSeconds: 1}`
 	soon       = `progressDeadlineSeconds: 60`
-	// Each rejected pod doubles the delay of the ReplicaSet controller, which also tries again whenever the ReplicaSet or a pod
-	// changes: on a busy node, the delay passes the default deadline within seconds.
+	// Each rejected pod doubles the delay of the ReplicaSet controller, which also retries whenever the ReplicaSet or a pod
+	// changes. On a busy node, the delay exceeds the default deadline within seconds.
 	patient = `progressDeadlineSeconds: 1500`
 )
 
@@ -120,7 +120,7 @@ var persistent = []state{
 		want: certain, cause: `container web keeps crashing \(5 restarts; 2 of 2 new pods: web-\S+ .*exit code 2: after its startup probe GET :8080/nope failed`, restarts: 5},
 	{name: "liveness probe", container: `{` + neverReady + `, livenessProbe: {httpGet: {path: /nope, port: 8080}, periodSeconds: 1, failureThreshold: 2}}`,
 		want: certain, cause: `container web .*5 restarts; 2 of 2 new pods: web-\S+ .*[Ll]iveness probe`, restarts: 5},
-	// The kubelet reports 25 warnings about a pod, and then one in five minutes: those about readiness would hide the others.
+	// The kubelet reports 25 warnings about a pod, and then one every five minutes. Those about readiness would hide the others.
 	{name: "liveness probe, exit code 2", container: `{args: [serve, -exit=2], readinessProbe: {httpGet: {path: /nope, port: 8080}, initialDelaySeconds: 60},
   livenessProbe: {httpGet: {path: /nope, port: 8080}, periodSeconds: 2, failureThreshold: 1}}`,
 		want: certain, cause: `container web keeps crashing \(5 restarts; 2 of 2 new pods: web-\S+ .*exit code 2: after its liveness probe GET :8080/nope failed`, restarts: 5},
@@ -146,7 +146,7 @@ var persistent = []state{
 		want: waiting, cause: `paused`},
 }
 
-// recovering are the states that pass by themselves, or in which what is missing appears in time.
+// recovering are the states that end without a change, or in which the missing object is created in time.
 var recovering = []state{
 	{name: "quota that old pods free", objects: `{apiVersion: v1, kind: ResourceQuota, metadata: {name: quota}, spec: {hard: {pods: "4"}}}`,
 		spec:  "replicas: 3\nstrategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}",

@@ -29,11 +29,11 @@ const (
 	slack = 30 * time.Second
 	// patience is how long the other programs may wait.
 	patience = 200 * time.Second
-	// limit is how long ours may: five restarts take half of it on a quiet machine.
+	// limit is how long `rollplan wait` may take: five restarts take half of it on an idle machine.
 	limit = 5 * time.Minute
 	// recovery is how long a recovery may take: the ReplicaSet controller waits up to 1,000 s.
 	recovery = 20 * time.Minute
-	// glance is how long it is given where it is not to end.
+	// glance is the timeout of `rollplan wait` if it is expected to continue.
 	glance = 30 * time.Second
 )
 
@@ -55,8 +55,8 @@ spec:
         readinessProbe: {httpGet: {path: /ready, port: 8080}, periodSeconds: 1}
 `
 
-// TestStates makes each state on a real node, with Kubernetes' own controller, and has `rollplan wait`, `kubectl rollout
-// status`, kstatus and kubedog judge it at the same time.
+// TestStates creates each state on a real node with Kubernetes' own controller, and runs `rollplan wait`, `kubectl rollout
+// status`, kstatus and kubedog on it at the same time.
 func TestStates(t *testing.T) {
 	rounds, err := strconv.Atoi(env(t, "ROUNDS"))
 	if err != nil {
@@ -66,7 +66,7 @@ func TestStates(t *testing.T) {
 	if out, err := exec.Command("env", "CGO_ENABLED=0", "go", "build", "-ldflags=-s -w", "-o", app, "./app").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	// The image of the registry differs from that of the node: the kubelet compares their digests.
+	// The image in the registry must differ from that on the node, because the kubelet compares digests.
 	c := start(t, "app="+app, "pushed="+app)
 	c.startRegistry(t, app)
 	var (
@@ -105,7 +105,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// startRegistry serves images to the node. A directory becomes an image when it appears.
+// startRegistry serves images to the node. Each new directory becomes an image.
 func (c *cluster) startRegistry(t *testing.T, app string) {
 	t.Helper()
 	for _, dir := range []string{"registry", "pushed"} {
@@ -125,12 +125,12 @@ func (c *cluster) startRegistry(t *testing.T, app string) {
 	})
 }
 
-// judgement is what each program says about a state.
+// judgement has the result of each program for a state.
 type judgement struct {
 	Rollplan, Message, Kubectl, Kstatus, Kubedog string
 }
 
-// response is what `rollplan wait -o json` prints whenever something changes.
+// response is a response of `rollplan wait -o json`, which prints one after every change.
 type response struct {
 	Report struct {
 		Message string
@@ -141,11 +141,11 @@ type response struct {
 		}
 		Blockers []struct{ Reason, Message string }
 	}
-	// When it was printed.
+	// at is when the response was printed.
 	at time.Time
 }
 
-// has is whether the response reports a reason.
+// has reports whether the response contains a blocker with this reason.
 func (r response) has(reason string) bool {
 	for _, blocker := range r.Report.Blockers {
 		if blocker.Reason == reason {
@@ -205,7 +205,7 @@ var nextNamespace = func() func() string {
 	}
 }()
 
-// judge makes a state, and checks the verdict. It also asks the other programs, if it compares.
+// judge creates a state and checks the verdict. If compare is set, it also runs the other programs.
 func (c *cluster) judge(t *testing.T, s state, compare bool) judgement {
 	t.Helper()
 	in := nextNamespace()
@@ -222,7 +222,7 @@ func (c *cluster) judge(t *testing.T, s state, compare bool) judgement {
 		kubectl(s.objects, "apply", "-f", "-")
 	}
 	if s.first != "" {
-		// A pause comes later.
+		// The Deployment is paused later.
 		kubectl(s.deployment(t, strings.ReplaceAll(s.spec, "paused: true", ""), s.first), "apply", "-f", "-")
 		if !s.broken {
 			kubectl("", "rollout", "status", "deployment/web", "--timeout=2m")
@@ -288,7 +288,7 @@ func (c *cluster) judge(t *testing.T, s state, compare bool) judgement {
 	return result
 }
 
-// wait runs `rollplan wait` for at most so long, and returns its responses and its exit code.
+// wait runs `rollplan wait` with a timeout, and returns its responses and its exit code.
 func (c *cluster) wait(t *testing.T, in string, limit time.Duration) ([]response, int) {
 	t.Helper()
 	command := exec.Command(filepath.Join(env(t, "IMAGES"), "rollplan"), "wait", "deploy/web", "-n", in, "-o", "json",
@@ -357,7 +357,7 @@ func (c *cluster) check(t *testing.T, s state, in string, responses []response, 
 	cause := regexp.MustCompile(s.cause)
 	first, _, _ := strings.Cut(last.Report.Message, "\n")
 	if !cause.MatchString(first) {
-		// An event may come later than the status that it explains.
+		// An event may arrive later than the status that it explains.
 		time.Sleep(interval)
 		first = c.statusMessage(t, in)
 	}
@@ -366,7 +366,7 @@ func (c *cluster) check(t *testing.T, s state, in string, responses []response, 
 	}
 	if s.want == deadline {
 		if verdict.Certain || last.Report.Phase != "PHASE_STALLED" {
-			t.Errorf("want the judgement of the progress deadline: %+v", verdict)
+			t.Errorf("want a failure by the progress deadline: %+v", verdict)
 		}
 		return
 	}
@@ -389,13 +389,13 @@ func (c *cluster) check(t *testing.T, s state, in string, responses []response, 
 	}
 }
 
-// signal sends a signal to a program of the node.
+// signal sends a signal to a program on the node.
 func (c *cluster) signal(t *testing.T, signal, program string) {
 	t.Helper()
 	c.run(t, "bash", "node.sh", "ns", c.dir, "bash", "-c", `kill -"$1" $(pidof "$2")`, "bash", signal, program)
 }
 
-// A failure whose fix the controller has not seen yet is not the failure of the fixed rollout.
+// After a fix that the controller has not observed yet, the earlier failure does not count.
 func (c *cluster) testControllerStopped(t *testing.T) {
 	const in = "controller-stopped"
 	c.create(t, in)
@@ -415,8 +415,8 @@ func (c *cluster) testControllerStopped(t *testing.T) {
 	}
 }
 
-// Pods of a node that does not report for two minutes are not a failure: it returns. Neither is a rollout that waits for
-// one of them to end.
+// A node that does not report for two minutes is not a failure, because it may return. Neither is a rollout that waits for a
+// pod on this node to terminate.
 func (c *cluster) testNodeLost(t *testing.T) {
 	const degraded, recreated = "node-lost", "node-lost-recreate"
 	const recreate = "strategy: {type: Recreate, rollingUpdate: null}"
@@ -480,7 +480,7 @@ func (c *cluster) awaitNode(t *testing.T, status string) {
 	})
 }
 
-// lastTermination is when a container with the most restarts terminated.
+// lastTermination returns when the container with the most restarts last terminated.
 func (c *cluster) lastTermination(t *testing.T, in string) time.Time {
 	t.Helper()
 	type containerState struct {
@@ -519,7 +519,7 @@ func (c *cluster) lastTermination(t *testing.T, in string) time.Time {
 	return finished
 }
 
-// follow runs a script until it ends or the patience does, and returns its output and whether it has ended.
+// follow runs a script until it exits or its timeout expires, and returns its output and whether it exited.
 func (c *cluster) follow(script string, args ...string) (string, bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -529,7 +529,7 @@ func (c *cluster) follow(script string, args ...string) (string, bool, error) {
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	out, err := command.CombinedOutput()
 	isDone := ctx.Err() == nil
-	// What the script has left behind.
+	// Kill the remaining processes of the script.
 	if command.Process != nil {
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 	}
@@ -552,7 +552,7 @@ func (c *cluster) judgeKubectl(in string, begin time.Time) string {
 }
 
 func (c *cluster) judgeKstatus(t *testing.T, in string, begin time.Time) string {
-	// Not a pipeline, which would wait for kubectl, and so for another change after the last one.
+	// A pipeline would wait for kubectl, which exits only after another change.
 	out, isDone, _ := c.follow(`exec 2>/dev/null; exec grep -m 1 -E '^(Current|Failed) ' < <(kubectl get deployment web -n "$1" --watch -o json | "$2")`, in, env(t, "KSTATUS"))
 	switch {
 	case !isDone:
@@ -607,7 +607,7 @@ func writeTable(t *testing.T, file string, results map[string]judgement) {
 	head, rest, found := strings.Cut(string(text), begin)
 	_, tail, closed := strings.Cut(rest, end)
 	if !found || !closed {
-		t.Fatalf("%s has no place for the table", file)
+		t.Fatalf("%s has no markers for the table", file)
 	}
 	if err := os.WriteFile(file, []byte(head+begin+table.String()+end+tail), 0o644); err != nil {
 		t.Fatal(err)

@@ -179,7 +179,7 @@ func conditionByItself(w *World, up, our *Result) bool {
 		writes(up) && up.Deployment.Annotations[util.RevisionAnnotation] != before
 }
 
-// revisionApart returns a copy of the result in which the write of the status does not change the revision.
+// revisionApart returns a copy of the result in which the status write does not change the revision.
 func revisionApart(w *World, r *Result) *Result {
 	before, had := w.Deployment.Annotations[util.RevisionAnnotation]
 	restore := func(d *appsv1.Deployment) *appsv1.Deployment {
@@ -263,7 +263,7 @@ func revisionByItself(r *Result) bool {
 	return false
 }
 
-// statusApart returns a copy of the result in which the write of the revision does not change the status.
+// statusApart returns a copy of the result in which the revision write does not change the status.
 func statusApart(w *World, r *Result) *Result {
 	before := &w.Deployment.Status
 	c := *r
@@ -303,7 +303,7 @@ func selectorApart(w *World, body []byte) ([]byte, error) {
 	}
 	delete(status, "selector")
 	if status["ready"] == nil {
-		return nil, fmt.Errorf("the status write of a custom resource has no text of ready pods")
+		return nil, fmt.Errorf("the status write of a custom resource has no status.ready")
 	}
 	delete(status, "ready")
 	return json.Marshal(patch)

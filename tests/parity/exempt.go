@@ -12,8 +12,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// Exemption is a deliberate difference: where we differ on purpose (docs/parity.md). It excuses a difference only in a
-// world for which it applies; such worlds are counted by name, and most of them are equal nevertheless.
+// Exemption is a deliberate difference (docs/parity.md). It excuses a difference only in a world to which it applies. These
+// worlds are counted by name; in most of them, both sides are equal nevertheless.
 type Exemption struct {
 	Name    string
 	Reason  string
@@ -195,9 +195,9 @@ var exemptions = []Exemption{
 					continue
 				}
 				sum += int64(*rs.Spec.Replicas)
-				// As upstream reads it: without a sign.
+				// Like upstream, accept no sign.
 				before, err := strconv.ParseUint(rs.Annotations[util.MaxReplicasAnnotation], 10, 31)
-				if err != nil || before == 0 { // then the whole is what the status counts
+				if err != nil || before == 0 { // upstream then uses the total in the status
 					before = uint64(d.Status.Replicas)
 				}
 				small = small || int64(before) < allowed
@@ -223,8 +223,8 @@ var exemptions = []Exemption{
 	},
 }
 
-// staleDesiredReplicas says whether the annotation of an active set is a scaling event to upstream, unless the
-// Deployment is paused: upstream does not ask then.
+// staleDesiredReplicas reports whether upstream treats the annotation of an active set as a scaling event. Upstream does not
+// check a paused Deployment.
 func staleDesiredReplicas(w *World) bool {
 	for _, rs := range owned(w) {
 		v, ok := util.GetDesiredReplicasAnnotation(klog.FromContext(quiet), rs)
@@ -235,7 +235,7 @@ func staleDesiredReplicas(w *World) bool {
 	return false
 }
 
-// owned is what upstream would claim, orphans included.
+// owned returns the sets that upstream would claim, including orphans.
 func owned(w *World) []*appsv1.ReplicaSet {
 	selector, err := metav1.LabelSelectorAsSelector(w.Deployment.Spec.Selector)
 	if err != nil {
@@ -251,7 +251,7 @@ func owned(w *World) []*appsv1.ReplicaSet {
 	return out
 }
 
-// exempt names the exemption that applies, if one does.
+// exempt returns the name of the exemption that applies, or "".
 func exempt(w *World, settled bool) string {
 	for _, e := range exemptions {
 		if (settled || !e.Settled) && (e.Before == 0 || minor < e.Before) && e.Applies(w) {

@@ -788,7 +788,7 @@ func (g *generator) deploymentStatus(w *World, sh shape) {
 	}
 }
 
-// podName keeps within the 253 characters of a name: the API server shortens what it generates names from, too.
+// podName returns a name of at most 253 characters. The API server also truncates the prefix of generated names.
 func podName(replicaSet string, i int) string {
 	suffix := fmt.Sprintf("-%d", i)
 	return replicaSet[:min(len(replicaSet), 253-len(suffix))] + suffix

@@ -22,8 +22,8 @@ import (
 )
 
 // mirror is a planner that returns the writes of upstream in the format of the contract: as patches with preconditions,
-// and with another hash. Compared to upstream, it must be equal. The comparison must detect the mistakes that mistake
-// makes.
+// and with another hash. The comparison must find it equal to upstream, and must detect each mistake that the function
+// mistake introduces.
 type mirror struct {
 	up      *Upstream
 	mistake func(*PlanResponse)

@@ -20,10 +20,10 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// Each row of the table "Deliberate differences" in docs/parity.md, on a world made by hand: what upstream does, and
-// what ours does. A row that no longer holds fails here.
+// Each row of the table "Deliberate differences" in docs/parity.md has a world here, with the writes of upstream and those of
+// our planner. The test fails if a row is no longer true.
 
-// both is a worker with the planner that this checkout builds.
+// both returns a worker with the planner of this checkout.
 func both(t *testing.T) *worker {
 	t.Helper()
 	setUpstreamClock(baseTime)
@@ -39,7 +39,7 @@ func both(t *testing.T) *worker {
 	return w
 }
 
-// rolling is a Deployment at rest with a revision, and no set yet.
+// rolling returns a Deployment with a revision, but without sets.
 func rolling(replicas int32, surge, unavailable intstr.IntOrString) *World {
 	g := newGenerator(1, 0, baseTime)
 	t := defaulted(corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:new"}}}})
@@ -57,7 +57,7 @@ func rolling(replicas int32, surge, unavailable intstr.IntOrString) *World {
 
 func count(n int) intstr.IntOrString { return intstr.FromInt(n) }
 
-// set adds a set, all of its pods available; an image of "new" is the Deployment's template.
+// set adds a set whose pods are all available. With the image "new", it has the template of the Deployment.
 func (w *World) set(image string, size int32, change ...func(*appsv1.ReplicaSet)) *World {
 	i := len(w.ReplicaSets) + 1
 	d := w.Deployment
@@ -96,8 +96,8 @@ func (w *World) with(change func(*appsv1.Deployment)) *World {
 	return w
 }
 
-// did is what happened, in a line: writes to ReplicaSets, calls that were refused for another reason than an earlier
-// write of the pass, warnings, a timer that goes off at once, and the revision at the end.
+// did describes the result in one line: writes to ReplicaSets, calls that were rejected for another reason than an earlier
+// write of the pass, warnings, a timer that expires immediately, and the final revision.
 func did(w *World, r *Result) string {
 	var out []string
 	for _, x := range r.Writes {
@@ -135,7 +135,7 @@ func recreate(d *appsv1.Deployment) {
 type pin struct {
 	row            string // the first column of the table
 	world          func() *World
-	upstream, ours string // what they do to the sets
+	upstream, ours string // their writes to the sets
 	settled        bool
 	once           bool // upstream runs one sync only
 }
@@ -285,7 +285,7 @@ var pins = []pin{
 		upstream: "create=0, revision 2", ours: "create=0, scale web-1=0, revision 2",
 	},
 	{
-		row: "count of available pods", // rolling.go:200: a later pass counts pods that an earlier one has taken away
+		row: "count of available pods", // rolling.go:200: a later pass counts pods that an earlier one has removed
 		world: func() *World {
 			unavailable := func(rs *appsv1.ReplicaSet) { rs.Status.AvailableReplicas, rs.Status.ReadyReplicas = 0, 0 }
 			w := rolling(2, count(0), count(1)).set("new", 0).set("older", 1, unavailable).set("old", 2)
@@ -298,7 +298,7 @@ var pins = []pin{
 		ours:     "scale web-2=0, scale web-3=1, scale web-1=1, revision 9", settled: true,
 	},
 	{
-		row: "reversed size", // sync.go:314: then recreate.go takes all of them away
+		row: "reversed size", // sync.go:314: then recreate.go removes all of them
 		world: func() *World {
 			return rolling(17, count(1), count(0)).with(recreate).set("old", 7, func(rs *appsv1.ReplicaSet) {
 				rs.Annotations[util.DesiredReplicasAnnotation], rs.Annotations[util.MaxReplicasAnnotation] = "7", "7"
@@ -307,7 +307,7 @@ var pins = []pin{
 		upstream: "scale web-1=17, scale web-1=0, revision 9", ours: "scale web-1=0, revision 9", settled: true,
 	},
 	{
-		row: "reversed size", // sync.go:393: then rolling.go takes those that are not available away
+		row: "reversed size", // sync.go:393: then rolling.go removes the unavailable ones
 		world: func() *World {
 			w := rolling(60, count(0), intstr.FromString("100%"))
 			w.set("old", 13, func(rs *appsv1.ReplicaSet) { rs.Status.AvailableReplicas, rs.Status.ReadyReplicas = 0, 0 }).set("new", 3)
@@ -386,8 +386,8 @@ func TestDeliberateDifferences(t *testing.T) {
 	}
 }
 
-// TestPausedRecreateIsLeftAlone pins "a paused Deployment is left alone": upstream does nothing to several active sets
-// of Recreate while it is paused, and neither does a settled plan. No exemption hides a difference here.
+// TestPausedRecreateIsLeftAlone pins "a paused Deployment is left alone": while a Deployment with the strategy Recreate and
+// several active sets is paused, neither upstream nor a settled plan changes the sets. No exemption applies.
 func TestPausedRecreateIsLeftAlone(t *testing.T) {
 	w := both(t)
 	world := rolling(3, count(1), count(0)).with(recreate).set("old", 1).set("new", 3, func(rs *appsv1.ReplicaSet) {
@@ -416,8 +416,8 @@ func TestPausedRecreateIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestTimerAfterCompletion pins what "timer after completion" says of the time before the deadline: upstream sets a
-// timer, ours none.
+// TestTimerAfterCompletion pins the part of "timer after completion" about the time before the deadline: upstream sets a
+// timer, our planner does not.
 func TestTimerAfterCompletion(t *testing.T) {
 	w := both(t)
 	at := slices.IndexFunc(pins, func(p pin) bool { return p.row == "timer after completion" })
@@ -432,11 +432,11 @@ func TestTimerAfterCompletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if up.Requeue != 591*time.Second || our.Requeue != 0 {
-		t.Errorf("upstream asks again in %v, ours in %v; want 9m51s and never", up.Requeue, our.Requeue)
+		t.Errorf("upstream has a timer of %v, ours of %v; want 9m51s and none", up.Requeue, our.Requeue)
 	}
 }
 
-// again is upstream run again and again on a world that moves by its writes alone: no pod has gone yet.
+// again runs upstream until it makes no more writes. Nothing but these writes changes the world: no pod has terminated yet.
 func again(u *Upstream, world *World) *Result {
 	now, writes := world, []Write(nil)
 	for range 10 {
@@ -451,11 +451,11 @@ func again(u *Upstream, world *World) *Result {
 			rs.Status.AvailableReplicas = r.Sets[key(rs.Namespace, rs.Name)].Status.AvailableReplicas
 		}
 	}
-	panic("upstream does not come to rest")
+	panic("upstream does not stop writing")
 }
 
-// TestIncompleteReplicaSets pins "ReplicaSets unknown": upstream creates a ReplicaSet for every one that its cache lacks;
-// ours plans nothing from a list that is not complete, whichever ReplicaSets are missing.
+// TestIncompleteReplicaSets pins "ReplicaSets unknown": upstream creates a ReplicaSet for every one that its cache lacks. Our
+// planner plans nothing from an incomplete list, whichever ReplicaSets are missing.
 func TestIncompleteReplicaSets(t *testing.T) {
 	w := both(t)
 	planned := 0
@@ -490,7 +490,8 @@ func TestIncompleteReplicaSets(t *testing.T) {
 }
 
 // TestUnknownTemplateFields pins "template fields unknown to v1.37": the typed client drops them (generated.pb.go of
-// k8s.io/api/core/v1 skips unknown fields), and the template is the old one; ours compares them, and rolls out.
+// k8s.io/api/core/v1 skips unknown fields), so upstream sees the old template. Our planner compares them, and starts a
+// rollout.
 func TestUnknownTemplateFields(t *testing.T) {
 	w := both(t)
 	world := rolling(1, count(1), count(0)).set("new", 1).AsStored()
@@ -504,9 +505,9 @@ func TestUnknownTemplateFields(t *testing.T) {
 	}
 }
 
-// TestCleanUpOrder pins "the order of clean-up" of docs/parity.md: of more than twelve sets upstream deletes what its
-// sort makes of a list in the order of a map, if one has a revision that is not a number. Ours is an order in which no
-// two neighbours are the wrong way round by upstream's own comparison.
+// TestCleanUpOrder pins "the order of clean-up": with more than twelve sets, one of which has a revision that is not a number,
+// the order in which upstream deletes depends on the order of a map. In our order, upstream's own comparison would not swap
+// any two neighbors.
 func TestCleanUpOrder(t *testing.T) {
 	w := both(t)
 	world := rolling(1, count(1), count(0)).set("new", 1).with(func(d *appsv1.Deployment) {
@@ -559,12 +560,12 @@ func names(sets []*appsv1.ReplicaSet) string {
 	return strings.Join(out, " ")
 }
 
-// A rollout of 200 of CI's, with stale annotations under Recreate: our passes are stuck forever, as upstream's are,
-// and settled plans complete it.
+// One of the 200 rollouts of CI, which has stale annotations under Recreate: our passes are stuck forever, as in upstream, and
+// settled plans complete the rollout.
 func TestSettledPlansCompleteWhatPassesCannot(t *testing.T) {
 	w := both(t)
 	_, parted, diffs, _, err := w.rollout(1871838649, 140)
 	if err != nil || len(diffs) > 0 || !strings.HasPrefix(parted, "stale-desired-replicas") {
-		t.Errorf("%v, %v, parted %q; want it equal and stuck in stale desired-replicas", err, diffs, parted)
+		t.Errorf("%v, %v, parted %q; want equal sides that are stuck in stale desired-replicas", err, diffs, parted)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// settled compares HORIZON_SETTLED with upstream run again and again until it writes nothing, on a world in which no
-// set reports more available pods than it is asked for. Sizes, annotations and revision must end the same; order and
-// number of writes may not, since a settled plan merges them.
+// settled compares HORIZON_SETTLED with upstream, which runs until it makes no more writes. In its world, no set reports more
+// available pods than its size. The final sizes, annotations and revision must be the same. The order and number of
+// writes may differ, because a settled plan merges them.
 func (w *worker) settled(world *World) ([]Difference, *Result, *Result, error) {
 	up := w.repeat(world)
-	// A server that refuses, or a name that is taken, needs a second plan: compared pass by pass only.
+	// If the server rejects a call, or a name is already in use, a second plan is necessary. Only passes are compared then.
 	if w.ours == nil || world.Refuse != RefuseNothing || collided(up) {
 		return nil, up, nil, nil
 	}
@@ -53,12 +53,12 @@ func (w *worker) settled(world *World) ([]Difference, *Result, *Result, error) {
 	return diffs, up, our, nil
 }
 
-// reversal is a difference that no exemption excuses.
+// reversal is a difference that no exemption may excuse.
 const reversal = "a size is reversed by the next plan"
 
-// reversed names a set whose size the next plan turns back, nothing having moved but by this one: its pods would be
-// started only to be removed, or removed only to be started. A rollback asked for by annotation creates a missing set
-// before all else, as upstream does.
+// reversed returns a set whose size the next plan changes back although nothing but the writes of this plan has changed: its
+// pods would be started and then removed, or removed and then started. A rollback by annotation is exempt: it creates a
+// missing set first, as upstream does.
 func (w *worker) reversed(world *World, our *Result) (string, error) {
 	if _, ok := world.Deployment.Annotations[appsv1.DeprecatedRollbackTo]; ok {
 		return "", nil
@@ -70,7 +70,7 @@ func (w *worker) reversed(world *World, our *Result) (string, error) {
 	return reversedSize(world, our, then), nil
 }
 
-// reversedSize names a set that goes one way and then the other.
+// reversedSize returns a set that is scaled in one direction by the first plan and in the other by the second.
 func reversedSize(world *World, first, second *Result) string {
 	before := map[string]int32{}
 	for _, rs := range world.ReplicaSets {
@@ -89,7 +89,7 @@ func reversedSize(world *World, first, second *Result) string {
 	return ""
 }
 
-// essence is what a settled set must have in common on both sides.
+// essence describes the parts of a set that must be equal on both sides after settled plans.
 func essence(rs *appsv1.ReplicaSet) string {
 	if rs == nil {
 		return "gone"
@@ -100,11 +100,12 @@ func essence(rs *appsv1.ReplicaSet) string {
 	})
 }
 
-// repeat runs upstream until it is at rest, and stops where our look-ahead stops: after a pass that claims, that writes
-// the owner's spec or that scales down under Recreate, and before one that would write the owner a second time. Where a
-// pass turns a size that an earlier one has changed, upstream continues from the world that the net change leaves, for
-// that is all that a plan writes. And where it would reverse a size that a pass with claims has changed, a plan makes
-// the claims and leaves the sizes to the next one, which can make the net change.
+// repeat runs upstream until it makes no more writes, or until our look-ahead stops: after a pass that claims, that writes
+// the owner's spec or that scales down under Recreate, and before one that would write the owner a second time.
+//
+// If a pass changes a size in the other direction than an earlier one, upstream continues from the world after the net
+// change, because a plan writes only that. If the earlier pass also made claims, a plan only makes the claims, and the
+// next plan makes the net change.
 func (w *worker) repeat(world *World) *Result {
 	now := world.DeepCopy()
 	clamp(now.ReplicaSets)
@@ -151,7 +152,7 @@ func (w *worker) repeat(world *World) *Result {
 	return &out
 }
 
-// claimed is the sets with the owners that a pass gives them, and nothing else of it.
+// claimed returns the sets with the owners after a pass, but without its other changes.
 func claimed(before, after map[string]*appsv1.ReplicaSet) map[string]*appsv1.ReplicaSet {
 	out := map[string]*appsv1.ReplicaSet{}
 	for k, rs := range before {
@@ -163,7 +164,7 @@ func claimed(before, after map[string]*appsv1.ReplicaSet) map[string]*appsv1.Rep
 	return out
 }
 
-// turnedBy is the sets that a pass scales the other way than all passes before it together.
+// turnedBy returns the sets that a pass scales in the other direction than all earlier passes together.
 func turnedBy(start map[string]*appsv1.ReplicaSet, now *World, r *Result) map[string]bool {
 	turned := map[string]bool{}
 	for _, before := range now.ReplicaSets {
@@ -178,8 +179,8 @@ func turnedBy(start map[string]*appsv1.ReplicaSet, now *World, r *Result) map[st
 	return turned
 }
 
-// leaveNetChange: a set that goes from 7 to 4 and back to 6 in one plan is written once. One pod is taken away, not
-// three, and its generation is counted once.
+// leaveNetChange corrects a set whose size changed in two directions. A plan writes a set that goes from 7 to 4 and back to 6
+// once: it removes one pod, not three, and its generation increases once.
 func leaveNetChange(first, rs *appsv1.ReplicaSet) {
 	rs.Status.AvailableReplicas = min(first.Status.AvailableReplicas, *rs.Spec.Replicas)
 	rs.Generation = first.Generation
@@ -188,15 +189,15 @@ func leaveNetChange(first, rs *appsv1.ReplicaSet) {
 	}
 }
 
-// writesOwner says whether the Deployment is among the objects written: one write of it is all that a plan has.
+// writesOwner reports whether the writes include the Deployment, which a plan writes at most once.
 func writesOwner(writes []Write, subresource string) bool {
 	return slices.ContainsFunc(writes, func(w Write) bool {
 		return w.Kind == "Deployment" && w.Subresource == subresource
 	})
 }
 
-// adoptedAndDeleted says whether upstream deletes a set in the pass that adopts it: a plan writes an object once, and
-// leaves the deletion to the next one.
+// adoptedAndDeleted reports whether upstream deletes a set in the pass that adopts it. A plan writes an object once, so the
+// next plan deletes it.
 func adoptedAndDeleted(writes []Write, set string) bool {
 	did := func(what func(Write) bool) bool {
 		return slices.ContainsFunc(writes, func(w Write) bool { return key(w.Namespace, w.Name) == set && what(w) })
@@ -204,9 +205,9 @@ func adoptedAndDeleted(writes []Write, set string) bool {
 	return did(func(w Write) bool { return w.Claim }) && did(func(w Write) bool { return w.Op == "delete" })
 }
 
-// completeAsObserved says whether as many pods are available as are wanted only with those of sets that are to have
-// fewer. A plan publishes what is observed, and cleans up where that is complete, as upstream does; but upstream is run
-// on clamped counts here.
+// completeAsObserved reports whether enough pods are available only if the pods beyond the sizes of their sets count as well.
+// Like upstream, a plan publishes the observed counts and cleans up if they are complete. But here, upstream runs with
+// clamped counts.
 func completeAsObserved(w *World) bool {
 	wanted, observed, clamped := *w.Deployment.Spec.Replicas, int32(0), int32(0)
 	for _, rs := range owned(w) {
@@ -242,7 +243,7 @@ func lookAheadEnds(w *World, r *Result) bool {
 	return false
 }
 
-// next is the world after a pass, seen at the same moment: nothing has moved but what was written.
+// next returns the world after a pass, at the same time: nothing but its writes has changed.
 func next(w *World, r *Result) *World {
 	out := *w
 	out.Deployment = r.Deployment.DeepCopy()
@@ -263,21 +264,22 @@ func next(w *World, r *Result) *World {
 	return &out
 }
 
-// clamp: decisions read min(available, spec), on input and after every pass.
+// clamp limits the available pods of each set to its size, because the decisions of a settled plan use this minimum. It
+// applies to the input and after every pass.
 func clamp(sets []*appsv1.ReplicaSet) {
 	for _, rs := range sets {
 		rs.Status.AvailableReplicas = min(rs.Status.AvailableReplicas, *rs.Spec.Replicas)
 	}
 }
 
-// settle is one plan with HORIZON_SETTLED, carried out.
+// settle carries out one plan with HORIZON_SETTLED.
 func (o *Ours) settle(w *World) (*Result, error) {
 	r, failure, err := o.carryOut(w, "HORIZON_SETTLED", nil)
 	if err != nil {
 		return nil, err
 	}
 	if failure != nil && r.Err == nil {
-		r.Err = fmt.Errorf("a refused create: %s", failure.Body)
+		r.Err = fmt.Errorf("rejected create: %s", failure.Body)
 	}
 	return r, nil
 }

@@ -9,8 +9,8 @@ import (
 	"unicode/utf16"
 )
 
-// shufflingPlanner asks a planner for every plan twice: with the objects as kubectl prints them, and with the same objects in
-// any order, in Lists, and with keys in any order, any white space and any escapes. Both answers must have the same bytes.
+// shufflingPlanner requests every plan twice: with the objects as kubectl prints them, and with random variants of the order
+// of objects and keys, the nesting of Lists, white space and escapes. Both answers must have the same bytes.
 type shufflingPlanner struct{ Planner }
 
 func (p *shufflingPlanner) Plan(request []byte) ([]byte, error) {
@@ -36,7 +36,7 @@ func (p *shufflingPlanner) Plan(request []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// shuffle rewrites the objects of a request. The same request always gets the same texts, so that a failure can be shrunk and
+// shuffle rewrites the objects of a request. The result depends only on the request, so that a failure can be shrunk and
 // replayed.
 func shuffle(request []byte) ([]byte, error) {
 	seed := fnv.New64a()
@@ -70,7 +70,7 @@ func shuffle(request []byte) ([]byte, error) {
 	return json.Marshal(shuffled)
 }
 
-// printer writes JSON with keys in any order, with any white space, and with strings escaped or not.
+// printer writes JSON with random order of keys, white space and escapes.
 type printer struct {
 	r    *rand.Rand
 	text bytes.Buffer
@@ -103,7 +103,7 @@ func (p *printer) print(value any) {
 		p.text.WriteByte(']')
 	case string:
 		p.string(v)
-	default: // numbers as they came, booleans and null
+	default: // unchanged numbers, booleans and null
 		data, err := json.Marshal(v)
 		must(err)
 		p.text.Write(data)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// recordingPlanner answers every request with the next of its answers.
+// recordingPlanner records the requests, and answers them with its answers in turn.
 type recordingPlanner struct {
 	answers  []string
 	requests [][]byte
@@ -21,7 +21,7 @@ func (p *recordingPlanner) Plan(request []byte) ([]byte, error) {
 
 func (p *recordingPlanner) Close() {}
 
-// Another answer to the shuffled request is a failure, and the objects are all there.
+// A different answer to the shuffled request is a failure. The shuffled request has the same objects.
 func TestShufflingPlanner(t *testing.T) {
 	object := func(kind, name string) string {
 		return js(map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name, "generation": 9007199254740993}})
@@ -45,7 +45,7 @@ func TestShufflingPlanner(t *testing.T) {
 		t.Fatalf("%q, %v after %d requests", answer, err, len(p.requests))
 	}
 	if !bytes.Equal(p.requests[1], p.requests[3]) {
-		t.Fatal("the same request gets other texts")
+		t.Fatal("shuffling the same request again gives other texts")
 	}
 	var shuffled Request
 	must(json.Unmarshal(p.requests[1], &shuffled))
@@ -72,6 +72,6 @@ func TestShufflingPlanner(t *testing.T) {
 	}
 	shuffled.Snapshot.Objects = sent.Snapshot.Objects
 	if js(shuffled) != string(request) {
-		t.Errorf("more than the objects has changed: %s", p.requests[1])
+		t.Errorf("shuffling changed more than the objects: %s", p.requests[1])
 	}
 }

@@ -1,5 +1,5 @@
-//! What `-o kubectl` prints, piped into bash, dash, zsh and fish, and pasted into them in a terminal. A script stands in
-//! for kubectl and records what it is told. Run by `bash tests/run shells`.
+//! Pipes the output of `-o kubectl` into bash, dash, zsh and fish, and pastes it into them in a terminal. A script replaces
+//! kubectl and records its calls. `bash tests/run shells` runs these tests.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use self::snapshots::{Rollout, environment, example, large, long, nasty, newest_is_stuck};
 use self::terminal::{Paste, Terminal};
 
-/// Shells, and how they start without the user's configuration.
+/// Shells, and the commands that start them without the user's configuration.
 const SHELLS: [(&str, &str); 4] = [
     ("bash", "bash --norc --noprofile -i"),
     ("dash", "dash -i"),
@@ -107,11 +107,11 @@ fn run_in(command: &mut Command, input: &str) -> Run {
     }
 }
 
-/// A folder in which a shell runs, with what the script in the place of kubectl records.
+/// A folder in which a shell runs, and in which the replacement of kubectl records its calls.
 struct Sandbox(TempDir);
 
 impl Sandbox {
-    /// kubectl fails in these calls, counted from 1, with these errors.
+    /// kubectl fails with these errors. Each has the number of its call, starting with 1.
     fn new(errors: &[(usize, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (call, error) in errors {
@@ -150,8 +150,7 @@ impl Sandbox {
         self.path().join(name)
     }
 
-    /// The bodies of the calls that were made. In a JSON Patch, which kubectl reads as YAML, a character may have eight
-    /// digits.
+    /// The bodies of the calls. In a JSON Patch, which kubectl reads as YAML, an escaped character may have eight digits.
     fn bodies(&self) -> Vec<Value> {
         let body = |call: usize| fs::read_to_string(self.file(&format!("body.{call}"))).ok();
         let bodies = (1..).map_while(body);
@@ -160,12 +159,12 @@ impl Sandbox {
             .collect()
     }
 
-    /// Nothing was run that was only quoted.
+    /// Checks that the shell did not run any quoted text.
     fn assert_clean(&self, shell: &str) {
-        assert!(!self.file("pwned").exists(), "{shell} ran what was quoted");
+        assert!(!self.file("pwned").exists(), "{shell} ran quoted text");
     }
 
-    /// Every call was made, and each could have asked the user.
+    /// Checks that every call was made, with a standard input on which kubectl could ask the user.
     fn assert_carried_out(&self, shell: &str, commands: &Commands, stdin: &str) {
         self.assert_clean(shell);
         assert!(
@@ -180,8 +179,8 @@ impl Sandbox {
     }
 }
 
-/// Pipes and pastes commands into every shell, and lets `check` look at what came of it. `check` is also told whether the
-/// commands were pasted.
+/// Pipes and pastes commands into every shell, and calls `check` with each result. Its last argument is whether the commands
+/// were pasted.
 fn in_every_shell(
     commands: &Commands,
     errors: &[(usize, &str)],
@@ -192,7 +191,7 @@ fn in_every_shell(
         let sandbox = Sandbox::new(errors);
         sandbox.pipe(shell, &commands.text);
         check(&sandbox, &format!("{shell}, piped"), false);
-        // fish takes minutes to show a command of that size, whatever is in it.
+        // fish takes minutes to display any command of this size.
         let is_too_slow = shell == "fish" && commands.text.len() > FISH_BYTES_MAX;
         for paste in pastes.iter().filter(|_| !is_too_slow) {
             let sandbox = Sandbox::new(errors);
@@ -233,13 +232,13 @@ fn nothing_to_do_does_nothing() {
     });
 }
 
-/// A terminal without line editing takes 4,095 bytes of a line.
+/// A terminal without line editing accepts at most 4,095 bytes per line.
 #[test]
 fn long_texts_arrive() {
     carried_out(&long(), &BOTH);
 }
 
-/// More than Linux takes as one argument.
+/// The bodies exceed the size of an argument on Linux.
 #[test]
 fn large_bodies_arrive() {
     let rollout = large();
@@ -319,7 +318,7 @@ fn a_step_that_may_fail_ends_nothing() {
     );
 }
 
-/// Some users copy a line.
+/// Users may copy a single line.
 #[test]
 fn no_line_runs_quoted_text_by_itself() {
     let commands = Commands::of(&nasty("undo"));
@@ -329,7 +328,7 @@ fn no_line_runs_quoted_text_by_itself() {
             sandbox.pipe(shell, &format!("{line}\n"));
             sandbox.assert_clean(shell);
         }
-        // Interactive zsh, which runs what follows a number sign.
+        // An interactive zsh does not treat a number sign as the start of a comment.
         let sandbox = Sandbox::new(&[]);
         let mut zsh = Command::new("zsh");
         zsh.args(["-f", "-i"])

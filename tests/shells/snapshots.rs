@@ -4,21 +4,21 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// What rollplan is asked.
+/// The command of rollplan and its input.
 pub(super) struct Rollout {
     pub(super) verb: &'static str,
     pub(super) input: String,
     pub(super) now: String,
 }
 
-/// Runs something in every shell that does not take it for quoted text.
+/// Runs a command in every shell unless it is quoted.
 const IMAGE: &str = "x$(touch pwned):latest";
 
-/// What shells, terminals and readers of JSON give a meaning to.
+/// Characters that have a meaning for shells, terminals and JSON parsers.
 const TEXT: &str = "it's \"quoted\" `touch pwned`; touch pwned\n'; touch pwned; '\n\\' \\\\ \\\n\nEOF\n!touch !! ^a^b\t\
                     \u{1b}[31m\u{1b}[201~\u{9b}2J\u{202e} %s {a,b} ~ * # ü🦀 \r\u{3}\u{4}\u{15}";
 
-/// One of examples/, at its time.
+/// A file in examples/, with the time of its snapshot.
 pub(super) fn example(name: &str, verb: &'static str) -> Rollout {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let input = std::fs::read_to_string(folder.join(format!("{name}.json"))).unwrap();
@@ -38,7 +38,7 @@ pub(super) fn example(name: &str, verb: &'static str) -> Rollout {
     }
 }
 
-/// A Deployment of `current` with a ReplicaSet of it, and another one of `earlier` before.
+/// A Deployment with the template `current`, a ReplicaSet of this template, and one of the template `earlier`.
 fn deployment(verb: &'static str, earlier: &Value, current: &Value) -> Rollout {
     let owner = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": true,
                        "blockOwnerDeletion": true});
@@ -68,7 +68,7 @@ fn deployment(verb: &'static str, earlier: &Value, current: &Value) -> Rollout {
                      "annotations": {"deployment.kubernetes.io/revision": "2"}},
         "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": labelled(current, &labels)},
     });
-    // For a plan, the ReplicaSet of the current template is to be made yet.
+    // A plan creates the ReplicaSet of the current template.
     let mut items = vec![web, set("1", "1", 1, earlier)];
     if verb == "undo" {
         items.push(set("2", "2", 0, current));
@@ -95,13 +95,13 @@ pub(super) fn nasty(verb: &'static str) -> Rollout {
     }
 }
 
-/// One text of more than a terminal takes as a line.
+/// A text that exceeds the line length of a terminal.
 pub(super) fn long() -> Rollout {
     let long = format!("{TEXT}{}{TEXT}", "long'\\ ".repeat(300));
     deployment("undo", &template(IMAGE, &long), &template("web:2", "plain"))
 }
 
-/// A body of more than an argument takes.
+/// A body that exceeds the size of an argument.
 pub(super) fn large() -> Rollout {
     let large = "large text ".repeat(6500);
     deployment(

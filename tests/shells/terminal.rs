@@ -1,22 +1,22 @@
-//! A shell in a terminal of tmux.
+//! A shell in a tmux terminal.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-/// What takes longer has failed. Nothing is timed.
+/// A timeout for hangs only.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How text comes into a terminal.
+/// How text is entered into a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Paste {
-    /// Marked as pasted, for shells that ask for it.
+    /// As bracketed paste, for shells that enable it.
     Bracketed,
     /// As if it were typed.
     Typed,
 }
 
-/// A shell that somebody types into. Ends with the test.
+/// An interactive shell, which stops when the test ends.
 pub(super) struct Terminal {
     socket: PathBuf,
     folder: PathBuf,
@@ -45,7 +45,7 @@ impl Terminal {
         let command = format!("exec {shell}");
         let end = [folder.to_str().unwrap(), &command];
         terminal.tmux_with(env, &[&args[..], &end].concat());
-        // What is typed before the first prompt would arrive too, but a shell asks for bracketed paste at its prompt.
+        // A shell enables bracketed paste when it shows its prompt.
         terminal.wait_until_done();
         terminal
     }
@@ -58,11 +58,11 @@ impl Terminal {
             Paste::Bracketed => self.tmux(&["paste-buffer", "-p"]),
             Paste::Typed => self.tmux(&["paste-buffer"]),
         };
-        // fish and bash leave pasted text on the line.
+        // fish and bash do not run pasted text until Enter is pressed.
         self.tmux(&["send-keys", "Enter"]);
     }
 
-    /// Types a command, and waits until the shell has run it: then it has run what was pasted before.
+    /// Types a command and waits until the shell has run it, and so everything that was pasted before.
     pub(super) fn wait_until_done(&mut self) {
         self.marks += 1;
         let mark = self.folder.join(format!("done.{}", self.marks));
@@ -85,7 +85,7 @@ impl Terminal {
         self.tmux_with(&[], args)
     }
 
-    /// The first call starts the server, which passes its environment on.
+    /// Runs tmux. The first call starts the tmux server, whose environment the shells inherit.
     fn tmux_with(&self, env: &[(&str, String)], args: &[&str]) -> Output {
         let output = Command::new("tmux")
             .arg("-S")

@@ -4,8 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// complete fills in what the API server always sets and the cases of others leave out, and adds the ReplicaSets of a
-// Deployment with the counters that its status adds up.
+// complete adds the fields that the API server always sets but the test cases of other projects omit, and the ReplicaSets
+// whose counters add up to the status of a Deployment.
 func complete(object map[string]any) []map[string]any {
 	u := &unstructured.Unstructured{Object: object}
 	if u.GetName() == "" {

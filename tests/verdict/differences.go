@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// page explains the differences, each in a table row that begins with its name: | `NAME` | ….
+// page explains the differences: each in a table row that starts with its name, | `NAME` | ….
 const page = "../../docs/verdict.md"
 
-// differences are the rows of one section of the page that begin with a case.
+// differences returns the table rows of one section of the page, by case.
 func differences(t *testing.T, section string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -38,7 +38,7 @@ func differences(t *testing.T, section string) map[string]string {
 	return rows
 }
 
-// check fails for a difference that is not listed, and for a listed one that is none.
+// check fails for a difference that is not listed, and for a listed case without a difference.
 func check(t *testing.T, listed map[string]string, name, theirs, expected, ours string) {
 	t.Helper()
 	row, isListed := listed[name]
@@ -48,16 +48,16 @@ func check(t *testing.T, listed map[string]string, name, theirs, expected, ours 
 	}
 }
 
-// problem tells what is wrong about a case, with its row on the page if it has one.
+// problem describes the error in a case or in its row on the page, or returns "".
 func problem(row string, isListed bool, name, theirs, expected, ours string) string {
 	got := fmt.Sprintf("%s, %s", theirs, ours)
 	switch {
 	case ours == expected && isListed:
-		return fmt.Sprintf("%s is listed as a difference and is none", name)
+		return fmt.Sprintf("%s is listed as a difference, but the results are equal", name)
 	case ours != expected && !isListed:
 		return fmt.Sprintf("%s is a difference that %s does not list: %s", name, page, got)
 	case ours != expected && row != got:
-		return fmt.Sprintf("%s is listed as %q and is %q", name, row, got)
+		return fmt.Sprintf("%s is listed as %q, but the results are %q", name, row, got)
 	}
 	return ""
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// history is a Deployment with the ReplicaSets of its namespace, and a revision to roll it back to.
+// history is a Deployment with the ReplicaSets of its namespace, and the target revision of a rollback.
 type history struct {
 	deployment *appsv1.Deployment
 	sets       []*appsv1.ReplicaSet
@@ -21,7 +21,7 @@ type history struct {
 
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-// newHistory makes one that a cluster could have: after rollouts, rollbacks, cleanups, and the hands of people.
+// newHistory returns a realistic history: after rollouts, rollbacks, cleanups and manual changes.
 func newHistory(g *rand.Rand) history {
 	h := history{deployment: newDeployment(g)}
 	if g.IntN(2) == 0 {
@@ -62,7 +62,7 @@ func newDeployment(g *rand.Rand) *appsv1.Deployment {
 	}
 }
 
-// newTemplate makes one of a few, so that many are equal.
+// newTemplate returns one of a few templates, so that many ReplicaSets have equal ones.
 func newTemplate(g *rand.Rand) corev1.PodTemplateSpec {
 	template := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
@@ -107,7 +107,7 @@ func newReplicaSet(g *rand.Rand, owner *appsv1.Deployment, number int) *appsv1.R
 		APIVersion: "apps/v1", Kind: "Deployment", Name: owner.Name, UID: owner.UID, Controller: &controls,
 	}
 	switch g.IntN(12) {
-	case 0: // of nobody
+	case 0: // no owner
 	case 1:
 		reference.UID = "another"
 		set.OwnerReferences = []metav1.OwnerReference{reference}
@@ -124,7 +124,7 @@ func newSetAnnotations(g *rand.Rand, number int) map[string]string {
 	annotations := map[string]string{}
 	revision := strconv.Itoa(number + 1)
 	switch g.IntN(24) {
-	case 0: // none
+	case 0: // no revision
 	case 1:
 		annotations[revisionAnnotation] = "garbage"
 	case 2:
@@ -149,7 +149,7 @@ func newSetAnnotations(g *rand.Rand, number int) map[string]string {
 	return annotations
 }
 
-// isCounted tells whether a ReplicaSet is one of those that the Deployment owns and selects, with a revision that is a number.
+// isCounted reports whether the Deployment owns and selects a ReplicaSet, and its revision is a number.
 func (h history) isCounted(set *appsv1.ReplicaSet) bool {
 	return metav1.IsControlledBy(set, h.deployment) && set.Labels["app"] == "web" && !isGarbage(set)
 }
@@ -158,7 +158,7 @@ func isGarbage(set *appsv1.ReplicaSet) bool {
 	return set.Annotations[revisionAnnotation] == "garbage"
 }
 
-// hasTwice tells whether two of these ReplicaSets have the same revision.
+// hasTwice reports whether two of the counted ReplicaSets have the same revision.
 func (h history) hasTwice() bool {
 	seen := map[string]bool{}
 	for _, set := range h.sets {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ours is what rollplan calls a status of kstatus.
+// ours maps a status of kstatus to the phase in rollplan.
 var ours = map[status.Status]string{
 	status.CurrentStatus:     "COMPLETE",
 	status.InProgressStatus:  "PROGRESSING",
@@ -26,7 +26,7 @@ var ours = map[status.Status]string{
 	status.TerminatingStatus: "DELETING",
 }
 
-// kstatusCases are the objects in the tests of kstatus, read from the module as it was downloaded.
+// kstatusCases returns the objects in the tests of kstatus, which it reads from the downloaded module.
 func kstatusCases(t *testing.T) (names []string, cases map[string]string) {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "sigs.k8s.io/cli-utils/pkg/kstatus/status").Output()

@@ -1,4 +1,4 @@
-// Package verdict holds what rollplan reports about objects against what kstatus and kubectl report about the same objects.
+// Package verdict compares the reports of rollplan with those of kstatus and kubectl about the same objects.
 package verdict
 
 import (
@@ -11,7 +11,7 @@ import (
 	"os/exec"
 )
 
-// defaultPlanner answers one request per line. ROLLPLAN_LINES names another one.
+// defaultPlanner answers one request per line. Set ROLLPLAN_LINES to use another program.
 const defaultPlanner = "../../target/debug/examples/plan_lines"
 
 // planner is rollplan as a child process.
@@ -47,7 +47,7 @@ func (p *planner) close() {
 	_ = p.cmd.Wait()
 }
 
-// call makes one call, and returns the error that the planner reports as an error.
+// call makes one call. If the planner rejects it, call returns the reported error.
 func (p *planner) call(method string, request, response any) error {
 	data, err := json.Marshal(request)
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *planner) call(method string, request, response any) error {
 	return json.Unmarshal(answer, response)
 }
 
-// report is what is compared of a RolloutReport.
+// report contains the fields of a RolloutReport that are compared.
 type report struct {
 	Phase   string
 	Message string
@@ -89,7 +89,7 @@ func (r report) word() string {
 	return r.Phase
 }
 
-// computeStatus asks for the status of the object among these.
+// computeStatus requests the status of the object. The others are further objects in the snapshot.
 func (p *planner) computeStatus(now string, object map[string]any, others ...map[string]any) (report, error) {
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": append(others, object)})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/kubectl/pkg/polymorphichelpers"
 )
 
-// undone is what becomes of a Deployment: the object after a rollback, or why there is none.
+// undone is the outcome of a rollback: the changed Deployment, or the reason why it was not changed.
 type undone struct {
 	object  *appsv1.Deployment
 	skipped bool
@@ -50,7 +50,7 @@ func (u undone) word() string {
 
 var deployments = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 
-// clientset is a fake API server with one Deployment and its namespace. What is patched is in the returned pointer.
+// clientset returns a fake API server with one Deployment and its namespace, and a pointer to the patched Deployment.
 func clientset(h history) (*fake.Clientset, **appsv1.Deployment) {
 	var patched *appsv1.Deployment
 	client := &fake.Clientset{}
@@ -58,7 +58,7 @@ func clientset(h history) (*fake.Clientset, **appsv1.Deployment) {
 		return true, h.deployment.DeepCopy(), nil
 	})
 	client.AddReactor("list", "replicasets", func(action testing.Action) (bool, runtime.Object, error) {
-		// The generated fake filters by the selector.
+		// The generated fake client applies the selector.
 		list := &appsv1.ReplicaSetList{}
 		for _, set := range h.sets {
 			list.Items = append(list.Items, *set.DeepCopy())
@@ -91,7 +91,7 @@ func patch(deployment *appsv1.Deployment, body []byte) (*appsv1.Deployment, erro
 	return object, json.Unmarshal(after, object)
 }
 
-// kubectlUndo is `kubectl rollout undo`.
+// kubectlUndo runs `kubectl rollout undo`.
 func kubectlUndo(h history) undone {
 	client, patched := clientset(h)
 	rollbacker, err := polymorphichelpers.RollbackerFor(deployments, client)
@@ -102,7 +102,7 @@ func kubectlUndo(h history) undone {
 	return undone{object: *patched, skipped: strings.HasPrefix(result, "skipped rollback"), err: err}
 }
 
-// undo is `rollplan undo`.
+// undo runs `rollplan undo`.
 func (p *planner) undo(h history) undone {
 	snapshot, err := h.snapshot()
 	if err != nil {
@@ -143,15 +143,15 @@ func (h history) snapshot() (map[string]any, error) {
 	}, err
 }
 
-// row is a row of a history: a revision, and why it was made.
+// row is a row of a history: a revision and its change cause.
 type row struct {
 	revision int64
 	cause    string
-	// set is the ReplicaSet, which only rollplan names.
+	// set is the name of the ReplicaSet, which only rollplan prints.
 	set string
 }
 
-// kubectlHistory is the table of `kubectl rollout history`.
+// kubectlHistory returns the table of `kubectl rollout history`.
 func kubectlHistory(h history) ([]row, error) {
 	client, _ := clientset(h)
 	viewer, err := polymorphichelpers.HistoryViewerFor(deployments, client)
@@ -182,7 +182,7 @@ func kubectlHistory(h history) ([]row, error) {
 	return rows, nil
 }
 
-// history is the table of `rollplan history`.
+// history returns the table of `rollplan history`.
 func (p *planner) history(h history) ([]row, error) {
 	snapshot, err := h.snapshot()
 	if err != nil {

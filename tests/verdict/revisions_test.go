@@ -13,19 +13,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The default is for every run; CI runs 100,000 by name.
+// The default is for every run. The stage `histories` compares 100,000.
 var histories = flag.Int("histories", 2000, "how many random histories `undo` and `history` are compared on")
 
 const seed = 14
 
-// kubectl warns of each revision that is not a number.
+// kubectl logs a warning for each revision that is not a number. Discard them.
 func TestMain(m *testing.M) {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 	os.Exit(m.Run())
 }
 
-// undoDiffers names the difference of two rollbacks. It is empty if both do the same.
+// undoDiffers names the difference between two rollbacks, or returns "" if they are equal.
 func undoDiffers(h history, theirs, ours undone) string {
 	isEqual := theirs.word() == ours.word() &&
 		(theirs.err != nil || theirs.skipped || apiequality.Semantic.DeepEqual(theirs.object, ours.object))
@@ -40,7 +40,7 @@ func undoDiffers(h history, theirs, ours undone) string {
 	return "undo: another object"
 }
 
-// historyDiffers names the differences of two tables, each by what explains it.
+// historyDiffers names the differences between two tables by their explanations.
 func historyDiffers(h history, theirs, ours []row) []string {
 	shown := map[int64]string{}
 	for _, row := range theirs {
@@ -67,7 +67,7 @@ func historyDiffers(h history, theirs, ours []row) []string {
 			rows = append(rows, row)
 			continue
 		}
-		// kubectl shows one of them.
+		// kubectl shows only one of the ReplicaSets.
 		found = append(found, "history: two ReplicaSets of one revision")
 		if row.cause == shown[row.revision] {
 			rows[last] = row
@@ -128,7 +128,7 @@ func TestUndoAndHistoryAreThoseOfKubectl(t *testing.T) {
 	t.Logf("%d histories: %v; differences: %v", *histories, outcomes, found)
 }
 
-// Answers that are wrong in one place are noticed.
+// An answer with a single mistake is detected.
 func TestWrongRollbacksAndTablesAreNoticed(t *testing.T) {
 	g := rand.New(rand.NewPCG(seed, 1))
 	mistakes := map[string]int{}

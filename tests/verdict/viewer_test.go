@@ -17,14 +17,14 @@ import (
 	"k8s.io/kubectl/pkg/polymorphichelpers"
 )
 
-// viewerKinds are the kinds that `kubectl rollout status` knows, by the test that has the cases.
+// viewerKinds maps the tests of kubectl's status viewers to the kinds of their cases.
 var viewerKinds = map[string]string{
 	"TestDeploymentStatusViewerStatus":  "Deployment",
 	"TestDaemonSetStatusViewerStatus":   "DaemonSet",
 	"TestStatefulSetStatusViewerStatus": "StatefulSet",
 }
 
-// viewerCases are the objects in the tests of kubectl's status viewers, read from the module as it was downloaded.
+// viewerCases returns the objects in the tests of kubectl's status viewers, which it reads from the downloaded module.
 func viewerCases(t *testing.T) (names []string, cases map[string]map[string]any) {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "k8s.io/kubectl/pkg/polymorphichelpers").Output()
@@ -57,7 +57,7 @@ func viewerCases(t *testing.T) (names []string, cases map[string]map[string]any)
 	return names, cases
 }
 
-// evaluate gives the literals of an expression as JSON has them. Anything else is nil.
+// evaluate returns the literals of an expression as JSON values, and nil for anything else.
 func evaluate(expression ast.Expr) any {
 	switch expression := expression.(type) {
 	case *ast.CompositeLit:
@@ -104,7 +104,7 @@ func evaluate(expression ast.Expr) any {
 	return nil
 }
 
-// viewerObject is the object that kubectl's test makes of a case.
+// viewerObject returns the object that kubectl's test creates from a case.
 func viewerObject(kind string, fields map[string]any) map[string]any {
 	spec := map[string]any{}
 	metadata := map[string]any{
@@ -125,7 +125,7 @@ func viewerObject(kind string, fields map[string]any) map[string]any {
 	}
 }
 
-// answer is one of those that a pipeline tells apart.
+// answer is one of the results that a pipeline distinguishes.
 func answer(done bool, err error) string {
 	switch {
 	case err != nil:
@@ -136,7 +136,7 @@ func answer(done bool, err error) string {
 	return "not done"
 }
 
-// answer is what `rollplan status` exits with: 0, 1 or 3.
+// answer corresponds to the exit code of `rollplan status`: 0, 1 or 3.
 func (r report) answer() string {
 	isChoice := r.Verdict.Reason == "PAUSED" || r.Verdict.Reason == "ON_DELETE"
 	switch {
@@ -162,7 +162,7 @@ func TestCasesOfKubectlRolloutStatus(t *testing.T) {
 	answers := map[string]int{}
 	for _, name := range names {
 		object := cases[name]
-		// Both take numbers as JSON has them.
+		// Convert numbers to their JSON types for both programs.
 		text, err := json.Marshal(object)
 		if err != nil {
 			t.Fatal(err)
@@ -184,7 +184,7 @@ func TestCasesOfKubectlRolloutStatus(t *testing.T) {
 			continue
 		}
 		check(t, listed, name, theirs, theirs, report.answer())
-		// A wrong answer would be noticed.
+		// Check that a wrong answer would be detected.
 		for _, wrong := range []string{"done", "not done", "error"} {
 			row, isListed := listedRow(t, name)
 			if wrong != report.answer() && problem(row, isListed, name, theirs, theirs, wrong) == "" {

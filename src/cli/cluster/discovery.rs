@@ -6,14 +6,14 @@ use std::time::Duration;
 use super::Cluster;
 use crate::cli::input::Request;
 
-/// The kinds that the cluster was asked about: their group and version, and their name. `None` if the answer is not known.
+/// The answers of the cluster by kind: group, version and name. `None` if the answer is unknown.
 #[derive(Debug, Default)]
 pub(super) struct Discovery(BTreeMap<(String, String), Option<bool>>);
 
 // === impl Discovery ===
 
 impl Discovery {
-    /// Completes a request whose answer depends on it. The cluster is asked once about each kind.
+    /// Completes a request whose answer depends on this. The cluster is queried once for each kind.
     pub(super) fn complete(
         &mut self,
         cluster: &mut Cluster,
@@ -33,7 +33,7 @@ impl Discovery {
             None => {
                 let (api_version, name) = (&kind.0, &kind.1);
                 let answer = cluster.has_status_subresource(api_version, name, limit);
-                // After a temporary failure, it is asked again.
+                // After a temporary failure, the query is repeated.
                 answer.map_or(None, |has| *kinds.entry(kind.clone()).or_insert(has))
             }
         };

@@ -1,5 +1,5 @@
-//! What the objects in the input of `restarts` and `uses` show besides the plan: their annotations, and which configurations
-//! are there.
+//! Facts about the objects in the input of `restarts` and `uses` that the plan does not contain: their annotations, and the
+//! existing configurations.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -19,7 +19,7 @@ enum Step {
     Filter(JsonPath, Test),
 }
 
-/// What a filter requires of a value.
+/// The condition of a filter.
 #[derive(Clone, Debug, PartialEq)]
 enum Test {
     Exists,
@@ -277,7 +277,7 @@ mod tests {
                 vec![json!("True"), json!("False")],
             ),
             ("{.metadata.annotations.*}", vec![json!("yes")]),
-            // What does not exist yet.
+            // Values that do not exist yet.
             ("{.status.conditions[7].type}", vec![]),
             ("{.status.conditions[-7].type}", vec![]),
             ("{.status.other.deep}", vec![]),

@@ -155,7 +155,7 @@ enum Test {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Finding {
     Met,
-    /// What the object has instead.
+    /// The actual value.
     Unmet(String),
     /// The test can never succeed.
     Invalid(String),

@@ -42,7 +42,7 @@ pub(super) enum Kind<'r> {
     Jobs,
     /// Warning events.
     Warnings,
-    /// Events about PersistentVolumeClaims. Normal ones, too: they state what a claim waits for.
+    /// Events about PersistentVolumeClaims, including normal ones, which state the reason why a claim is waiting.
     ClaimEvents,
     /// Events about the object with this UID.
     EventsAbout(&'r str),

@@ -53,7 +53,7 @@ pub(super) struct Member {
     unjudged_since: Option<Duration>,
     /// Whether the wait has a timeout.
     has_timeout: bool,
-    /// What it has instead of the value to wait for.
+    /// The actual value, if it differs from the one to wait for.
     pub(super) unmet: Option<String>,
     pub(super) failures: Failures,
     /// The last progress, and its time.
@@ -247,7 +247,7 @@ impl Member {
             Goal::Available => has(numbers.available, numbers.desired),
             Goal::Updated => has(numbers.updated, numbers.to_update),
             Goal::Deleted => return None,
-            // Only the value decides: a failure may be what is waited for.
+            // Only the value decides, because a user may wait for a failure.
             Goal::Field(_) => return self.unmet.is_none().then_some(Exit::Done),
         };
         if is_reached {

@@ -197,7 +197,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Notes what the objects have instead of the value to wait for.
+    /// Notes the actual values of objects that do not have the value to wait for.
     fn note_unmet(&self) {
         for member in self.members.iter().filter(|member| !member.is_done()) {
             if let (Goal::Field(field), Some(unmet)) = (&member.goal, &member.unmet) {

@@ -23,7 +23,7 @@ enum Claim {
     Adopt,
     /// The Deployment controls it and no longer selects it.
     Release,
-    /// It is not the Deployment's.
+    /// It does not belong to the Deployment.
     Ignore,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn claim_all<'a>(
     let mut all: Vec<&ReplicaSet> = all
         .filter(|set| set.metadata.namespace == deployment.metadata.namespace)
         .collect();
-    // Kubernetes claims in the order of a map, which is none.
+    // Kubernetes claims in the random order of a map.
     all.sort_by(|a, b| revision::by_age(a, b));
     let mut adoptable = None;
     let mut refused = false;
@@ -87,7 +87,7 @@ impl Claims<'_, '_> {
         self.writes.act(check, OnFailure::Stop).is_ok()
     }
 
-    /// Returns whether the ReplicaSet belongs to the Deployment now. It does not if it has been deleted; that is not an error.
+    /// Returns whether the ReplicaSet now belongs to the Deployment. If it has been deleted, this returns false, not an error.
     fn adopt(&mut self, set: &ReplicaSet) -> SyncResult<bool> {
         let reference = Target::owner(self.deployment).controller_reference();
         // Kubernetes' strategic merge patch puts a new owner first.
@@ -103,7 +103,7 @@ impl Claims<'_, '_> {
             set: Target::set(set),
             owner_references,
         };
-        // Kubernetes continues without it, and so does the next plan. The rest of this plan counts its pods.
+        // After a 404, Kubernetes and the next plan continue without it. The rest of this plan counts its pods.
         self.act(action, OnFailure::Stop, &[404])
     }
 
@@ -116,8 +116,8 @@ impl Claims<'_, '_> {
             .map(|_| ())
     }
 
-    /// Returns whether the write is made. It is not if the server answered earlier with one of the codes that mean that the
-    /// ReplicaSet is not the Deployment's.
+    /// Returns whether the write is made. It is skipped if the server already answered it with one of the codes in `not_owned`,
+    /// which mean that the ReplicaSet does not belong to the Deployment.
     fn act(
         &mut self,
         action: Action,

@@ -1,4 +1,4 @@
-//! Creating the new ReplicaSet: its name, labels, owner and initial size, and what follows if the server rejects it.
+//! Creating the new ReplicaSet: its name, labels, owner and initial size, and the reaction to a rejection by the server.
 
 use std::borrow::Cow;
 
@@ -36,8 +36,8 @@ impl<'a> Pass<'a> {
             return Err(Stop::Unselectable);
         }
         if let Some(existing) = self.taken(&name) {
-            // If the Deployment controls it, this pass has released it, and the cache does not show that yet: one that the
-            // selector matches would have been found by its template.
+            // If the Deployment controls it, its labels do not match the selector (otherwise, it would have been found by its
+            // template), so this pass has released it, and the cached copy is stale.
             let is_written = self.is_owned(existing);
             return self.use_or_avoid(existing, is_written, new_revision);
         }
@@ -140,7 +140,7 @@ impl<'a> Pass<'a> {
         Err(Stop::NameTaken)
     }
 
-    /// What follows if the server rejected the creation when the last plan was carried out.
+    /// Reacts to a creation that the server rejected when the last plan was carried out.
     fn create_refused(
         &mut self,
         name: &str,

@@ -1,10 +1,10 @@
 //! A pass: what a single sync of the Deployment controller of Kubernetes does with a snapshot.
 //!
 //! Kubernetes source: `pkg/controller/deployment/` of v1.37.2; each function names the one that it mirrors. A pass runs
-//! against a server that enforces resourceVersion, and ends at its first error. The controller looks up its objects several
-//! times within a sync, from a cache that does not contain its own writes, and the server rejects a second write from such a
-//! look-up as stale. A [`WorkingCopy`](sets::WorkingCopy) knows whether it is stale, so a pass consists of exactly the writes
-//! that succeed.
+//! against a server that enforces resourceVersion, and ends at its first error. Within a sync, the controller reads its
+//! objects several times from a cache that does not contain its own writes yet. If it writes an object and then writes an
+//! older copy of it, the server rejects the second write as stale. A [`WorkingCopy`](sets::WorkingCopy) knows whether it is
+//! stale, so a pass consists of exactly the writes that succeed.
 
 mod claims;
 mod cleanup;
@@ -45,7 +45,7 @@ use self::writes::Writes;
 pub(crate) enum Rules {
     /// Exactly those of Kubernetes.
     Exact,
-    /// Those of Kubernetes and two more. No more pods of a ReplicaSet count as available than its size, because a look-ahead
+    /// Those of Kubernetes with two additions. The available pods of a ReplicaSet are limited to its size, because a look-ahead
     /// must not count pods that it has removed. (The published numbers are the observed ones.) And a stale
     /// `desired-replicas` is updated if Kubernetes would detect a scaling event indefinitely.
     LookAhead,

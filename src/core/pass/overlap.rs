@@ -14,10 +14,11 @@ pub(crate) fn retry_after() -> Span {
     Span::from_seconds(10)
 }
 
-/// A ReplicaSet that runs pods of a Deployment which the custom resource selects, and its Deployment.
+/// A ReplicaSet of a Deployment whose pods the custom resource selects, and this Deployment.
 ///
-/// Only a custom resource without ReplicaSets of its own is refused. A later Deployment must not stop the rollouts of one that
-/// is running, and one that is handed the ReplicaSets of a deleted Deployment gets them without an owner.
+/// Only a custom resource without ReplicaSets of its own is refused, because a later Deployment must not stop the rollouts of
+/// a custom resource that is already running. If a custom resource takes over the ReplicaSets of a deleted Deployment, they
+/// have no owner.
 #[must_use]
 pub fn rival(snapshot: &Snapshot) -> Option<(&ReplicaSet, &OwnerReference)> {
     let owner = &snapshot.deployment;
@@ -38,8 +39,8 @@ pub fn rival(snapshot: &Snapshot) -> Option<(&ReplicaSet, &OwnerReference)> {
     })
 }
 
-/// The ReplicaSets of other controllers that the selector matches, and these controllers. One of a predecessor with the same name
-/// is being deleted.
+/// The ReplicaSets of other controllers that the selector matches, and these controllers. Those of an earlier object with the
+/// same name do not count, because they are being deleted.
 pub fn others(snapshot: &Snapshot) -> impl Iterator<Item = (&ReplicaSet, &OwnerReference)> {
     let owner = &snapshot.deployment;
     let sets = snapshot.replica_sets.iter();
@@ -51,7 +52,7 @@ pub fn others(snapshot: &Snapshot) -> impl Iterator<Item = (&ReplicaSet, &OwnerR
     })
 }
 
-/// What a user is told about it.
+/// The message for users.
 #[must_use]
 pub fn message((set, deployment): (&ReplicaSet, &OwnerReference)) -> String {
     format!(

@@ -17,7 +17,7 @@ pub(super) struct Owner<'a> {
     /// The status in memory.
     pub(super) status: Cow<'a, DeploymentStatus>,
     pub(super) stored_status: Cow<'a, DeploymentStatus>,
-    /// Whether the pass has written it: what the controller holds in memory is stale from then on.
+    /// Whether the pass has written it. The copy in the memory of the controller is stale from then on.
     pub(super) is_written: bool,
 }
 

@@ -1,5 +1,5 @@
 //! Scaling in the middle of a rollout or while it is paused: every active ReplicaSet keeps its share, so that scaling does
-//! not accelerate the rollout of a template that may be bad.
+//! not accelerate the rollout of a template that may be broken.
 //!
 //! Kubernetes source: `scale` in `pkg/controller/deployment/sync.go`.
 
@@ -13,7 +13,7 @@ use crate::scaling::ScaleReason;
 use crate::size::{self, Share};
 
 impl Pass<'_> {
-    /// `scale`. Puts the newest of the old ReplicaSets first, which is the order that clean-up starts from.
+    /// `scale`. Sorts the old ReplicaSets from the newest to the oldest. Clean-up depends on this order.
     pub(super) fn scale_all(&mut self, found: &mut Found) -> SyncResult<()> {
         found.old.reverse();
         let wanted = self.limits.replicas;
@@ -44,7 +44,7 @@ impl Pass<'_> {
     fn refresh_wedged(&mut self, found: &Found) -> SyncResult<()> {
         for set in found.all() {
             if self.is_wedged(set) {
-                // Only its annotations.
+                // Only its annotations change.
                 self.scale_set(
                     set,
                     set.replicas,
@@ -80,8 +80,8 @@ impl Pass<'_> {
         }
         let mut shares: Vec<Share> = active.iter().map(|set| self.share(set)).collect();
         if self.rules == Rules::LookAhead && total > allowed {
-            // Somebody has resized a ReplicaSet, and its annotation is about a smaller total: Kubernetes would let it grow
-            // without bounds while the total is to shrink.
+            // A user has resized a ReplicaSet whose annotation has a smaller total. Kubernetes would let it grow without a
+            // bound although the total must shrink.
             for share in &mut shares {
                 share.max_total_before = share.max_total_before.max(size::clamp(allowed));
             }
@@ -89,7 +89,7 @@ impl Pass<'_> {
         let sizes = size::proportional(self.limits, &shares);
         let mut scaled: Vec<(&WorkingCopy, i32)> = active.into_iter().zip(sizes).collect();
         if self.rules == Rules::LookAhead {
-            // Scale-downs come first and make room for scale-ups. If a scale-down is rejected, nothing is scaled up.
+            // Scale up only after all scale-downs. If a scale-down is rejected, nothing is scaled up.
             scaled.sort_by_key(|(set, size)| *size > set.replicas);
         }
         for (set, size) in scaled {
@@ -102,7 +102,7 @@ impl Pass<'_> {
         let annotated = revision::max_replicas(self.sets.annotations(set)).filter(|&max| max != 0);
         Share {
             size: set.replicas,
-            // Somebody may have removed the annotation: the current size replaces it.
+            // A user may have removed the annotation. The current size replaces it.
             max_total_before: annotated.unwrap_or(self.owner.status.replicas),
         }
     }

@@ -1,4 +1,4 @@
-//! The rollback that an annotation requests, which API versions that no longer exist have left behind.
+//! The rollback that an annotation requests. API versions that no longer exist introduced this annotation.
 //!
 //! Kubernetes source: `pkg/controller/deployment/rollback.go`.
 

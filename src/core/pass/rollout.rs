@@ -62,7 +62,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Returns whether a size has changed. If a write fails that may fail, no size counts as changed, although some may be.
+    /// Returns whether a size has changed. If a write fails that may fail, this returns false, although other sizes may have
+    /// changed.
     fn scale(&mut self, found: &Found, sizes: Vec<Scale>) -> SyncResult<bool> {
         if sizes.is_empty() {
             return Ok(false);

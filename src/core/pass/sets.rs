@@ -1,4 +1,4 @@
-//! The ReplicaSets of a pass: as the controller's cache has them, as the server has them by now, and the copies that the
+//! The ReplicaSets of a pass: in the controller's cache, on the server after the writes so far, and the copies that the
 //! controller works on.
 
 use std::borrow::{Borrow, Cow};
@@ -17,7 +17,7 @@ pub(super) struct Sets<'a> {
     current: Option<usize>,
 }
 
-/// A ReplicaSet, as the controller's cache has it and as the server has it.
+/// A ReplicaSet in the controller's cache and on the server.
 struct Managed<'a> {
     cached: Cow<'a, ReplicaSet>,
     stored: WorkingCopy,

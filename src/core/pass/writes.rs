@@ -9,7 +9,7 @@ use crate::snapshot::{Snapshot, StepFailure};
 /// The steps of a pass, and the calls that were rejected when the last plan was carried out.
 pub(super) struct Writes<'a> {
     steps: Vec<Step>,
-    /// The rejected calls by the name of their object. There may be a thousand.
+    /// The rejected calls by the name of their object. A map, because there may be a thousand.
     failures: BTreeMap<&'a str, Vec<&'a StepFailure>>,
     /// Whether one of them is a call of this pass.
     pub(super) refused: bool,

@@ -1,20 +1,20 @@
-//! How many passes a look-ahead may make.
+//! The maximum number of passes of a look-ahead.
 
 use crate::snapshot::Snapshot;
 
-/// The maximum number of passes of a plan that has not reversed a size. A rolling update takes a handful.
+/// The maximum number of passes of a plan that has not reversed a size. A rolling update needs only a few.
 const PASSES_MAX: usize = 64;
 
 /// The maximum number of passes of a plan that has reversed a size, times the [`weight`] of its snapshot. After a
-/// scale-down in the middle of a rollout, the new ReplicaSet regains its pods by the surge and the unavailability in each
-/// two passes, which is a hundred times if they are 1 %. A plan that ends here is valid, but the next plan may reverse a
-/// size of it.
+/// scale-down in the middle of a rollout, the new ReplicaSet grows back by maxSurge plus maxUnavailable in every two
+/// passes: with 1%, this takes a hundred steps. A plan that ends at the maximum is valid, but the next plan may reverse one
+/// of its sizes.
 const PASSES_TIMES_WEIGHT_MAX: usize = 1024;
 
-/// The same for plans of up to [`PASSES_MAX`] passes: so many are cheap for some dozens of ReplicaSets.
+/// The same for plans of up to [`PASSES_MAX`] passes, which are cheap with a few dozen ReplicaSets.
 const FEW_PASSES_TIMES_WEIGHT_MAX: usize = 4096;
 
-/// The number of passes that every plan may make, whatever its weight.
+/// The number of passes that every plan may make, regardless of its weight.
 const PASSES_MIN: usize = 8;
 
 /// The number of annotations that take as long to read as a ReplicaSet.

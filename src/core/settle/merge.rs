@@ -108,7 +108,7 @@ impl<'a> Merged<'a> {
         if reversed.is_empty() {
             return;
         }
-        // All of them at once: there may be thousands.
+        // Applied together, because there may be thousands.
         let namespace = &self.before.deployment.metadata.namespace;
         let mut actions = Vec::new();
         for set in &mut world.replica_sets {
@@ -183,7 +183,7 @@ impl<'a> Merged<'a> {
         }
     }
 
-    /// Adds a step that only records events. A later pass that meets the same rejection records the same ones.
+    /// Adds a step that only records events, unless an earlier pass recorded the same events because of the same rejection.
     fn add_events(&mut self, step: Step) {
         if !self.events.contains(&step) {
             self.events.push(step);

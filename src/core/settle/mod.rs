@@ -43,7 +43,8 @@ pub fn plan_settled_until(
     interrupt.check().map(|()| plan)
 }
 
-/// A plan of exact passes only, which may delete more available pods than allowed. Tests use it as a control: they must notice.
+/// A plan of exact passes only, which may delete more available pods than allowed. Tests use it as a negative control, and must
+/// detect that.
 #[doc(hidden)]
 #[must_use]
 pub fn plan_settled_unclamped(snapshot: &Snapshot, options: Options) -> Plan {
@@ -87,7 +88,7 @@ fn look_ahead_by(
             break false;
         }
         if claims_only(&outcome) {
-            // The sizes are left to the next plan, which can make the net change.
+            // The next plan changes the sizes, because it can make the net change.
             outcome
                 .steps
                 .retain(|step| step.action.as_ref().is_some_and(Action::is_claim));
@@ -104,7 +105,7 @@ fn look_ahead_by(
 struct LookAhead<'a> {
     snapshot: &'a Snapshot,
     interrupt: &'a dyn Interrupt,
-    /// The predicted world. `None` as long as it is the snapshot.
+    /// The predicted world. `None` as long as it equals the snapshot.
     world: Option<Snapshot>,
     merged: Merged<'a>,
     /// Why the last pass ended early, if it did.
@@ -185,7 +186,8 @@ impl<'a> LookAhead<'a> {
     }
 }
 
-/// A copy of the snapshot, to predict in. There may be much to copy: if it is interrupted, ReplicaSets are missing.
+/// A copy of the snapshot for predictions. If copying is interrupted, which may happen because it takes long, ReplicaSets are
+/// missing.
 fn copy(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Snapshot {
     let Snapshot {
         now,

@@ -25,13 +25,13 @@ impl<'a> Merged<'a> {
     pub(super) fn into_steps(self, interrupt: &dyn Interrupt) -> Vec<Step> {
         let mut sets = self.set_steps(interrupt);
         if self.created.is_some() || !sets.ups.is_empty() {
-            // The scale-ups count on the room that these make.
+            // The creation and the scale-ups exceed the limits unless all scale-downs succeed.
             for (_, step) in &mut sets.downs {
                 step.on_failure = OnFailure::Stop;
             }
         }
         let created = self.created.map(|set| {
-            // One event for the net change, however many passes it took.
+            // One event for the net change of all passes.
             let events = Event::scaled(&set.metadata.name, 0, set.replicas);
             Step::of(Action::CreateReplicaSet(set), OnFailure::Stop).with_events(events)
         });

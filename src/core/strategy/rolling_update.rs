@@ -110,7 +110,7 @@ fn remove_unhealthy(old: &mut [(usize, SetView)], room: i64, sizes: &mut Vec<Sca
             continue;
         }
         if unhealthy < 0 {
-            // The status is older than the size. Kubernetes gives up for this pass.
+            // The status is older than the size. Kubernetes ends the pass here.
             return None;
         }
         let count = unhealthy.min(room - removed);

@@ -1,4 +1,4 @@
-//! What pods are examined with, whatever owns them.
+//! The context in which pods are examined, regardless of their owner.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use rollplan_core::time::Time;
 pub(crate) struct Examiner<'a> {
     /// The time of the snapshot.
     pub(crate) now: Time,
-    /// Asked for each pod.
+    /// Checked for each pod.
     pub(crate) interrupt: &'a dyn Interrupt,
     /// The namespace of the pods, for remedies.
     pub(crate) namespace: &'a str,
@@ -20,13 +20,13 @@ pub(crate) struct Examiner<'a> {
     pub(crate) template: Option<&'a Template>,
     /// How long a pod must be ready before it counts as available.
     pub(crate) min_ready_seconds: i32,
-    /// Restarts of pods that were created before are not of the current rollout.
+    /// When the current rollout began. Restarts of pods that were created before do not count.
     pub(crate) rollout_began: Option<Time>,
     /// The events, by the UID of the object that they are about.
     pub(crate) events: BTreeMap<&'a str, Vec<&'a ObservedEvent>>,
     /// How the caller wants failures to be judged.
     pub(crate) judgement: Judgement,
-    /// What a pod is called, for example "new pod".
+    /// The word for a pod in messages, for example "new pod".
     pub(crate) noun: &'static str,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn by_object(events: &[ObservedEvent]) -> BTreeMap<&str, Vec<&Observe
     by_object
 }
 
-/// Whether an event is about this container. An event that names none may be about any.
+/// Whether an event may be about this container. One that names no container may be about any.
 pub(crate) fn may_concern(event: &ObservedEvent, container: &str) -> bool {
     let named = event
         .field_path

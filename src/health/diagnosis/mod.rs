@@ -1,8 +1,8 @@
-//! The diagnosis of a rollout: what a snapshot shows of it before anything is planned.
+//! The diagnosis of a rollout from a snapshot, before anything is planned.
 //!
-//! [`diagnose`] tells new ReplicaSets and pods from old ones, and finds out why new pods are not available and how certain it
-//! is that their failure persists. A policy that holds a rollout or rolls it back can decide by it. A
-//! [report](crate::report) adds the status and the steps of a plan.
+//! [`diagnose`] distinguishes new ReplicaSets and pods from old ones, and determines why new pods are not available and whether
+//! their failure certainly persists. A policy can use it to hold a rollout or to roll it back. A [report](crate::report) adds
+//! the status and the steps of a plan.
 //!
 //! ```
 //! use rollplan_core::snapshot::{Options, Snapshot};
@@ -49,7 +49,7 @@ use self::failure::judgement::Judgement;
 use self::failure::{Group, is_terminating};
 use self::text::{NAME_MAX, one_line};
 
-/// What a snapshot shows of a rollout.
+/// The diagnosis of a rollout.
 pub struct Diagnosis<'a> {
     pub(crate) snapshot: &'a Snapshot,
     new_set: Option<&'a ReplicaSet>,
@@ -87,7 +87,7 @@ impl<'a> Diagnosis<'a> {
         let deployment = &snapshot.deployment;
         let (new_set, old_sets) = match snapshot.replica_sets_complete {
             true => pass::roles(snapshot, interrupt),
-            // One that is missing may have any role.
+            // The missing one may be the new one.
             false => (None, Vec::new()),
         };
         let created = old_sets
@@ -162,8 +162,8 @@ impl<'a> Diagnosis<'a> {
         pass::is_refused(self.snapshot)
     }
 
-    /// The causes that the snapshot shows, the one to fix first at the beginning. Those that depend on a plan are not among
-    /// them: the limits of the rollout, the progress deadline, and conditions that a plan changes.
+    /// The causes that the snapshot shows, the one to fix first at the beginning. They do not include causes that depend on a
+    /// plan: the limits of the rollout, the progress deadline, and conditions that a plan changes.
     #[must_use]
     pub fn blockers(&self) -> Vec<Blocker> {
         if let Some(blocker) = self.replica_sets_incomplete() {
@@ -186,8 +186,8 @@ impl<'a> Diagnosis<'a> {
         blockers
     }
 
-    /// The failure that all new pods share that are not ready. `None` if they have different ones, if the snapshot does not
-    /// contain all of them, if one of the new pods is or was ready, if room is being made that may resolve it, or if no pods are
+    /// The failure that all unready new pods share. `None` if their failures differ, if the snapshot does not contain all of
+    /// them, if one of the new pods is or was ready, if capacity is becoming free that may resolve it, or if no pods are
     /// desired.
     #[must_use]
     pub fn failure(&self) -> Option<Failure> {
@@ -200,7 +200,7 @@ impl<'a> Diagnosis<'a> {
         self.examiner.shared_failure(&self.findings, &group, None)
     }
 
-    /// Whether it is certain that the API server keeps rejecting new pods that are desired, as far as events show that it does.
+    /// Whether it is certain, according to events, that the API server keeps rejecting desired new pods.
     #[must_use]
     pub fn refusal_of_pods(&self) -> Finality {
         let lacks_pods = |new: &&ReplicaSet| new.status.replicas < self.wanted();
@@ -211,15 +211,15 @@ impl<'a> Diagnosis<'a> {
             })
     }
 
-    /// When the API server last rejected a new pod, as far as events show that.
+    /// When the API server last rejected a new pod, according to events.
     pub(crate) fn last_refusal_of_pods(&self) -> Option<Time> {
         let events = self.examiner.events_about(&self.new_set?.metadata.uid);
         let refused = events.filter(|event| event.reason == "FailedCreate");
         refused.filter_map(|event| event.last).max()
     }
 
-    /// Whether it is certain that the API server keeps rejecting the new ReplicaSet, as far as events or the calls of the
-    /// last plan show that it does.
+    /// Whether it is certain, according to events or the calls of the last plan, that the API server keeps rejecting the new
+    /// ReplicaSet.
     #[must_use]
     pub fn refusal_of_replica_set(&self) -> Finality {
         let is_definite = self.refused_create().is_some_and(|failure| {
@@ -234,8 +234,8 @@ impl<'a> Diagnosis<'a> {
         }
     }
 
-    /// The call of the last plan to create the new ReplicaSet, if it was rejected and not because its name is taken. A call for
-    /// an earlier template does not count.
+    /// The call of the last plan to create the new ReplicaSet, if it was rejected for another reason than a name that is
+    /// already in use. A call for an earlier template does not count.
     pub(crate) fn refused_create(&self) -> Option<&'a StepFailure> {
         let mut failures = self.snapshot.failures.iter();
         failures.find(|failure| {
@@ -247,8 +247,8 @@ impl<'a> Diagnosis<'a> {
         })
     }
 
-    /// Until when the new pods may become available as they are. `None` if one of them is not given more time, or if pods are
-    /// missing.
+    /// The time until which the new pods may become available without a change. `None` if one of them has no time left, or if
+    /// pods are missing.
     pub(crate) fn available_by(&self) -> Option<Time> {
         let unready = self.findings.iter();
         let unready = unready.filter(|finding| finding.cause != Cause::PodFailed);
@@ -277,13 +277,13 @@ impl<'a> Diagnosis<'a> {
         self.examiner.refusal(uid, reason, makes_room)
     }
 
-    /// Whether pods of the Deployment are terminating within their time. One that is far past it is lost.
+    /// Whether pods of the Deployment are terminating, except for lost ones.
     pub(crate) fn own_pods_terminate(&self) -> bool {
         let mut pods = self.new_pods.iter().chain(&self.old_pods);
         pods.any(|pod| is_terminating(pod, self.snapshot.now))
     }
 
-    /// Nothing can be counted without all ReplicaSets.
+    /// The blocker if the list of ReplicaSets may be incomplete.
     pub(crate) fn replica_sets_incomplete(&self) -> Option<Blocker> {
         let deployment = &self.snapshot.deployment;
         (!self.snapshot.replica_sets_complete).then(|| {
@@ -321,7 +321,7 @@ impl<'a> Diagnosis<'a> {
         Some(Blocker::new(Cause::SelectorOverlap, message, remedy))
     }
 
-    /// The counters of a ReplicaSet are of an earlier size, so that nothing can be concluded from them.
+    /// The blocker if the counters of a ReplicaSet are about an earlier size, so that they prove nothing.
     pub(crate) fn replica_set_unobserved(&self) -> Option<Blocker> {
         let mut sets = self.new_set.iter().chain(&self.old_sets);
         let set = sets.find(|set| set.status.observed_generation < set.metadata.generation)?;

@@ -1,4 +1,4 @@
-//! What to change, by the texts of the API server, the scheduler and the kubelet.
+//! Remedies, derived from the texts of the API server, the scheduler and the kubelet.
 
 use super::failure::definite::{missing_key, missing_object};
 
@@ -69,7 +69,7 @@ pub(crate) fn config(message: &str, container: &str, namespace: &str) -> String 
     change.replace("{}", container)
 }
 
-/// What to change so that a probe passes, by what it reports. `log` is the command that prints the log of the container.
+/// What to change so that a probe passes, derived from its report. `log` is the command that prints the log of the container.
 pub(crate) fn probe(name: &str, message: &str, log: &str) -> String {
     let name = name.to_lowercase();
     let has = |text: &str| message.contains(text);

@@ -1,4 +1,4 @@
-//! What a report reads out of the pod template: probes, ports and limits of the containers.
+//! The parts of the pod template that reports use: probes, ports and limits of the containers.
 
 use rollplan_core::template::{Template, Value};
 
@@ -13,7 +13,7 @@ pub(super) enum ProbeKind {
 }
 
 impl ProbeKind {
-    /// Its name, as the events of the kubelet begin with it.
+    /// The name with which events of the kubelet begin.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Startup => "Startup",
@@ -32,7 +32,7 @@ pub(super) struct Probe {
     pub(super) budget: i64,
 }
 
-/// A container of a pod template, if the template has it.
+/// A container of a pod template, if it exists.
 pub(super) fn container<'a>(template: &'a Template, name: &str, init: bool) -> Option<&'a Value> {
     let list = if init { "initContainers" } else { "containers" };
     let containers = template.value().at(&["spec", list])?;
@@ -50,7 +50,7 @@ pub(super) fn probe(container: &Value, kind: ProbeKind) -> Option<Probe> {
     let number = |field: &str, otherwise: i64| {
         let number = probe.get(field).and_then(Value::as_number);
         let number = number.and_then(|number| number.as_i64());
-        // An absent number is sent as 0 by some clients.
+        // Some clients send 0 for an absent number.
         let number = number.filter(|number| *number > 0).unwrap_or(otherwise);
         number.min(i64::from(i32::MAX))
     };

@@ -41,7 +41,7 @@ pub(super) fn report(claim: &Claim, scene: &Scene<'_>) -> Report {
         })
         .max_by_key(|event| event.last);
     if latest.is_some_and(|event| event.reason == "WaitForFirstConsumer") {
-        // Nobody binds it before a pod uses it. A workload that does is reported on by itself.
+        // It is bound only when a pod uses it. There is a separate report for the workload of such a pod.
         let what = "has nothing to wait for: its StorageClass binds it when the first pod uses it";
         let verdict = Verdict::new(Outlook::Complete, false, None);
         return scene.report(Phase::Complete, what, Vec::new(), verdict, Vec::new());

@@ -17,7 +17,7 @@ use rollplan_core::snapshot::Pod;
 /// The generation of the template: a label of pods, and an annotation of the DaemonSet.
 const TEMPLATE_LABEL: &str = "pod-template-generation";
 const TEMPLATE_ANNOTATION: &str = "deprecated.daemonset.template.generation";
-/// The most nodes that a message lists.
+/// The maximum number of nodes in a message.
 const NODES_LISTED_MAX: usize = 5;
 
 /// The fields of a DaemonSet that a report uses.
@@ -118,7 +118,7 @@ pub(super) fn report(set: &DaemonSet, scene: &Scene<'_>) -> Report {
         .observed
         .pods
         .iter()
-        // If old and new pods cannot be told apart, all are new once the update is complete.
+        // If old and new pods cannot be distinguished, all are new once the update is complete.
         .filter(|pod| is_new(set, scene, pod).unwrap_or(is_updated))
         .collect();
     let findings = scene.examiner.examine_all(new.iter().copied());

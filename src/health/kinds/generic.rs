@@ -1,8 +1,8 @@
 //! Kinds without a file of their own: one rule for the fields that many controllers share, and the rows of `table.rs` for
-//! those that use them in their own way. docs/verdict.md has the rule.
+//! kinds that use these fields differently. docs/verdict.md has the rule.
 //!
-//! Only named conditions count, because a condition that is false may be good. A condition that must be true and is not is
-//! never a failure by itself: every rollout looks like this on its way.
+//! Only named conditions count, because a false condition may be good. A condition that must be true and is not true yet is
+//! never a failure by itself, because every rollout passes through this state.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ const BESIDE: [&str; 5] = [
     "ReconcileSuccess",
     "LastAsyncOperation",
 ];
-/// The most conditions that a message lists.
+/// The maximum number of conditions in a message.
 const CONDITIONS_LISTED_MAX: usize = 8;
 
 /// The fields of an object that the rule reads, by their paths.
@@ -79,7 +79,7 @@ struct Judge<'a, 's> {
     row: &'static Row,
     /// Whether the row is one of the table.
     is_known: bool,
-    /// What shows that the object is complete.
+    /// The evidence that the object is complete.
     good: Option<String>,
 }
 
@@ -128,7 +128,7 @@ const NOTHING: &str = "has nothing to wait for";
 // === impl Judge ===
 
 impl Judge<'_, '_> {
-    /// The report on an object that is not complete. Otherwise, `good` is what shows that it is, if anything does.
+    /// The report on an object that is not complete. `None` otherwise: `good` is then the evidence that it is complete, if any.
     fn undone(&mut self) -> Option<Report> {
         // A controller may not observe the change that pauses it.
         self.paused_by_field()
@@ -285,7 +285,7 @@ impl Judge<'_, '_> {
         None
     }
 
-    /// What is wrong about a condition that must be true.
+    /// The problem with a condition that must be true.
     fn fault(&self, condition: &Condition) -> Option<String> {
         let by_reason = (condition.kind.as_str(), condition.reason.as_str());
         match self.status(condition) {
@@ -421,7 +421,7 @@ impl Judge<'_, '_> {
             .report(Phase::Stalled, what, vec![blocker], verdict, Vec::new())
     }
 
-    /// The report on an object about which no rule says anything: what its status contains, and how to judge it.
+    /// The report on an object that no rule judges: the content of its status, and how to judge it.
     fn not_judged(&self) -> Report {
         let conditions = &self.scene.observed.conditions;
         let mut found: Vec<String> = self

@@ -1,5 +1,5 @@
-//! The kinds that report their state in their own way: one table, which docs/verdict.md repeats, and the lists of kinds that
-//! have nothing to wait for. `generic.rs` has the rule that applies the rows, and the row for all other kinds.
+//! The table of kinds that report their state in their own way, and the lists of kinds that have nothing to wait for. Tests
+//! compare both with docs/verdict.md. `generic.rs` has the rule that applies the rows.
 
 /// A row of the table: what the fields of some kinds mean.
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +158,7 @@ pub static TABLE: [Row; 42] = [
                 failed: &["Failed", "Error"],
                 ..WORD
             },
-            // Degraded may pass: it is how an application looks while its pods start.
+            // Degraded may be temporary: applications are also Degraded while their pods start.
             Word {
                 path: "status.health.status",
                 message: "status.health.message",
@@ -385,7 +385,7 @@ pub static TABLE: [Row; 42] = [
         paused: &["Disrupting"],
         ..ROW
     },
-    // While its metrics do not exist yet, ScalingActive is false: that passes.
+    // Until its first metrics exist, ScalingActive is temporarily false.
     Row {
         groups: &["autoscaling"],
         kinds: &["HorizontalPodAutoscaler"],
@@ -690,7 +690,7 @@ const fn general_word(path: &'static str) -> Word {
     Word {
         path,
         is_optional: true,
-        // "Running" and "Active" are not among them: a Job that runs is not complete.
+        // "Running" and "Active" are not included, because a running Job is not complete.
         good: &[
             "Healthy",
             "Ready",
@@ -955,7 +955,7 @@ mod tests {
         kinds.iter().map(|kind| format!("{kind} {end}")).collect()
     }
 
-    /// The row as docs/verdict.md has it.
+    /// The row in docs/verdict.md.
     fn line(row: &Row) -> String {
         let kinds = match row.kinds {
             [] => "every kind".to_owned(),

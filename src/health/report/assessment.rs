@@ -1,4 +1,4 @@
-//! What a report is made from: the diagnosis, and the numbers that the plan leaves.
+//! The input of a report: the diagnosis, and the numbers after the plan.
 
 use std::slice;
 
@@ -19,14 +19,14 @@ pub(super) struct Assessment<'a> {
     pub(super) deployment: &'a Deployment,
     pub(super) strategy: Box<dyn RolloutStrategy>,
     pub(super) limits: Limits,
-    /// How the limits result from what the user wrote.
+    /// How the limits result from the spec.
     pub(super) arithmetic: Arithmetic,
     pub(super) status: &'a DeploymentStatus,
     /// The size of the new ReplicaSet.
     pub(super) new_size: i64,
     /// The sizes of the old ReplicaSets, added up.
     pub(super) old_size: i64,
-    /// Whether no controller has observed the latest generation, and no step of the plan publishes that it was.
+    /// Whether no controller has observed the latest generation, and no step of the plan publishes it as observed.
     pub(super) awaits_observation: bool,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Assessment<'a> {
             limits,
             status: match snapshot.replica_sets_complete {
                 true => status,
-                // What is stored is all that is known.
+                // Only the stored status is known.
                 false => &deployment.status,
             },
             new_size,
@@ -70,7 +70,7 @@ impl<'a> Assessment<'a> {
         let name = new.map(|set| &set.metadata.name);
         let name = name.or_else(|| steps::created(steps).map(|set| &set.metadata.name));
         let message = self.message(phase, &blockers);
-        // A warning blocks nothing, and so decides nothing.
+        // Added last, because it is only a warning: it has no effect on the phase, the verdict and the message.
         if phase != Phase::Deleting {
             blockers.extend(self.diagnosis.selector_overlap());
         }
@@ -89,8 +89,8 @@ impl<'a> Assessment<'a> {
         }
     }
 
-    /// The report on a list of ReplicaSets that may be incomplete. Nothing can be counted: the phase is that which the
-    /// Deployment alone shows, and nothing else is decided.
+    /// The report if the list of ReplicaSets may be incomplete. Nothing can be counted, so it has only the phase that the
+    /// Deployment alone shows.
     fn without_all_sets(&self, blocker: Blocker) -> Report {
         let verdict = self.without_failures(slice::from_ref(&blocker));
         let verdict =
@@ -139,9 +139,10 @@ impl<'a> Assessment<'a> {
         }
     }
 
-    /// A controller must have observed the latest generation: until then, the ReplicaSets may be complete for a
-    /// spec of an earlier generation. The same applies to the counters of the ReplicaSets. A rejected create also ends the
-    /// sync before the counters are updated: the published ones may still be those of an earlier rollout that completed.
+    /// Whether the rollout is complete. A controller must have observed the latest generation, because the ReplicaSets may be
+    /// complete for an earlier spec. The same applies to the counters of the ReplicaSets. The creation of the new ReplicaSet
+    /// must not be rejected, because that ends the sync before the counters are updated: the published ones may be those of an
+    /// earlier rollout that completed.
     pub(super) fn is_complete(&self) -> bool {
         status::is_complete(self.deployment, self.status)
             && !self.awaits_observation
@@ -149,8 +150,9 @@ impl<'a> Assessment<'a> {
             && self.replica_set_refused().is_none()
     }
 
-    /// What has stalled an earlier generation says nothing about a change that no controller has observed, unless it was the
-    /// caller's own call to create the ReplicaSet that was rejected: no generation is published before that succeeds.
+    /// Whether the rollout may count as stalled. If no controller has observed the latest change, the problem may be that of an
+    /// earlier generation. An exception is a rejected call of the caller to create the new ReplicaSet, because no generation is
+    /// published before that call succeeds.
     pub(super) fn may_be_stalled(&self) -> bool {
         !self.awaits_observation || self.diagnosis.refused_create().is_some()
     }

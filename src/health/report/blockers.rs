@@ -1,5 +1,4 @@
-//! The blockers of a rollout: those that the snapshot shows, and those of its limits, its deadline and its conditions, which
-//! depend on the plan.
+//! The blockers of a rollout: those in the snapshot, and those that depend on the plan (its limits, deadline and conditions).
 
 use super::assessment::{Assessment, is_unobserved};
 use crate::diagnosis::failure::definite::quota_may_have_room;
@@ -10,7 +9,7 @@ use rollplan_core::snapshot::Condition;
 use rollplan_core::status;
 use rollplan_core::time::Span;
 
-/// How long the message of a rejection is taken for the current state. The ReplicaSet controller tries again sooner at first.
+/// How long the message of a rejection counts as the current state. The first retries of the ReplicaSet controller are sooner.
 const FRESH_SECONDS: i64 = 30;
 
 impl Assessment<'_> {
@@ -27,7 +26,7 @@ impl Assessment<'_> {
         blockers.extend(self.pods_refused());
         blockers.extend(self.unexplained());
         blockers.extend(self.old_pods_running());
-        // The limits hold pods back in every rollout. They are the cause only where nothing else is.
+        // The limits delay pods in every rollout, so they are the cause only if there is no other one.
         let is_unexplained = |blocker: &Blocker| blocker.cause == Cause::NotAvailable;
         if blockers.iter().all(is_unexplained) {
             blockers.extend(self.held_by_surge());
@@ -36,7 +35,7 @@ impl Assessment<'_> {
         blockers.extend(self.stale_annotation());
         blockers.extend(self.deadline_exceeded());
         blockers.extend(self.generation_unobserved());
-        // A rejected call of the caller is why it has not published the generation yet.
+        // The caller has not published the generation yet because one of its calls was rejected.
         let is_consequence = |cause| cause == Cause::GenerationUnobserved && self.may_be_stalled();
         blockers.sort_by_key(|blocker| (is_consequence(blocker.cause), blocker.cause));
         blockers
@@ -113,7 +112,7 @@ impl Assessment<'_> {
         Some(blocker)
     }
 
-    /// That a quota may have room again: the message of the last rejection remains until the next attempt.
+    /// A note that a quota may have capacity again, because the message of the last rejection remains until the next attempt.
     fn room_after(&self, condition: &Condition) -> Option<String> {
         let diagnosis = self.diagnosis;
         let pods = diagnosis.new_pods().iter().chain(diagnosis.old_pods());
@@ -213,7 +212,8 @@ impl Assessment<'_> {
     }
 
     fn stale_annotation(&self) -> Option<Blocker> {
-        // A paused Deployment does not wait for scaling events to pass. One that has just been scaled is to be scaled.
+        // A paused Deployment does not wait for the end of a scaling event. If the Deployment has just been scaled, the scaling
+        // event is expected.
         if self.deployment.spec.paused || is_unobserved(self.deployment) {
             return None;
         }

@@ -60,7 +60,7 @@ impl Assessment<'_> {
             count(number, "old pod")
         );
         let mut pods = running.iter();
-        // Within the grace period, only time is missing.
+        // Within the grace period, waiting is enough.
         let remedy = match pods.any(|pod| due(pod).is_some_and(|due| due <= now)) {
             true => "check what delays them: a container that does not stop or a lost node",
             false => "",
@@ -84,7 +84,7 @@ impl Assessment<'_> {
     }
 }
 
-/// How far a pod is with terminating.
+/// The progress of a terminating pod.
 fn progress(pod: &Pod, now: Time) -> String {
     match pod.metadata.deletion_timestamp {
         Some(due) if due <= now => format!("Terminating, {} past its grace period", now.since(due)),

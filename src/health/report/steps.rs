@@ -1,4 +1,4 @@
-//! What a report reads from the steps of a plan.
+//! The parts of the steps of a plan that reports use.
 
 use std::collections::BTreeMap;
 

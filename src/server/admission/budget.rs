@@ -7,12 +7,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 const KIB: usize = 1 << 10;
 
-/// The memory of a usual rollout: its JSON has 60 KB, and the buffer grows by doubling. Larger calls reserve the rest from the part
-/// for large calls.
+/// The memory of a typical rollout: its JSON has 60 KB, and the buffer grows by doubling. Larger calls reserve the rest from
+/// the part for large calls.
 const SMALL_BYTES: usize = 128 << 10;
 
 /// A memory budget, in KiB. It has separate parts for small and large calls, so clients that send large requests or do
-/// not read large answers leave memory for usual rollouts.
+/// not read large answers leave memory for typical rollouts.
 #[derive(Clone)]
 pub(crate) struct Budget {
     small: Arc<Semaphore>,

@@ -2,8 +2,8 @@
 //!
 //! A message in JSON is converted to protobuf here, before any other processing.
 //!
-//! One number, the memory that reading and answering takes at most, decides which threads process a call and which limit it
-//! counts against. It is counted in the bytes of the message, decompressed if necessary, before the message is decoded.
+//! One number, the maximum memory for reading and answering a request, decides which threads process a call and which limit
+//! it counts against. It is estimated from the bytes of the message, decompressed if necessary, before the message is decoded.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::request::Parts;
@@ -58,7 +58,7 @@ pub(crate) enum Refusal {
 // === impl BufferedRequest ===
 
 impl BufferedRequest {
-    /// Counts what a request takes. This itself is little work.
+    /// Estimates the memory of a request, which takes little time.
     pub(crate) fn new(
         parts: &mut Parts,
         bytes: Bytes,

@@ -227,7 +227,7 @@ where
             let body = StreamBody::new(tokio_stream::iter(frames));
             Response::from_parts(parts, Body::new(body))
         }
-        // Only a message that cannot be encoded fails, and there are none.
+        // This fails only for a message that cannot be encoded, and every message can be.
         Err(_) => errors::bug().into_http(),
     })
 }

@@ -37,7 +37,7 @@ pub struct Config {
     /// The maximum duration of a call, which also limits its own deadline. Default 10 s.
     pub deadline_max: Duration,
     /// The maximum number of concurrent calls to the planner. Half as many large calls may run in addition. Calls over
-    /// the limit are shed. Default 100: at 0.3 ms of one core for a usual plan, the last admitted call waits 15 ms on
+    /// the limit are shed. Default 100: at 0.3 ms of one core for a typical plan, the last admitted call waits 15 ms on
     /// two cores.
     pub concurrent_calls_max: usize,
     /// How long a request may take to arrive, including the time until a processor is available, and still be admitted

@@ -97,7 +97,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Reads a few fields of an object that is not validated. Wrong ones count as absent, together with all others.
+    /// Reads a few fields of an object that is not validated. If one of them is invalid, all count as absent.
     pub(in crate::wire) fn read_leniently<T: Read<'a>>(&self) -> T {
         match self.check() {
             Ok(()) => read_all(&mut Json::new(self.text, &Never)).unwrap_or_default(),

@@ -10,7 +10,7 @@ use super::select::{choose, in_namespace_of};
 use crate::proto;
 use crate::wire::error::{Error, Violations};
 
-/// The owner in Kubernetes JSON, and whether its lists appear complete.
+/// The owner in Kubernetes JSON, and whether the lists of its objects appear complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectsSummary {
     /// The owner. Its resource is taken from the target of the request.

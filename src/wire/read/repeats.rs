@@ -1,12 +1,12 @@
-//! The last text of each list and object, by its place.
+//! The previous text of each list and object, by its place.
 
 /// The number of texts. Objects of Kubernetes have fewer lists and objects inside.
 const TEXTS: usize = 256;
 
-/// Shorter texts are read as fast as they are compared.
+/// The minimum length of a text. Reading shorter texts is as fast as comparing them.
 const LENGTH_MIN: usize = 24;
 
-/// The last text at each place, with the number of lists and objects around it. Empty if texts are not compared.
+/// The previous text at each place, with the number of lists and objects around it. Empty if texts are not compared.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Repeats<'a>(Vec<(&'a str, usize)>);
 
@@ -21,7 +21,7 @@ impl<'a> Repeats<'a> {
         Self(vec![("", 0); TEXTS])
     }
 
-    /// The last text at a place, or at another place with the same hash, at the same level. Empty if there is none.
+    /// The previous text at a place, or at another place with the same hash, at the same level. Empty if there is none.
     #[inline]
     pub(super) fn last_at(&self, place: Place, level: usize) -> &'a str {
         match self.0.get(place.index()) {

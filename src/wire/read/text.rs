@@ -1,5 +1,5 @@
-//! A pull parser for JSON. It reads values in the order of the text, borrows strings that have no escapes, and skips values
-//! that nobody asks for at the speed of a search.
+//! A pull parser for JSON. It reads values in the order of the text, borrows strings that have no escapes, and skips unneeded
+//! values as fast as a search.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::repeats::{Place, Repeats};
 /// The maximum nesting of lists and objects.
 const LEVELS_MAX: usize = 127;
 
-/// The maximum nesting of lists and objects that are compared with the last one at their place.
+/// The maximum nesting of lists and objects that are compared with the previous text at their place.
 const LEVELS_COMPARED: usize = 16;
 
 /// The number of bytes between two checks for an interruption.
@@ -340,7 +340,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Skips a list or an object with the same text as the last one at its place.
+    /// Skips a list or an object with the same text as the previous one at its place.
     #[inline]
     fn skip_repeated(&mut self, place: Place) -> bool {
         // Each level may compare the same bytes again.

@@ -199,7 +199,7 @@ impl Pods {
         let desired = integer(spec, "/replicas").unwrap_or(1);
         PodsState {
             pods: match pods.is_empty() && set.replicas > 0 {
-                // The request does not contain the pods: the ReplicaSet tells.
+                // According to the ReplicaSet, there are pods, but the request does not contain them.
                 true => Started::Unknown,
                 false => started(&pods, set.replicas, desired, set.created_at),
             },
@@ -220,7 +220,7 @@ impl PodsState {
     }
 }
 
-/// The starts of the pods of a revision. `expected` of them exist according to a status, and `desired` are to exist.
+/// The starts of the pods of a revision. `expected` is their number according to a status, and `desired` the desired number.
 fn started(pods: &[&Pod], expected: i64, desired: i64, revision_at: Option<Time>) -> Started {
     if pods.is_empty() && desired <= 0 {
         return Started::Never;

@@ -2,8 +2,8 @@
 //
 //     node grpc.js ADDRESS PROTO_DIRECTORY NOW < objects.json
 //
-// Prints a line of JSON: the name of the client, the answer as base64, and the code and details of the error that an empty
-// request gets.
+// Prints a line of JSON: the name of the client, the answer in base64, and the code and details of the error for an empty
+// request.
 import { readFileSync } from "node:fs";
 import { credentials, loadPackageDefinition, status } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
@@ -26,7 +26,7 @@ const snapshot = {
 const { error, answer } = await call({ snapshot, options: { report: true } });
 if (error) throw error;
 const { error: refused } = await call({});
-// google.rpc.Status: the names of the details are in it as they are.
+// An encoded google.rpc.Status contains the type names of its details as plain text.
 const details = refused.metadata.get("grpc-status-details-bin")[0].toString("latin1");
 const names = ["google.rpc.ErrorInfo", "google.rpc.BadRequest"];
 const code = status[refused.code].toLowerCase().replace(/(?:^|_)(.)/g, (_, letter) => letter.toUpperCase());

@@ -1,9 +1,9 @@
-// Plans with connect-es and protobuf-es: over Connect with both codecs and both versions of HTTP, and over gRPC.
+// Plans with connect-es and protobuf-es: over Connect with both codecs and both HTTP versions, and over gRPC.
 //
 //     node plan.js URL DESCRIPTORS < request.json
 //
-// Prints a line of JSON for each way: its name, the answer, and the code and details of the error that an empty request
-// gets.
+// Prints a line of JSON for each combination: its name, the answer, and the code and details of the error for an empty
+// request.
 import { readFileSync } from "node:fs";
 import { createFileRegistry, fromBinary, fromJson, toJson } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
@@ -38,5 +38,5 @@ for (const [name, transport] of Object.entries(transports)) {
     }),
   );
 }
-// Connections of HTTP/2 stay open.
+// Open HTTP/2 connections would keep the process running.
 process.exit(0);

@@ -1,5 +1,5 @@
-//! Writes the first inputs of each target: `seeds DIRECTORY` makes DIRECTORY/TARGET/NAME from the snapshots in
-//! examples/ and the fixtures.
+//! Writes the initial inputs of each target: `seeds DIRECTORY` creates the files DIRECTORY/TARGET/NAME from the snapshots
+//! in examples/ and the fixtures.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -44,7 +44,7 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     Ok(files)
 }
 
-/// Removes what the planner does not read and what makes up most of the text.
+/// Removes the fields that the planner does not read and that make up most of the text.
 fn shorten(list: &mut Value) {
     let mut remove = |parent: &str, key: &str| {
         let items = list["items"].as_array_mut().into_iter().flatten();

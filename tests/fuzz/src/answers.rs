@@ -1,4 +1,4 @@
-//! What must hold of every answer, whatever was asked. Each check panics with what is wrong.
+//! Properties of every answer, for any request. Each check panics with a description of the violation.
 
 use std::fmt::Debug;
 
@@ -14,26 +14,33 @@ use rollplan_core::size::Limits;
 use rollplan_core::snapshot::{Snapshot, Strategy};
 use serde_json::Value;
 
-/// Bytes of an answer for each byte of its request. A ReplicaSet of the fewest bytes, about 150, is scaled by a
-/// step of about 800, all of its texts in there up to four times and escaped in JSON to up to six times their
-/// length.
+/// Maximum bytes of an answer for each byte of its request. The smallest ReplicaSet has about 150 bytes, and the step that
+/// scales it about 800. The step contains each text of the ReplicaSet up to four times, and JSON escapes can make a text six
+/// times as long.
 const ANSWER_FACTOR_MAX: usize = 32;
-/// Bytes of an answer to next to nothing.
+/// Maximum bytes of the answer to an almost empty request.
 const ANSWER_BYTES_MIN: usize = 64 << 10;
 
-/// Asks everything there is to ask about a snapshot, and checks the answers.
+/// Calls every method with a snapshot, and checks the answers.
 pub fn check_request(request: &PlanRolloutRequest) {
     let asked_bytes = request.encoded_len();
     let bound = |answer: usize| {
         let max = ANSWER_BYTES_MIN + ANSWER_FACTOR_MAX * asked_bytes;
-        assert!(answer <= max, "{asked_bytes} bytes ask for {answer}");
+        assert!(
+            answer <= max,
+            "a request of {asked_bytes} bytes has an answer of {answer}"
+        );
     };
     let PlanRolloutRequest { snapshot, options } = request.clone();
     let plan = twice(request, wire::plan_rollout);
-    // Bytes are decoded no further than their plan needs. They are also refused for what they would take in memory.
+    // Bytes are decoded only as far as the plan needs them. They are also rejected if they would take too much memory.
     if let Ok(answer) = wire::plan_rollout_bytes(&request.encode_to_vec()) {
         let plan = plan.as_ref().map(Message::encode_to_vec);
-        assert_eq!(Some(answer), plan, "bytes and message differ");
+        assert_eq!(
+            Some(answer),
+            plan,
+            "the encoded and the decoded request have different plans"
+        );
     }
     if let Some(plan) = plan {
         bound(plan.encoded_len());
@@ -61,7 +68,7 @@ pub fn check_request(request: &PlanRolloutRequest) {
     }
 }
 
-/// Asks twice: the answers are the same to the byte. Returns what was answered, if it was.
+/// Makes a call twice, and checks that the answers have the same bytes. Returns the answer, unless the call was rejected.
 fn twice<Q, A>(request: &Q, answer: impl Fn(Q) -> Result<A, Error>) -> Option<A>
 where
     Q: Clone,
@@ -81,18 +88,18 @@ where
     }
 }
 
-/// Plans the same from every spelling of the same JSON: keys in another order, white space, escapes.
+/// Checks that a plan does not depend on the spelling of the JSON: the order of keys, white space and escapes.
 pub fn check_spelling(request: &PlanRolloutRequest) {
     let mut spelled = request.clone();
     let mut text = String::new();
     spell(&objects(request), &mut text);
     set_objects(&mut spelled, text);
     let plan = |request: &PlanRolloutRequest| wire::plan_rollout(request.clone());
-    let [plain, spelled] = [request, &spelled].map(|it| plan(it).expect("a right request"));
-    assert_eq!(plain, spelled, "the spelling matters");
+    let [plain, spelled] = [request, &spelled].map(|it| plan(it).expect("the request is valid"));
+    assert_eq!(plain, spelled, "the plan depends on the spelling");
 }
 
-/// Writes keys in reverse order, white space, and about half of the strings with escapes for all characters.
+/// Writes JSON with keys in reverse order, white space, and all characters escaped in about half of the strings.
 fn spell(value: &Value, text: &mut String) {
     let quote = |string: &str, text: &mut String| {
         if text.len().is_multiple_of(2) {
@@ -128,7 +135,7 @@ fn spell(value: &Value, text: &mut String) {
     }
 }
 
-/// The List in a request that a world has made.
+/// Returns the List in the request of a world.
 fn objects(request: &PlanRolloutRequest) -> Value {
     let snapshot = request.snapshot.as_ref();
     let texts = snapshot.map_or(&[][..], |snapshot| &snapshot.objects);
@@ -140,17 +147,17 @@ fn set_objects(request: &mut PlanRolloutRequest, text: String) {
     snapshot.objects = vec![text];
 }
 
-/// An answer has a JSON form, and is read back from it.
+/// Checks that an answer can be converted to JSON and back.
 fn check_json<A>(answer: &A)
 where
     A: Message + Name + Default + PartialEq + Debug,
 {
-    let text = json::to_json(answer).expect("an answer has a JSON form");
-    let read: A = json::from_json(&text).expect("an answer is read back");
-    assert_eq!(read, *answer, "an answer survives JSON");
+    let text = json::to_json(answer).expect("an answer can be converted to JSON");
+    let read: A = json::from_json(&text).expect("the JSON of an answer can be decoded");
+    assert_eq!(read, *answer, "JSON does not change an answer");
 }
 
-/// A refusal is short, and names the field where a field is wrong.
+/// Checks that an error is short, and names every invalid field.
 pub fn check_error(error: &Error) {
     assert!(!matches!(error, Error::Descriptors { .. }), "{error}");
     if let Error::InvalidArgument(violations) = error {
@@ -165,11 +172,11 @@ pub fn check_error(error: &Error) {
     }
 }
 
-/// Plans a request that is right, and lints the plan: nothing is violated that was not before. The order of the
-/// objects does not matter.
+/// Plans a valid request, and lints the plan: it violates no rule that the snapshot does not violate already. Also checks
+/// that the plan does not depend on the order of the objects.
 pub fn check_plan(request: &PlanRolloutRequest) {
-    let snapshot = wire::parse_snapshot(request.snapshot.clone()).expect("a right snapshot");
-    let (options, _) = wire::parse_options(request.options).expect("right options");
+    let snapshot = wire::parse_snapshot(request.snapshot.clone()).expect("the snapshot is valid");
+    let (options, _) = wire::parse_options(request.options).expect("the options are valid");
     let pass = rollplan_core::plan_pass(&snapshot, options);
     let settled = rollplan_core::plan_settled(&snapshot, options);
     for violation in lint(&snapshot, options, &settled) {
@@ -196,9 +203,13 @@ pub fn check_plan(request: &PlanRolloutRequest) {
         let ask = |request: &PlanRolloutRequest| {
             let mut request = request.clone();
             request.options.get_or_insert_default().horizon = horizon.into();
-            wire::plan_rollout(request).expect("a right request")
+            wire::plan_rollout(request).expect("the request is valid")
         };
-        assert_eq!(ask(request), ask(&turned), "the order of objects matters");
+        assert_eq!(
+            ask(request),
+            ask(&turned),
+            "the plan depends on the order of the objects"
+        );
     }
 }
 
@@ -227,8 +238,9 @@ fn check_numbers(plan: &Plan) {
     }
 }
 
-/// Where a ReplicaSet says that all of them together were allowed fewer pods than they are now, and they are to
-/// shrink, it still grows: Kubernetes' own doing, and no history of scaling leads there (docs/parity.md).
+/// Whether an annotation makes a ReplicaSet grow although there are too many pods: it states a lower maximum for all
+/// ReplicaSets than the current one. Kubernetes behaves in the same way. Scaling alone never leads to such annotations
+/// (docs/parity.md).
 fn is_tampered(snapshot: &Snapshot) -> bool {
     let spec = &snapshot.deployment.spec;
     let Strategy::RollingUpdate {

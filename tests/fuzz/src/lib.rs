@@ -1,4 +1,4 @@
-//! What the fuzz targets share: arbitrary worlds, and what must hold of every answer.
+//! The common parts of the fuzz targets: arbitrary worlds, and properties of every answer.
 
 pub mod answers;
 pub mod world;

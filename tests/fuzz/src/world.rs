@@ -1,5 +1,5 @@
-//! Worlds that are right and may be absurd: every number from zero to its largest, times from year 1 to 9999,
-//! annotations that say anything.
+//! Valid worlds with arbitrary values: numbers from zero to the maximum, times from year 1 to 9999, and annotations with any
+//! text.
 
 use arbitrary::Arbitrary;
 use prost_types::Timestamp;
@@ -7,7 +7,7 @@ use rollplan::proto;
 use rollplan::wire;
 use serde_json::{Map, Value, json};
 
-/// 2026-11-20T23:27:30Z, and the first and the last second that there is.
+/// 2026-11-20T23:27:30Z, and the first and the last valid second.
 const NOW_SECONDS: i64 = 1_795_217_250;
 const FIRST_SECONDS: i64 = -62_135_596_800;
 const LAST_SECONDS: i64 = 253_402_300_799;
@@ -95,7 +95,7 @@ impl Moment {
     }
 }
 
-/// A number that is written as text.
+/// A number as text.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Number {
     Absent,
@@ -174,7 +174,7 @@ impl Condition {
     }
 }
 
-/// Whose an object is.
+/// The owner of an object.
 #[derive(Arbitrary, Clone, Copy, Debug, PartialEq)]
 enum Owner {
     Ours,
@@ -198,7 +198,7 @@ struct Set {
     reports: Reports,
 }
 
-/// What a ReplicaSet says of its pods.
+/// The counts of pods that a ReplicaSet reports.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Reports {
     All,
@@ -256,14 +256,14 @@ struct Pod {
     restarts: Count,
 }
 
-/// How a call of the plan was refused.
+/// The rejection of a call of the plan.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 struct Refusal {
     step: u8,
     how: u8,
 }
 
-/// A snapshot and options: right by the contract, whatever they are.
+/// A snapshot and options that are valid according to the contract.
 #[derive(Arbitrary, Clone, Debug)]
 pub struct World {
     now: Moment,
@@ -291,10 +291,10 @@ pub struct World {
 }
 
 impl World {
-    /// Sets and pods at most: more only make each try slower.
+    /// The maximum number of ReplicaSets and pods. More of them would only make each run slower.
     const OBJECTS_MAX: usize = 24;
 
-    /// The request that asks for a plan. Refusals are of calls that the planner comes to.
+    /// The request for a plan. Its rejections are those of calls in the plan for the same snapshot.
     #[must_use]
     pub fn into_request(self) -> proto::PlanRolloutRequest {
         let horizon = match self.pass {
@@ -313,7 +313,7 @@ impl World {
             options: Some(options),
         };
         for refusal in refusals.into_iter().take(4) {
-            let plan = wire::plan_rollout(request.clone()).expect("an absurd request is right");
+            let plan = wire::plan_rollout(request.clone()).expect("the request is valid");
             let calls: Vec<_> = plan
                 .steps
                 .into_iter()
@@ -384,7 +384,7 @@ impl World {
                 "minReadySeconds": self.min_ready_seconds.get(),
                 "revisionHistoryLimit": self.history_limit.map(Count::get),
                 "paused": self.paused,
-                // The API has it greater than the seconds to be ready, and the contract only above zero.
+                // The API requires more than `minReadySeconds`, but the contract only a positive number.
                 "progressDeadlineSeconds": self.deadline.map(|count| count.get().max(1)),
             },
             "status": {

@@ -1,4 +1,4 @@
-//! A file of JSON, YAML or both, given to the command line.
+//! Runs the command line on a file with JSON, YAML or both.
 
 #![no_main]
 
@@ -17,7 +17,7 @@ const ASK: [&[&str]; 4] = [
     &["history"],
 ];
 
-/// One file for each process: the fuzzer may run several. In memory where there is such a place.
+/// The file of this process, because the fuzzer may run several processes. It is in memory if possible.
 static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     let memory = PathBuf::from("/dev/shm");
     let directory = if memory.is_dir() {
@@ -34,7 +34,7 @@ fuzz_target!(|bytes: &[u8]| {
         let args = ["rollplan"].iter().chain(args).map(OsString::from);
         let more = ["--now", "2026-11-20T23:27:30Z", "-f"].map(OsString::from);
         let exit = cli::run(args.chain(more).chain([FILE.clone().into_os_string()]));
-        // It catches panics itself, and says so by this.
+        // The command line catches panics and exits with this code.
         assert_ne!(exit, Exit::Internal);
         assert_ne!(exit, Exit::Unreachable);
     }

@@ -1,4 +1,4 @@
-//! Text, as Kubernetes JSON that somebody has printed.
+//! Uses arbitrary text as the JSON of Kubernetes objects.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 const EMPTY_LIST: &str = r#"{"kind":"List","apiVersion":"v1","items":[]}"#;
 
-/// Kinds that have a report of their own, and one that has not.
+/// Kinds with a report of their own, and one without.
 const KINDS: [(&str, &str); 10] = [
     ("apps/v1", "StatefulSet"),
     ("apps/v1", "DaemonSet"),
@@ -51,8 +51,8 @@ const NOW: Timestamp = Timestamp {
     nanos: 0,
 };
 
-/// What serde_json does not read is refused, and nothing else, except for too many levels. (serde_json skips values without
-/// decoding the escapes in their keys.)
+/// Checks that the planner rejects exactly the texts that serde_json rejects, and texts with too many levels. (serde_json
+/// skips values without decoding the escapes in their keys.)
 fn check_syntax(text: &str) {
     if text.contains("\\u") {
         return;
@@ -71,7 +71,7 @@ fn check_syntax(text: &str) {
     }
 }
 
-/// An answer or a refusal, and never a panic.
+/// Checks that a request for another kind gets an answer or an error, but never causes a panic.
 fn check_other_kind(text: &str) {
     let (api_version, kind) = KINDS[text.len() % KINDS.len()];
     let request = ComputeStatusRequest {

@@ -1,4 +1,4 @@
-//! Worlds that are right and may be absurd.
+//! Plans for valid worlds with arbitrary values.
 
 #![no_main]
 

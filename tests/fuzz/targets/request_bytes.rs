@@ -1,4 +1,4 @@
-//! Bytes, as they come from the wire.
+//! Decodes arbitrary bytes as a request.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Text, read as a request in JSON.
+//! Decodes arbitrary text as a request in JSON.
 
 #![no_main]
 
@@ -12,10 +12,11 @@ fuzz_target!(|text: &str| {
         Ok(request) => request,
         Err(error) => return check_error(&error),
     };
-    // A number of a template may have no JSON form: it is refused later, by its path.
+    // A number in a template may have no JSON form. It is rejected later, with its path.
     if let Ok(printed) = json::to_json(&request) {
-        let read: PlanRolloutRequest = json::from_json(&printed).expect("what was printed is read");
-        let printed_again = json::to_json(&read).expect("and printed again");
+        let read: PlanRolloutRequest =
+            json::from_json(&printed).expect("the printed request can be decoded");
+        let printed_again = json::to_json(&read).expect("the decoded request can be printed");
         assert_eq!(printed, printed_again);
     }
     check_request(&request);

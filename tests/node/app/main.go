@@ -1,9 +1,9 @@
-// Command app is what the pods of the tests run, and the registry that their images come from.
+// Command app runs in the pods of the tests, and serves the registry from which they pull their images.
 //
 //	app serve [-ready-after DURATION] [-exit CODE]         answer HTTP on port 8080: /ready, /live; the code after SIGTERM
 //	app exit CODE [MESSAGE]                                print a message and exit
 //	app crash TIMES FILE                                   crash this number of times, counted in a file, then serve
-//	app fill                                               take more and more memory
+//	app fill                                               allocate memory until it is killed
 //	app sleep                                              do nothing
 //	app registry ADDRESS DIRECTORY                         serve the OCI layouts in a directory, each under its own name
 package main
@@ -104,7 +104,7 @@ func fill() {
 	}
 }
 
-// registry answers pulls: of NAME from DIRECTORY/NAME, of private images 401, of others 404.
+// registry answers pulls: images NAME in DIRECTORY/NAME are served, private images get 401, and unknown images 404.
 func registry(dir string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/")

@@ -1,4 +1,4 @@
-// Command coredns is CoreDNS with the plugins that the node needs: building it with all of them takes minutes.
+// Command coredns is CoreDNS with only the plugins that the node needs, because a build with all plugins takes minutes.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	// In the order in which a query passes through them.
+	// A query passes through the plugins in this order.
 	dnsserver.Directives = []string{"errors", "ready", "cache", "kubernetes"}
 	coremain.Run()
 }

@@ -14,13 +14,13 @@ import (
 func main() {
 	var object unstructured.Unstructured
 	decoder := json.NewDecoder(os.Stdin)
-	// One line for each version of the object, as `kubectl get --watch -o json` prints them.
+	// The input is the output of `kubectl get --watch -o json`: one line for each version of the object.
 	for decoder.More() {
 		var text json.RawMessage
 		if err := decoder.Decode(&text); err != nil {
 			log.Fatal(err)
 		}
-		// Integers are integers, unlike those of encoding/json.
+		// Decodes integers as integers. encoding/json decodes them as floating-point numbers.
 		if err := object.UnmarshalJSON(text); err != nil {
 			log.Fatal(err)
 		}

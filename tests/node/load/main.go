@@ -1,5 +1,5 @@
-// Command load calls PlanRollout at a constant rate over one channel without a retry policy, and prints a line with the
-// number of calls after every second, and one for each failed call.
+// Command load calls PlanRollout at a constant rate over one channel without a retry policy. It prints the number of calls
+// every second, and a line for each failed call.
 package main
 
 import (
@@ -26,7 +26,7 @@ const deployment = `{"apiVersion": "apps/v1", "kind": "Deployment",
     "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
     "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}}}`
 
-// Line is what load prints.
+// Line is a line of the output.
 type Line struct {
 	OK     int    `json:"ok"`
 	Failed int    `json:"failed"`

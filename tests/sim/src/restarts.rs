@@ -275,7 +275,7 @@ fn concurrency_is_bounded_by_the_number_of_adapters() {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reports {
     AsStarting,
-    /// A deliberate bug: as if there were none.
+    /// A deliberate bug: the adapter reports none.
     AsNone,
 }
 
@@ -284,8 +284,8 @@ const RANDOM: i64 = 300;
 const AFTER: i64 = 60;
 /// The maximum delay of a kubelet's reports, in seconds.
 const DELAY_MAX: i64 = 6;
-/// Kubelets read every value of the second of a start. (After a restart without a quiet period, as in the other profiles, no
-/// skew would help against an older cache.)
+/// A kubelet may read any value of the second in which a pod starts. (In the other profiles, restarts have no quiet period,
+/// so no clock skew would protect against an older cache.)
 const SKEW: Duration = Duration::ZERO;
 
 /// The number of random runs of each profile.

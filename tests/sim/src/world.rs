@@ -100,7 +100,8 @@ impl World {
         world.create_deployment(0);
         if setup.stranger {
             let owner = OwnerReference {
-                // A custom resource would be refused beside a Deployment.
+                // The planner refuses a custom resource if its selector matches pods of another Deployment, but not if it
+                // matches those of another kind.
                 api_version: "argoproj.io/v1alpha1".to_owned(),
                 kind: "Rollout".to_owned(),
                 name: "other".to_owned(),

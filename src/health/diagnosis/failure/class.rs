@@ -1,4 +1,4 @@
-//! The classes of failures, with what makes each of them certain: the one table, which docs/verdict.md repeats.
+//! The classes of failures, and when each of them is certain. A test compares the table with docs/verdict.md.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub enum Class {
 /// When a failure of a class is certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Once it has lasted for so many seconds, and an attempt after them has failed as well.
+    /// Once it has lasted for this number of seconds, and an attempt after that has failed as well.
     Grace(i64),
     /// Once the container has been restarted this often and has terminated again.
     Restarts(i32),
@@ -45,13 +45,13 @@ pub struct Row {
     pub name: &'static str,
     /// When a failure of the class is certain by default.
     pub limit: Limit,
-    /// What it takes besides.
+    /// The evidence that is required in addition.
     pub evidence: &'static str,
-    /// Whether the end of own pods that are terminating may resolve it.
+    /// Whether free capacity may resolve it, for example when terminating pods of the object have ended.
     pub resolved_by_room: bool,
 }
 
-/// Objects may be created in any order, and some only a minute later.
+/// A limit for missing objects, because objects may be created in any order, and some only a minute later.
 const ANY_ORDER: Limit = Limit::Grace(90);
 
 /// The table, in the order of [`Class`].
@@ -125,7 +125,7 @@ pub const TABLE: [Row; 9] = [
     },
 ];
 
-/// When failures count as certain: the table, with the changes that a caller asks for.
+/// When failures count as certain: the table, with the changes that a caller requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules([Option<Limit>; TABLE.len()]);
 
@@ -142,7 +142,7 @@ impl Class {
     /// The row of the table.
     #[must_use]
     pub fn row(self) -> &'static Row {
-        // The order is tested.
+        // A test checks the order of the table.
         &TABLE[self as usize]
     }
 
@@ -161,7 +161,7 @@ impl fmt::Display for Class {
 
 // === impl Limit ===
 
-/// As docs/verdict.md has it.
+/// The text in the table of docs/verdict.md.
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -176,14 +176,14 @@ impl fmt::Display for Limit {
 // === impl Rules ===
 
 impl Rules {
-    /// The rules with a change: the caller decides when failures of the class are certain, whatever their text.
+    /// The rules with a change by the caller: the limit then applies to all failures of the class, regardless of their texts.
     #[must_use]
     pub fn with(mut self, class: Class, limit: Limit) -> Self {
         self.0[class as usize] = Some(limit);
         self
     }
 
-    /// When a failure of the class is certain. `is_definite` is whether its text leaves no doubt.
+    /// When a failure of the class is certain. `is_definite` is whether its text proves that it persists.
     pub(in crate::diagnosis) fn limit(&self, class: Class, is_definite: bool) -> Limit {
         let by_default = || match is_definite {
             true => class.row().limit,

@@ -1,10 +1,10 @@
-//! Texts of Kubernetes and of registries that leave no doubt. Every other text is taken for a passing problem, also one that
-//! is not known here.
+//! Texts of Kubernetes and of registries that prove that a failure persists. All other texts, including unknown ones, count as
+//! temporary problems.
 
 use crate::diagnosis::text::{NAME_MAX, one_line};
 use rollplan_core::template::Quantity;
 
-/// What makes a text of any kind doubtful: the other side may answer differently next time.
+/// Parts of texts that make any failure a temporary one: the next answer may be different.
 const PASSING: [&str; 17] = [
     "failed calling webhook",
     "object has been modified",
@@ -25,7 +25,7 @@ const PASSING: [&str; 17] = [
     "try again",
 ];
 
-/// What a registry answers that does not have the image, or does not give it away.
+/// Answers of a registry that does not have the image, or denies access to it.
 const IMAGE: [&str; 10] = [
     "not found",
     "manifest unknown",
@@ -39,7 +39,7 @@ const IMAGE: [&str; 10] = [
     "invalid reference format",
 ];
 
-/// What a kubelet reports about a configuration that cannot work.
+/// Reports of the kubelet about a configuration that cannot work.
 const CONFIG: [&str; 7] = [
     "references non-existent config key",
     "references non-existent secret key",
@@ -50,7 +50,7 @@ const CONFIG: [&str; 7] = [
     "invalid variable names",
 ];
 
-/// What the API server reports about pods that it will reject again.
+/// Errors of the API server about pods that it will reject again.
 const REFUSED: [&str; 9] = [
     "denied the request",
     "denied request",
@@ -63,7 +63,7 @@ const REFUSED: [&str; 9] = [
     "because it is being terminated",
 ];
 
-/// What the API server reports about pods that refer to an object that does not exist (yet).
+/// Errors of the API server about pods that refer to an object that does not exist (yet).
 const REFUSED_FOR_MISSING: [(&str, &str); 3] = [
     ("error looking up service account", "not found"),
     ("no priorityclass with name", "was found"),
@@ -90,12 +90,12 @@ fn has(text: &str, patterns: &[&str]) -> bool {
     !is_doubtful(&text) && patterns.iter().any(|pattern| text.contains(pattern))
 }
 
-/// Whether an image will not be pulled at the next attempt either.
+/// Whether the next attempt to pull an image will certainly fail.
 pub(in crate::diagnosis) fn is_image(text: &str) -> bool {
     has(text, &IMAGE)
 }
 
-/// Whether a container will not be created from its configuration at the next attempt either.
+/// Whether the next attempt to create a container from its configuration will certainly fail.
 pub(in crate::diagnosis) fn is_config(text: &str) -> bool {
     missing_object(text).is_some() || has(text, &CONFIG)
 }
@@ -157,7 +157,7 @@ pub(in crate::diagnosis) fn refusal(text: &str) -> Refusal {
     }
 }
 
-/// What a pod requests of a quota, what was used of it and its hard limits: "exceeded quota: q, requested:
+/// The request of a pod, the used amounts and the hard limits of a quota: "exceeded quota: q, requested:
 /// pods=1,limits.cpu=3, used: pods=0,limits.cpu=0, limited: pods=4,limits.cpu=2".
 fn quota(text: &str) -> Option<[&str; 3]> {
     let (_, rest) = text.rsplit_once("requested: ")?;
@@ -166,7 +166,7 @@ fn quota(text: &str) -> Option<[&str; 3]> {
     Some([requested, used, limited])
 }
 
-/// Whether what one pod requests is more than the hard limit of a quota.
+/// Whether the request of a single pod exceeds the hard limit of a quota.
 fn one_pod_exceeds(text: &str) -> bool {
     let Some([requested, _, limited]) = quota(text) else {
         return false;
@@ -177,7 +177,8 @@ fn one_pod_exceeds(text: &str) -> bool {
     })
 }
 
-/// Whether a quota that rejected a pod has room for it if only `pods` of this kind use it, which are fewer than used it then.
+/// Whether a quota that rejected a pod may accept it now: if `pods` like it use less of the quota than was used then, and
+/// leave enough for one more.
 pub(crate) fn quota_may_have_room(text: &str, pods: i64) -> bool {
     let Some([requested, used, limited]) = quota(text).filter(|_| text.contains("exceeded quota"))
     else {
@@ -206,7 +207,7 @@ fn amount_of(list: &str, name: &str) -> Option<i128> {
     nanos(amount)
 }
 
-/// What is too large to be counted is too odd to be judged.
+/// `None` for amounts that are invalid or too large: these are not judged.
 fn nanos(amount: &str) -> Option<i128> {
     Quantity::parse(amount)?.to_nanos()
 }

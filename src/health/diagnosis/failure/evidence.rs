@@ -1,5 +1,5 @@
-//! How long a failure has lasted. Clocks differ: what counts are times of one clock, and the difference of two clocks only
-//! with a margin.
+//! How long a failure has lasted. Because clocks differ, times are compared only if they are from the same clock, or with a
+//! margin.
 
 use crate::diagnosis::examiner::{Examiner, may_concern};
 use crate::diagnosis::pods::{Finding, GATES_NOT_READY, condition};
@@ -10,16 +10,18 @@ use super::class::Class;
 use super::definite;
 use super::retries::{BACK_OFF, NEVER_PULL, Retries};
 
-/// How far the clock of the caller may be off that of the cluster.
+/// The maximum difference between the clocks of the caller and of the cluster.
 pub(in crate::diagnosis) const CLOCK_SKEW_SECONDS: i64 = 300;
-/// How long the containers of a pod must have kept terminating: with a short backoff, restarts alone come fast.
+/// The minimum time for which the containers of a pod must have kept terminating, because a short backoff allows many
+/// restarts within seconds.
 const CRASHING_SECONDS: i64 = 60;
-/// How much later than its pod a container is that has been ready before. The first report of a kubelet takes less.
+/// A condition Ready that changed later than this after the start of its pod shows that the pod was ready before. The first
+/// report of a kubelet takes less.
 const READY_BEFORE_SECONDS: i64 = 10;
 
 impl Examiner<'_> {
-    /// When it is certain that an attempt after the grace of a failure has failed, by the clock of the caller: now if it is,
-    /// and otherwise an estimate that is later.
+    /// The time, by the clock of the caller, at which it is certain that an attempt after the grace of a failure has failed:
+    /// now if this is already certain, and otherwise a later estimate.
     pub(super) fn grace_ends(
         &self,
         finding: &Finding<'_>,
@@ -89,7 +91,7 @@ impl Examiner<'_> {
             | (_, ContainerState::Terminated { finished_at, .. }) => *finished_at,
             _ => None,
         };
-        // Both by the clock of the kubelet. The first and the last crash are at least so far apart.
+        // Both times are from the clock of the kubelet. All crashes are within this time.
         let lasted = finished.zip(finding.source.start_time);
         let is_chosen = finding
             .class
@@ -122,7 +124,7 @@ pub(in crate::diagnosis) fn is_node_lost(pod: &Pod) -> bool {
             container.state,
             ContainerState::Terminated { exit_code: 0, .. }
         );
-        // A sidecar counts as the other containers do.
+        // A sidecar counts like the main containers.
         container.ready || container.init && is_done
     };
     condition(pod, "Ready").is_some_and(|ready| {
@@ -133,7 +135,7 @@ pub(in crate::diagnosis) fn is_node_lost(pod: &Pod) -> bool {
     })
 }
 
-/// When the first attempt at what fails can have been made.
+/// The earliest possible time of the first attempt that failed.
 fn attempts_since(finding: &Finding<'_>) -> Option<Time> {
     let pod = finding.source;
     let is_init = finding.container.is_some_and(|container| container.init);
@@ -160,8 +162,8 @@ fn attempts_since(finding: &Finding<'_>) -> Option<Time> {
         .or(pod.metadata.creation_timestamp)
 }
 
-/// Whether no other container of the pod can have delayed the synchronizations since the grace ended: the kubelet pulls one
-/// image after the other, and waits longer while a container crashes.
+/// Whether no other container of the pod can have delayed the synchronizations since the grace ended. The kubelet pulls
+/// images one by one, and waits longer while a container crashes.
 fn is_synchronized(finding: &Finding<'_>, grace: i64) -> bool {
     let pod = finding.source;
     let mut others = pod.containers.iter();
@@ -180,7 +182,7 @@ fn is_synchronized(finding: &Finding<'_>, grace: i64) -> bool {
     })
 }
 
-/// Whether an event reports that the kubelet or the scheduler has tried again what fails.
+/// Whether an event reports another attempt of the kubelet or the scheduler.
 fn is_attempt(event: &ObservedEvent, finding: &Finding<'_>) -> bool {
     let has = |text: &str| event.message.contains(text);
     let reason = event.reason.as_str();

@@ -9,6 +9,6 @@ use rollplan_core::time::Time;
 pub struct Judgement {
     /// When failures are certain.
     pub rules: Rules,
-    /// The failure that the previous answer reported, and when it was reported first, by the clock of the caller.
+    /// The failure in the previous answer, and the time at which it was first reported, by the clock of the caller.
     pub previous: Option<(Cause, Time)>,
 }

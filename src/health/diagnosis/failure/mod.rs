@@ -1,4 +1,4 @@
-//! How final a failure is: that which all unready pods with the same template share, and the rejection of pods.
+//! Whether a failure is final: a failure that all unready pods with the same template share, or the rejection of pods.
 
 pub mod class;
 pub(crate) mod definite;
@@ -20,7 +20,7 @@ use self::evidence::was_ready;
 /// clocks differ.
 const TERMINATING_MARGIN_SECONDS: i64 = 360;
 
-/// A failure that all pods share that are not ready.
+/// A failure that all unready pods share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The kind of the cause.
@@ -29,8 +29,8 @@ pub struct Failure {
     pub class: Class,
     /// Whether it is certain that the failure persists.
     pub finality: Finality,
-    /// When the caller was told first: the time of this snapshot, unless [`Judgement::previous`](judgement::Judgement::previous)
-    /// is about the same cause.
+    /// When the failure was first reported to the caller: the time of this snapshot, unless
+    /// [`Judgement::previous`](judgement::Judgement::previous) is about the same cause.
     pub since: Time,
 }
 
@@ -48,16 +48,17 @@ pub enum Finality {
 /// The pods with the same template, as their owner counts them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
-    /// How many exist.
+    /// The number of existing pods.
     pub(crate) existing: i64,
-    /// Whether one is ready, or has ended successfully.
+    /// Whether a pod is ready, or has ended successfully.
     pub(crate) has_ready: bool,
-    /// Whether room is being made, because own pods are terminating.
+    /// Whether capacity is becoming free, because pods of the same object are terminating.
     pub(crate) makes_room: bool,
 }
 
 impl Examiner<'_> {
-    /// The failure that all unready pods share. The caller was told of it with its cause, or with `told` instead.
+    /// The failure that all unready pods share. `told` is the cause under which it was reported to the caller, if that is not
+    /// its own cause.
     pub(crate) fn shared_failure(
         &self,
         findings: &[Finding<'_>],
@@ -76,8 +77,8 @@ impl Examiner<'_> {
         })
     }
 
-    /// The class of a failure that all unready pods share, while none of the pods was ever ready: what one node has, or
-    /// what passed with some pods, must not fail the rollout.
+    /// The class of a failure that all unready pods share. `None` if one of the pods is or was ready: a problem of a single
+    /// node, or one that some pods have overcome, must not fail the rollout.
     fn shared<'f>(
         &self,
         findings: &'f [Finding<'f>],
@@ -96,7 +97,7 @@ impl Examiner<'_> {
         (is_shared && is_visible && !was_ready && !is_waiting).then_some((first, class))
     }
 
-    /// Whether the scheduler or an autoscaler makes room for a pod.
+    /// Whether the scheduler or an autoscaler is freeing or adding capacity for a pod.
     fn awaits_node(&self, findings: &[Finding<'_>]) -> bool {
         findings.iter().any(|finding| {
             !finding.source.nominated_node_name.is_empty()
@@ -106,8 +107,8 @@ impl Examiner<'_> {
         })
     }
 
-    /// How final the rejection of pods is. The condition outlives its cause, and only events show that the API server has
-    /// rejected the same again.
+    /// Whether the rejection of pods is final. The condition remains after its cause is resolved, so only events show that the
+    /// API server has rejected the pods again.
     pub(crate) fn refusal(&self, uid: &str, reason: &str, makes_room: bool) -> Finality {
         if makes_room {
             return Finality::Open;
@@ -142,13 +143,13 @@ impl Examiner<'_> {
         if last >= first.plus_seconds(grace) && last > first {
             return Finality::Certain;
         }
-        // The ReplicaSet controller waits twice as long before each attempt.
+        // The ReplicaSet controller doubles its delay before each attempt.
         let passed = last.since(first).seconds();
         let left = (2 * grace).max(1).saturating_sub(passed);
         Finality::Pending(Some(self.now.plus_seconds(left)))
     }
 
-    /// How final a failure is that all unready pods share. `reported` is when the caller was told first.
+    /// Whether a failure that all unready pods share is final. `reported` is when it was first reported to the caller.
     fn finality(&self, class: Class, findings: &[Finding<'_>], reported: Time) -> Finality {
         let unready = || unready(findings);
         let is_definite = unready().all(|finding| finding.is_definite);
@@ -181,7 +182,7 @@ fn unready<'f>(findings: &'f [Finding<'f>]) -> impl Iterator<Item = &'f Finding<
     unready.filter(|finding| finding.cause != Cause::PodFailed)
 }
 
-/// Whether a pod is terminating within its time. One that is far past it is lost.
+/// Whether a pod is terminating within its grace period and a margin. One that exceeds both is lost.
 pub(crate) fn is_terminating(pod: &Pod, now: Time) -> bool {
     let end = pod.metadata.deletion_timestamp;
     let end = end.map(|end| end.plus_seconds(TERMINATING_MARGIN_SECONDS));

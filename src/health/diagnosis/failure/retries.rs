@@ -1,5 +1,5 @@
-//! When Kubernetes tries again what has failed. A failure that has lasted for its grace is certain only once an attempt after
-//! the grace has failed as well: between two attempts, nothing shows that the cause has been resolved.
+//! When Kubernetes retries. A failure that has lasted for its grace is certain only once an attempt after the grace has failed
+//! as well: between two attempts, nothing shows whether the cause has been resolved.
 //!
 //! The kubelet synchronizes a pod that fails 10 to 15 s after the last synchronization has ended.
 //!
@@ -10,30 +10,31 @@
 //! - A container is created again in each synchronization.
 //! - A volume is mounted again after 0.5 s, doubled by each failure, up to 122 s.
 //!
-//! Each synchronization first reports the result of the previous one, and then tries again. What a status shows is therefore the
-//! result of an attempt that is up to two synchronizations old.
+//! Each synchronization first reports the result of the previous one, and then tries again. A status therefore shows the result
+//! of an attempt that is up to two synchronizations old.
 
 use super::class::Class;
 use crate::diagnosis::pods::Finding;
 
-/// How long the kubelet waits at most until it synchronizes a pod that fails.
+/// The maximum time until the kubelet synchronizes a failing pod.
 const SYNC_SECONDS: i64 = 15;
-/// How old the attempt may be that the status of a container shows: two synchronizations, and what these take.
+/// The maximum age of the attempt that the status of a container shows: two intervals, and the duration of two
+/// synchronizations.
 const SHOWN_SECONDS: i64 = 2 * SYNC_SECONDS + 10;
 
-/// How long the pull of an image that exists may take. Until it ends, the status shows the back-off before it.
+/// The maximum time to pull an existing image. During the pull, the status still shows the back-off before it.
 const PULL_SECONDS: i64 = 600;
 
-/// When something that fails is tried again.
+/// The schedule of the attempts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retries {
     /// The delay after the first failure. Each failure doubles it.
     first: i64,
     /// The longest delay.
     longest: i64,
-    /// How much later than its delay an attempt may be made.
+    /// How late an attempt may be made after its delay.
     late: i64,
-    /// How old an attempt may be that is reported.
+    /// The maximum age of a reported attempt.
     shown: i64,
 }
 
@@ -75,7 +76,7 @@ impl Retries {
         }
     }
 
-    /// How many seconds after the first attempt the first one after `grace` is made at the latest.
+    /// The latest time of the first attempt after `grace`, in seconds since the first attempt of all.
     pub(super) fn next_after(&self, grace: i64) -> i64 {
         let (mut earliest, mut delay) = (0, self.first);
         while delay < self.longest && earliest + delay < grace {
@@ -85,8 +86,8 @@ impl Retries {
         grace.saturating_add(delay + self.late)
     }
 
-    /// How many seconds after its first report a failure has certainly been attempted after `grace`, if its status has this
-    /// reason.
+    /// The time, in seconds since the first report of a failure, from which a status with this reason proves an attempt after
+    /// `grace`.
     pub(super) fn proven_after(&self, grace: i64, reason: &str) -> i64 {
         match reason {
             BACK_OFF => self.next_after(grace).saturating_add(PULL_SECONDS),
@@ -94,7 +95,7 @@ impl Retries {
         }
     }
 
-    /// How many seconds after its first report a status shows, at the latest, an attempt that was made after `grace`.
+    /// The latest time at which a status shows an attempt after `grace`, in seconds since the first report of the failure.
     pub(super) fn shown_after(&self, grace: i64) -> i64 {
         let shown = grace.saturating_add(self.shown);
         match self.longest {
@@ -104,7 +105,7 @@ impl Retries {
     }
 }
 
-/// The reason of a container whose image is pulled again later.
+/// The reason of a container whose image will be pulled again later.
 pub(super) const BACK_OFF: &str = "ImagePullBackOff";
 /// The reason of a container whose image is not on the node and may not be pulled.
 pub(super) const NEVER_PULL: &str = "ErrImageNeverPull";

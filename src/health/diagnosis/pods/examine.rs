@@ -1,4 +1,4 @@
-//! Finds out why a pod is not available.
+//! Determines why a pod is not available.
 
 use super::{Finding, GATES_NOT_READY, NODE_LOST, condition, or};
 use crate::diagnosis::Cause;
@@ -34,7 +34,7 @@ const CONTAINER_CONFIG: [&str; 5] = [
 ];
 
 impl<'a> Examiner<'a> {
-    /// The reasons why some pods are not available. Those that are being deleted are passed over.
+    /// The reasons why pods are not available. Pods that are being deleted are skipped.
     pub(crate) fn examine_all(&self, pods: impl Iterator<Item = &'a Pod>) -> Vec<Finding<'a>> {
         pods.filter(|pod| pod.metadata.deletion_timestamp.is_none())
             .take_while(|_| !self.interrupt.is_interrupted())
@@ -228,8 +228,8 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// When the controllers have counted a pod that is ready now as available. `None` if it is not ready, or has been for so
-    /// long that they should have done so.
+    /// The time by which the controllers will have counted a ready pod as available. `None` if the pod is not ready, or if this
+    /// time has passed.
     pub(crate) fn counted_by(&self, pod: &Pod) -> Option<Time> {
         let ready = condition(pod, "Ready").filter(|condition| condition.status == "True")?;
         let wait = i64::from(self.min_ready_seconds).saturating_add(COUNTING_SECONDS);
@@ -237,14 +237,14 @@ impl<'a> Examiner<'a> {
         (end > self.now).then_some(end)
     }
 
-    /// Whether the restarts of a pod are not of this rollout.
+    /// Whether the restarts of a pod are those of an earlier rollout.
     fn is_inherited(&self, pod: &Pod) -> bool {
         let created = pod.metadata.creation_timestamp;
         let began = created.zip(self.rollout_began);
         began.is_some_and(|(created, began)| created < began)
     }
 
-    /// Why an image cannot be pulled: older kubelets report it in events only.
+    /// Why an image cannot be pulled. Older kubelets report this in events only.
     fn pull_error(&self, pod: &Pod, container: &Container, message: &'a str) -> &'a str {
         if message.contains(": ") {
             return message;
@@ -258,7 +258,7 @@ impl<'a> Examiner<'a> {
             .map_or(message, |event| event.message.as_str())
     }
 
-    /// Why a pod has not started: volumes and networks are in events only.
+    /// Why a pod has not started. Problems with volumes and networks are reported in events only.
     fn explain_start(&self, finding: &mut Finding<'_>) {
         let events = self.events_about(&finding.source.metadata.uid);
         let failed = events.filter(|event| {
@@ -283,7 +283,7 @@ impl<'a> Examiner<'a> {
     }
 }
 
-/// The text of the scheduler without what it tried besides.
+/// The text of the scheduler without its parts about preemption and resource claims.
 fn scheduler_text(message: &str) -> &str {
     let ends = [
         " no new claims to deallocate",
@@ -326,7 +326,7 @@ fn termination(state: &ContainerState) -> Option<(String, Option<Time>)> {
     }
 }
 
-/// The error of a program that cannot be started, without what the runtime tried before.
+/// The error of a program that cannot be started, without the prefix of the runtime.
 fn start_error(line: &str) -> String {
     let line = match line.find("exec: ") {
         Some(at) if line.contains("container process") => &line[at..],

@@ -1,4 +1,4 @@
-//! Puts into words why pods are not available, and what to do about it.
+//! Formats messages about pods that are not available, with remedies.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use rollplan_core::snapshot::ContainerState;
 use rollplan_core::time::Span;
 
 impl Examiner<'_> {
-    /// Why pods are not available: one blocker for each cause. `size` is the number of pods that there are to be.
+    /// Why pods are not available: one blocker for each cause. `size` is the number of desired pods.
     pub(crate) fn blockers(&self, findings: &[Finding<'_>], size: i64) -> Vec<Blocker> {
         let mut found: BTreeMap<Cause, Vec<&Finding<'_>>> = BTreeMap::new();
         for finding in findings {
@@ -134,14 +134,14 @@ impl Examiner<'_> {
             .min()
     }
 
-    /// What to do about a pod that is not available. Commands are complete, and work when they are pasted.
+    /// The remedy for a pod that is not available. Commands are complete and can be pasted.
     fn remedy(&self, finding: &Finding<'_>) -> String {
         let namespace = word(self.namespace);
         let name = word(&finding.pod.name);
         let container = word(&finding.pod.container);
         let reason = finding.pod.reason.as_str();
         let message = finding.pod.message.as_str();
-        // Of the log of the one that is running, and otherwise of the last one, kubectl prints without --previous.
+        // Without --previous, kubectl prints the log of the running container, or of the last one if none is running.
         let is_running = finding
             .container
             .is_some_and(|it| matches!(it.state, ContainerState::Running { .. }));

@@ -17,7 +17,7 @@ use rollplan_core::time::Time;
 const GATED: &str = "SchedulingGated";
 /// The reason of a container that ran out of memory.
 const OOM_KILLED: &str = "OOMKilled";
-/// The reason of a pod of which a readiness gate is not met.
+/// The reason of a pod with a readiness gate that is not met.
 pub(super) const GATES_NOT_READY: &str = "ReadinessGatesNotReady";
 /// The reason of a pod that is not ready although its containers are.
 const NODE_LOST: &str = "ContainersReady";
@@ -28,21 +28,21 @@ pub struct Finding<'a> {
     pub cause: Cause,
     /// The class of the failure. `None` if it is not a failure.
     pub class: Option<Class>,
-    /// Whether what is reported leaves no doubt that the failure persists.
+    /// Whether the report proves that the failure persists.
     pub(crate) is_definite: bool,
     /// Whether only an event shows the failure, which may be outdated.
     pub(crate) is_from_event: bool,
-    /// Until when the pod may become available as it is: its startup probe, or `minReadySeconds`, gives it this time.
+    /// The time until which the pod may become available without a change, because of its startup probe or `minReadySeconds`.
     pub(crate) available_by: Option<Time>,
-    /// The pod as the snapshot has it.
+    /// The pod in the snapshot.
     pub source: &'a Pod,
     /// The container that causes the problem. `None` if the pod as a whole does.
     pub container: Option<&'a Container>,
-    /// What is reported about the pod.
+    /// The pod in the report.
     pub pod: BlockedPod,
-    /// What else is known, for the message.
+    /// Additional text for the message.
     detail: String,
-    /// The probe that fails, and what it reports.
+    /// The failing probe and its report.
     failing: Option<(ProbeKind, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! What events show of probes that fail, and of the containers that the kubelet stops because of them.
+//! Failing probes according to events, and containers that the kubelet stops because of them.
 
 use super::{Finding, OOM_KILLED};
 use crate::diagnosis::examiner::{Examiner, may_concern};
@@ -9,19 +9,20 @@ use crate::diagnosis::text::{PROGRAM_MAX, one_line};
 use rollplan_core::snapshot::{Container, ContainerState, ObservedEvent, Pod};
 use rollplan_core::time::Time;
 
-/// How long after a failure of a probe a container ends that the kubelet stops for it: the default grace period.
+/// The maximum time between the failure of a probe and the end of the container that the kubelet stops because of it: the
+/// default grace period.
 const PROBE_KILL_SECONDS: i64 = 30;
 /// The exit codes of a container that the kubelet has stopped or killed.
 const KILLED: [i32; 3] = [0, 137, 143];
 
 impl<'a> Examiner<'a> {
-    /// A probe of a container, if its template has it.
+    /// A probe of a container, if the template has one.
     pub(super) fn probe(&self, container: &Container, kind: ProbeKind) -> Option<Probe> {
         let container = template::container(self.template?, &container.name, container.init)?;
         template::probe(container, kind)
     }
 
-    /// Tells containers that cannot start, and those that the kubelet kills, from those that end by themselves.
+    /// The class of a terminated container: it could not start, the kubelet killed it, or it ended by itself.
     pub(super) fn class_of_crash(
         &self,
         pod: &Pod,
@@ -47,15 +48,15 @@ impl<'a> Examiner<'a> {
         Class::CrashLoop
     }
 
-    /// Whether an init container is a sidecar, as far as its template shows.
+    /// Whether an init container is a sidecar, according to the template.
     pub(super) fn is_sidecar(&self, container: &Container) -> bool {
         let template = self.template.filter(|_| container.init);
         let template = template.and_then(|it| template::container(it, &container.name, true));
         template.is_some_and(template::is_sidecar)
     }
 
-    /// What the readiness probe of a running container reports. `None` until it has certainly failed: according to an event, or
-    /// because it could have passed within its time.
+    /// The failure that the readiness probe of a running container reports. `None` unless the probe has certainly failed,
+    /// according to an event or because its time has passed.
     pub(super) fn readiness_failure(
         &self,
         pod: &Pod,
@@ -80,7 +81,7 @@ impl<'a> Examiner<'a> {
         is_over.then(String::new)
     }
 
-    /// Adds which probe makes the kubelet kill a container, and how it fails.
+    /// Adds the probe because of which the kubelet kills a container, and the failure of this probe.
     pub(super) fn explain_kill(&self, finding: &mut Finding<'_>, pod: &Pod, class: Class) {
         let Some(container) = finding.container else {
             return;
@@ -136,7 +137,7 @@ impl<'a> Examiner<'a> {
         failed.is_some_and(|(failed, finished)| failed.plus_seconds(PROBE_KILL_SECONDS) >= finished)
     }
 
-    /// The latest failure of a probe that events show.
+    /// The latest event about a failure of a probe.
     fn latest_unhealthy(
         &self,
         pod: &Pod,

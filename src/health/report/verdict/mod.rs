@@ -1,8 +1,9 @@
 //! Whether a rollout completes by itself or needs a change. docs/verdict.md explains the rules, which are in this order:
 //!
-//! 1. What no controller has observed is undecided, and so is a rollout that an annotation rolls back.
-//! 2. What room can resolve is undecided while room is being made: pods terminate, a node is nominated, an autoscaler answered.
-//! 3. A failure of a definite class is certain past its limit. Everything else is undecided.
+//! 1. A change that no controller has observed is undecided, and so is a rollback that an annotation requests.
+//! 2. A failure that free capacity can resolve is undecided while capacity is becoming free: pods are terminating, a node is
+//!    nominated, or an autoscaler has reacted.
+//! 3. A failure with a limit is certain once it exceeds the limit of its class. Everything else is undecided.
 
 mod rollout;
 pub(crate) mod weighing;
@@ -13,7 +14,7 @@ use rollplan_core::time::Time;
 /// The verdict about a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// What becomes of the rollout if nobody changes an object.
+    /// The outlook if no object is changed.
     pub outlook: Outlook,
     /// Whether the outlook is certain.
     pub is_certain: bool,
@@ -29,7 +30,7 @@ pub struct Verdict {
     pub since: Option<Time>,
 }
 
-/// What becomes of a rollout if nobody changes an object.
+/// The outlook of a rollout if no object is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outlook {
     /// It is complete.

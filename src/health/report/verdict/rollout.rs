@@ -14,7 +14,7 @@ impl Assessment<'_> {
             .unwrap_or_else(|| self.by_failures(blockers))
     }
 
-    /// The verdict about a rollout that nothing about its pods can change.
+    /// The verdict if it does not depend on pods.
     pub(in crate::report) fn without_failures(&self, blockers: &[Blocker]) -> Option<Verdict> {
         let find = |cause| find(blockers, cause);
         if self.deployment.metadata.deletion_timestamp.is_some() {
@@ -31,7 +31,7 @@ impl Assessment<'_> {
         if self.is_complete() {
             return Some(Verdict::new(Outlook::Complete, true, None));
         }
-        // The stored status may be of another spec, and the counters of another size.
+        // The stored status may be about an earlier spec, and the counters about an earlier size.
         let generation = find(Cause::GenerationUnobserved).filter(|_| !self.may_be_stalled());
         let unobserved = generation.or_else(|| find(Cause::ReplicaSetUnobserved));
         if let Some(unobserved) = unobserved {
@@ -51,11 +51,11 @@ impl Assessment<'_> {
         !self.deployment.spec.paused && rollback_annotation::requested(self.deployment).is_some()
     }
 
-    /// The verdict by what the API server rejects and by why new pods are not available.
+    /// The verdict based on rejections by the API server and on the reasons why new pods are not available.
     fn by_failures(&self, blockers: &[Blocker]) -> Verdict {
         let diagnosis = self.diagnosis;
         let find = |cause| find(blockers, cause);
-        // A pause that holds nothing back is not what is missing.
+        // A pause that delays nothing is not the cause.
         let lead = blockers
             .iter()
             .find(|blocker| blocker.cause != Cause::Paused);
@@ -89,7 +89,7 @@ impl Assessment<'_> {
         } = weighing;
         let available_by = self.diagnosis.available_by();
         if find(blockers, Cause::DeadlineExceeded).is_some() && available_by.is_none() {
-            // Kubernetes has given up waiting, and nothing leaves no doubt.
+            // The deadline of Kubernetes has passed, and no failure is certain.
             return Verdict {
                 since,
                 ..Verdict::new(Outlook::NeedsChange, false, lead)
@@ -97,7 +97,7 @@ impl Assessment<'_> {
         }
         let wanted = self.limits.replicas;
         let only_time = match blockers {
-            // Old pods are still to be removed.
+            // Only old pods remain to be removed.
             [] => self
                 .diagnosis
                 .new_set()
@@ -110,12 +110,12 @@ impl Assessment<'_> {
             true => Outlook::CompletesByItself,
             false => Outlook::Undecided,
         };
-        // A rejected ReplicaSet ends each sync before the deadline is looked at.
+        // A rejected ReplicaSet ends each sync before the deadline is checked.
         let deadline = match find(blockers, Cause::ReplicaSetRefused) {
             Some(_) => None,
             None => status::progress_deadline(self.deployment, self.status),
         };
-        // Pods that may still become available as they are have their time.
+        // Pods that may still become available without a change get their time.
         let deadline = match available_by {
             Some(end) => deadline.map(|deadline| deadline.max(end)),
             None => deadline,
@@ -128,8 +128,8 @@ impl Assessment<'_> {
         }
     }
 
-    /// Whether the rollout of a paused Deployment is waiting for its end. A Deployment of which all pods have the current
-    /// template is scaled although it is paused.
+    /// Whether the rollout of a paused Deployment waits for the end of the pause. It does not if all pods have the current
+    /// template: such a Deployment is scaled in spite of the pause.
     fn waits_for_resume(&self) -> bool {
         // A ReplicaSet with this template but without a controller may still be adopted.
         let may_be_adopted = || {
@@ -138,9 +138,9 @@ impl Assessment<'_> {
                 set.metadata.controller().is_none() && pass::has_template_of(set, self.deployment)
             })
         };
-        // A plan that is interrupted leaves other sizes than those that it would write.
+        // Uses the stored sizes, because the plan may not be carried out completely.
         let (new_size, old_size) = steps::sizes(self.diagnosis, &[]);
-        // Proportional scaling ignores a pause, and gives an empty ReplicaSet nothing.
+        // Proportional scaling ignores a pause, and adds no pods to an empty ReplicaSet.
         let is_scaled = new_size == 0
             || !self.strategy.scales_proportionally()
             || new_size + old_size == self.limits.scaled_total();

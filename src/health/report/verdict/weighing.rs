@@ -1,16 +1,16 @@
-//! Weighing what blocks: a cause that is certain is the verdict, and the others are remembered.
+//! Weighs the causes: the first certain one is the verdict, and the others are recorded.
 
 use super::{Outlook, Verdict};
 use crate::diagnosis::{Blocker, Failure, Finality};
 use rollplan_core::time::Time;
 
-/// What was weighed so far, of which nothing is certain.
+/// The causes so far, none of which is certain.
 pub(crate) struct Weighing<'b> {
     /// The blocker to report.
     pub(crate) lead: Option<&'b Blocker>,
     /// The time of the first snapshot that showed the failure, if `lead` is one.
     pub(crate) since: Option<Time>,
-    /// When the first of them will be certain, if that is known.
+    /// When the first of them will be certain, if known.
     pub(crate) certain_at: Option<Time>,
 }
 
@@ -45,7 +45,7 @@ impl<'b> Weighing<'b> {
             Finality::Certain => return Some(certain(blocker, Some(failure.since))),
             Finality::Pending(at) => {
                 self.since = Some(failure.since);
-                // The caller sends this reason back.
+                // The caller sends this reason back in the next request.
                 self.lead = Some(blocker);
                 self.certain_at = self.certain_at.or(at);
             }

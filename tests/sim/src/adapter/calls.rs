@@ -13,7 +13,7 @@ use crate::tally::Tally;
 use crate::world::World;
 use rollplan_simulation::clock;
 
-/// The outcome of a call, as far as the adapter knows.
+/// The outcome of a call, as far as the adapter can tell.
 enum Outcome {
     Done(Written),
     Rejected(Rejection),

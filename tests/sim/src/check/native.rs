@@ -17,7 +17,7 @@ use rollplan_simulation::clock;
 /// The maximum number of plans until the status of the native Deployment does not change anymore.
 const PLANS_MAX: usize = 8;
 
-/// What a native Deployment would have in the place of a custom resource.
+/// The state that a native Deployment would have in the place of a custom resource.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Native {
     /// The UID of the custom resource.
@@ -33,13 +33,13 @@ pub(crate) struct Native {
 /// The plan in progress.
 #[derive(Clone, Debug)]
 struct Planned {
-    /// What the native Deployment has after it.
+    /// The state of the native Deployment after the plan.
     written: Written,
     /// The UID of the new ReplicaSet, if this plan reports that its rollout is complete.
     completed: Option<String>,
 }
 
-/// What the controller writes to a Deployment.
+/// The fields of a Deployment that the controller writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Written {
     status: DeploymentStatus,
@@ -66,7 +66,7 @@ impl Written {
         native
     }
 
-    /// What a plan for this snapshot leaves.
+    /// The state after a plan for this snapshot.
     fn after(&self, plan: &Plan) -> Self {
         let mut after = self.clone();
         for action in plan.steps.iter().filter_map(|step| step.action.as_ref()) {

@@ -1,4 +1,4 @@
-//! Checks the state that no longer changes: there is nothing left to write, and the published status is correct.
+//! Checks the final state, which no longer changes: nothing remains to be written, and the published status is correct.
 
 use std::sync::Arc;
 
