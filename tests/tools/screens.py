@@ -254,7 +254,7 @@ def drawn(screen):
 
 
 def svg(frames, columns, rows):
-    """Frames with the seconds for which each is shown, one after another for ever."""
+    """Frames with the seconds for which each is shown, one after another, forever."""
     total = sum(seconds for _, seconds in frames)
     width, height = columns * CELL[0] + 24, rows * CELL[1] + 24
     out = [
