@@ -47,6 +47,7 @@ def expected(version: str) -> set[str]:
         f"rollplan-chart-{version}.tgz",
         "rollplan.yaml",
         "NOTES.md",
+        "install.sh",
         "SHA256SUMS",
     }
     return images | contract | others
@@ -80,6 +81,15 @@ def check_plugin(out: pathlib.Path, kubectl: str, directory: pathlib.Path) -> No
     run("bash", "-n", unpacked / "completions/rollplan.bash")
 
 
+def check_install(out: pathlib.Path, version: str, directory: pathlib.Path) -> None:
+    """Install the command with the script of the release."""
+    (directory / "releases").mkdir()
+    (directory / f"releases/v{version}").symlink_to(out)
+    environment = os.environ | {"ROLLPLAN_RELEASES": f"file://{directory}/releases"}
+    printed = run("sh", out / "install.sh", version, directory / "installed", env=environment)
+    assert printed.startswith(f"installed rollplan {version}"), printed
+
+
 def main() -> None:
     kubectl, helm = sys.argv[1:]
     with tempfile.TemporaryDirectory() as directory:
@@ -106,6 +116,7 @@ def main() -> None:
         assert (out / "NOTES.md").read_text().startswith("- "), "notes"
         assert f"version: {version}\n" in run(helm, "show", "chart", out / f"rollplan-chart-{version}.tgz")
         check_plugin(out, kubectl, pathlib.Path(directory))
+        check_install(out, version, pathlib.Path(directory))
         assert (release(copy, tag) / "SHA256SUMS").read_text() == sums, "a second release has other digests"
         print(sums, end="")
 

@@ -147,6 +147,7 @@ def main() -> None:
     url = args.url or f"https://rollplan.dev/releases/{args.tag}"
     (out / "rollplan.yaml").write_text(krew_manifest(args.tag, archive, digest, url) + "\n")
     (out / "NOTES.md").write_text(text)
+    shutil.copy(ROOT / "packaging/install.sh", out)
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(out.iterdir())]
     (out / "SHA256SUMS").write_text("".join(sums))
     print(out, "".join(sums), sep="\n", end="")

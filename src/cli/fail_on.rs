@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rollplan_core::diagnosis::failure::class::{Class, TABLE};
+use rollplan_health::diagnosis::failure::class::{Class, TABLE};
 
 use crate::proto::FailureRule;
 use crate::proto::failure_rule::Limit;

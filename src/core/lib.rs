@@ -4,21 +4,14 @@
 //! Deployment controller of Kubernetes v1.36 does. `docs/architecture.md` has the map and the invariants,
 //! `docs/parity.md` the few deliberate differences.
 
-#[cfg(test)]
-extern crate self as rollplan_core;
-
 pub mod action;
 mod call;
-pub mod diagnosis;
 mod history;
 pub mod interrupt;
-pub mod kinds;
 pub mod lint;
 mod object;
-mod pass;
+pub mod pass;
 mod plan;
-pub mod report;
-pub mod restart;
 pub mod revision;
 mod rollback;
 pub mod scaling;
@@ -27,14 +20,11 @@ mod settle;
 pub mod size;
 pub mod snapshot;
 pub mod status;
-mod strategy;
+pub mod strategy;
 pub mod template;
 pub mod time;
-
-#[cfg(test)]
-mod tests;
 
 pub use history::{Revision, list_revisions, list_revisions_until};
 pub use plan::{Plan, compute_status, compute_status_until, plan_pass, plan_pass_until};
 pub use rollback::{Rollback, RollbackError, TemplateChange, rollback, rollback_until};
-pub use settle::{plan_settled, plan_settled_until};
+pub use settle::{plan_settled, plan_settled_unclamped, plan_settled_until};

@@ -168,7 +168,8 @@ pub fn desired_replicas(annotations: &StringMap) -> Option<i32> {
 
 /// Whether a ReplicaSet of this size was last scaled for another number of desired pods. False if its size is 0 or its
 /// annotation is not a number.
-pub(crate) fn is_scaled_for_another(annotations: &StringMap, size: i32, wanted: i32) -> bool {
+#[must_use]
+pub fn is_scaled_for_another(annotations: &StringMap, size: i32, wanted: i32) -> bool {
     size > 0 && desired_replicas(annotations).is_some_and(|desired| desired != wanted)
 }
 

@@ -23,7 +23,8 @@ pub enum ScaleReason {
 
 impl ScaleReason {
     /// The machine-readable reason.
-    pub(crate) fn as_str(self) -> &'static str {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::RoomForNewPods => "SCALE_UP",
             Self::SparePods => "SCALE_DOWN",
@@ -37,7 +38,8 @@ impl ScaleReason {
     }
 
     /// The human-readable reason.
-    pub(crate) fn text(self) -> &'static str {
+    #[must_use]
+    pub fn text(self) -> &'static str {
         match self {
             Self::RoomForNewPods => "the limits allow more new pods",
             Self::SparePods => "more pods are available than required",

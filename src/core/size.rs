@@ -81,7 +81,8 @@ impl Limits {
     }
 
     /// The sum of all sizes after proportional scaling: the maximum, or 0 if no pods are desired.
-    pub(crate) fn scaled_total(self) -> i64 {
+    #[must_use]
+    pub fn scaled_total(self) -> i64 {
         match self.replicas {
             0 => 0,
             _ => i64::from(self.max_total()),

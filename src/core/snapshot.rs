@@ -8,7 +8,6 @@ use std::sync::Arc;
 pub use crate::object::{ObjectMeta, OwnerReference, StringMap};
 
 use crate::call::ApiCall;
-use crate::diagnosis::failure::judgement::Judgement;
 use crate::selector::LabelSelector;
 use crate::size::IntOrPercent;
 use crate::template::Template;
@@ -55,14 +54,6 @@ impl Deployment {
     #[must_use]
     pub fn is_native(&self) -> bool {
         self.api_version == "apps/v1" && self.kind == "Deployment"
-    }
-
-    /// The kind as an argument of kubectl.
-    pub(crate) fn resource(&self) -> String {
-        match self.is_native() {
-            true => "deploy".to_owned(),
-            false => self.kind.to_lowercase(),
-        }
     }
 }
 
@@ -293,17 +284,6 @@ pub struct ObservedEvent {
     pub last: Option<Time>,
 }
 
-impl ObservedEvent {
-    /// Whether the event is about this container. An event that names none may be about any.
-    pub(crate) fn may_concern(&self, container: &str) -> bool {
-        let named = self
-            .field_path
-            .split_once('{')
-            .map(|(_, rest)| rest.trim_end_matches('}'));
-        named.is_none_or(|named| container.is_empty() || named == container)
-    }
-}
-
 /// A call of the last plan that the API server certainly rejected.
 #[derive(Clone, Debug)]
 pub struct StepFailure {
@@ -326,8 +306,6 @@ pub struct StepFailure {
 pub struct Options {
     /// Whether the API server keeps `status.terminatingReplicas` of Deployments.
     pub terminating_replicas: bool,
-    /// How a diagnosis judges failures. No plan depends on it.
-    pub judgement: Judgement,
 }
 
 impl Default for Options {
@@ -335,7 +313,6 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             terminating_replicas: true,
-            judgement: Judgement::default(),
         }
     }
 }

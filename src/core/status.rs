@@ -177,7 +177,8 @@ fn replica_failure(
 }
 
 /// `DeploymentComplete`: all desired pods are updated and available, and no old pods are left.
-pub(crate) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) -> bool {
+#[must_use]
+pub fn is_complete(deployment: &Deployment, status: &DeploymentStatus) -> bool {
     let wanted = deployment.spec.replicas;
     status.updated_replicas == wanted
         && status.replicas == wanted
@@ -213,7 +214,8 @@ fn deadline_of(deployment: &Deployment, progressing: &Condition) -> Time {
 }
 
 /// Whether the Deployment has a progress deadline.
-pub(crate) fn has_progress_deadline(deployment: &Deployment) -> bool {
+#[must_use]
+pub fn has_progress_deadline(deployment: &Deployment) -> bool {
     deployment.spec.progress_deadline_seconds != i32::MAX
 }
 
@@ -233,7 +235,8 @@ pub fn progress_deadline(deployment: &Deployment, status: &DeploymentStatus) -> 
 }
 
 /// The time until the deadline must be checked, with a second added because clocks differ.
-pub(crate) fn requeue_after(
+#[must_use]
+pub fn requeue_after(
     deployment: &Deployment,
     status: &DeploymentStatus,
     now: Time,
@@ -254,7 +257,8 @@ pub fn condition<'a>(status: &'a DeploymentStatus, kind: &str) -> Option<&'a Con
 }
 
 /// A condition that is new at this time.
-pub(crate) fn new_condition(
+#[must_use]
+pub fn new_condition(
     kind: &str,
     value: &str,
     reason: &str,
@@ -273,7 +277,7 @@ pub(crate) fn new_condition(
 }
 
 /// `SetDeploymentCondition`: a condition with the same status and reason stays as it is, and a changed one moves to the end.
-pub(crate) fn set_condition(status: &mut DeploymentStatus, new: Condition) {
+pub fn set_condition(status: &mut DeploymentStatus, new: Condition) {
     let current = condition(status, &new.kind);
     let is_same =
         |current: &Condition| current.status == new.status && current.reason == new.reason;

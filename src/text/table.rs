@@ -1,6 +1,6 @@
 //! Formats plans and statuses.
 
-use rollplan_core::diagnosis::Cause;
+use rollplan_health::diagnosis::Cause;
 
 use super::page::{Columns, Page, Style};
 use super::span;

@@ -1,5 +1,5 @@
-//! The memory that reading a request takes at most, by counting, before anything is decoded: two bytes may become half a KiB.
-//! The same number says which requests are large.
+//! An upper limit of the memory for reading a request. It is counted in the encoded bytes, because two bytes of protobuf may
+//! need half a KiB when they are decoded. The same number determines which requests are large.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

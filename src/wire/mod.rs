@@ -48,11 +48,12 @@ use interruptible::Interruptible;
 use parse::{Parser, Path};
 use prost::{Message, Name};
 use rollplan_core::Plan;
-use rollplan_core::diagnosis::diagnose_until;
 use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
-use rollplan_core::report::report;
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::snapshot::{Options, Snapshot};
+use rollplan_health::diagnosis::diagnose_until;
+use rollplan_health::diagnosis::failure::judgement::Judgement;
+use rollplan_health::report::report;
 pub(crate) use snapshot::{Context, Facts};
 use snapshot::{Kinds, Subject, read_snapshot};
 
@@ -111,7 +112,7 @@ pub(crate) fn plan_rollout_in(
     // If ReplicaSets may be missing, the report is the whole answer: it states why nothing is planned.
     let report = match has_report || !snapshot.replica_sets_complete {
         true => {
-            let diagnosis = diagnose_until(&snapshot, options, interrupt)?;
+            let diagnosis = diagnose_until(&snapshot, Judgement::default(), interrupt)?;
             Some(report(&diagnosis, &plan.status, &plan.steps))
         }
         false => None,
@@ -166,7 +167,7 @@ pub(crate) fn compute_status_in(
     let judgement = parser.judgement(previous_verdict, fail_on);
     let snapshot = match parser.finish(subject)? {
         Some(Subject::Other(observed)) => {
-            let report = rollplan_core::kinds::report_until(&observed, judgement, interrupt)?;
+            let report = rollplan_health::kinds::report_until(&observed, judgement, interrupt)?;
             return Ok(proto::ComputeStatusResponse {
                 status: None,
                 report: Some(print_report(report)),
@@ -175,12 +176,8 @@ pub(crate) fn compute_status_in(
         }
         subject => deployment(subject)?,
     };
-    let options = Options {
-        judgement,
-        ..options
-    };
     let status = rollplan_core::compute_status_until(&snapshot, options, interrupt)?;
-    let diagnosis = diagnose_until(&snapshot, options, interrupt)?;
+    let diagnosis = diagnose_until(&snapshot, judgement, interrupt)?;
     let report = report(&diagnosis, &status, &[]);
     let answer = proto::ComputeStatusResponse {
         status: snapshot.replica_sets_complete.then(|| print_status(status)),

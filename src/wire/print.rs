@@ -5,9 +5,9 @@ use rollplan_core::action::{
     Action, ApiCall, Event, NewReplicaSet, OnFailure, OwnerChange, SetChange, Step, Target, Verb,
 };
 use rollplan_core::interrupt::Interrupt;
-use rollplan_core::kinds::Observed;
-use rollplan_core::report::Report;
 use rollplan_core::snapshot::{Condition, Deployment, DeploymentStatus, ObjectMeta};
+use rollplan_health::kinds::Observed;
+use rollplan_health::report::Report;
 
 use super::path;
 use super::print_time::{duration, timestamp};

@@ -1,8 +1,8 @@
 //! Converts reports to protobuf messages.
 
-use rollplan_core::diagnosis::{BlockedPod, Blocker};
-use rollplan_core::report::verdict::{Outlook, Verdict};
-use rollplan_core::report::{Counter, Counts, Phase, Reason, Report};
+use rollplan_health::diagnosis::{BlockedPod, Blocker};
+use rollplan_health::report::verdict::{Outlook, Verdict};
+use rollplan_health::report::{Counter, Counts, Phase, Reason, Report};
 
 use super::print_time::{duration, timestamp};
 use crate::proto;

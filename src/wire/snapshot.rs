@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use rollplan_core::interrupt::Interrupt;
-use rollplan_core::kinds::Observed;
 use rollplan_core::snapshot::{Snapshot, Strategy};
 use rollplan_core::time::Time;
+use rollplan_health::kinds::Observed;
 
 use super::error::{Error, Reason};
 use super::kinds;

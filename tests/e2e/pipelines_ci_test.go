@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -117,14 +118,31 @@ func githubProgram(t *testing.T, root, directory string) string {
 	for name, input := range action.Inputs {
 		defaults[name] = input.Default
 	}
+	temp := filepath.Join(directory, "temp")
+	defaults["version"], defaults["releases"] = "0.0.1", "file://"+releases(t, directory, filepath.Join(temp, "used"))
 	defaults["junit"] = filepath.Join(directory, "rollplan.xml")
-	program := fmt.Sprintf("export GITHUB_ACTIONS=true GITHUB_ACTION_PATH=%q GITHUB_STEP_SUMMARY=%q\n",
-		filepath.Join(root, "packaging/github"), filepath.Join(directory, "summary.md"))
+	program := fmt.Sprintf("export GITHUB_ACTIONS=true GITHUB_ACTION_PATH=%q GITHUB_STEP_SUMMARY=%q RUNNER_TEMP=%q GITHUB_PATH=%q\n",
+		filepath.Join(root, "packaging/github"), filepath.Join(directory, "summary.md"), temp, filepath.Join(directory, "path"))
+	program += `mkdir -p "$RUNNER_TEMP"; : >"$GITHUB_PATH"` + "\n"
 	for _, step := range action.Runs.Steps {
 		// `shell: bash` of a workflow.
 		program += exports(t, step.Env, defaults) + "set -eo pipefail\n" + step.Run + "\n"
+		program += `while read -r line; do PATH=$line:$PATH; done <"$GITHUB_PATH"` + "\n"
 	}
-	return program
+	return program + `test -e "$RUNNER_TEMP/used"` + "\n"
+}
+
+// releases makes a directory with a release 0.0.1. Its program creates the file `used`, and is otherwise the
+// program under test.
+func releases(t *testing.T, directory, used string) string {
+	t.Helper()
+	release := filepath.Join(directory, "releases/v0.0.1")
+	script := fmt.Sprintf(`mkdir -p %[1]q && cd %[1]q && printf '#!/bin/sh\n: >%%s\nexec %%s "$@"\n' %[2]q %[3]q >rollplan && chmod +x rollplan &&
+tar -czf rollplan-0.0.1-linux-amd64.tar.gz rollplan && sha256sum *.tar.gz >SHA256SUMS`, release, used, rollplan(t))
+	if out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return filepath.Dir(release)
 }
 
 // gitlabProgram is a script that runs the job of the component.

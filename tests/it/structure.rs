@@ -11,20 +11,28 @@ use quote::ToTokens as _;
 use syn::{Attribute, Item, UseTree};
 
 /// The rings, each with the rings that it may import.
-const RINGS: [(&str, &[&str]); 7] = [
+const RINGS: [(&str, &[&str]); 10] = [
     ("core", &[]),
+    ("health", &["core"]),
+    ("restart", &["core"]),
+    ("simulation", &["core"]),
     ("proto", &[]),
     ("client", &["proto"]),
-    ("wire", &["core", "proto"]),
-    ("text", &["core", "proto", "wire"]),
+    ("wire", &["core", "health", "restart", "proto"]),
+    ("text", &["core", "health", "proto", "wire"]),
     ("server", &["core", "proto", "wire", "text"]),
     (
         "cli",
-        &["client", "core", "proto", "server", "text", "wire"],
+        &[
+            "client", "core", "health", "proto", "server", "text", "wire",
+        ],
     ),
 ];
 
-/// The module path of a file. Paths in the planner start with "core".
+/// The rings that are crates of their own.
+const CRATES: [&str; 4] = ["core", "health", "restart", "simulation"];
+
+/// The module path of a file. Its first part is the ring.
 type Module = Vec<String>;
 
 /// The imports of every file.
@@ -74,14 +82,19 @@ fn outward_imports_and_cycles_are_reported() {
         ("cli::a", "use super::b::B;"),
         ("cli::b", "mod c; use self::c::C;"),
         ("cli::b::c", "use crate::cli::a::A; use super::B;"),
-        ("core", ""),
+        ("core", "use rollplan_health::report;"),
+        ("health", "mod report; use rollplan_core::plan;"),
+        ("health::report", "use crate::report;"),
     ]
     .map(|(module, source)| (module, add(module, source)));
     for (module, source) in sources {
         let module: Module = module.split("::").map(str::to_owned).collect();
         imports.read(&module, syn::parse_str(&source).unwrap());
     }
-    assert_eq!(imports.outward(), ["server imports cli"]);
+    assert_eq!(
+        imports.outward(),
+        ["core imports health::report", "server imports cli"]
+    );
     assert_eq!(
         imports.cycles(),
         [
@@ -105,11 +118,10 @@ impl Imports {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut files = BTreeMap::new();
         collect(&source.join("lib.rs"), &Vec::new(), &mut files);
-        collect(
-            &source.join("core/lib.rs"),
-            &vec!["core".to_owned()],
-            &mut files,
-        );
+        for name in CRATES {
+            let root = source.join(name).join("lib.rs");
+            collect(&root, &vec![name.to_owned()], &mut files);
+        }
         // The root of the crate declares the rings and is part of none.
         files.remove(&Vec::new());
         let mut imports = Self(
@@ -143,12 +155,16 @@ impl Imports {
     /// The file to which a path in a module refers.
     fn resolve(&self, module: &Module, path: &[String]) -> Option<Module> {
         let mut resolved = match path.first()?.as_str() {
-            "crate" if ring(module) == Some("core") => vec!["core".to_owned()],
-            "crate" => Vec::new(),
-            "rollplan_core" => vec!["core".to_owned()],
+            "crate" => {
+                let own = ring(module).filter(|ring| CRATES.contains(ring));
+                own.map(str::to_owned).into_iter().collect()
+            }
             "self" => module.clone(),
             "super" => module[..module.len() - 1].to_vec(),
-            _ => return None,
+            other => match other.strip_prefix("rollplan_") {
+                Some(name) if CRATES.contains(&name) => vec![name.to_owned()],
+                _ => return None,
+            },
         };
         for name in &path[1..] {
             if name == "super" {

@@ -190,7 +190,7 @@ func writeRust(out io.Writer) {
 	fmt.Fprintf(out, "use super::kind::{Field, Kind, Struct};\n\n")
 	fmt.Fprintf(out, "/// The version of `k8s.io/api` that the shapes were read from.\n")
 	fmt.Fprintf(out, "pub const API_VERSION: &str = %q;\n\n", apiVersion())
-	fmt.Fprintf(out, "pub(crate) static TEMPLATE: Kind = Kind::Struct(&%s);\n", rustName(root.name))
+	fmt.Fprintf(out, "/// The shape of a PodTemplateSpec.\npub static TEMPLATE: Kind = Kind::Struct(&%s);\n", rustName(root.name))
 	for _, s := range all {
 		fmt.Fprintf(out, "\nstatic %s: Struct = Struct {\n    name: %q,\n    fields: &[\n", rustName(s.name), s.name)
 		for _, f := range s.fields {

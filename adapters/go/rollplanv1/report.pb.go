@@ -106,7 +106,7 @@ func (Phase) EnumDescriptor() ([]byte, []int) {
 	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{0}
 }
 
-// Outlook is what becomes of a rollout if nobody changes an object.
+// Outlook says whether a rollout completes if no object is changed.
 type Outlook int32
 
 const (
@@ -372,7 +372,7 @@ func (x *Counter) GetValue() int64 {
 // Verdict states whether a rollout completes by itself or needs a change. docs/verdict.md has its rules.
 type Verdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What becomes of the rollout if nobody changes an object.
+	// Whether the rollout completes if no object is changed.
 	Outlook Outlook `protobuf:"varint,1,opt,name=outlook,proto3,enum=rollplan.v1.Outlook" json:"outlook,omitempty"`
 	// Whether the outlook is certain. A program that waits can stop at a certain one. Missing pods, events or permissions make
 	// a verdict less certain, never wrong.

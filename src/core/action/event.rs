@@ -44,7 +44,8 @@ impl Event {
     }
 
     /// An event of type Normal.
-    pub(crate) fn normal(reason: &'static str, message: String) -> Self {
+    #[must_use]
+    pub fn normal(reason: &'static str, message: String) -> Self {
         Self {
             kind: EventType::Normal,
             reason,

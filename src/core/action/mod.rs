@@ -242,7 +242,8 @@ pub enum OnFailure {
 
 impl OnFailure {
     /// Whether the plan continues after an answer with this code.
-    pub(crate) fn tolerates(self, http_code: i32) -> bool {
+    #[must_use]
+    pub fn tolerates(self, http_code: i32) -> bool {
         match self {
             Self::Stop => false,
             Self::Tolerate(codes) => codes.contains(&http_code),

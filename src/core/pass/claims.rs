@@ -87,7 +87,7 @@ impl Claims<'_, '_> {
         self.writes.act(check, OnFailure::Stop).is_ok()
     }
 
-    /// Returns whether the ReplicaSet belongs to the Deployment now. A deleted one does not, which is not a failure.
+    /// Returns whether the ReplicaSet belongs to the Deployment now. It does not if it has been deleted; that is not an error.
     fn adopt(&mut self, set: &ReplicaSet) -> SyncResult<bool> {
         let reference = Target::owner(self.deployment).controller_reference();
         // Kubernetes' strategic merge patch puts a new owner first.

@@ -59,8 +59,9 @@ fn is_deletable(sets: &Sets<'_>, set: &WorkingCopy) -> bool {
 
 /// `ReplicaSetsByRevision`. ReplicaSets whose revision is not a number are compared by age alone. This comparison is not
 /// transitive, so the result depends on the input and on the algorithm. Go sorts up to twelve items by insertion, and so
-/// do we. For more of them, Go starts from the order of a map; any result is as good in which each item is in the right
-/// order with the next one. (The standard library's sort may panic if the comparison is not transitive.)
+/// does this function. With more items, the result of Go is random, because it starts from the order of a map. The result of
+/// this function is then one of those in which each item is in the right order relative to the next. (The sort of the
+/// standard library may panic if the comparison is not transitive.)
 fn sort_by_revision(
     sets: &Sets<'_>,
     copies: &mut [&WorkingCopy],

@@ -190,7 +190,8 @@ pub(crate) fn as_created(set: &NewReplicaSet, now: crate::time::Time) -> Replica
 }
 
 /// The name of the ReplicaSet that a pass creates for the current template.
-pub(crate) fn new_set_name(deployment: &Deployment) -> String {
+#[must_use]
+pub fn new_set_name(deployment: &Deployment) -> String {
     let prepared = deployment.spec.template.prepared();
     let hash = prepared.hash(deployment.status.collision_count);
     set_name(&deployment.metadata.name, &hash)

@@ -57,7 +57,8 @@ impl Pass<'_> {
 /// Whether a ReplicaSet has the template of a Deployment. The template of a custom resource is stored without the defaults
 /// that the template of a ReplicaSet has. The digest of the template that was written counts as well, because a server may
 /// change a template in other ways.
-pub(crate) fn has_template_of(set: &ReplicaSet, deployment: &Deployment) -> bool {
+#[must_use]
+pub fn has_template_of(set: &ReplicaSet, deployment: &Deployment) -> bool {
     let template = &deployment.spec.template;
     let is_noted = |digest: &String| digest == template.canonical_sha256();
     let note = || set.metadata.annotations.get(TEMPLATE_DIGEST);

@@ -10,18 +10,20 @@ mod claims;
 mod cleanup;
 mod create;
 mod find;
-pub(crate) mod overlap;
+pub mod overlap;
 mod owner;
 mod proportional;
 mod publish;
-pub(crate) mod rollback_annotation;
+pub mod rollback_annotation;
 mod rollout;
 mod scale;
 mod sets;
 mod writes;
 
-pub(crate) use create::{as_created, new_set_name};
-pub(crate) use find::has_template_of;
+pub use create::new_set_name;
+pub use find::has_template_of;
+
+pub(crate) use create::as_created;
 pub(crate) use rollback_annotation::{restored, without_hash};
 
 use std::borrow::Cow;
@@ -134,12 +136,14 @@ pub(crate) fn observe(
 }
 
 /// Whether nothing can be planned because of the selector.
-pub(crate) fn is_refused(snapshot: &Snapshot) -> bool {
+#[must_use]
+pub fn is_refused(snapshot: &Snapshot) -> bool {
     snapshot.deployment.spec.selector.is_empty() || overlap::rival(snapshot).is_some()
 }
 
 /// The new ReplicaSet, if there is one, and the old ones by age.
-pub(crate) fn roles<'a>(
+#[must_use]
+pub fn roles<'a>(
     snapshot: &'a Snapshot,
     interrupt: &dyn Interrupt,
 ) -> (Option<&'a ReplicaSet>, Vec<&'a ReplicaSet>) {
@@ -283,6 +287,7 @@ impl<'a> Pass<'a> {
 }
 
 /// A name in quotes, as Go's `%q` prints it. Names are DNS names, so nothing in them needs an escape.
-pub(crate) fn quote(name: &str) -> String {
+#[must_use]
+pub fn quote(name: &str) -> String {
     format!("\"{name}\"")
 }

@@ -18,7 +18,8 @@ pub(crate) fn retry_after() -> Span {
 ///
 /// Only a custom resource without ReplicaSets of its own is refused. A later Deployment must not stop the rollouts of one that
 /// is running, and one that is handed the ReplicaSets of a deleted Deployment gets them without an owner.
-pub(crate) fn rival(snapshot: &Snapshot) -> Option<(&ReplicaSet, &OwnerReference)> {
+#[must_use]
+pub fn rival(snapshot: &Snapshot) -> Option<(&ReplicaSet, &OwnerReference)> {
     let owner = &snapshot.deployment;
     let has_own = || {
         let mut controllers = snapshot.replica_sets.iter();
@@ -39,7 +40,7 @@ pub(crate) fn rival(snapshot: &Snapshot) -> Option<(&ReplicaSet, &OwnerReference
 
 /// The ReplicaSets of other controllers that the selector matches, and these controllers. One of a predecessor with the same name
 /// is being deleted.
-pub(crate) fn others(snapshot: &Snapshot) -> impl Iterator<Item = (&ReplicaSet, &OwnerReference)> {
+pub fn others(snapshot: &Snapshot) -> impl Iterator<Item = (&ReplicaSet, &OwnerReference)> {
     let owner = &snapshot.deployment;
     let sets = snapshot.replica_sets.iter();
     let controlled = sets.filter_map(|set| Some((set, set.metadata.controller()?)));
@@ -51,7 +52,8 @@ pub(crate) fn others(snapshot: &Snapshot) -> impl Iterator<Item = (&ReplicaSet, 
 }
 
 /// What a user is told about it.
-pub(crate) fn message((set, deployment): (&ReplicaSet, &OwnerReference)) -> String {
+#[must_use]
+pub fn message((set, deployment): (&ReplicaSet, &OwnerReference)) -> String {
     format!(
         "the selector matches ReplicaSet {} of Deployment {}, so its pods would run twice",
         quote(&set.metadata.name),

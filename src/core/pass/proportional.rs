@@ -89,7 +89,7 @@ impl Pass<'_> {
         let sizes = size::proportional(self.limits, &shares);
         let mut scaled: Vec<(&WorkingCopy, i32)> = active.into_iter().zip(sizes).collect();
         if self.rules == Rules::LookAhead {
-            // Scale-ups count on the room that the others make: if one of those was rejected, nothing grows.
+            // Scale-downs come first and make room for scale-ups. If a scale-down is rejected, nothing is scaled up.
             scaled.sort_by_key(|(set, size)| *size > set.replicas);
         }
         for (set, size) in scaled {

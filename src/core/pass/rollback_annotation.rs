@@ -15,7 +15,8 @@ const DONE: &str = "DeploymentRollback";
 
 /// `getRollbackTo`: the revision that the annotation names, or 0 for the previous one. A text that is not a number is not a
 /// request.
-pub(crate) fn requested(deployment: &Deployment) -> Option<i64> {
+#[must_use]
+pub fn requested(deployment: &Deployment) -> Option<i64> {
     deployment
         .metadata
         .annotations

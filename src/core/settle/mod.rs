@@ -43,8 +43,15 @@ pub fn plan_settled_until(
     interrupt.check().map(|()| plan)
 }
 
-/// [`plan_settled`] with these rules. Tests show what other rules would break.
-pub(crate) fn look_ahead(
+/// A plan of exact passes only, which may delete more available pods than allowed. Tests use it as a control: they must notice.
+#[doc(hidden)]
+#[must_use]
+pub fn plan_settled_unclamped(snapshot: &Snapshot, options: Options) -> Plan {
+    look_ahead(snapshot, options, Rules::Exact, &Never)
+}
+
+/// [`plan_settled`] with these rules.
+fn look_ahead(
     snapshot: &Snapshot,
     options: Options,
     rules: Rules,

@@ -11,7 +11,8 @@ use crate::size::Limits;
 use crate::snapshot::{Deployment, Strategy};
 
 /// The strategy of a Deployment. This is the list of strategies.
-pub(crate) fn of(deployment: &Deployment) -> Box<dyn RolloutStrategy> {
+#[must_use]
+pub fn of(deployment: &Deployment) -> Box<dyn RolloutStrategy> {
     match deployment.spec.strategy {
         Strategy::RollingUpdate {
             max_surge,
@@ -25,7 +26,7 @@ pub(crate) fn of(deployment: &Deployment) -> Box<dyn RolloutStrategy> {
 }
 
 /// A way to replace old pods.
-pub(crate) trait RolloutStrategy {
+pub trait RolloutStrategy {
     /// The limits of the rollout for this number of desired pods.
     fn limits(&self, replicas: i32) -> Limits;
 
@@ -49,27 +50,28 @@ pub(crate) trait RolloutStrategy {
 }
 
 /// The input of a strategy.
-pub(crate) struct View<'a> {
-    pub(crate) limits: Limits,
+pub struct View<'a> {
+    /// The limits of the rollout.
+    pub limits: Limits,
     /// Returns whether pods of old ReplicaSets may still run. Expensive.
-    pub(crate) old_pods_may_run: &'a dyn Fn() -> bool,
+    pub old_pods_may_run: &'a dyn Fn() -> bool,
     /// The ReplicaSet with the current template, if it exists.
-    pub(crate) new: Option<SetView>,
+    pub new: Option<SetView>,
     /// The other ReplicaSets, oldest first.
-    pub(crate) old: Vec<SetView>,
+    pub old: Vec<SetView>,
 }
 
 /// A ReplicaSet, as strategies see it.
 #[derive(Clone, Copy)]
-pub(crate) struct SetView {
+pub struct SetView {
     /// Its size.
-    pub(crate) replicas: i32,
+    pub replicas: i32,
     /// Its available pods. More than `replicas` if its status is older than its size.
-    pub(crate) available: i32,
+    pub available: i32,
 }
 
 /// The decision of a strategy.
-pub(crate) enum Next {
+pub enum Next {
     /// Create the new ReplicaSet, and decide again.
     Create,
     /// Wait until the cluster has changed.
@@ -83,46 +85,50 @@ pub(crate) enum Next {
 }
 
 /// A change of the size of a ReplicaSet.
-pub(crate) struct Scale {
-    pub(crate) set: Role,
-    pub(crate) to: i32,
+pub struct Scale {
+    /// The ReplicaSet.
+    pub set: Role,
+    /// Its new size.
+    pub to: i32,
     /// Why the size changes.
-    pub(crate) reason: ScaleReason,
+    pub reason: ScaleReason,
     /// Whether the pass continues if the write fails. The sizes after this one are not written in any case.
-    pub(crate) may_fail: bool,
+    pub may_fail: bool,
 }
 
 /// A ReplicaSet of a view.
 #[derive(Clone, Copy)]
-pub(crate) enum Role {
+pub enum Role {
+    /// The ReplicaSet with the current template.
     New,
     /// The old ReplicaSet with this index.
     Old(usize),
 }
 
 /// How the limits of a rollout result from the spec, for humans.
-pub(crate) struct Arithmetic {
+pub struct Arithmetic {
     /// "4 + 25% rounded up = 5".
-    pub(crate) max_total: String,
+    pub max_total: String,
     /// "4 − 25% rounded down = 3".
-    pub(crate) min_available: String,
+    pub min_available: String,
     /// "4 + maxSurge 25% = 5".
-    pub(crate) surge: String,
+    pub surge: String,
     /// "25%".
-    pub(crate) unavailable: String,
+    pub unavailable: String,
 }
 
 // === impl View ===
 
 impl View<'_> {
     /// The sum of all sizes.
-    pub(crate) fn total(&self) -> i64 {
+    #[must_use]
+    pub fn total(&self) -> i64 {
         let sets = self.old.iter().chain(&self.new);
         sets.map(|set| i64::from(set.replicas)).sum()
     }
 
     /// The old ReplicaSets with a size above 0, with their indices.
-    pub(crate) fn active(&self) -> impl Iterator<Item = (usize, SetView)> {
+    pub fn active(&self) -> impl Iterator<Item = (usize, SetView)> {
         let old = self.old.iter().copied().enumerate();
         old.filter(|(_, set)| set.replicas > 0)
     }

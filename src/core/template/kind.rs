@@ -2,7 +2,7 @@
 
 /// How a JSON value decodes.
 #[derive(Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A Go bool.
     Bool,
     /// Any Go integer.
@@ -27,27 +27,30 @@ pub(crate) enum Kind {
 
 /// The JSON fields of a Go struct, including those of embedded structs.
 #[derive(Debug)]
-pub(crate) struct Struct {
+pub struct Struct {
     /// Name of the Go type, for example "ConfigMapEnvSource".
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Sorted by name.
     pub(super) fields: &'static [Field],
 }
 
 /// A field of a Go struct.
 #[derive(Debug)]
-pub(crate) struct Field {
+pub struct Field {
     pub(super) name: &'static str,
     /// Whether the Go field is a pointer, so that zero differs from absent.
     pub(super) pointer: bool,
-    pub(crate) kind: Kind,
+    /// How the value of the field decodes.
+    pub kind: Kind,
 }
 
 // === impl Struct ===
 
 impl Struct {
+    /// The field with this name.
     #[inline]
-    pub(crate) fn field(&self, name: &str) -> Option<&'static Field> {
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&'static Field> {
         // Few names have the same length, so this compares fewer bytes than a binary search.
         self.fields.iter().find(|field| field.name == name)
     }

@@ -8,7 +8,8 @@ use super::kind::{Field, Kind, Struct};
 /// The version of `k8s.io/api` that the shapes were read from.
 pub const API_VERSION: &str = "v0.36.3";
 
-pub(crate) static TEMPLATE: Kind = Kind::Struct(&POD_TEMPLATE_SPEC);
+/// The shape of a PodTemplateSpec.
+pub static TEMPLATE: Kind = Kind::Struct(&POD_TEMPLATE_SPEC);
 
 static AWS_ELASTIC_BLOCK_STORE_VOLUME_SOURCE: Struct = Struct {
     name: "AWSElasticBlockStoreVolumeSource",

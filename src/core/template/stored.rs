@@ -158,7 +158,8 @@ impl Template {
     }
 
     /// The template as the API server stores it in a ReplicaSet.
-    pub(crate) fn defaulted(&self) -> &Value {
+    #[must_use]
+    pub fn defaulted(&self) -> &Value {
         let defaulted = || with_defaults(self.value().clone());
         self.0.defaulted.get_or_init(defaulted)
     }

@@ -1,18 +1,18 @@
 //! Extreme numbers: nothing overflows, and plans stay valid. Tests run with overflow checks.
 
-use super::random::Random;
-use super::world::{
+use rollplan_core::action::{Action, apply};
+use rollplan_core::lint::{Rule, lint};
+use rollplan_core::plan_settled;
+use rollplan_core::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION, ROLLBACK_TO};
+use rollplan_core::size::IntOrPercent;
+use rollplan_core::snapshot::{Options, ReplicaSet, Snapshot, Strategy};
+use rollplan_core::time::Time;
+use rollplan_core::{Plan, compute_status, plan_pass};
+use rollplan_world::random::Random;
+use rollplan_world::{
     at, mk_condition, mk_deployment, mk_pod, mk_set, mk_snapshot, mk_template, now, rolling,
     strings,
 };
-use crate::action::{Action, apply};
-use crate::lint::{Rule, lint};
-use crate::plan::{Plan, compute_status, plan_pass};
-use crate::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION, ROLLBACK_TO};
-use crate::settle::plan_settled;
-use crate::size::IntOrPercent;
-use crate::snapshot::{Options, ReplicaSet, Snapshot, Strategy};
-use crate::time::Time;
 
 const MAX: i32 = i32::MAX;
 

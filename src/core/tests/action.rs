@@ -1,18 +1,18 @@
 //! Actions: their exact calls, their summaries, and their effect on a snapshot.
 
-use super::world::{
-    at, mk_condition, mk_deployment, mk_owner, mk_set, mk_snapshot, mk_template, now, strings,
-};
-use crate::action::{
+use rollplan_core::action::{
     Action, ApiCall, Event, EventType, NewReplicaSet, OnFailure, OwnerChange, SetChange, Step,
     Target, Verb, apply,
 };
-use crate::revision::REVISION;
-use crate::selector::{LabelSelector, Operator, Requirement};
-use crate::snapshot::{
+use rollplan_core::revision::REVISION;
+use rollplan_core::selector::{LabelSelector, Operator, Requirement};
+use rollplan_core::snapshot::{
     DeploymentStatus, ObjectMeta, OwnerReference, ReplicaSet, ReplicaSetStatus, Snapshot,
 };
-use crate::time::Time;
+use rollplan_core::time::Time;
+use rollplan_world::{
+    at, mk_condition, mk_deployment, mk_owner, mk_set, mk_snapshot, mk_template, now, strings,
+};
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -457,7 +457,7 @@ fn status_patch_contains_zeros_and_nulls_absent_fields() {
     );
 }
 
-fn full_status(conditions: Vec<crate::snapshot::Condition>) -> DeploymentStatus {
+fn full_status(conditions: Vec<rollplan_core::snapshot::Condition>) -> DeploymentStatus {
     DeploymentStatus {
         observed_generation: 1,
         replicas: 2,

@@ -1,12 +1,14 @@
 //! The name and contents of a new ReplicaSet.
 
-use super::world::{mk_deployment, mk_owner, mk_set, mk_snapshot, mk_template, set_label, strings};
-use crate::action::{Action, Event, EventType, NewReplicaSet, OnFailure};
-use crate::plan::plan_pass;
-use crate::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION, TEMPLATE_DIGEST};
-use crate::selector::{LabelSelector, Operator, Requirement};
-use crate::snapshot::{Deployment, ObjectMeta, Options, ReplicaSet};
-use crate::template::{Value, sha256_of_canonical, template_hash};
+use rollplan_core::action::{Action, Event, EventType, NewReplicaSet, OnFailure};
+use rollplan_core::plan_pass;
+use rollplan_core::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION, TEMPLATE_DIGEST};
+use rollplan_core::selector::{LabelSelector, Operator, Requirement};
+use rollplan_core::snapshot::{Deployment, ObjectMeta, Options, ReplicaSet};
+use rollplan_core::template::{Value, sha256_of_canonical, template_hash};
+use rollplan_world::{
+    mk_deployment, mk_owner, mk_set, mk_snapshot, mk_template, set_label, strings,
+};
 
 fn created(deployment: Deployment, sets: Vec<ReplicaSet>) -> NewReplicaSet {
     let plan = plan_pass(&mk_snapshot(deployment, sets), Options::default());

@@ -9,14 +9,11 @@
 
 use std::collections::BTreeMap;
 
-use super::world::{mk_deployment, mk_set, mk_snapshot, rolling};
-use crate::action::{Action, apply};
-use crate::interrupt::Never;
-use crate::lint::{Rule, Violation, lint};
-use crate::pass::{self, Rules};
-use crate::settle::look_ahead;
-use crate::snapshot::{Options, Snapshot, Strategy};
-use crate::{Plan, plan_settled, revision, status};
+use rollplan_core::action::{Action, apply};
+use rollplan_core::lint::{Rule, Violation, lint};
+use rollplan_core::snapshot::{Options, Snapshot, Strategy};
+use rollplan_core::{Plan, plan_pass, plan_settled, plan_settled_unclamped, revision, status};
+use rollplan_world::{mk_deployment, mk_set, mk_snapshot, rolling};
 
 const REPLICAS_MAX: i32 = 5;
 const SURGE_MAX: i32 = 2;
@@ -143,18 +140,14 @@ fn drive_upstream(world: &mut Snapshot) -> Result<(usize, usize), String> {
         for set in &mut world.replica_sets {
             set.status.available_replicas = set.status.available_replicas.min(set.replicas);
         }
-        let outcome = pass::run(world, Options::default(), Rules::Exact);
-        let actions: Vec<_> = outcome
-            .steps
-            .into_iter()
-            .filter_map(|step| step.action)
-            .collect();
+        let pass = plan_pass(world, Options::default());
+        let actions: Vec<&Action> = actions(&pass).collect();
         if actions.is_empty() {
             return Ok((writes, turns));
         }
         writes += actions.len();
         let sizes_before = sizes(world);
-        for action in &actions {
+        for action in actions {
             do_step(world, action);
         }
         for set in &mut world.replica_sets {
@@ -248,7 +241,7 @@ fn check(world: &Snapshot, count: &mut Count) -> Result<(), String> {
     count.cut_short += usize::from(!plan.settled);
 
     // The control: without the clamp, the linter must report violations.
-    let unclamped = look_ahead(world, Options::default(), Rules::Exact, &Never);
+    let unclamped = plan_settled_unclamped(world, Options::default());
     if takes_too_much(&lint(world, Options::default(), &unclamped)) {
         match looks_scaled(world) {
             true => count.unclamped_scaling += 1,
@@ -366,12 +359,12 @@ fn settled_plans_keep_the_bounds_in_every_small_world() {
 fn without_the_clamp_the_last_available_pod_is_deleted() {
     let sets = [(0, 0), (1, 0), (2, 2)];
     let world = mk_world(3, 2, rolling(0, 1), sets, Some(0));
-    let takes_too_much = |rules| {
-        let plan = look_ahead(&world, Options::default(), rules, &Never);
-        takes_too_much(&lint(&world, Options::default(), &plan))
-    };
-    assert!(!takes_too_much(Rules::LookAhead));
-    assert!(takes_too_much(Rules::Exact));
+    let takes_too_much = |plan| takes_too_much(&lint(&world, Options::default(), &plan));
+    assert!(!takes_too_much(plan_settled(&world, Options::default())));
+    assert!(takes_too_much(plan_settled_unclamped(
+        &world,
+        Options::default()
+    )));
 }
 
 fn variants() -> impl Iterator<Item = (i32, i32, Option<usize>, bool)> {

@@ -1,11 +1,11 @@
 //! The linter reports the violations of modified plans.
 
-use super::world::{mk_deployment, mk_set, mk_snapshot, mk_template, rolling, strings};
-use crate::action::Action;
-use crate::lint::{Rule, lint};
-use crate::revision::{REVISION, ROLLBACK_TO};
-use crate::snapshot::{Options, Snapshot, StepFailure, Strategy};
-use crate::{Plan, plan_pass, plan_settled};
+use rollplan_core::action::Action;
+use rollplan_core::lint::{Rule, lint};
+use rollplan_core::revision::{REVISION, ROLLBACK_TO};
+use rollplan_core::snapshot::{Options, Snapshot, StepFailure, Strategy};
+use rollplan_core::{Plan, plan_pass, plan_settled};
+use rollplan_world::{mk_deployment, mk_set, mk_snapshot, mk_template, rolling, strings};
 
 /// 4 replicas, maxSurge 1 and maxUnavailable 1, with 3 old pods and 2 new ones, all available.
 fn half_way() -> Snapshot {

@@ -4,14 +4,14 @@ use std::cmp::Ordering;
 
 use std::borrow::Cow;
 
-use super::world::{at, mk_deployment, mk_set, strings};
-use crate::revision::{
+use rollplan_core::revision::{
     DESIRED_REPLICAS, LAST_APPLIED, MAX_REPLICAS, POD_TEMPLATE_HASH, REVISION, REVISION_HISTORY,
     ROLLBACK_TO, TEMPLATE_DIGEST, by_age, desired_replicas, desired_replicas_lenient, is_skipped,
     last_revision, max_replicas, max_revision, next_revision, revision_of,
     set_replicas_annotations, sync_annotations,
 };
-use crate::snapshot::StringMap;
+use rollplan_core::snapshot::StringMap;
+use rollplan_world::{at, mk_deployment, mk_set, strings};
 
 /// Objects in running clusters have these annotations.
 #[test]

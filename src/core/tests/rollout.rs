@@ -3,13 +3,13 @@
 
 use std::cell::Cell;
 
-use super::world::{at, mk_deployment, mk_set, mk_snapshot, mk_template, rolling};
-use crate::action::{Action, apply};
-use crate::interrupt::Interrupt;
-use crate::lint::lint;
-use crate::snapshot::{Options, Snapshot};
-use crate::template::Template;
-use crate::{Plan, plan_pass, plan_settled, plan_settled_until, status};
+use rollplan_core::action::{Action, apply};
+use rollplan_core::interrupt::Interrupt;
+use rollplan_core::lint::lint;
+use rollplan_core::snapshot::{Options, Snapshot};
+use rollplan_core::template::Template;
+use rollplan_core::{Plan, plan_pass, plan_settled, plan_settled_until, status};
+use rollplan_world::{at, mk_deployment, mk_set, mk_snapshot, mk_template, rolling};
 
 /// An upper bound for the decisions of a rollout.
 const DECISIONS_MAX: usize = 500;
@@ -53,7 +53,7 @@ fn mk_update(replicas: i32) -> Snapshot {
     deployment.metadata.generation = 2;
     let mut world = mk_snapshot(deployment, vec![set]);
     // The status after the previous rollout.
-    let status = crate::compute_status(&world, Options::default());
+    let status = rollplan_core::compute_status(&world, Options::default());
     world.deployment.status = status;
     world.deployment.status.updated_replicas = replicas;
     world
@@ -68,7 +68,7 @@ fn follow(world: &mut Snapshot) {
         status.ready_replicas = status.available_replicas;
         status.terminating_replicas = Some(0);
         status.observed_generation = set.metadata.generation;
-        set.available_max = crate::snapshot::ReplicaSet::UNTOUCHED;
+        set.available_max = rollplan_core::snapshot::ReplicaSet::UNTOUCHED;
     }
 }
 

@@ -1,10 +1,10 @@
 //! Upstream's test tables for scaling, for one pass of a rollout, and for clean-up.
 
-use super::world::{at, mk_deployment, mk_set, mk_snapshot, mk_template, rolling};
-use crate::action::Action;
-use crate::plan::plan_pass;
-use crate::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION};
-use crate::snapshot::{Deployment, Options, ReplicaSet, Snapshot, Strategy};
+use rollplan_core::action::Action;
+use rollplan_core::plan_pass;
+use rollplan_core::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION};
+use rollplan_core::snapshot::{Deployment, Options, ReplicaSet, Snapshot, Strategy};
+use rollplan_world::{at, mk_deployment, mk_set, mk_snapshot, mk_template, rolling};
 
 /// The scaled sizes and the deletions of one pass, in order.
 fn orders(snapshot: &Snapshot) -> Vec<(String, Option<i32>)> {

@@ -1,6 +1,6 @@
 //! The arithmetic of sizes: compared with slower algorithms for all small numbers, and with upstream's test tables.
 
-use crate::size::{IntOrPercent, Limits, Share, clamp, proportional};
+use rollplan_core::size::{IntOrPercent, Limits, Share, clamp, proportional};
 
 use IntOrPercent::{Int, Percent};
 

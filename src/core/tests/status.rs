@@ -1,21 +1,21 @@
 //! The status of a Deployment, and its progress deadline.
 
-use super::world::{
-    at, mk_condition, mk_deployment, mk_set, mk_set_status, mk_snapshot, mk_template, now, rolling,
-    strings,
-};
-use crate::plan::{compute_status, plan_pass};
-use crate::revision::REVISION;
-use crate::selector::LabelSelector;
-use crate::settle::plan_settled;
-use crate::snapshot::{
+use rollplan_core::plan_settled;
+use rollplan_core::revision::REVISION;
+use rollplan_core::selector::LabelSelector;
+use rollplan_core::snapshot::{
     Condition, Deployment, DeploymentStatus, Options, ReplicaSet, Snapshot, Strategy,
 };
-use crate::status::{
+use rollplan_core::status::{
     condition, has_progress_deadline, is_complete, new_condition, progress_deadline, requeue_after,
     set_condition,
 };
-use crate::time::{Span, Time};
+use rollplan_core::time::{Span, Time};
+use rollplan_core::{compute_status, plan_pass};
+use rollplan_world::{
+    at, mk_condition, mk_deployment, mk_set, mk_set_status, mk_snapshot, mk_template, now, rolling,
+    strings,
+};
 
 fn counts(replicas: i32, updated: i32, ready: i32, available: i32) -> DeploymentStatus {
     DeploymentStatus {
@@ -478,7 +478,6 @@ fn compute_status_ignores_planned_writes() {
     assert_eq!(status(&snapshot), want);
     // The server may not support all fields.
     let options = Options {
-        judgement: Default::default(),
         terminating_replicas: false,
     };
     let want = DeploymentStatus {

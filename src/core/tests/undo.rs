@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::world::{at, mk_deployment, mk_set, mk_snapshot, mk_template, strings};
-use crate::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION};
-use crate::snapshot::Snapshot;
-use crate::template::{Template, Value};
-use crate::{RollbackError, list_revisions, rollback};
+use rollplan_core::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION};
+use rollplan_core::snapshot::Snapshot;
+use rollplan_core::template::{Template, Value};
+use rollplan_core::{RollbackError, list_revisions, rollback};
+use rollplan_world::{at, mk_deployment, mk_set, mk_snapshot, mk_template, strings};
 
 /// Three revisions. The rollout to the third one, with the image `v3`, is in progress.
 fn mk_history() -> Snapshot {
@@ -39,7 +39,7 @@ fn main_container(template: &mut Value) -> &mut BTreeMap<String, Value> {
     containers[0].as_map_mut().unwrap()
 }
 
-fn undo(world: &Snapshot, revision: i64) -> Result<crate::Rollback, RollbackError> {
+fn undo(world: &Snapshot, revision: i64) -> Result<rollplan_core::Rollback, RollbackError> {
     rollback(world, revision)
 }
 

@@ -1,7 +1,7 @@
 //! Reads the fields of kinds without a view of their own, as their row in the table of kinds names them.
 
-use rollplan_core::kinds::Fields;
-use rollplan_core::kinds::table::Row;
+use rollplan_health::kinds::Fields;
+use rollplan_health::kinds::table::Row;
 
 use super::field::Field;
 use super::views::conditions;

@@ -7,10 +7,10 @@ mod views;
 use std::collections::HashSet;
 
 use rollplan_core::interrupt::Interrupt;
-use rollplan_core::kinds::{Observed, REVISION_LABEL, View, table};
 use rollplan_core::snapshot::{ObjectMeta, StringMap};
 use rollplan_core::template::Value;
 use rollplan_core::time::Time;
+use rollplan_health::kinds::{Observed, REVISION_LABEL, View, table};
 
 use self::field::{Faults, Field};
 use self::views::{Known, conditions, template};

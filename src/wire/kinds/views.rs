@@ -1,11 +1,11 @@
 //! Reads the fields of each kind.
 
-use rollplan_core::kinds::{
+use rollplan_core::size::IntOrPercent;
+use rollplan_core::template::{Template, Value};
+use rollplan_health::kinds::{
     Claim, Condition, CronJob, DaemonSet, Job, ReplicaSetView, Service, SinglePod, StatefulSet,
     View,
 };
-use rollplan_core::size::IntOrPercent;
-use rollplan_core::template::{Template, Value};
 
 use super::field::Field;
 use crate::wire::objects::group;

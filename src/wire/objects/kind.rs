@@ -1,7 +1,7 @@
 //! The kinds that are planned.
 
-use rollplan_core::kinds::table;
 use rollplan_core::template::Value;
+use rollplan_health::kinds::table;
 
 use super::found::Found;
 use crate::wire::read::objects;

@@ -1,8 +1,8 @@
 //! Parses the rules for judging a rollout.
 
-use rollplan_core::diagnosis::Cause;
-use rollplan_core::diagnosis::failure::class::{Class, Limit, Rules, TABLE};
-use rollplan_core::diagnosis::failure::judgement::Judgement;
+use rollplan_health::diagnosis::Cause;
+use rollplan_health::diagnosis::failure::class::{Class, Limit, Rules, TABLE};
+use rollplan_health::diagnosis::failure::judgement::Judgement;
 
 use super::Parser;
 use super::path::Path;

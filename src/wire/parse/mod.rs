@@ -145,7 +145,6 @@ impl<'i> Parser<'i> {
         let defaults = Options::default();
         let options = Options {
             terminating_replicas: terminating_replicas.unwrap_or(defaults.terminating_replicas),
-            ..defaults
         };
         (options, horizon)
     }

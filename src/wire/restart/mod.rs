@@ -6,7 +6,7 @@ mod print;
 mod started;
 
 use rollplan_core::interrupt::{Interrupt, Never};
-use rollplan_core::restart::{Input, plan_restarts as plan};
+use rollplan_restart::{Input, plan_restarts as plan};
 
 use self::print::{Page, Printer};
 use super::error::Error;

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use rollplan_core::interrupt::Interrupt;
-use rollplan_core::restart::{
-    Configuration, ConfigurationKind, Content, Data, Hasher, Profile, Started,
-};
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::template::Value;
 use rollplan_core::time::Time;
+use rollplan_restart::{Configuration, ConfigurationKind, Content, Data, Hasher, Profile, Started};
 
 use super::json::{at, items, strings, text, time};
 use super::started::{Pods, rollout};

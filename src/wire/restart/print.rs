@@ -2,7 +2,7 @@
 
 use prost::Message as _;
 use rollplan_core::interrupt::Interrupt;
-use rollplan_core::restart::{
+use rollplan_restart::{
     Change, ChangeKind, Condition, ConfigurationKind, Counts, Decision, Input, Plan, Step, Usage,
     Use, Workload, WorkloadPlan,
 };

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use rollplan_core::restart::Started;
 use rollplan_core::template::Value;
 use rollplan_core::time::Time;
+use rollplan_restart::Started;
 
 use super::json::{at, integer, items, text, time};
 use crate::proto;

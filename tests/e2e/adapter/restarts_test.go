@@ -499,7 +499,7 @@ func maximumOfConcurrentRestarts(ctx context.Context, t *testing.T, r *restarts)
 }
 
 // reloaderSelectors has one row for each case of test/e2e/flags of stakater/Reloader about which namespaces and labels are
-// watched. The other cases are rows of src/core/restart/tests/reloader.rs.
+// watched. The other cases are rows of src/restart/tests/reloader.rs.
 func reloaderSelectors(ctx context.Context, t *testing.T, s *System, kubeconfig string) {
 	type row struct {
 		file, name string

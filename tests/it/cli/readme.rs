@@ -5,7 +5,7 @@ use super::{read, rollplan};
 /// The ```` ```console ```` blocks of the README: the command of each, and the excerpt of its output.
 fn consoles(readme: &str) -> Vec<(String, Vec<String>)> {
     readme
-        .split("```console\n$ cargo run --quiet -- ")
+        .split("```console\n$ cargo run -- ")
         .skip(1)
         .map(|block| {
             let block = block.split("\n```").next().expect("a block ends");

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::pods::StoredPod;
-use crate::script::{Event, Fault, Kind, TEMPLATES};
+use crate::script::{Event, Kind, TEMPLATES};
 use crate::server::StoredSet;
 use crate::world::World;
+use rollplan_simulation::pods::Fault;
+use rollplan_simulation::pods::StoredPod;
 
 /// The maximum number of adapter steps in one turn.
 const ADAPTER_STEPS_MAX: usize = 64;

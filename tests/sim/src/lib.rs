@@ -7,11 +7,9 @@
 mod adapter;
 mod calm;
 mod check;
-mod clock;
 mod explore;
 mod flaw;
 mod generate;
-mod pods;
 mod replica_set;
 #[cfg(test)]
 mod restarts;

@@ -1,21 +1,15 @@
-//! The ReplicaSet controller: it creates or deletes pods until their number matches the spec. The status that it writes
-//! is based on the pods that existed before.
-//!
-//! Kubernetes source: `pkg/controller/replicaset/replica_set.go`, `replica_set_utils.go`, and
-//! `ActivePodsWithRanks` in `pkg/controller/controller_utils.go`, of v1.36.
+//! Carries out what the ReplicaSet controller decides, within the quota, and records which available pods were lost for other
+//! reasons than our scaling.
 
-use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
-use rollplan_core::snapshot::{Condition, ReplicaSet, ReplicaSetStatus};
+use rollplan_core::snapshot::ReplicaSet;
+use rollplan_simulation::pods::{PodState, StoredPod};
+use rollplan_simulation::replica_set::{self, Ranks, Sync};
 
-use crate::clock;
-use crate::pods::{PodState, StoredPod};
 use crate::server::{StoredSet, Writer};
 use crate::tally::Tally;
 use crate::world::World;
-
-const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 impl World {
     /// `syncReplicaSet`. The status is based on the pods before this sync creates or deletes any.
@@ -29,14 +23,11 @@ impl World {
             .filter(|pod| pod.is_active())
             .cloned()
             .collect();
-        let wanted = usize::try_from(set.replicas).unwrap_or(0);
         let mut failure = None;
-        if set.metadata.deletion_timestamp.is_none() {
-            if pods.len() < wanted {
-                failure = self.create_pods(stored, wanted - pods.len()).err();
-            } else if pods.len() > wanted {
-                self.delete_pods(stored, &pods, pods.len() - wanted);
-            }
+        match replica_set::sync(set, &pods, self.ranks(stored), self.now) {
+            Sync::Nothing => {}
+            Sync::Create(count) => failure = self.create_pods(stored, count).err(),
+            Sync::Delete { deleted, kept } => self.delete_pods(stored, &deleted, &kept),
         }
         self.write_set_status(stored, &pods, failure);
         if self.store.version != version_before {
@@ -73,50 +64,40 @@ impl World {
         Ok(())
     }
 
-    fn delete_pods(&mut self, stored: &StoredSet, pods: &[Arc<StoredPod>], count: usize) {
-        let now = self.now;
-        let related = self.ranks(stored);
-        let mut ranked: Vec<&Arc<StoredPod>> = pods.iter().collect();
-        let on_node = |pod: &StoredPod| pod.node.map_or(0, |node| related[node as usize % 2]);
-        ranked.sort_by(|a, b| deletion_order(a, b, on_node(a), on_node(b), now));
-        let min_ready = stored.set.min_ready_seconds;
-        let available = |pods: &[&Arc<StoredPod>]| {
+    fn delete_pods(
+        &mut self,
+        stored: &StoredSet,
+        deleted: &[Arc<StoredPod>],
+        kept: &[Arc<StoredPod>],
+    ) {
+        let available = |pods: &[Arc<StoredPod>]| {
             pods.iter()
-                .filter(|pod| pod.is_available(min_ready, now))
+                .filter(|pod| pod.is_available(stored.set.min_ready_seconds, self.now))
                 .count()
         };
-        let before = available(&ranked);
-        let remaining = available(&ranked[count..]);
+        let remaining = available(kept);
+        let before = available(deleted) + remaining;
         // The available pods that our own scaling may cost at least. Any further loss is due to the deletion order or to
         // another client.
         let due = match stored.changed_by {
-            Writer::Adapter => before.min(ranked.len() - count),
+            Writer::Adapter => before.min(kept.len()),
             Writer::Other => before,
         };
         self.record_lost(&stored.set.metadata.uid, due.saturating_sub(remaining));
-        for pod in &ranked[..count] {
+        for pod in deleted {
             self.delete_pod(pod);
             self.tallies.count(Tally::PodRemoved);
         }
     }
 
-    /// The number of active pods on each node that belong to ReplicaSets with the same owner.
-    fn ranks(&self, stored: &StoredSet) -> [usize; 2] {
+    fn ranks(&self, stored: &StoredSet) -> Ranks {
         let owner = |set: &ReplicaSet| set.metadata.controller().map(|owner| owner.uid.clone());
         let of = owner(&stored.set);
         let related = self.store.sets.values().filter(|other| {
             other.set.metadata.uid == stored.set.metadata.uid
                 || of.is_some() && owner(&other.set) == of
         });
-        let mut ranks = [0; 2];
-        for set in related {
-            for pod in self.store.pods_of(&set.set.metadata.uid) {
-                if let Some(node) = pod.node.filter(|_| pod.is_active()) {
-                    ranks[node as usize % 2] += 1;
-                }
-            }
-        }
-        ranks
+        replica_set::ranks(related.flat_map(|set| self.store.pods_of(&set.set.metadata.uid)))
     }
 
     /// Deletes a pod. A pod that is not scheduled yet is removed immediately.
@@ -139,35 +120,13 @@ impl World {
         failure: Option<String>,
     ) {
         let set = &stored.set;
-        let count = |counts: &dyn Fn(&StoredPod) -> bool| {
-            let number = pods.iter().filter(|pod| counts(pod)).count();
-            i32::try_from(number).unwrap_or(i32::MAX)
-        };
         let uid = set.metadata.uid.as_str();
         let terminating = self
             .store
             .pods_of(uid)
             .filter(|pod| pod.deleting.is_some() && pod.may_run())
             .count();
-        let known = set.status.conditions.first().cloned();
-        let condition = failure.map(|message| {
-            known.unwrap_or_else(|| Condition {
-                kind: REPLICA_FAILURE.to_owned(),
-                status: "True".to_owned(),
-                reason: "FailedCreate".to_owned(),
-                message,
-                last_update_time: None,
-                last_transition_time: Some(clock::at(self.now)),
-            })
-        });
-        let status = ReplicaSetStatus {
-            replicas: count(&|_| true),
-            ready_replicas: count(&StoredPod::is_ready),
-            available_replicas: count(&|pod| pod.is_available(set.min_ready_seconds, self.now)),
-            terminating_replicas: Some(i32::try_from(terminating).unwrap_or(i32::MAX)),
-            observed_generation: set.metadata.generation,
-            conditions: condition.into_iter().collect(),
-        };
+        let status = replica_set::status(set, pods, terminating, failure, self.now);
         if status != set.status {
             let mut changed = stored.clone();
             changed.set.status = status;
@@ -175,33 +134,4 @@ impl World {
             self.store.put_set(changed, Writer::Other);
         }
     }
-}
-
-/// `ActivePodsWithRanks.Less`, without deletion costs.
-fn deletion_order(
-    a: &StoredPod,
-    b: &StoredPod,
-    rank_a: usize,
-    rank_b: usize,
-    now: i64,
-) -> Ordering {
-    // Younger pods first, but only if the ages differ by an order of magnitude.
-    let by_age = |a: Option<i64>, b: Option<i64>| {
-        let magnitude = |since: i64| (now - since).max(0).checked_ilog2();
-        a.map(magnitude).cmp(&b.map(magnitude))
-    };
-    let phase = |pod: &StoredPod| pod.state >= PodState::Crashed;
-    a.node
-        .is_some()
-        .cmp(&b.node.is_some())
-        .then_with(|| phase(a).cmp(&phase(b)))
-        .then_with(|| a.is_ready().cmp(&b.is_ready()))
-        .then_with(|| Reverse(rank_a).cmp(&Reverse(rank_b)))
-        .then_with(|| match (a.is_ready(), b.is_ready()) {
-            (true, true) => by_age(a.ready_since, b.ready_since),
-            _ => Ordering::Equal,
-        })
-        .then_with(|| Reverse(a.restarts).cmp(&Reverse(b.restarts)))
-        .then_with(|| by_age(Some(a.created), Some(b.created)))
-        .then_with(|| a.number.cmp(&b.number))
 }

@@ -1,6 +1,6 @@
 //! Restarts in a simulated world: the final restarts are the same if the adapter or the service is killed after any step.
 
-#[path = "../../../src/core/restart/tests/world.rs"]
+#[path = "../../../src/restart/tests/world.rs"]
 #[allow(dead_code, reason = "the tests of the planner use the rest")]
 mod world;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rollplan_core::interrupt::Never;
-use rollplan_core::restart::{Profile, Rollout, Started, plan_restarts};
+use rollplan_restart::{Profile, Rollout, Started, plan_restarts};
 use serde_json::{Value as Json, json};
 
 use fastrand::Rng;

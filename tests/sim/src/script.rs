@@ -5,6 +5,7 @@ mod text;
 
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::Strategy;
+use rollplan_simulation::pods::Fault;
 
 /// The number of templates. Their images are v0, v1, and so on.
 pub const TEMPLATES: u8 = 4;
@@ -159,24 +160,4 @@ pub enum Answer {
     TooMany,
     /// 500. The call had no effect.
     Broken,
-}
-
-/// A fault of the pods of a template.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Fault {
-    /// No fault.
-    #[default]
-    None,
-    /// No node can run them.
-    Unschedulable,
-    /// Their image cannot be pulled.
-    ImagePull,
-    /// Their configuration is missing.
-    Config,
-    /// Their container terminates immediately after it starts.
-    CrashLoop,
-    /// They never become ready.
-    NeverReady,
-    /// They never terminate.
-    NeverEnds,
 }

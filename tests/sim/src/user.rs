@@ -6,11 +6,11 @@ use rollplan_core::revision::ROLLBACK_TO;
 use rollplan_core::rollback;
 use rollplan_core::snapshot::{Deployment, DeploymentSpec, Snapshot};
 
-use crate::clock;
 use crate::script::{Event, Propagation};
 use crate::server::{StoredSet, Writer};
 use crate::tally::Tally;
 use crate::world::World;
+use rollplan_simulation::clock;
 
 /// An annotation that is copied to the ReplicaSet.
 const NOTE: &str = "example.com/note";

@@ -13,12 +13,13 @@ use rollplan_core::template::{Template, Value};
 
 use crate::adapter::{Adapter, View};
 use crate::check::{Native, Violation};
-use crate::clock;
 use crate::flaw::Flaw;
-use crate::pods::{PodState, StoredPod, Transition};
-use crate::script::{Answer, Event, Fault, Setup, TEMPLATES};
+use crate::script::{Answer, Event, Setup, TEMPLATES};
 use crate::server::{Store, StoredSet, Writer};
 use crate::tally::{Tallies, Tally};
+use rollplan_simulation::clock;
+use rollplan_simulation::pods::Fault;
+use rollplan_simulation::pods::{PodState, StoredPod, Transition};
 
 /// The state of a world.
 #[derive(Clone, Debug)]

@@ -1,11 +1,13 @@
 //! Plans as readable text.
 
-use crate::action::{Action, NewReplicaSet, OnFailure, OwnerChange, SetChange, Step, Target, Verb};
-use crate::plan::Plan;
-use crate::selector::{LabelSelector, Operator};
-use crate::snapshot::{Condition, DeploymentStatus, OwnerReference, StringMap};
-use crate::template::Value;
-use crate::time::Time;
+use rollplan_core::Plan;
+use rollplan_core::action::{
+    Action, NewReplicaSet, OnFailure, OwnerChange, SetChange, Step, Target, Verb,
+};
+use rollplan_core::selector::{LabelSelector, Operator};
+use rollplan_core::snapshot::{Condition, DeploymentStatus, OwnerReference, StringMap};
+use rollplan_core::template::Value;
+use rollplan_core::time::Time;
 
 /// The lines of a plan. Times are relative to `now`.
 pub(super) fn plan(plan: &Plan, now: Time) -> Vec<String> {

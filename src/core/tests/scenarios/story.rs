@@ -6,27 +6,27 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::render;
-use crate::action::{Action, ApiCall, apply};
-use crate::lint::lint;
-use crate::plan::{Plan, plan_pass};
-use crate::revision::{
+use rollplan_core::action::{Action, ApiCall, apply};
+use rollplan_core::lint::lint;
+use rollplan_core::plan_settled;
+use rollplan_core::revision::{
     DESIRED_REPLICAS, LAST_APPLIED, MAX_REPLICAS, POD_TEMPLATE_HASH, REVISION, REVISION_HISTORY,
     ROLLBACK_TO, TEMPLATE_DIGEST,
 };
-use crate::selector::{LabelSelector, Operator, Requirement};
-use crate::settle::plan_settled;
-use crate::size::IntOrPercent;
-use crate::snapshot::{
+use rollplan_core::selector::{LabelSelector, Operator, Requirement};
+use rollplan_core::size::IntOrPercent;
+use rollplan_core::snapshot::{
     Condition, Deployment, DeploymentSpec, ObjectMeta, Options, OwnerReference, ReplicaSet,
     Snapshot, StepFailure, Strategy, StringMap,
 };
-use crate::template::{Template, sha256_of_canonical};
-use crate::tests::random::Random;
-use crate::tests::world::{
+use rollplan_core::template::{Template, sha256_of_canonical};
+use rollplan_core::time::Time;
+use rollplan_core::{Plan, plan_pass};
+use rollplan_world::random::Random;
+use rollplan_world::{
     at, mk_condition, mk_deployment, mk_owner, mk_pod, mk_set, mk_set_status, mk_snapshot,
     mk_template, set_label,
 };
-use crate::time::Time;
 
 /// A story during its execution.
 #[derive(Default)]

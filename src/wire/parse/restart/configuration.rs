@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rollplan_core::restart::{Configuration, ConfigurationKind, Content};
+use rollplan_restart::{Configuration, ConfigurationKind, Content};
 
 use crate::proto;
 use crate::wire::error::Reason;

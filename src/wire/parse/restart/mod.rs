@@ -7,9 +7,9 @@ mod workload;
 use std::collections::{BTreeMap, HashSet};
 
 use rollplan_core::interrupt::Interrupt;
-use rollplan_core::restart::{Configuration, Hasher, Options, Workload};
 use rollplan_core::template::Value;
 use rollplan_core::time::Time;
+use rollplan_restart::{Configuration, Hasher, Options, Workload};
 
 use super::Parser;
 use super::path::Path;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use rollplan_core::restart::{Options, Profile, RestartOn, Strategy};
 use rollplan_core::time::Time;
+use rollplan_restart::{Options, Profile, RestartOn, Strategy};
 
 use super::RestartOptions;
 use crate::proto;

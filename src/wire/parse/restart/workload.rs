@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use rollplan_core::restart::{
-    ContainerAt, Reference, Rollout, Started, Usage, Workload, references,
-};
 use rollplan_core::template::Value;
+use rollplan_restart::{ContainerAt, Reference, Rollout, Started, Usage, Workload, references};
 
 use super::WorkloadItem;
 use crate::proto;

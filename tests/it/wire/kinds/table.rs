@@ -1,7 +1,7 @@
 //! The table of kinds and the rule for the rest, with statuses as their controllers write them.
 
 use rollplan::proto::{self, Outlook, Phase};
-use rollplan_core::kinds::table::{CONFIGURATION, TABLE, row};
+use rollplan_health::kinds::table::{CONFIGURATION, TABLE, row};
 use serde_json::{Value, json};
 
 use super::{object, report};

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use rollplan_core::snapshot::{Deployment, Snapshot};
 
 use super::{clamped, set_version};
-use crate::pods::StoredPod;
 use crate::script::Kind;
 use crate::server::{Pending, Store, StoredSet, Writer, version_of};
 use crate::tally::Tally;
 use crate::world::World;
+use rollplan_simulation::pods::StoredPod;
 
 /// The cache and its overlay.
 #[derive(Clone, Debug, Default)]

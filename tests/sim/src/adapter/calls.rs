@@ -6,12 +6,12 @@ use rollplan_core::action::{Action, ApiCall, OnFailure, Step, Verb};
 use rollplan_core::snapshot::StepFailure;
 
 use super::{Running, set_version};
-use crate::clock;
 use crate::flaw::Flaw;
 use crate::script::Answer;
 use crate::server::{Rejection, StoredSet, Writer, Written};
 use crate::tally::Tally;
 use crate::world::World;
+use rollplan_simulation::clock;
 
 /// The outcome of a call, as far as the adapter knows.
 enum Outcome {

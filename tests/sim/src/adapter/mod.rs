@@ -14,12 +14,12 @@ use rollplan_core::Plan;
 use rollplan_core::revision;
 use rollplan_core::snapshot::{Options, ReplicaSet, Snapshot, StepFailure, Strategy};
 
-use crate::clock;
 use crate::flaw::Flaw;
 use crate::server::{StoredSet, version_of};
 use crate::tally::Tally;
 use crate::world::World;
 use cache::Seen;
+use rollplan_simulation::clock;
 
 /// The maximum backoff, as a power of two in seconds.
 const BACK_OFF_MAX: u8 = 6;

@@ -10,9 +10,9 @@ use rollplan_core::snapshot::{
 use rollplan_core::status::{self, NEW_SET_AVAILABLE, PROGRESSING};
 
 use super::is_owned;
-use crate::clock;
 use crate::tally::Tally;
 use crate::world::World;
+use rollplan_simulation::clock;
 
 /// The maximum number of plans until the status of the native Deployment does not change anymore.
 const PLANS_MAX: usize = 8;

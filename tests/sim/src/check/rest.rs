@@ -7,10 +7,10 @@ use rollplan_core::status::{self, NEW_SET_AVAILABLE, TIMED_OUT};
 
 use super::plans::summaries;
 use super::{is_owned, limits};
-use crate::pods::StoredPod;
 use crate::server::StoredSet;
 use crate::tally::Tally;
 use crate::world::World;
+use rollplan_simulation::pods::StoredPod;
 
 /// The actual numbers of pods.
 #[derive(Default, PartialEq, Eq, Debug)]

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use rollplan_core::diagnosis::{Cause, diagnose};
-use rollplan_core::report::{Phase, report};
 use rollplan_core::revision::ROLLBACK_TO;
 use rollplan_core::snapshot::{Deployment, Options, Strategy};
+use rollplan_health::diagnosis::failure::judgement::Judgement;
+use rollplan_health::diagnosis::{Cause, diagnose};
+use rollplan_health::report::{Phase, report};
 
-use crate::pods::{PodState, StoredPod};
-use crate::script::Fault;
 use crate::server::StoredSet;
 use crate::tally::Tally;
 use crate::world::World;
+use rollplan_simulation::pods::Fault;
+use rollplan_simulation::pods::{PodState, StoredPod};
 
 impl World {
     /// Checks the report when the state no longer changes, or when the adapter's calls keep being rejected.
@@ -26,7 +27,7 @@ impl World {
             return;
         };
         let plan = self.flaw.plan(&snapshot, Options::default());
-        let diagnosis = diagnose(&snapshot, Options::default());
+        let diagnosis = diagnose(&snapshot, Judgement::default());
         let report = report(&diagnosis, &plan.status, &plan.steps);
         let truth = self.truth(&deployment);
         let wanted = deployment.spec.replicas;

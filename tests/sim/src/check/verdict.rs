@@ -2,18 +2,18 @@
 //! one, and a verdict about a stuck rollout is decided by the time that it promises.
 
 use rollplan_core::compute_status;
-use rollplan_core::diagnosis::failure::class::{Class, Limit, Rules};
-use rollplan_core::diagnosis::failure::judgement::Judgement;
-use rollplan_core::diagnosis::{Cause, diagnose};
-use rollplan_core::report::report;
-use rollplan_core::report::verdict::{Outlook, Verdict};
 use rollplan_core::snapshot::{Options, Snapshot};
+use rollplan_health::diagnosis::failure::class::{Class, Limit, Rules};
+use rollplan_health::diagnosis::failure::judgement::Judgement;
+use rollplan_health::diagnosis::{Cause, diagnose};
+use rollplan_health::report::report;
+use rollplan_health::report::verdict::{Outlook, Verdict};
 
-use crate::clock;
 use crate::flaw::Flaw;
 use crate::script::Kind;
 use crate::tally::Tally;
 use crate::world::World;
+use rollplan_simulation::clock;
 
 /// The polling interval, in seconds.
 const INTERVAL: i64 = 10;
@@ -21,16 +21,8 @@ const INTERVAL: i64 = 10;
 const LONGEST: i64 = 1800;
 
 fn judge(snapshot: &Snapshot, judgement: Judgement) -> Verdict {
-    let options = with_judgement(judgement);
-    let status = compute_status(snapshot, options);
-    report(&diagnose(snapshot, options), &status, &[]).verdict
-}
-
-fn with_judgement(judgement: Judgement) -> Options {
-    Options {
-        judgement,
-        ..Options::default()
-    }
+    let status = compute_status(snapshot, Options::default());
+    report(&diagnose(snapshot, judgement), &status, &[]).verdict
 }
 
 impl World {
@@ -47,9 +39,8 @@ impl World {
 
     /// The verdict about the next plan.
     fn judge_plan(&self, snapshot: &Snapshot, judgement: Judgement) -> Verdict {
-        let options = with_judgement(judgement);
-        let plan = self.flaw.plan(snapshot, options);
-        report(&diagnose(snapshot, options), &plan.status, &plan.steps).verdict
+        let plan = self.flaw.plan(snapshot, Options::default());
+        report(&diagnose(snapshot, judgement), &plan.status, &plan.steps).verdict
     }
 
     /// A rollout that certainly needs a change does not complete without one, whatever the actors do.

@@ -7,10 +7,10 @@ use rollplan_core::snapshot::{Deployment, ReplicaSet, Snapshot};
 
 use super::is_ours;
 use crate::adapter::Running;
-use crate::clock;
 use crate::server::{Rejection, StoredSet, Writer, Written};
 use crate::tally::Tally;
 use crate::world::World;
+use rollplan_simulation::clock;
 
 impl World {
     pub(crate) fn check_write(

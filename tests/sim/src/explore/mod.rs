@@ -12,9 +12,9 @@ use std::hash::{Hash, Hasher};
 use stateright::{Checker, Model, Property};
 
 use crate::flaw::Flaw;
-use crate::pods::StoredPod;
 use crate::script::{Event, Kind, Setup};
 use crate::world::World;
+use rollplan_simulation::pods::StoredPod;
 
 /// A small world, and the events that may occur in it.
 #[derive(Clone, Copy, Debug)]

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use rollplan_core::snapshot::{Deployment, DeploymentStatus, ReplicaSet, Strategy};
 
-use crate::pods::StoredPod;
 use crate::server::{StoredSet, version_of};
 use crate::world::World;
+use rollplan_simulation::pods::StoredPod;
 
 /// The versions of the objects in a state, and a hash of their content.
 struct Versions {

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::Strategy;
 
-use super::{Answer, Event, Fault, Kind, Propagation, Script, Setup};
+use super::{Answer, Event, Kind, Propagation, Script, Setup};
+use rollplan_simulation::pods::Fault;
 
 const KINDS: &[(Kind, &str)] = &[
     (Kind::Deployments, "deployments"),

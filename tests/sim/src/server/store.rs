@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rollplan_core::snapshot::{Deployment, ObjectMeta, ReplicaSet};
 
-use crate::pods::StoredPod;
+use rollplan_simulation::pods::StoredPod;
 
 /// The author of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

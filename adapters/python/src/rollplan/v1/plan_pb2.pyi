@@ -134,11 +134,11 @@ class Snapshot(_message.Message):
     TARGET_FIELD_NUMBER: _builtins.int
     ANSWERS_FIELD_NUMBER: _builtins.int
     replica_sets_complete: _builtins.bool
-    """Whether `objects` contains every ReplicaSet that it is to contain. The absence of ReplicaSets is then believed: the
-    Deployment has none. If false, nothing is planned or counted, because with an old ReplicaSet missing the new one would
-    exceed the surge: PlanRollout and ComputeStatus return only the phase that the Deployment's own status shows, and the
-    blocker REPLICA_SETS_INCOMPLETE. Rollback fails with FAILED_PRECONDITION. ListRevisions returns the revisions of the
-    ReplicaSets that were sent.
+    """Whether `objects` contains all ReplicaSets described above. If true and `objects` contains none, the Deployment has no
+    ReplicaSets. If false, nothing is planned or counted, because the new ReplicaSet would exceed the surge if an old one were
+    missing: PlanRollout and ComputeStatus return only the phase that the status of the Deployment shows, and the blocker
+    REPLICA_SETS_INCOMPLETE. Rollback fails with FAILED_PRECONDITION. ListRevisions returns the revisions of the ReplicaSets
+    that were sent.
     """
     pods_complete: _builtins.bool
     """Whether `objects` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new pods,
@@ -152,10 +152,10 @@ class Snapshot(_message.Message):
 
     @_builtins.property
     def objects(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Needed are
-        the Deployment; every ReplicaSet of its namespace that it controls, or that nobody controls and its selector matches;
-        and the pods of these ReplicaSets, which reports name. The plan depends on the pods only with the strategy Recreate.
-        Events about these objects are optional: reports and verdicts are based on them, and no plan is.
+        """The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Send the
+        Deployment; every ReplicaSet of its namespace that it controls, or that has no controller and labels that match the
+        selector of the Deployment; and the pods of these ReplicaSets, which reports name. A plan depends on the pods only with
+        the strategy Recreate. Events about these objects are optional: reports and verdicts use them, but plans do not.
 
         The objects of the Deployment are selected first; only they are validated, and only they count toward the limits of
         the lists. The name of another ReplicaSet of the namespace is not used for a new one. Of all objects, at most 200,000
@@ -246,7 +246,7 @@ Global___Target: _TypeAlias = Target  # noqa: Y015
 
 @_typing.final
 class StepAnswer(_message.Message):
-    """StepAnswer is what became of one call of the last plan, exactly as it was received.
+    """StepAnswer is the answer to one call of the last plan, exactly as it was received.
 
     The planner takes a rejection by the API server into account, as the Deployment controller does: it becomes part of a
     condition and of an event, and the next plan avoids the call. Everything else only means that the objects must be read

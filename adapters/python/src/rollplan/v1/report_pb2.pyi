@@ -105,7 +105,7 @@ class _OutlookEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outlook.Value
     """
 
 class Outlook(_Outlook, metaclass=_OutlookEnumTypeWrapper):
-    """Outlook is what becomes of a rollout if nobody changes an object."""
+    """Outlook says whether a rollout completes if no object is changed."""
 
 OUTLOOK_UNSPECIFIED: Outlook.ValueType  # 0
 """The outlook is unknown."""
@@ -249,7 +249,7 @@ class Verdict(_message.Message):
     REMEDY_FIELD_NUMBER: _builtins.int
     SINCE_FIELD_NUMBER: _builtins.int
     outlook: Global___Outlook.ValueType
-    """What becomes of the rollout if nobody changes an object."""
+    """Whether the rollout completes if no object is changed."""
     certain: _builtins.bool
     """Whether the outlook is certain. A program that waits can stop at a certain one. Missing pods, events or permissions make
     a verdict less certain, never wrong.

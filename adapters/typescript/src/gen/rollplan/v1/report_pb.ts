@@ -148,7 +148,7 @@ export const CounterSchema: GenMessage<Counter> = /*@__PURE__*/
  */
 export type Verdict = Message<"rollplan.v1.Verdict"> & {
   /**
-   * What becomes of the rollout if nobody changes an object.
+   * Whether the rollout completes if no object is changed.
    *
    * @generated from field: rollplan.v1.Outlook outlook = 1;
    */
@@ -525,7 +525,7 @@ export const PhaseSchema: GenEnum<Phase> = /*@__PURE__*/
   enumDesc(file_rollplan_v1_report, 0);
 
 /**
- * Outlook is what becomes of a rollout if nobody changes an object.
+ * Outlook says whether a rollout completes if no object is changed.
  *
  * @generated from enum rollplan.v1.Outlook
  */

@@ -1,0 +1,62 @@
+//! What pods are examined with, whatever owns them.
+
+use std::collections::BTreeMap;
+
+use super::failure::judgement::Judgement;
+use rollplan_core::interrupt::Interrupt;
+use rollplan_core::snapshot::ObservedEvent;
+use rollplan_core::template::Template;
+use rollplan_core::time::Time;
+
+/// Examines pods: why they are not available, and how certain it is that this persists.
+pub(crate) struct Examiner<'a> {
+    /// The time of the snapshot.
+    pub(crate) now: Time,
+    /// Asked for each pod.
+    pub(crate) interrupt: &'a dyn Interrupt,
+    /// The namespace of the pods, for remedies.
+    pub(crate) namespace: &'a str,
+    /// The template of the pods, which has their probes and limits.
+    pub(crate) template: Option<&'a Template>,
+    /// How long a pod must be ready before it counts as available.
+    pub(crate) min_ready_seconds: i32,
+    /// Restarts of pods that were created before are not of the current rollout.
+    pub(crate) rollout_began: Option<Time>,
+    /// The events, by the UID of the object that they are about.
+    pub(crate) events: BTreeMap<&'a str, Vec<&'a ObservedEvent>>,
+    /// How the caller wants failures to be judged.
+    pub(crate) judgement: Judgement,
+    /// What a pod is called, for example "new pod".
+    pub(crate) noun: &'static str,
+}
+
+// === impl Examiner ===
+
+impl<'a> Examiner<'a> {
+    /// The events about an object.
+    pub(crate) fn events_about(
+        &self,
+        uid: &str,
+    ) -> impl Iterator<Item = &'a ObservedEvent> + use<'a> {
+        let events = self.events.get(uid).cloned();
+        events.unwrap_or_default().into_iter()
+    }
+}
+
+/// The events, by the UID of the object that they are about.
+pub(crate) fn by_object(events: &[ObservedEvent]) -> BTreeMap<&str, Vec<&ObservedEvent>> {
+    let mut by_object: BTreeMap<&str, Vec<&ObservedEvent>> = BTreeMap::new();
+    for event in events {
+        by_object.entry(&event.object_uid).or_default().push(event);
+    }
+    by_object
+}
+
+/// Whether an event is about this container. An event that names none may be about any.
+pub(crate) fn may_concern(event: &ObservedEvent, container: &str) -> bool {
+    let named = event
+        .field_path
+        .split_once('{')
+        .map(|(_, rest)| rest.trim_end_matches('}'));
+    named.is_none_or(|named| container.is_empty() || named == container)
+}

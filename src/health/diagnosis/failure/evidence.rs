@@ -1,0 +1,200 @@
+//! How long a failure has lasted. Clocks differ: what counts are times of one clock, and the difference of two clocks only
+//! with a margin.
+
+use crate::diagnosis::examiner::{Examiner, may_concern};
+use crate::diagnosis::pods::{Finding, GATES_NOT_READY, condition};
+use rollplan_core::snapshot::{Container, ContainerState, ObservedEvent, Pod};
+use rollplan_core::time::{Span, Time};
+
+use super::class::Class;
+use super::definite;
+use super::retries::{BACK_OFF, NEVER_PULL, Retries};
+
+/// How far the clock of the caller may be off that of the cluster.
+pub(in crate::diagnosis) const CLOCK_SKEW_SECONDS: i64 = 300;
+/// How long the containers of a pod must have kept terminating: with a short backoff, restarts alone come fast.
+const CRASHING_SECONDS: i64 = 60;
+/// How much later than its pod a container is that has been ready before. The first report of a kubelet takes less.
+const READY_BEFORE_SECONDS: i64 = 10;
+
+impl Examiner<'_> {
+    /// When it is certain that an attempt after the grace of a failure has failed, by the clock of the caller: now if it is,
+    /// and otherwise an estimate that is later.
+    pub(super) fn grace_ends(
+        &self,
+        finding: &Finding<'_>,
+        grace: i64,
+        reported: Time,
+    ) -> Option<Time> {
+        let now = self.now;
+        let retries = Retries::of(finding);
+        let mut ends = Vec::new();
+        if let Some(span) = self.attempts_span(finding) {
+            if span.seconds() >= grace {
+                return Some(now);
+            }
+            // The first attempt was made before it was reported.
+            let next = retries.next_after(grace);
+            ends.push(reported.plus_seconds(next));
+            ends.push(now.plus_seconds(next - span.seconds()));
+        }
+        if !finding.is_from_event && is_synchronized(finding, grace) {
+            let begins = [
+                // The failure was reported to the caller by its own clock.
+                Some(reported),
+                attempts_since(finding).map(|since| since.plus_seconds(CLOCK_SKEW_SECONDS)),
+            ];
+            for begin in begins.into_iter().flatten() {
+                let proven = retries.proven_after(grace, &finding.pod.reason);
+                if begin.plus_seconds(proven) <= now {
+                    return Some(now);
+                }
+                let later = [
+                    retries.shown_after(grace),
+                    retries.proven_after(grace, BACK_OFF),
+                ];
+                ends.extend(later.map(|after| begin.plus_seconds(after)));
+            }
+        }
+        ends.into_iter().filter(|end| *end > now).min()
+    }
+
+    /// The time from the first to the last attempt that events report, by the clock of the kubelet.
+    fn attempts_span(&self, finding: &Finding<'_>) -> Option<Span> {
+        let class = finding.class?;
+        let container = &finding.pod.container;
+        let is_chosen = self.judgement.rules.changes(class);
+        let definite = |event: &ObservedEvent| match class {
+            Class::ImagePull => definite::is_image(&event.message) || event.reason == NEVER_PULL,
+            Class::Config => definite::is_config(&event.message),
+            _ => true,
+        };
+        let attempts: Vec<_> = self
+            .events_about(&finding.source.metadata.uid)
+            .filter(|event| may_concern(event, container) && is_attempt(event, finding))
+            .filter(|event| is_chosen || definite(event))
+            .collect();
+        let first = attempts.iter().filter_map(|event| event.first).min()?;
+        let last = attempts.iter().filter_map(|event| event.last).max()?;
+        Some(last.since(first))
+    }
+
+    /// How often the container of a failure has been restarted in the current rollout.
+    pub(super) fn restarts(&self, finding: &Finding<'_>) -> i32 {
+        let Some(container) = finding.container.filter(|_| finding.is_definite) else {
+            return 0;
+        };
+        let finished = match (&container.state, &container.last_state) {
+            (ContainerState::Terminated { finished_at, .. }, _)
+            | (_, ContainerState::Terminated { finished_at, .. }) => *finished_at,
+            _ => None,
+        };
+        // Both by the clock of the kubelet. The first and the last crash are at least so far apart.
+        let lasted = finished.zip(finding.source.start_time);
+        let is_chosen = finding
+            .class
+            .is_some_and(|class| self.judgement.rules.changes(class));
+        let is_short = lasted.is_none_or(|(finished, start)| {
+            finished.since(start) < Span::from_seconds(CRASHING_SECONDS)
+        });
+        if finding.class == Some(Class::CrashLoop) && is_short && !is_chosen {
+            return 0;
+        }
+        container.restarts
+    }
+}
+
+/// Whether a pod that is not ready has been ready before.
+pub(crate) fn was_ready(pod: &Pod) -> bool {
+    let ready = condition(pod, "Ready").filter(|ready| ready.status != "True");
+    let changed = ready.and_then(|ready| ready.last_transition_time);
+    let changed = changed.zip(pod.start_time);
+    let is_later = changed.is_some_and(|(changed, start)| {
+        changed.since(start) > Span::from_seconds(READY_BEFORE_SECONDS)
+    });
+    is_later || is_node_lost(pod)
+}
+
+/// Whether a pod is not ready although its containers are: its node has stopped reporting.
+pub(in crate::diagnosis) fn is_node_lost(pod: &Pod) -> bool {
+    let is_ready = |container: &Container| {
+        let is_done = matches!(
+            container.state,
+            ContainerState::Terminated { exit_code: 0, .. }
+        );
+        // A sidecar counts as the other containers do.
+        container.ready || container.init && is_done
+    };
+    condition(pod, "Ready").is_some_and(|ready| {
+        ready.status != "True"
+            && ready.reason != GATES_NOT_READY
+            && pod.containers.iter().any(|container| !container.init)
+            && pod.containers.iter().all(is_ready)
+    })
+}
+
+/// When the first attempt at what fails can have been made.
+fn attempts_since(finding: &Finding<'_>) -> Option<Time> {
+    let pod = finding.source;
+    let is_init = finding.container.is_some_and(|container| container.init);
+    let scheduled = condition(pod, "PodScheduled").and_then(|it| it.last_transition_time);
+    let initialized = condition(pod, "Initialized").filter(|it| it.status == "True" && !is_init);
+    let initialized = initialized.and_then(|it| it.last_transition_time);
+    // Volumes and network come first.
+    let sandbox = condition(pod, "PodReadyToStartContainers").filter(|it| it.status == "True");
+    let sandbox = sandbox.and_then(|it| it.last_transition_time);
+    // The kubelet starts one container after the other, and pulls the image of each first.
+    let earlier = pod
+        .containers
+        .iter()
+        .filter_map(|container| match &container.state {
+            ContainerState::Running { started_at } => *started_at,
+            ContainerState::Terminated { finished_at, .. } => *finished_at,
+            ContainerState::Waiting { .. } | ContainerState::Unknown => None,
+        });
+    earlier
+        .chain(scheduled)
+        .chain(initialized)
+        .chain(sandbox)
+        .max()
+        .or(pod.metadata.creation_timestamp)
+}
+
+/// Whether no other container of the pod can have delayed the synchronizations since the grace ended: the kubelet pulls one
+/// image after the other, and waits longer while a container crashes.
+fn is_synchronized(finding: &Finding<'_>, grace: i64) -> bool {
+    let pod = finding.source;
+    let mut others = pod.containers.iter();
+    others.all(|other| match &other.state {
+        _ if other.name == finding.pod.container => true,
+        ContainerState::Waiting { reason, .. } => {
+            reason == "PodInitializing" || *reason == finding.pod.reason
+        }
+        // Both by the clock of the kubelet.
+        ContainerState::Running { started_at } => {
+            let started = started_at.zip(pod.start_time);
+            started.is_some_and(|(started, start)| started <= start.plus_seconds(grace))
+        }
+        ContainerState::Terminated { exit_code, .. } => other.init && *exit_code == 0,
+        ContainerState::Unknown => true,
+    })
+}
+
+/// Whether an event reports that the kubelet or the scheduler has tried again what fails.
+fn is_attempt(event: &ObservedEvent, finding: &Finding<'_>) -> bool {
+    let has = |text: &str| event.message.contains(text);
+    let reason = event.reason.as_str();
+    match finding.class {
+        Some(Class::ImagePull) => {
+            reason == NEVER_PULL || reason == "Failed" && has("Failed to pull image")
+        }
+        // The kubelet also reports that it is still waiting for the volumes.
+        Some(Class::Config) if finding.is_from_event => {
+            reason == "FailedMount" && !has("unmounted volumes")
+        }
+        Some(Class::Config) => reason == "Failed" && !has("pull image") && !has("ImagePull"),
+        Some(Class::Unschedulable) => reason == "FailedScheduling",
+        Some(Class::NotReady) => reason == "Unhealthy",
+        _ => false,
+    }
+}

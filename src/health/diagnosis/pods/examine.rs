@@ -1,0 +1,336 @@
+//! Finds out why a pod is not available.
+
+use super::{Finding, GATES_NOT_READY, NODE_LOST, condition, or};
+use crate::diagnosis::Cause;
+use crate::diagnosis::examiner::{Examiner, may_concern};
+use crate::diagnosis::failure::class::Class;
+use crate::diagnosis::failure::definite::{is_config, is_image};
+use crate::diagnosis::failure::evidence::is_node_lost;
+use crate::diagnosis::template::ProbeKind;
+use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, PROGRAM_MAX, because, last_line, one_line};
+use rollplan_core::snapshot::{Container, ContainerState, Pod};
+use rollplan_core::time::{Span, Time};
+
+const IMAGE_PULL: [&str; 7] = [
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "ImageInspectError",
+    "RegistryUnavailable",
+    "SignatureValidationFailed",
+];
+/// The number of seconds after which a running container no longer counts as crashing, because the kubelet resets its
+/// backoff.
+const BACKOFF_RESET_SECONDS: i64 = 600;
+/// How many seconds controllers may take to count a pod as available. A busy one takes several.
+const COUNTING_SECONDS: i64 = 60;
+const CONTAINER_CONFIG: [&str; 5] = [
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "PreCreateHookError",
+    "PreStartHookError",
+    "PostStartHookError",
+];
+
+impl<'a> Examiner<'a> {
+    /// The reasons why some pods are not available. Those that are being deleted are passed over.
+    pub(crate) fn examine_all(&self, pods: impl Iterator<Item = &'a Pod>) -> Vec<Finding<'a>> {
+        pods.filter(|pod| pod.metadata.deletion_timestamp.is_none())
+            .take_while(|_| !self.interrupt.is_interrupted())
+            .filter_map(|pod| self.examine(pod))
+            .collect()
+    }
+
+    /// The reason why a pod is not available. `None` if it is.
+    pub(crate) fn examine(&self, pod: &'a Pod) -> Option<Finding<'a>> {
+        let now = self.now;
+        let created = pod.metadata.creation_timestamp;
+        let ready = condition(pod, "Ready");
+        if matches!(pod.phase.as_str(), "Failed" | "Succeeded") {
+            let since = ready.and_then(|condition| condition.last_transition_time);
+            let (reason, message) = (or(&pod.reason, &pod.phase), &pod.message);
+            let since = since.or(created);
+            return Some(Finding::new(Cause::PodFailed, pod, reason, message, since));
+        }
+        if let Some(condition) = ready.filter(|condition| condition.status == "True") {
+            let min_ready = i64::from(self.min_ready_seconds);
+            let since = condition.last_transition_time;
+            let ready_for = since.map_or(Span::default(), |since| now.since(since));
+            return (ready_for < Span::from_seconds(min_ready)).then(|| {
+                let mut finding = Finding::new(Cause::MinReadySeconds, pod, "Ready", "", since);
+                finding.available_by = self.counted_by(pod);
+                finding
+            });
+        }
+        if let Some(condition) =
+            condition(pod, "PodScheduled").filter(|condition| condition.status == "False")
+        {
+            let reason = or(&condition.reason, "Unschedulable");
+            let message = scheduler_text(&condition.message);
+            let since = condition.last_transition_time.or(created);
+            let finding = Finding::new(Cause::Unschedulable, pod, reason, message, since);
+            return Some(finding.of_class(Class::Unschedulable, false));
+        }
+        let has_started = pod.containers.iter().any(|container| {
+            !container.init && matches!(container.state, ContainerState::Running { .. })
+        });
+        // The worst container determines the cause.
+        let worst = pod
+            .containers
+            .iter()
+            .filter_map(|container| self.examine_container(pod, container, has_started))
+            .min_by_key(|finding| finding.cause);
+        if let Some(mut finding) = worst {
+            let scheduled = condition(pod, "PodScheduled");
+            finding.pod.since = finding
+                .pod
+                .since
+                .or_else(|| scheduled.and_then(|condition| condition.last_transition_time))
+                .or(created);
+            if finding.cause == Cause::Starting && finding.available_by.is_none() {
+                self.explain_start(&mut finding);
+            }
+            return Some(finding);
+        }
+        if let Some(condition) = ready {
+            let since = condition.last_transition_time.or(created);
+            let (reason, message) = (&condition.reason, &condition.message);
+            let is_gated = reason == GATES_NOT_READY;
+            if is_gated || is_node_lost(pod) {
+                let reason = if is_gated { reason } else { NODE_LOST };
+                let finding = Finding::new(Cause::NotReady, pod, reason, message, since);
+                return Some(finding.of_class(Class::NotReady, false));
+            }
+        }
+        let mut finding =
+            Finding::new(Cause::Starting, pod, or(&pod.phase, "Pending"), "", created);
+        self.explain_start(&mut finding);
+        Some(finding)
+    }
+
+    /// The reason why a container is not ready. `has_started` means that the pod is initialized, so that an init container
+    /// that is still running is a sidecar.
+    fn examine_container(
+        &self,
+        pod: &'a Pod,
+        container: &'a Container,
+        has_started: bool,
+    ) -> Option<Finding<'a>> {
+        let finding = |cause, reason: &str, message: &str, since| {
+            Finding::new(cause, pod, reason, message, since).of_container(container)
+        };
+        let crash = |reason: &str, state: &ContainerState, otherwise: &str, since| {
+            let (how, at) = termination(state).unwrap_or_else(|| (otherwise.to_owned(), None));
+            let mut finding = finding(Cause::CrashLoop, reason, &how, at.or(since));
+            let class = self.class_of_crash(pod, container, state);
+            finding = finding.of_class(class, !self.is_inherited(pod));
+            self.explain_kill(&mut finding, pod, class);
+            finding
+        };
+        match &container.state {
+            ContainerState::Waiting { reason, message } => {
+                let reason = or(reason, "Waiting");
+                if IMAGE_PULL.contains(&reason) {
+                    let text = self.pull_error(pod, container, message);
+                    let mut finding = finding(Cause::ImagePull, reason, message, None);
+                    finding.detail = last_clause(text);
+                    let (class, is_definite) = match reason {
+                        "InvalidImageName" => (Class::ImageName, true),
+                        "ErrImageNeverPull" => (Class::ImagePull, true),
+                        _ => (Class::ImagePull, is_image(text)),
+                    };
+                    Some(finding.of_class(class, is_definite))
+                } else if CONTAINER_CONFIG.contains(&reason) {
+                    let finding = finding(Cause::ContainerConfig, reason, message, None);
+                    Some(finding.of_class(Class::Config, is_config(message)))
+                } else if reason == "CrashLoopBackOff" || container.restarts > 0 {
+                    Some(crash(reason, &container.last_state, message, None))
+                } else {
+                    Some(finding(Cause::Starting, reason, message, None))
+                }
+            }
+            ContainerState::Running { .. } if container.ready => None,
+            ContainerState::Running { started_at }
+                if container.init && !has_started && !self.is_sidecar(container) =>
+            {
+                let mut finding = finding(Cause::Starting, "Init", "", *started_at);
+                finding.detail = format!(
+                    "init container {} is running",
+                    one_line(&container.name, NAME_MAX)
+                );
+                Some(finding)
+            }
+            ContainerState::Running { started_at } => {
+                let recent = started_at.is_some_and(|started| {
+                    self.now.since(started) < Span::from_seconds(BACKOFF_RESET_SECONDS)
+                });
+                if termination(&container.last_state).is_some() && container.restarts > 0 && recent
+                {
+                    let how = termination(&container.last_state).map(|(how, _)| how);
+                    let mut finding = finding(
+                        Cause::CrashLoop,
+                        "Running",
+                        &how.unwrap_or_default(),
+                        *started_at,
+                    );
+                    // It is running now, so it has not failed again.
+                    let class = self.class_of_crash(pod, container, &container.last_state);
+                    self.explain_kill(&mut finding, pod, class);
+                    return Some(finding);
+                }
+                let startup = self.probe(container, ProbeKind::Startup);
+                let is_starting = startup.is_some() && container.started == Some(false);
+                // A sidecar that has started does not delay the containers that follow.
+                if container.init && !has_started && !is_starting {
+                    return None;
+                }
+                let readiness = self.probe(container, ProbeKind::Readiness);
+                // Readiness is probed once the startup probe has passed, which may take all of its time.
+                let available_by = startup.as_ref().zip(*started_at).map(|(startup, started)| {
+                    let readiness = readiness.as_ref().map_or(0, |readiness| readiness.budget);
+                    started.plus_seconds(startup.budget.saturating_add(readiness))
+                });
+                let available_by = available_by.filter(|_| container.restarts == 0);
+                if let Some(probe) = startup.filter(|_| is_starting) {
+                    let mut finding = finding(Cause::Starting, "Running", "", *started_at);
+                    let action = probe.action;
+                    finding.detail = format!("startup probe {action} has not passed yet");
+                    finding.available_by = available_by;
+                    let end = started_at.map(|started| started.plus_seconds(probe.budget));
+                    if let Some(end) = end.filter(|_| container.restarts == 0) {
+                        let left = end.since(self.now);
+                        finding.detail = format!("{}, {left} left", finding.detail);
+                    }
+                    return Some(finding);
+                }
+                let mut finding = finding(Cause::NotReady, "Running", "", *started_at);
+                finding.available_by = available_by.filter(|end| *end > self.now);
+                let failure = self.readiness_failure(pod, container, *started_at);
+                if let Some(probe) = readiness {
+                    let action = probe.action;
+                    finding.detail = match &failure {
+                        Some(failure) => {
+                            format!("readiness probe {action} fails{}", because(failure))
+                        }
+                        None => format!("readiness probe {action} has not passed yet"),
+                    };
+                }
+                finding.failing = failure.map(|failure| (ProbeKind::Readiness, failure));
+                Some(finding.of_class(Class::NotReady, false))
+            }
+            ContainerState::Terminated {
+                exit_code, reason, ..
+            } if !(container.init && *exit_code == 0) => {
+                Some(crash(or(reason, "Terminated"), &container.state, "", None))
+            }
+            ContainerState::Terminated { .. } | ContainerState::Unknown => None,
+        }
+    }
+
+    /// When the controllers have counted a pod that is ready now as available. `None` if it is not ready, or has been for so
+    /// long that they should have done so.
+    pub(crate) fn counted_by(&self, pod: &Pod) -> Option<Time> {
+        let ready = condition(pod, "Ready").filter(|condition| condition.status == "True")?;
+        let wait = i64::from(self.min_ready_seconds).saturating_add(COUNTING_SECONDS);
+        let end = ready.last_transition_time?.plus_seconds(wait);
+        (end > self.now).then_some(end)
+    }
+
+    /// Whether the restarts of a pod are not of this rollout.
+    fn is_inherited(&self, pod: &Pod) -> bool {
+        let created = pod.metadata.creation_timestamp;
+        let began = created.zip(self.rollout_began);
+        began.is_some_and(|(created, began)| created < began)
+    }
+
+    /// Why an image cannot be pulled: older kubelets report it in events only.
+    fn pull_error(&self, pod: &Pod, container: &Container, message: &'a str) -> &'a str {
+        if message.contains(": ") {
+            return message;
+        }
+        let events = self.events_about(&pod.metadata.uid);
+        let failed = events.filter(|event| {
+            event.message.starts_with("Failed to pull image") && may_concern(event, &container.name)
+        });
+        failed
+            .max_by_key(|event| event.last)
+            .map_or(message, |event| event.message.as_str())
+    }
+
+    /// Why a pod has not started: volumes and networks are in events only.
+    fn explain_start(&self, finding: &mut Finding<'_>) {
+        let events = self.events_about(&finding.source.metadata.uid);
+        let failed = events.filter(|event| {
+            event.kind == "Warning"
+                && event.reason.starts_with("Failed")
+                && event.reason != "FailedScheduling"
+        });
+        let Some(event) = failed.max_by_key(|event| event.last) else {
+            return;
+        };
+        if event.reason == "FailedMount" && is_config(&event.message) {
+            finding.cause = Cause::ContainerConfig;
+            finding.class = Some(Class::Config);
+            finding.is_definite = true;
+            finding.is_from_event = true;
+            finding.pod.container.clear();
+            finding.pod.message = one_line(&event.message, KUBERNETES_MAX);
+        } else {
+            let text = format!("{}: {}", event.reason, event.message);
+            finding.detail = one_line(&text, KUBERNETES_MAX);
+        }
+    }
+}
+
+/// The text of the scheduler without what it tried besides.
+fn scheduler_text(message: &str) -> &str {
+    let ends = [
+        " no new claims to deallocate",
+        ", no new claims",
+        " preemption: ",
+    ];
+    let ends = ends.iter().filter_map(|end| message.find(end));
+    ends.min().map_or(message, |end| &message[..end])
+}
+
+/// The last clause of an error of a registry, for example "not found".
+fn last_clause(message: &str) -> String {
+    let (_, clause) = message.trim_end().rsplit_once(": ").unwrap_or_default();
+    one_line(clause, PROGRAM_MAX)
+}
+
+/// How and when a container terminated, for example "Error, exit code 1: last line of its output".
+fn termination(state: &ContainerState) -> Option<(String, Option<Time>)> {
+    match state {
+        ContainerState::Terminated {
+            exit_code,
+            reason,
+            message,
+            finished_at,
+        } => {
+            let reason = if reason.is_empty() {
+                String::new()
+            } else {
+                format!("{reason}, ")
+            };
+            let output = because(&start_error(&last_line(message)));
+            Some((
+                format!("{reason}exit code {exit_code}{output}"),
+                *finished_at,
+            ))
+        }
+        ContainerState::Waiting { .. }
+        | ContainerState::Running { .. }
+        | ContainerState::Unknown => None,
+    }
+}
+
+/// The error of a program that cannot be started, without what the runtime tried before.
+fn start_error(line: &str) -> String {
+    let line = match line.find("exec: ") {
+        Some(at) if line.contains("container process") => &line[at..],
+        _ => line,
+    };
+    line.strip_suffix(": unknown").unwrap_or(line).to_owned()
+}

@@ -1,0 +1,210 @@
+//! Puts into words why pods are not available, and what to do about it.
+
+use std::collections::BTreeMap;
+
+use super::{Finding, GATED, NODE_LOST, OOM_KILLED};
+use crate::diagnosis::examiner::Examiner;
+use crate::diagnosis::failure::class::Class;
+use crate::diagnosis::failure::definite::is_image;
+use crate::diagnosis::text::{NAME_MAX, agree, because, count, one_line, word};
+use crate::diagnosis::{BlockedPod, Blocker, Cause, remedy, template};
+use rollplan_core::snapshot::ContainerState;
+use rollplan_core::time::Span;
+
+impl Examiner<'_> {
+    /// Why pods are not available: one blocker for each cause. `size` is the number of pods that there are to be.
+    pub(crate) fn blockers(&self, findings: &[Finding<'_>], size: i64) -> Vec<Blocker> {
+        let mut found: BTreeMap<Cause, Vec<&Finding<'_>>> = BTreeMap::new();
+        for finding in findings {
+            found.entry(finding.cause).or_default().push(finding);
+        }
+        let found = found.into_iter();
+        found
+            .map(|(cause, findings)| self.blocker(cause, findings, size))
+            .collect()
+    }
+
+    /// One blocker for all pods with the same cause.
+    fn blocker(&self, cause: Cause, mut findings: Vec<&Finding<'_>>, size: i64) -> Blocker {
+        findings.sort_by(|a, b| a.rank().cmp(&b.rank()));
+        let now = self.now;
+        let noun = self.noun;
+        let number = i64::try_from(findings.len()).unwrap_or(i64::MAX);
+        // The ReplicaSet does not count failed pods.
+        let of = if cause == Cause::PodFailed {
+            count(number, self.noun)
+        } else {
+            format!("{number} of {}", count(size, self.noun))
+        };
+        let Some(first) = findings.first() else {
+            return Blocker::new(cause, of, "");
+        };
+        let BlockedPod {
+            name,
+            container,
+            reason,
+            message,
+            restarts,
+            since,
+        } = &first.pod;
+        let age = since.map_or_else(String::new, |since| format!(" for {}", now.since(since)));
+        let what = format!("{name} {reason}{age}");
+        let example = format!("{of}: {what}");
+        let role = match first.container {
+            Some(container) if self.is_sidecar(container) => "sidecar container",
+            Some(container) if container.init => "init container",
+            _ => "container",
+        };
+        let image = first
+            .container
+            .map_or("", |container| container.image.as_str());
+        let why = because(message);
+        let detail = because(&first.detail);
+        let text = match cause {
+            Cause::ImagePull => {
+                format!("image {image} of {role} {container} cannot be pulled ({example}){detail}")
+            }
+            Cause::ContainerConfig if container.is_empty() => {
+                format!("volumes of the {noun}s cannot be mounted ({example}){why}")
+            }
+            Cause::ContainerConfig => {
+                format!("{role} {container} cannot be created ({example}){why}")
+            }
+            Cause::CrashLoop => {
+                let problem = match (restarts, first.class) {
+                    (0, _) => format!("has terminated ({example})"),
+                    (restarts, class) => {
+                        let restarts = count(i64::from(*restarts), "restart");
+                        let verb = match class {
+                            Some(Class::StartError) => "cannot be started",
+                            Some(Class::StartupProbe) => "keeps being killed by its startup probe",
+                            _ if first.pod.message.starts_with(OOM_KILLED) => {
+                                "keeps running out of memory"
+                            }
+                            _ => "keeps crashing",
+                        };
+                        format!("{verb} ({restarts}; {example})")
+                    }
+                };
+                format!("{role} {container} {problem}{why}{detail}")
+            }
+            Cause::PodFailed => format!("{of} failed: {what}{why}"),
+            Cause::Unschedulable if reason == GATED => {
+                format!("the {noun}s are waiting for a scheduling gate ({example}){why}")
+            }
+            Cause::Unschedulable => format!("no node can run the {noun}s ({example}){why}"),
+            Cause::NotReady if reason == NODE_LOST => format!(
+                "the containers are ready, but the pod is not ({example}): node {} may have stopped reporting",
+                one_line(&first.source.node_name, NAME_MAX)
+            ),
+            Cause::NotReady if container.is_empty() => {
+                format!("the {noun}s are running but waiting for a readiness gate ({example}){why}")
+            }
+            Cause::NotReady => {
+                format!("{role} {container} is running but not ready ({example}){detail}")
+            }
+            Cause::MinReadySeconds => {
+                let seconds = self.min_ready_seconds;
+                let are = agree(of, number);
+                let left = self.min_ready_left(&findings);
+                let left = left.map_or_else(String::new, |left| format!(", {left} left"));
+                format!("{are} ready, but not yet for minReadySeconds ({seconds} s): {what}{left}")
+            }
+            _ => format!("{} starting: {what}{detail}", agree(of, number)),
+        };
+        let remedy = self.remedy(first);
+        let mut blocker = Blocker::new(cause, text, remedy);
+        if cause == Cause::MinReadySeconds {
+            blocker.remaining = self.min_ready_left(&findings);
+        }
+        blocker.with_pods(
+            findings
+                .into_iter()
+                .map(|finding| finding.pod.clone())
+                .collect(),
+        )
+    }
+
+    /// The time until the first of the ready pods is available.
+    fn min_ready_left(&self, findings: &[&Finding<'_>]) -> Option<Span> {
+        let min_ready = i64::from(self.min_ready_seconds);
+        let ready = findings.iter().filter_map(|finding| finding.pod.since);
+        ready
+            .map(|since| since.plus_seconds(min_ready).since(self.now))
+            .min()
+    }
+
+    /// What to do about a pod that is not available. Commands are complete, and work when they are pasted.
+    fn remedy(&self, finding: &Finding<'_>) -> String {
+        let namespace = word(self.namespace);
+        let name = word(&finding.pod.name);
+        let container = word(&finding.pod.container);
+        let reason = finding.pod.reason.as_str();
+        let message = finding.pod.message.as_str();
+        // Of the log of the one that is running, and otherwise of the last one, kubectl prints without --previous.
+        let is_running = finding
+            .container
+            .is_some_and(|it| matches!(it.state, ContainerState::Running { .. }));
+        let previous = if is_running { " --previous" } else { "" };
+        let log = |previous| format!("kubectl logs {name} -n {namespace} -c {container}{previous}");
+        match finding.cause {
+            Cause::ImagePull => match reason {
+                "InvalidImageName" => "correct the name of the image".to_owned(),
+                "ErrImageNeverPull" => "load the image on the node, or change imagePullPolicy".to_owned(),
+                _ if is_access_denied(&finding.detail) => {
+                    "check imagePullSecrets and the rights of their account, or the name of the image".to_owned()
+                }
+                _ if is_image(&finding.detail) => "correct the image name or its tag, or push the image".to_owned(),
+                _ => "check the registry, the image name and the pull secret".to_owned(),
+            },
+            Cause::ContainerConfig => remedy::config(message, &container, &namespace),
+            Cause::CrashLoop if finding.class == Some(Class::StartError) => {
+                format!("correct the command of container {container}, or its image")
+            }
+            Cause::CrashLoop if message.starts_with(OOM_KILLED) => {
+                let container = finding.container;
+                let template = container.and_then(|it| {
+                    template::container(self.template?, &it.name, it.init)
+                });
+                let limit = template.and_then(template::memory_limit);
+                let limit = limit.map_or_else(String::new, |limit| format!(" (now {limit})"));
+                format!("raise resources.limits.memory of container {}{limit}", finding.pod.container)
+            }
+            Cause::CrashLoop => match &finding.failing {
+                Some((kind, failure)) => remedy::probe(kind.name(), failure, &log(previous)),
+                None => format!("read its log: {}", log(previous)),
+            },
+            Cause::PodFailed => {
+                "check why the pods failed: their events and the state of the node".to_owned()
+            }
+            Cause::Unschedulable if reason == GATED => {
+                "check which controller must remove the gate".to_owned()
+            }
+            Cause::Unschedulable => remedy::unschedulable(message, &namespace),
+            Cause::NotReady if reason == NODE_LOST => {
+                format!("check the node: kubectl describe node {}", word(&finding.source.node_name))
+            }
+            Cause::NotReady if finding.container.is_none() => {
+                "check which controller must set the condition of the gate".to_owned()
+            }
+            Cause::NotReady => match &finding.failing {
+                Some((kind, failure)) => remedy::probe(kind.name(), failure, &log("")),
+                None => String::new(),
+            },
+            _ => String::new(),
+        }
+    }
+}
+
+fn is_access_denied(clause: &str) -> bool {
+    let clause = clause.to_lowercase();
+    [
+        "unauthorized",
+        "forbidden",
+        "denied",
+        "insufficient_scope",
+        "authentication",
+    ]
+    .iter()
+    .any(|word| clause.contains(word))
+}

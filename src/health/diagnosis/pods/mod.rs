@@ -1,0 +1,112 @@
+//! Why pods are not available.
+
+mod examine;
+mod explain;
+mod probe;
+
+use std::cmp::Reverse;
+
+use super::failure::class::Class;
+use super::template::ProbeKind;
+use super::text::{KUBERNETES_MAX, one_line};
+use super::{BlockedPod, Cause};
+use rollplan_core::snapshot::{Container, Pod, PodCondition};
+use rollplan_core::time::Time;
+
+/// The reason of a pod that waits for a scheduling gate.
+const GATED: &str = "SchedulingGated";
+/// The reason of a container that ran out of memory.
+const OOM_KILLED: &str = "OOMKilled";
+/// The reason of a pod of which a readiness gate is not met.
+pub(super) const GATES_NOT_READY: &str = "ReadinessGatesNotReady";
+/// The reason of a pod that is not ready although its containers are.
+const NODE_LOST: &str = "ContainersReady";
+
+/// The reason why a pod is not available.
+pub struct Finding<'a> {
+    /// The kind of the cause.
+    pub cause: Cause,
+    /// The class of the failure. `None` if it is not a failure.
+    pub class: Option<Class>,
+    /// Whether what is reported leaves no doubt that the failure persists.
+    pub(crate) is_definite: bool,
+    /// Whether only an event shows the failure, which may be outdated.
+    pub(crate) is_from_event: bool,
+    /// Until when the pod may become available as it is: its startup probe, or `minReadySeconds`, gives it this time.
+    pub(crate) available_by: Option<Time>,
+    /// The pod as the snapshot has it.
+    pub source: &'a Pod,
+    /// The container that causes the problem. `None` if the pod as a whole does.
+    pub container: Option<&'a Container>,
+    /// What is reported about the pod.
+    pub pod: BlockedPod,
+    /// What else is known, for the message.
+    detail: String,
+    /// The probe that fails, and what it reports.
+    failing: Option<(ProbeKind, String)>,
+}
+
+impl<'a> Finding<'a> {
+    fn new(
+        cause: Cause,
+        source: &'a Pod,
+        reason: &str,
+        message: &str,
+        since: Option<Time>,
+    ) -> Self {
+        Self {
+            cause,
+            class: None,
+            is_definite: false,
+            is_from_event: false,
+            available_by: None,
+            source,
+            container: None,
+            pod: BlockedPod {
+                name: source.metadata.name.clone(),
+                container: String::new(),
+                reason: reason.to_owned(),
+                message: one_line(message, KUBERNETES_MAX),
+                restarts: 0,
+                since,
+            },
+            detail: String::new(),
+            failing: None,
+        }
+    }
+
+    fn of_container(mut self, container: &'a Container) -> Self {
+        self.pod.container.clone_from(&container.name);
+        self.pod.restarts = container.restarts;
+        self.container = Some(container);
+        self
+    }
+
+    fn of_class(mut self, class: Class, is_definite: bool) -> Self {
+        self.class = Some(class);
+        self.is_definite = is_definite;
+        self
+    }
+
+    /// Pods with the most restarts, which decide, come first, and then those that have been blocked longest.
+    fn rank(&self) -> (Reverse<i32>, bool, Option<Time>, &str) {
+        let pod = &self.pod;
+        (
+            Reverse(pod.restarts),
+            pod.since.is_none(),
+            pod.since,
+            &pod.name,
+        )
+    }
+}
+
+pub(crate) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
+    pod.conditions
+        .iter()
+        .find(|condition| condition.kind == kind)
+}
+
+/// A text, or another one if it is empty.
+pub(crate) fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
+    if text.is_empty() { otherwise } else { text }
+}

@@ -1,0 +1,590 @@
+//! Kinds without a file of their own: one rule for the fields that many controllers share, and the rows of `table.rs` for
+//! those that use them in their own way. docs/verdict.md has the rule.
+//!
+//! Only named conditions count, because a condition that is false may be good. A condition that must be true and is not is
+//! never a failure by itself: every rollout looks like this on its way.
+
+use std::collections::BTreeMap;
+
+use super::Condition;
+use super::scene::{Scene, explained};
+use super::table::{self, Nested, PAUSED_FIELDS, Row, Word};
+use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, because, one_line, word};
+use crate::diagnosis::{Blocker, Cause};
+use crate::report::verdict::{Outlook, Verdict};
+use crate::report::{Phase, Report};
+use rollplan_core::time::Time;
+
+/// Conditions that report a failure while they are true, of any kind. So do types that end in [`TERMINAL`].
+const BAD: [&str; 6] = [
+    "Stalled",
+    "Failed",
+    "InvalidSpec",
+    "ErrorOccurred",
+    "NotReady",
+    "Degraded",
+];
+const TERMINAL: &str = ".Terminal";
+/// A condition that does not report a failure for this reason.
+const CREATING: (&str, &str) = ("NotReady", "Creating");
+/// Conditions that report work while they are true. Progressing is not one of them: Deployments keep it true.
+const BUSY: [&str; 3] = ["Reconciling", "Issuing", "RolloutProgressing"];
+/// The condition that summarizes all others.
+const SUMMARY: &str = "Ready";
+/// Conditions that are good while they are true, of kinds without the summary.
+const GOOD: [&str; 12] = [
+    "Succeeded",
+    "Complete",
+    "Available",
+    "Healthy",
+    "Established",
+    "Programmed",
+    "Accepted",
+    "Synced",
+    "Installed",
+    "Deployed",
+    "Valid",
+    "Reconciled",
+];
+/// Conditions that must be true beside the summary.
+const BESIDE: [&str; 5] = [
+    "ResolvedRefs",
+    "NamesAccepted",
+    "Synced",
+    "ReconcileSuccess",
+    "LastAsyncOperation",
+];
+/// The most conditions that a message lists.
+const CONDITIONS_LISTED_MAX: usize = 8;
+
+/// The fields of an object that the rule reads, by their paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fields {
+    /// Whether the object has a status that is not empty.
+    pub has_status: bool,
+    /// Whether its kind has a status subresource. `None` if that is unknown.
+    pub has_status_subresource: Option<bool>,
+    /// Strings, and numbers and truth values as text. Empty ones are omitted.
+    pub texts: BTreeMap<&'static str, String>,
+    /// Numbers.
+    pub numbers: BTreeMap<&'static str, i64>,
+    /// The conditions of each item of the list that has nested ones.
+    pub nested: Vec<Vec<Condition>>,
+}
+
+/// What the rule has found so far.
+struct Judge<'a, 's> {
+    scene: &'a Scene<'s>,
+    fields: &'a Fields,
+    row: &'static Row,
+    /// Whether the row is one of the table.
+    is_known: bool,
+    /// What shows that the object is complete.
+    good: Option<String>,
+}
+
+pub(super) fn report(fields: &Fields, scene: &Scene<'_>) -> Report {
+    let (group, kind) = (scene.group(), scene.observed.kind.as_str());
+    let row = table::row(group, kind);
+    let row = row.filter(|row| row.unjudged_version != scene.observed.api_version);
+    if table::is_configuration(group, kind) {
+        return scene.complete(NOTHING, Vec::new());
+    }
+    let mut judge = Judge {
+        scene,
+        fields,
+        row: row.unwrap_or(&table::GENERAL),
+        is_known: row.is_some(),
+        good: None,
+    };
+    if let Some(report) = judge.undone() {
+        return report;
+    }
+    let is_observed = scene.observed.observed_generation.is_some();
+    if judge.row.is_complete_when_observed && is_observed {
+        judge.good.get_or_insert("is observed".to_owned());
+    }
+    if let Some(what) = judge.good {
+        let is_certain = judge.is_known || is_observed || scene.condition(SUMMARY).is_some();
+        let verdict = Verdict::new(Outlook::Complete, is_certain, None);
+        return scene.report(Phase::Complete, what, Vec::new(), verdict, Vec::new());
+    }
+    let is_unknown_word = judge.words().next().is_some();
+    if judge.is_known && !is_unknown_word {
+        let message = "its controller has not reported its state yet".to_owned();
+        return judge.missing(message);
+    }
+    let has_none = !fields.has_status && fields.has_status_subresource == Some(false);
+    // Most kinds of Kubernetes have no controller that makes them ready.
+    let is_passive = table::is_built_in(group) && table::row(group, kind).is_none();
+    if has_none || is_passive {
+        return scene.complete(NOTHING, Vec::new());
+    }
+    judge.not_judged()
+}
+
+const NOTHING: &str = "has nothing to wait for";
+
+// === impl Judge ===
+
+impl Judge<'_, '_> {
+    /// The report on an object that is not complete. Otherwise, `good` is what shows that it is, if anything does.
+    fn undone(&mut self) -> Option<Report> {
+        // A controller may not observe the change that pauses it.
+        self.paused_by_field()
+            .or_else(|| self.unobserved())
+            .or_else(|| self.paused_by_condition())
+            .or_else(|| self.failed())
+            .or_else(|| self.busy())
+            .or_else(|| self.by_words())
+            .or_else(|| self.by_conditions())
+            .or_else(|| self.by_nested())
+            .or_else(|| self.by_counters())
+    }
+
+    fn paused_by_field(&self) -> Option<Report> {
+        let field = PAUSED_FIELDS
+            .into_iter()
+            .find(|path| self.text(path) == "true")?;
+        let message = format!("{field} is true");
+        let remedy = format!("resume it: set {field} to false");
+        Some(self.paused(message, remedy))
+    }
+
+    fn paused_by_condition(&self) -> Option<Report> {
+        let condition = self.first_true(&["Paused"], self.row.paused)?;
+        let what = format!("its condition {} is true", name(condition));
+        Some(self.paused(format!("{what}{}", explained(condition)), "resume it"))
+    }
+
+    fn unobserved(&self) -> Option<Report> {
+        let behind = || {
+            let (annotation, path) = self.row.generation?;
+            let annotations = &self.scene.observed.metadata.annotations;
+            let wanted: i64 = annotations.get(annotation)?.parse().ok()?;
+            let observed = self.fields.numbers.get(path).copied().unwrap_or_default();
+            (observed < wanted).then(|| {
+                let message = format!(
+                    "no controller has observed the latest change of its workload (generation {wanted}, observed \
+                     {observed})"
+                );
+                Blocker::new(Cause::GenerationUnobserved, message, "")
+            })
+        };
+        let blocker = self.scene.unobserved().or_else(behind)?;
+        Some(self.scene.open(Phase::Progressing, "is waiting", blocker))
+    }
+
+    fn failed(&self) -> Option<Report> {
+        let mut conditions = self.scene.observed.conditions.iter();
+        let failed = conditions.find(|condition| {
+            let kind = condition.kind.as_str();
+            let is_bad =
+                BAD.contains(&kind) || self.row.bad.contains(&kind) || kind.ends_with(TERMINAL);
+            let by_reason = (kind, condition.reason.as_str());
+            match self.status(condition) {
+                "True" => is_bad && by_reason != CREATING,
+                "False" => {
+                    self.row.fails_when_false.contains(&kind)
+                        || self.row.failed_reasons.contains(&by_reason)
+                }
+                _ => false,
+            }
+        })?;
+        let what = format!("its condition {} is {}", name(failed), truth(failed));
+        let what = format!("{what}{}", explained(failed));
+        Some(self.stalled(what, failed.last_transition_time))
+    }
+
+    fn busy(&self) -> Option<Report> {
+        let condition = self
+            .first_true(&BUSY, self.row.busy)
+            .or_else(|| self.first_true(&[CREATING.0], &[]))?;
+        let what = match condition.kind.as_str() {
+            "Reconciling" => "its controller is working on it".to_owned(),
+            _ => format!("its condition {} is true", name(condition)),
+        };
+        let blocker = self
+            .scene
+            .of_condition(Cause::Reconciling, &what, condition);
+        let what = "is being reconciled";
+        Some(self.scene.open(Phase::Progressing, what, blocker))
+    }
+
+    /// The words that the object has, in the order in which they decide.
+    fn words(&self) -> impl Iterator<Item = (&'static Word, &str)> {
+        let words = self.row.words.iter();
+        let words = words.map(|word| (word, self.text(word.path)));
+        words.filter(|(_, text)| !text.is_empty())
+    }
+
+    fn by_words(&mut self) -> Option<Report> {
+        let mut good = None;
+        for (word, text) in self.words() {
+            let has = |list: &[&str]| list.iter().any(|it| it.eq_ignore_ascii_case(text));
+            let is = format!("{} is {}", word.path, one_line(text, KUBERNETES_MAX));
+            let explained = one_line(self.text(word.message), KUBERNETES_MAX);
+            let message = format!("{is}{}", because(&explained));
+            if has(word.failed) {
+                return Some(self.stalled(message, None));
+            } else if has(word.paused) {
+                return Some(self.paused(message, "resume it"));
+            } else if has(word.busy) {
+                let blocker = Blocker::new(Cause::Reconciling, message, "");
+                return Some(self.not_ready(blocker));
+            } else if has(word.good) {
+                good = Some(format!("is complete: {is}"));
+            } else if !word.is_optional {
+                return Some(self.not_judged());
+            }
+        }
+        self.good = good;
+        let mut missing = self.row.words.iter();
+        let missing = missing.find(|word| !word.is_optional && self.text(word.path).is_empty())?;
+        Some(self.missing(format!("{} is not set yet", missing.path)))
+    }
+
+    fn by_conditions(&mut self) -> Option<Report> {
+        let exists = |kind: &&&str| self.scene.condition(kind).is_some();
+        let mut good: Vec<&str> = Vec::new();
+        if self.is_known {
+            for alternatives in self.row.required {
+                let all = alternatives.iter().filter(exists).copied();
+                let before = good.len();
+                good.extend(all);
+                if good.len() == before {
+                    let first = alternatives.first().copied().unwrap_or_default();
+                    return Some(self.missing(format!("it has no condition {first} yet")));
+                }
+            }
+        } else if self.scene.condition(SUMMARY).is_some() {
+            good.push(SUMMARY);
+        } else {
+            good.extend(GOOD.iter().filter(exists));
+        }
+        let beside = BESIDE.iter().chain(self.row.counted).copied();
+        for kind in good.iter().copied().chain(beside) {
+            let Some(condition) = self.scene.condition(kind) else {
+                continue;
+            };
+            if let Some(what) = self.fault(condition) {
+                let scene = self.scene;
+                let blocker = scene.of_condition(Cause::ConditionFalse, &what, condition);
+                return Some(self.not_ready(blocker));
+            }
+        }
+        self.good = match &good[..] {
+            [] => self.good.take(),
+            [SUMMARY] => Some("is ready, according to its condition Ready".to_owned()),
+            [one] => Some(format!("is complete, according to its condition {one}")),
+            all => Some(format!(
+                "is complete, according to its conditions {}",
+                all.join(", ")
+            )),
+        };
+        None
+    }
+
+    /// What is wrong about a condition that must be true.
+    fn fault(&self, condition: &Condition) -> Option<String> {
+        let by_reason = (condition.kind.as_str(), condition.reason.as_str());
+        match self.status(condition) {
+            "True" => None,
+            "False" if self.row.excused.contains(&by_reason) => None,
+            _ => Some(format!(
+                "its condition {} is {}",
+                name(condition),
+                match self.is_stale(condition) {
+                    true => "of an earlier generation",
+                    false => truth(condition),
+                }
+            )),
+        }
+    }
+
+    fn by_nested(&mut self) -> Option<Report> {
+        let Nested {
+            path,
+            required,
+            counted,
+        } = self.row.nested?;
+        for (index, conditions) in self.fields.nested.iter().enumerate() {
+            let place = format!("{path}[{index}]");
+            let has = |kind: &str| conditions.iter().any(|condition| condition.kind == kind);
+            if !required.is_empty() && !has(required) {
+                return Some(self.missing(format!("{place} has no condition {required} yet")));
+            }
+            let mut counted = conditions.iter().filter(|condition| {
+                let kind = condition.kind.as_str();
+                kind == required || counted.contains(&kind)
+            });
+            let fault = counted.find_map(|it| Some((it, self.fault(it)?)));
+            if let Some((condition, what)) = fault {
+                let what = format!("{place}: {what}");
+                let scene = self.scene;
+                let blocker = scene.of_condition(Cause::ConditionFalse, &what, condition);
+                return Some(self.not_ready(blocker));
+            }
+        }
+        if !required.is_empty() && !self.fields.nested.is_empty() {
+            self.good = Some(format!(
+                "is complete, according to the condition {required} in each item of {path}"
+            ));
+        }
+        None
+    }
+
+    fn by_counters(&mut self) -> Option<Report> {
+        let counters = self.row.counters;
+        let numbers = &self.fields.numbers;
+        let wanted = *numbers.get(counters.wanted)?;
+        let required = counters.required.iter();
+        let required = required.map(|path| (path, numbers.get(path).copied().unwrap_or_default()));
+        let counted = counters.counted.iter();
+        let counted = counted.filter_map(|path| Some((path, *numbers.get(path)?)));
+        let mut enough = None;
+        for (path, number) in required.chain(counted) {
+            if number < wanted {
+                let message = format!("{path} is {number}, and {} is {wanted}", counters.wanted);
+                let blocker = Blocker::new(Cause::NotAvailable, message, "");
+                return Some(self.not_ready(blocker));
+            }
+            enough = Some(format!("is complete: {path} is {number} of {wanted}"));
+        }
+        // The pods of a workload may be updated and not ready.
+        let is_ready = ["status.readyReplicas", "status.availableReplicas"]
+            .iter()
+            .any(|path| numbers.contains_key(path));
+        if !self.is_known && is_ready {
+            self.good = self.good.take().or(enough);
+        }
+        None
+    }
+
+    fn text(&self, path: &str) -> &str {
+        self.fields.texts.get(path).map_or("", String::as_str)
+    }
+
+    /// Whether the condition was written for an earlier generation.
+    fn is_stale(&self, condition: &Condition) -> bool {
+        let generation = self.scene.observed.metadata.generation;
+        condition
+            .observed_generation
+            .is_some_and(|observed| observed < generation)
+    }
+
+    /// The status of a condition for the latest generation.
+    fn status<'c>(&self, condition: &'c Condition) -> &'c str {
+        match self.is_stale(condition) {
+            true => "Unknown",
+            false => &condition.status,
+        }
+    }
+
+    /// The first condition of these types that is true.
+    fn first_true(&self, kinds: &[&str], more: &[&str]) -> Option<&Condition> {
+        let mut conditions = self.scene.observed.conditions.iter();
+        conditions.find(|condition| {
+            let kind = condition.kind.as_str();
+            (kinds.contains(&kind) || more.contains(&kind)) && self.status(condition) == "True"
+        })
+    }
+
+    fn not_ready(&self, blocker: Blocker) -> Report {
+        self.scene.open(Phase::Progressing, "is not ready", blocker)
+    }
+
+    /// The report on an object whose controller has not written a field that its kind has.
+    fn missing(&self, message: String) -> Report {
+        let blocker = Blocker::new(Cause::ConditionFalse, message, "");
+        self.scene.open(Phase::Progressing, "is waiting", blocker)
+    }
+
+    fn paused(&self, message: String, remedy: impl Into<String>) -> Report {
+        let blocker = Blocker::new(Cause::Paused, message, remedy);
+        let verdict = Verdict::new(Outlook::NeedsChange, true, Some(&blocker));
+        let blockers = vec![blocker];
+        self.scene
+            .report(Phase::Paused, "is paused", blockers, verdict, Vec::new())
+    }
+
+    /// The judgement of its controller, which may recover unless the failure is final.
+    fn stalled(&self, message: String, since: Option<Time>) -> Report {
+        let (cause, what) = match self.row.is_final {
+            true => (Cause::JobFailed, "has failed"),
+            false => (Cause::ControllerStalled, "is stalled"),
+        };
+        let mut blocker = Blocker::new(cause, message, "");
+        blocker.since = since;
+        let verdict = Verdict::new(Outlook::NeedsChange, self.row.is_final, Some(&blocker));
+        self.scene
+            .report(Phase::Stalled, what, vec![blocker], verdict, Vec::new())
+    }
+
+    /// The report on an object about which no rule says anything: what its status contains, and how to judge it.
+    fn not_judged(&self) -> Report {
+        let conditions = &self.scene.observed.conditions;
+        let mut found: Vec<String> = self
+            .words()
+            .map(|(word, text)| format!("{} is {}", word.path, one_line(text, NAME_MAX)))
+            .collect();
+        if !conditions.is_empty() {
+            let listed: Vec<_> = conditions
+                .iter()
+                .take(CONDITIONS_LISTED_MAX)
+                .map(|condition| {
+                    let status = one_line(&condition.status, NAME_MAX);
+                    format!("{}={status}", name(condition))
+                })
+                .collect();
+            let more = match conditions.len().saturating_sub(listed.len()) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            found.push(format!("conditions {}{more}", listed.join(", ")));
+        }
+        let message = match (&found[..], self.fields.has_status) {
+            ([], false) => "it has no status yet".to_owned(),
+            ([], true) => "its status has no conditions and no phase".to_owned(),
+            (found, _) => format!(
+                "its status does not show whether it is ready: {}",
+                found.join("; ")
+            ),
+        };
+        let wanted = match (conditions.first(), self.words().next()) {
+            (Some(condition), _) => format!("condition={}", word(&condition.kind)),
+            (None, Some((field, text))) => format!("jsonpath='{{.{}}}'={}", field.path, word(text)),
+            (None, None) => "condition=Ready".to_owned(),
+        };
+        let remedy = format!(
+            "wait for what shows that it is ready, for example: rollplan wait {}{} --for {wanted}",
+            self.scene.resource(),
+            self.scene.in_namespace()
+        );
+        let blocker = Blocker::new(Cause::NotJudged, message, remedy);
+        let verdict = Verdict::new(Outlook::NotJudged, false, Some(&blocker));
+        let blockers = vec![blocker];
+        self.scene.report(
+            Phase::NotJudged,
+            "is not judged",
+            blockers,
+            verdict,
+            Vec::new(),
+        )
+    }
+}
+
+/// The type of a condition, in one line.
+fn name(condition: &Condition) -> String {
+    one_line(&condition.kind, NAME_MAX)
+}
+
+fn truth(condition: &Condition) -> &'static str {
+    match condition.status.as_str() {
+        "True" => "true",
+        "False" => "false",
+        _ => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnosis::failure::judgement::Judgement;
+    use crate::kinds::{Observed, View, report_until};
+    use rollplan_core::interrupt::Never;
+    use rollplan_core::snapshot::ObjectMeta;
+
+    fn condition(kind: &str, status: &str) -> Condition {
+        Condition {
+            kind: kind.to_owned(),
+            status: status.to_owned(),
+            ..Condition::default()
+        }
+    }
+
+    fn phase_of(conditions: Vec<Condition>) -> Phase {
+        let observed = Observed {
+            now: Time::MIN,
+            api_version: "example.com/v1".to_owned(),
+            kind: "Database".to_owned(),
+            metadata: ObjectMeta {
+                generation: 2,
+                ..ObjectMeta::default()
+            },
+            observed_generation: Some(2),
+            conditions,
+            view: View::Other(Fields {
+                has_status: true,
+                ..Fields::default()
+            }),
+            template: None,
+            min_ready_seconds: 0,
+            pods: Vec::new(),
+            pods_complete: true,
+            events: Vec::new(),
+        };
+        let report = report_until(&observed, Judgement::default(), &Never);
+        report.unwrap().phase
+    }
+
+    #[test]
+    fn named_conditions_decide_with_their_polarity() {
+        let of = |kind: &str, status: &str| phase_of(vec![condition(kind, status)]);
+        for kind in BAD.iter().chain(&["AWS.Terminal"]) {
+            assert_eq!(of(kind, "True"), Phase::Stalled, "{kind}");
+            assert_eq!(of(kind, "False"), Phase::NotJudged, "{kind}");
+        }
+        for kind in BUSY {
+            assert_eq!(of(kind, "True"), Phase::Progressing, "{kind}");
+            assert_eq!(of(kind, "False"), Phase::NotJudged, "{kind}");
+        }
+        for kind in GOOD.iter().chain(&[SUMMARY]) {
+            assert_eq!(of(kind, "True"), Phase::Complete, "{kind}");
+            for status in ["False", "Unknown", "", "Degraded"] {
+                assert_eq!(of(kind, status), Phase::Progressing, "{kind} {status}");
+            }
+        }
+        for kind in BESIDE {
+            let all = vec![condition(SUMMARY, "True"), condition(kind, "False")];
+            assert_eq!(phase_of(all), Phase::Progressing, "{kind}");
+        }
+        for (kind, status) in [
+            ("Progressing", "False"),
+            ("Active", "False"),
+            ("Error", "True"),
+        ] {
+            assert_eq!(of(kind, status), Phase::NotJudged, "{kind}");
+            let all = vec![condition(kind, status), condition(SUMMARY, "True")];
+            assert_eq!(phase_of(all), Phase::Complete, "{kind}");
+        }
+    }
+
+    #[test]
+    fn conditions_of_an_earlier_generation_count_as_unknown() {
+        let of = |kind: &str, generation: i64| {
+            phase_of(vec![Condition {
+                observed_generation: Some(generation),
+                ..condition(kind, "True")
+            }])
+        };
+        for (kind, current, stale) in [
+            ("Ready", Phase::Complete, Phase::Progressing),
+            ("Stalled", Phase::Stalled, Phase::NotJudged),
+            ("Reconciling", Phase::Progressing, Phase::NotJudged),
+            ("Paused", Phase::Paused, Phase::NotJudged),
+        ] {
+            assert_eq!((of(kind, 2), of(kind, 1)), (current, stale), "{kind}");
+        }
+    }
+
+    #[test]
+    fn documentation_has_the_conditions_of_other_kinds() {
+        let page = include_str!("../../../docs/verdict.md");
+        let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        for list in [&BAD[..], &BUSY, &GOOD, &BESIDE] {
+            let list = list.join(", ");
+            assert!(page.contains(&list), "docs/verdict.md must contain: {list}");
+        }
+    }
+}

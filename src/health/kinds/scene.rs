@@ -1,0 +1,324 @@
+//! Shared by the reports on all kinds: the object with its pods and events, and the rules that precede those of the kind.
+
+use std::fmt;
+
+use super::{Condition, Observed, View};
+use crate::diagnosis::examiner::{Examiner, by_object};
+use crate::diagnosis::failure::judgement::Judgement;
+use crate::diagnosis::failure::{Group, is_terminating};
+use crate::diagnosis::pods::Finding;
+use crate::diagnosis::text::{KUBERNETES_MAX, because, one_line, word};
+use crate::diagnosis::{Blocker, Cause, remedy};
+use crate::report::verdict::weighing::Weighing;
+use crate::report::verdict::{Outlook, Verdict};
+use crate::report::{Counter, Phase, Report};
+use rollplan_core::interrupt::Interrupt;
+use rollplan_core::pass::quote;
+use rollplan_core::time::Time;
+
+/// An object, and the examiner of its pods.
+pub(super) struct Scene<'a> {
+    pub(super) observed: &'a Observed,
+    pub(super) examiner: Examiner<'a>,
+    /// For example `statefulset "web"`.
+    pub(super) subject: String,
+}
+
+impl<'a> Scene<'a> {
+    pub(super) fn new(
+        observed: &'a Observed,
+        judgement: Judgement,
+        interrupt: &'a dyn Interrupt,
+    ) -> Self {
+        let has_revisions = matches!(observed.view, View::StatefulSet(_) | View::DaemonSet(_));
+        Self {
+            observed,
+            examiner: Examiner {
+                now: observed.now,
+                interrupt,
+                namespace: &observed.metadata.namespace,
+                template: observed.template.as_ref(),
+                min_ready_seconds: observed.min_ready_seconds,
+                rollout_began: None,
+                events: by_object(&observed.events),
+                judgement,
+                noun: if has_revisions { "new pod" } else { "pod" },
+            },
+            subject: format!(
+                "{} {}",
+                observed.kind.to_lowercase(),
+                quote(&observed.metadata.name)
+            ),
+        }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.observed.now
+    }
+
+    /// The API group. Empty for "v1".
+    pub(super) fn group(&self) -> &'a str {
+        let version = &self.observed.api_version;
+        version.rsplit_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// The condition of a type.
+    pub(super) fn condition(&self, kind: &str) -> Option<&'a Condition> {
+        let mut conditions = self.observed.conditions.iter();
+        conditions.find(|condition| condition.kind == kind)
+    }
+
+    /// The condition of a type, if it is true.
+    pub(super) fn true_condition(&self, kind: &str) -> Option<&'a Condition> {
+        self.condition(kind)
+            .filter(|condition| condition.status == "True")
+    }
+
+    /// Resource and name as one word of a command, for example "statefulset/web".
+    pub(super) fn resource(&self) -> String {
+        let kind = self.observed.kind.to_lowercase();
+        word(&format!("{kind}/{}", self.observed.metadata.name))
+    }
+
+    /// The options of a command, for example " -n shop".
+    pub(super) fn in_namespace(&self) -> String {
+        match self.observed.metadata.namespace.as_str() {
+            "" => String::new(),
+            namespace => format!(" -n {}", word(namespace)),
+        }
+    }
+
+    /// The report that the rules for every kind give. In this order: the object is being deleted, its generation has not
+    /// been observed, it has the condition Reconciling, or Stalled. For kinds without a view, `generic.rs` has the rules
+    /// after the first.
+    pub(super) fn by_conditions(&self) -> Option<Report> {
+        // A finished Job keeps its result while its time to live deletes it.
+        let is_finished = matches!(self.observed.view, View::Job(_))
+            && ["Complete", "Failed"]
+                .iter()
+                .any(|kind| self.true_condition(kind).is_some());
+        if self.observed.metadata.deletion_timestamp.is_some() && !is_finished {
+            return Some(self.deleting());
+        }
+        if matches!(self.observed.view, View::Other(_)) {
+            return None;
+        }
+        if let Some(blocker) = self.unobserved() {
+            return Some(self.open(Phase::Progressing, "is waiting", blocker));
+        }
+        if let Some(condition) = self.true_condition("Reconciling") {
+            let blocker = self.of_condition(
+                Cause::Reconciling,
+                "its controller is working on it",
+                condition,
+            );
+            return Some(self.open(Phase::Progressing, "is being reconciled", blocker));
+        }
+        let condition = self.true_condition("Stalled")?;
+        let blocker = self.of_condition(
+            Cause::ControllerStalled,
+            "its controller makes no progress",
+            condition,
+        );
+        // Its controller may recover, as a rollout may after its progress deadline: the verdict is not certain.
+        let verdict = Verdict::new(Outlook::NeedsChange, false, Some(&blocker));
+        Some(self.report(
+            Phase::Stalled,
+            "is stalled",
+            vec![blocker],
+            verdict,
+            Vec::new(),
+        ))
+    }
+
+    fn deleting(&self) -> Report {
+        let verdict = Verdict {
+            reason: "DELETING",
+            message: format!("the {} is being deleted", self.observed.kind),
+            ..Verdict::new(Outlook::NeedsChange, true, None)
+        };
+        self.report(
+            Phase::Deleting,
+            "is being deleted",
+            Vec::new(),
+            verdict,
+            Vec::new(),
+        )
+    }
+
+    /// The blocker if the status is missing or of an earlier generation.
+    pub(super) fn unobserved(&self) -> Option<Blocker> {
+        let generation = self.observed.metadata.generation;
+        let is_behind = match self.observed.observed_generation {
+            Some(observed) => observed < generation,
+            // The controllers of these kinds always report the generation.
+            None => matches!(
+                self.observed.view,
+                View::StatefulSet(_) | View::DaemonSet(_) | View::ReplicaSet(_)
+            ),
+        };
+        is_behind.then(|| {
+            let message = match self.observed.observed_generation {
+                Some(observed) => format!(
+                    "no controller has observed the latest change (generation {generation}, observed {observed})"
+                ),
+                None => "no controller has observed it yet".to_owned(),
+            };
+            Blocker::new(Cause::GenerationUnobserved, message, "")
+        })
+    }
+
+    /// A blocker with the reason and the message of a condition.
+    pub(super) fn of_condition(&self, cause: Cause, what: &str, condition: &Condition) -> Blocker {
+        let mut blocker = Blocker::new(cause, format!("{what}{}", explained(condition)), "");
+        blocker.since = condition.last_transition_time;
+        blocker
+    }
+
+    /// The report on a complete object.
+    pub(super) fn complete(&self, what: &str, counters: Vec<Counter>) -> Report {
+        let verdict = Verdict::new(Outlook::Complete, true, None);
+        self.report(Phase::Complete, what, Vec::new(), verdict, counters)
+    }
+
+    /// The report on an object with one blocker, which may resolve itself.
+    pub(super) fn open(&self, phase: Phase, what: &str, blocker: Blocker) -> Report {
+        let verdict = Verdict::new(Outlook::Undecided, false, Some(&blocker));
+        self.report(phase, what, vec![blocker], verdict, Vec::new())
+    }
+
+    /// The report on an object with one blocker that certainly needs a change.
+    pub(super) fn failed(&self, what: &str, blocker: Blocker, counters: Vec<Counter>) -> Report {
+        let verdict = Verdict::new(Outlook::NeedsChange, true, Some(&blocker));
+        self.report(Phase::Stalled, what, vec![blocker], verdict, counters)
+    }
+
+    /// A report. Its message is the name of the object, `what`, and the message of the first blocker.
+    pub(super) fn report(
+        &self,
+        phase: Phase,
+        what: impl fmt::Display,
+        blockers: Vec<Blocker>,
+        verdict: Verdict,
+        counters: Vec<Counter>,
+    ) -> Report {
+        let cause = blockers
+            .first()
+            .map_or("", |blocker| blocker.message.as_str());
+        Report {
+            message: format!("{} {what}{}", self.subject, because(cause)),
+            phase,
+            counts: None,
+            counters,
+            is_generic: matches!(self.observed.view, View::Other(_)),
+            reasons: Vec::new(),
+            blockers,
+            revision: String::new(),
+            replica_set: String::new(),
+            deadline: None,
+            verdict,
+        }
+    }
+
+    /// Whether a pod of the object is terminating within its grace period.
+    pub(super) fn pods_terminate(&self) -> bool {
+        let mut pods = self.observed.pods.iter();
+        pods.any(|pod| is_terminating(pod, self.now()))
+    }
+
+    /// The blocker if events report that the API server rejects pods: these kinds have no condition for it.
+    pub(super) fn pods_refused(&self) -> Option<Blocker> {
+        let events = self.examiner.events_about(&self.observed.metadata.uid);
+        let latest = events
+            .filter(|event| event.reason == "FailedCreate")
+            .max_by_key(|event| event.last)?;
+        let age = latest.last.map(|last| self.now().since(last));
+        let age = age.map_or_else(String::new, |age| format!(", {age} ago"));
+        let why = because(&one_line(&latest.message, KUBERNETES_MAX));
+        let message = format!("the API server rejects the pods (FailedCreate{age}){why}");
+        let remedy = match self.pods_terminate() {
+            true => String::new(),
+            false => remedy::refused(&latest.message, &word(&self.observed.metadata.namespace)),
+        };
+        let mut blocker = Blocker::new(Cause::PodsRefused, message, remedy);
+        blocker.since = latest.first;
+        Some(blocker)
+    }
+
+    /// The verdict about pods: a rejection, or a failure that all pods share, is certain after its grace period. Anything
+    /// else is undecided, unless the pods only need more time to become available.
+    pub(super) fn judge(
+        &self,
+        blockers: &[Blocker],
+        findings: &[Finding<'_>],
+        group: &Group,
+    ) -> Verdict {
+        let find = |cause| blockers.iter().find(|blocker| blocker.cause == cause);
+        let mut weighing = Weighing::new(blockers.first());
+        if let Some(blocker) = find(Cause::PodsRefused) {
+            let uid = &self.observed.metadata.uid;
+            let finality = self.examiner.refusal(uid, "FailedCreate", group.makes_room);
+            if let Some(verdict) = weighing.add_refusal(blocker, finality) {
+                return verdict;
+            }
+        }
+        if let Some(failure) = self.examiner.shared_failure(findings, group, None)
+            && let Some(blocker) = find(failure.cause)
+            && let Some(verdict) = weighing.add_failure(blocker, &failure)
+        {
+            return verdict;
+        }
+        let only_time = !blockers.is_empty()
+            && blockers
+                .iter()
+                .all(|blocker| blocker.cause == Cause::MinReadySeconds);
+        let outlook = match only_time {
+            true => Outlook::CompletesByItself,
+            false => Outlook::Undecided,
+        };
+        Verdict {
+            decided_after: weighing.certain_at,
+            since: weighing.since,
+            ..Verdict::new(outlook, false, weighing.lead)
+        }
+    }
+}
+
+/// STALLED if the object certainly needs a change, and otherwise the given phase.
+pub(super) fn phase_of(verdict: &Verdict, otherwise: Phase) -> Phase {
+    match verdict.outlook == Outlook::NeedsChange && verdict.is_certain {
+        true => Phase::Stalled,
+        false => otherwise,
+    }
+}
+
+/// The phase in the words of a message about a rollout.
+pub(super) fn rollout_words(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Stalled => "is stalled",
+        Phase::Degraded => "is degraded",
+        _ => "is rolling out",
+    }
+}
+
+/// The reason and message of a condition, for example " (Installing): the CRD is new".
+pub(super) fn explained(condition: &Condition) -> String {
+    let reason = one_line(&condition.reason, KUBERNETES_MAX);
+    let reason = match reason.as_str() {
+        "" => String::new(),
+        reason => format!(" ({reason})"),
+    };
+    format!(
+        "{reason}{}",
+        because(&one_line(&condition.message, KUBERNETES_MAX))
+    )
+}
+
+/// Counters from names and values.
+pub(super) fn counters<const N: usize>(rows: [(&'static str, i32); N]) -> Vec<Counter> {
+    let counter = |(name, value): (&'static str, i32)| Counter {
+        name,
+        value: value.into(),
+    };
+    rows.into_iter().map(counter).collect()
+}

@@ -1,0 +1,384 @@
+//! StatefulSets: updated from the highest ordinal down to the partition. Ordered ones are updated one pod at a time.
+
+use super::REVISION_LABEL;
+use super::scene::{Scene, counters, phase_of, rollout_words};
+use crate::diagnosis::failure::evidence::was_ready;
+use crate::diagnosis::failure::{Failure, Finality, Group};
+use crate::diagnosis::pods::{Finding, condition};
+use crate::diagnosis::text::{agree, count, word};
+use crate::diagnosis::{BlockedPod, Blocker, Cause};
+use crate::report::verdict::{Outlook, Verdict};
+use crate::report::{Phase, Report};
+use rollplan_core::size::IntOrPercent;
+use rollplan_core::snapshot::Pod;
+
+/// The fields of a StatefulSet that a report uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatefulSet {
+    /// `spec.replicas`.
+    pub replicas: i32,
+    /// `spec.ordinals.start`.
+    pub start: i32,
+    /// Whether `spec.updateStrategy.type` is OnDelete.
+    pub is_on_delete: bool,
+    /// `spec.updateStrategy.rollingUpdate.partition`: pods with a lower ordinal keep their revision.
+    pub partition: i32,
+    /// The number of pods that may be unavailable during an update. 1 by default.
+    pub max_unavailable: Option<IntOrPercent>,
+    /// Whether `spec.podManagementPolicy` is OrderedReady.
+    pub is_ordered: bool,
+    /// `status.replicas`.
+    pub existing: i32,
+    /// `status.readyReplicas`.
+    pub ready: i32,
+    /// `status.availableReplicas`. Without minReadySeconds, ready pods are available.
+    pub available: Option<i32>,
+    /// `status.updatedReplicas`.
+    pub updated: i32,
+    /// `status.currentReplicas`.
+    pub current: i32,
+    /// `status.currentRevision`.
+    pub current_revision: String,
+    /// `status.updateRevision`.
+    pub update_revision: String,
+}
+
+impl StatefulSet {
+    fn available(&self) -> i32 {
+        self.available.unwrap_or(self.ready)
+    }
+
+    /// The number of pods that must have the new revision.
+    fn wanted_updates(&self) -> i32 {
+        self.replicas.saturating_sub(self.partition).max(0)
+    }
+
+    fn is_sized(&self) -> bool {
+        self.existing == self.replicas && self.available() >= self.replicas
+    }
+
+    fn is_updated(&self) -> bool {
+        let is_one_revision = self.current_revision == self.update_revision;
+        // With a single revision, both counters are about it. After a rollback of a partial update, some pods still have
+        // another revision.
+        let updated =
+            match is_one_revision && (self.partition == 0 || !self.update_revision.is_empty()) {
+                true => self.updated.max(self.current),
+                false => self.updated,
+            };
+        updated >= self.wanted_updates() && (is_one_revision || self.partition > 0)
+    }
+
+    /// Whether a pod has the new revision. Without revisions, every pod does.
+    fn is_new(&self, pod: &Pod) -> bool {
+        let revision = pod.metadata.labels.get(REVISION_LABEL);
+        revision.is_none_or(|revision| {
+            self.update_revision.is_empty() || *revision == self.update_revision
+        })
+    }
+
+    /// The ordinal of a pod, if it is within the replicas of the set.
+    fn ordinal(&self, pod: &Pod) -> Option<i64> {
+        let (_, ordinal) = pod.metadata.name.rsplit_once('-')?;
+        let ordinal: i64 = ordinal.parse().ok()?;
+        let start = i64::from(self.start);
+        (start..start + i64::from(self.replicas))
+            .contains(&ordinal)
+            .then_some(ordinal)
+    }
+
+    /// The number of pods that may be unavailable during an update.
+    fn unavailable_max(&self) -> i32 {
+        let max = self.max_unavailable.unwrap_or(IntOrPercent::Int(1));
+        max.rounded_down(self.replicas).max(1)
+    }
+}
+
+pub(super) fn report(set: &StatefulSet, scene: &Scene<'_>) -> Report {
+    let mut rows = counters([
+        ("desired", set.replicas),
+        ("total", set.existing),
+        ("updated", set.updated),
+        ("ready", set.ready),
+        ("available", set.available()),
+    ]);
+    if set.partition > 0 {
+        rows.extend(counters([("partition", set.partition)]));
+    }
+    let outdated = outdated(set, scene);
+    let is_waiting_for_deletion = set.is_on_delete
+        && set.current_revision != set.update_revision
+        && set.is_sized()
+        && set.updated < set.replicas;
+    if is_waiting_for_deletion {
+        let blocker = on_delete(&outdated, set, scene);
+        let verdict = Verdict::new(Outlook::NeedsChange, true, Some(&blocker));
+        return scene.report(Phase::Paused, "is waiting", vec![blocker], verdict, rows);
+    }
+    if set.is_sized() && (set.is_on_delete || set.is_updated()) {
+        let what = match (set.replicas, set.partition) {
+            (0, _) => "has 0 replicas".to_owned(),
+            (all, partition) if partition > 0 && set.current_revision != set.update_revision => {
+                format!(
+                    "successfully rolled out to its partition ({} of {all} updated, ordinals below {} stay)",
+                    set.updated,
+                    i64::from(set.start) + i64::from(partition)
+                )
+            }
+            (all, _) => format!(
+                "successfully rolled out ({} of {all} available)",
+                set.available()
+            ),
+        };
+        return scene.complete(&what, rows);
+    }
+    let new = scene.observed.pods.iter().filter(|pod| set.is_new(pod));
+    let findings = match set.available() >= set.replicas {
+        true => Vec::new(),
+        false => scene.examiner.examine_all(new.clone()),
+    };
+    let mut blockers = scene.examiner.blockers(&findings, set.replicas.into());
+    let (blocking, finality) = blocking_old_pod(set, scene);
+    blockers.extend(blocking);
+    if set.existing < set.replicas {
+        blockers.extend(scene.pods_refused());
+    }
+    blockers.extend(terminating(scene));
+    if blockers.is_empty() {
+        blockers.push(unexplained(set, scene));
+    }
+    blockers.sort_by_key(|blocker| blocker.cause);
+    note_own_fix(set, &mut blockers, scene);
+    let group = Group {
+        existing: match set.current_revision == set.update_revision {
+            true => set.existing.into(),
+            false => set.updated.into(),
+        },
+        has_ready: new.clone().any(is_ready),
+        makes_room: scene.pods_terminate(),
+    };
+    let verdict = match finality {
+        Some(verdict) => verdict,
+        None => scene.judge(&blockers, &findings, &group),
+    };
+    let is_degraded = set.is_updated()
+        && set.existing == set.replicas
+        && findings.iter().any(|finding| was_ready(finding.source));
+    let phase = match is_degraded {
+        true => Phase::Degraded,
+        false => Phase::Progressing,
+    };
+    let phase = phase_of(&verdict, phase);
+    let wanted = set.wanted_updates();
+    let what = format!(
+        "{} ({} of {wanted} updated, {} of {} available)",
+        rollout_words(phase),
+        set.updated.min(wanted),
+        set.available(),
+        set.replicas
+    );
+    scene.report(phase, what, blockers, verdict, rows)
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    condition(pod, "Ready").is_some_and(|ready| ready.status == "True")
+}
+
+/// The pods of older revisions that the update replaces, ordered from the highest ordinal down.
+fn outdated<'a>(set: &StatefulSet, scene: &Scene<'a>) -> Vec<&'a Pod> {
+    let first = i64::from(set.start) + i64::from(set.partition);
+    let pods = scene.observed.pods.iter();
+    let mut pods: Vec<_> = pods
+        .filter_map(|pod| Some((set.ordinal(pod)?, pod)))
+        .filter(|(ordinal, pod)| *ordinal >= first && !set.is_new(pod))
+        .collect();
+    pods.sort_by_key(|(ordinal, _)| std::cmp::Reverse(*ordinal));
+    pods.into_iter().map(|(_, pod)| pod).collect()
+}
+
+/// The old pods that a user must delete, because the strategy is OnDelete.
+fn on_delete(outdated: &[&Pod], set: &StatefulSet, scene: &Scene<'_>) -> Blocker {
+    let missing = i64::from(set.replicas) - i64::from(set.updated);
+    let have = if missing == 1 { "has" } else { "have" };
+    let message = format!(
+        "{} {have} an older revision, and updateStrategy OnDelete replaces a pod only when it is deleted",
+        count(missing, "pod")
+    );
+    let remedy = outdated.first().map_or_else(String::new, |pod| {
+        format!(
+            "kubectl delete pod {}{}",
+            word(&pod.metadata.name),
+            scene.in_namespace()
+        )
+    });
+    let pods = outdated.iter().map(|pod| BlockedPod {
+        name: pod.metadata.name.clone(),
+        reason: "Outdated".to_owned(),
+        ..BlockedPod::default()
+    });
+    Blocker::new(Cause::OnDelete, message, remedy).with_pods(pods.collect())
+}
+
+/// The pod of an older revision that is not ready: the controller waits for it although the update would replace it
+/// (kubernetes/kubernetes#67250). For an ordered set, it waits until the pod is ready.
+fn blocking_old_pod(set: &StatefulSet, scene: &Scene<'_>) -> (Option<Blocker>, Option<Verdict>) {
+    if set.is_on_delete || set.updated >= set.wanted_updates() {
+        return (None, None);
+    }
+    let mut pods: Vec<_> = scene
+        .observed
+        .pods
+        .iter()
+        .filter_map(|pod| Some((set.ordinal(pod)?, pod)))
+        .collect();
+    pods.sort_by_key(|(ordinal, _)| *ordinal);
+    // The controller processes the pods in this order, and stops at the first that is not available.
+    let Some((ordinal, pod)) = pods.into_iter().find(|(_, pod)| !is_ready(pod)) else {
+        return (None, None);
+    };
+    let is_replaced = matches!(pod.phase.as_str(), "Failed" | "Succeeded");
+    if set.is_new(pod) || is_replaced || pod.metadata.deletion_timestamp.is_some() {
+        return (None, None);
+    }
+    let Some(finding) = scene.examiner.examine(pod) else {
+        return (None, None);
+    };
+    let unavailable = set.replicas.saturating_sub(set.available());
+    if !set.is_ordered && unavailable < set.unavailable_max() {
+        return (None, None);
+    }
+    let name = &pod.metadata.name;
+    let is_held = ordinal < i64::from(set.start) + i64::from(set.partition);
+    let reason = &finding.pod.reason;
+    let message = match is_held {
+        true => format!(
+            "pod {name} is not ready ({reason}) and blocks the update; it keeps its revision because its ordinal is below \
+             the partition"
+        ),
+        false => format!(
+            "pod {name} of an older revision is not ready ({reason}) and blocks the update that would replace it"
+        ),
+    };
+    let delete = format!("kubectl delete pod {}{}", word(name), scene.in_namespace());
+    let remedy = match is_held {
+        true => "lower the partition, or fix the older revision".to_owned(),
+        false => delete,
+    };
+    let mut blocker = Blocker::new(Cause::OldPodBlocks, message, remedy);
+    blocker.since = finding.pod.since;
+    let group = Group {
+        existing: 1,
+        has_ready: false,
+        makes_room: false,
+    };
+    let findings: [Finding<'_>; 1] = [finding];
+    let failure = scene
+        .examiner
+        .shared_failure(&findings, &group, Some(Cause::OldPodBlocks))
+        .filter(|_| set.is_ordered);
+    let [finding] = findings;
+    blocker = blocker.with_pods(vec![finding.pod]);
+    let verdict = failure.and_then(
+        |Failure {
+             finality, since, ..
+         }| match finality {
+            Finality::Certain => Some(Verdict {
+                since: Some(since),
+                ..Verdict::new(Outlook::NeedsChange, true, Some(&blocker))
+            }),
+            Finality::Pending(at) => Some(Verdict {
+                since: Some(since),
+                decided_after: at,
+                ..Verdict::new(Outlook::Undecided, false, Some(&blocker))
+            }),
+            Finality::Open => None,
+        },
+    );
+    (Some(blocker), verdict)
+}
+
+/// Adds to the remedy that a broken new pod must be deleted: a corrected template does not replace it, because an ordered
+/// set waits for the pod to become ready.
+fn note_own_fix(set: &StatefulSet, blockers: &mut [Blocker], scene: &Scene<'_>) {
+    if !set.is_ordered || set.is_on_delete {
+        return;
+    }
+    let Some(first) = blockers.first_mut() else {
+        return;
+    };
+    let needs_fix = matches!(
+        first.cause,
+        Cause::ImagePull | Cause::ContainerConfig | Cause::CrashLoop
+    );
+    if let Some(pod) = first.pods.first().filter(|_| needs_fix) {
+        first.remedy = format!(
+            "{}; after a change of the template also: kubectl delete pod {}{}",
+            first.remedy,
+            word(&pod.name),
+            scene.in_namespace()
+        );
+    }
+}
+
+/// The pods that must terminate before the controller continues.
+fn terminating(scene: &Scene<'_>) -> Option<Blocker> {
+    let now = scene.now();
+    let pods = scene.observed.pods.iter();
+    let mut ending: Vec<_> = pods
+        .filter_map(|pod| Some((pod.metadata.deletion_timestamp?, pod)))
+        .filter(|(_, pod)| !matches!(pod.phase.as_str(), "Failed" | "Succeeded"))
+        .collect();
+    ending.sort_by_key(|(due, pod)| (*due, &pod.metadata.name));
+    let &(due, pod) = ending.first()?;
+    let name = &pod.metadata.name;
+    let number = i64::try_from(ending.len()).unwrap_or(i64::MAX);
+    let how = match due > now {
+        true => format!("{} of its grace period left", due.since(now)),
+        false => format!("{} past its grace period", now.since(due)),
+    };
+    let are = agree(count(number, "pod"), number);
+    let message = format!("{are} terminating: {name}, {how}");
+    let remedy = match due > now {
+        true => "",
+        // A StatefulSet never replaces a pod that may still be running.
+        false => "check its node: the pod is not replaced until it has terminated",
+    };
+    let mut blocker = Blocker::new(Cause::OldPodsRunning, message, remedy);
+    blocker.remaining = (due > now).then(|| due.since(now));
+    let pods = ending.iter().map(|(due, pod)| BlockedPod {
+        name: pod.metadata.name.clone(),
+        reason: "Terminating".to_owned(),
+        since: Some(*due).filter(|due| *due <= now),
+        ..BlockedPod::default()
+    });
+    Some(blocker.with_pods(pods.collect()))
+}
+
+/// The blocker if no pod explains why the status is incomplete.
+fn unexplained(set: &StatefulSet, scene: &Scene<'_>) -> Blocker {
+    let extra = i64::from(set.existing) - i64::from(set.replicas);
+    let left = i64::from(set.wanted_updates()) - i64::from(set.updated);
+    let missing = i64::from(set.replicas) - i64::from(set.available());
+    let message = if extra > 0 {
+        format!("{} still to be removed", agree(count(extra, "pod"), extra))
+    } else if missing > 0 && scene.observed.pods.is_empty() && !scene.observed.pods_complete {
+        format!(
+            "{} not available, and the snapshot does not contain the pods that would show why",
+            agree(count(missing, "pod"), missing)
+        )
+    } else if missing > 0 {
+        format!(
+            "{} not available yet",
+            agree(count(missing, "pod"), missing)
+        )
+    } else if left > 0 {
+        format!(
+            "{} still to be updated, at most {} at a time",
+            agree(count(left, "pod"), left),
+            set.unavailable_max()
+        )
+    } else {
+        "the controller has not completed the update yet".to_owned()
+    };
+    Blocker::new(Cause::NotAvailable, message, "")
+}

@@ -1,0 +1,259 @@
+//! What a report is made from: the diagnosis, and the numbers that the plan leaves.
+
+use std::slice;
+
+use super::verdict::{Outlook, Verdict};
+use super::{Counts, Phase, Report, steps};
+use crate::diagnosis::failure::evidence::was_ready;
+use crate::diagnosis::{Blocker, Cause, Diagnosis, pods};
+use rollplan_core::action::Step;
+use rollplan_core::pass;
+use rollplan_core::size::Limits;
+use rollplan_core::snapshot::{Condition, Deployment, DeploymentStatus};
+use rollplan_core::status;
+use rollplan_core::strategy::{self, Arithmetic, RolloutStrategy};
+
+/// A rollout as it will be once the plan is carried out.
+pub(super) struct Assessment<'a> {
+    pub(super) diagnosis: &'a Diagnosis<'a>,
+    pub(super) deployment: &'a Deployment,
+    pub(super) strategy: Box<dyn RolloutStrategy>,
+    pub(super) limits: Limits,
+    /// How the limits result from what the user wrote.
+    pub(super) arithmetic: Arithmetic,
+    pub(super) status: &'a DeploymentStatus,
+    /// The size of the new ReplicaSet.
+    pub(super) new_size: i64,
+    /// The sizes of the old ReplicaSets, added up.
+    pub(super) old_size: i64,
+    /// Whether no controller has observed the latest generation, and no step of the plan publishes that it was.
+    pub(super) awaits_observation: bool,
+}
+
+impl<'a> Assessment<'a> {
+    pub(super) fn new(
+        diagnosis: &'a Diagnosis<'a>,
+        status: &'a DeploymentStatus,
+        steps: &[Step],
+    ) -> Self {
+        let snapshot = diagnosis.snapshot;
+        let deployment = &snapshot.deployment;
+        let strategy = strategy::of(deployment);
+        let limits = strategy.limits(deployment.spec.replicas);
+        let (new_size, old_size) = steps::sizes(diagnosis, steps);
+        Self {
+            diagnosis,
+            deployment,
+            arithmetic: strategy.explain(limits),
+            strategy,
+            limits,
+            status: match snapshot.replica_sets_complete {
+                true => status,
+                // What is stored is all that is known.
+                false => &deployment.status,
+            },
+            new_size,
+            old_size,
+            awaits_observation: is_unobserved(deployment)
+                && !steps::publish_observation(steps, deployment),
+        }
+    }
+
+    pub(super) fn report(&self, steps: &[Step]) -> Report {
+        if let Some(blocker) = self.diagnosis.replica_sets_incomplete() {
+            return self.without_all_sets(blocker);
+        }
+        let mut blockers = self.blockers();
+        let verdict = self.verdict(&blockers);
+        let phase = self.phase(&verdict);
+        let new = self.diagnosis.new_set();
+        let name = new.map(|set| &set.metadata.name);
+        let name = name.or_else(|| steps::created(steps).map(|set| &set.metadata.name));
+        let message = self.message(phase, &blockers);
+        // A warning blocks nothing, and so decides nothing.
+        if phase != Phase::Deleting {
+            blockers.extend(self.diagnosis.selector_overlap());
+        }
+        Report {
+            phase,
+            message,
+            verdict,
+            counts: Some(self.counts()),
+            counters: Vec::new(),
+            is_generic: false,
+            reasons: steps::reasons(steps),
+            revision: steps::revision(steps, new),
+            replica_set: name.cloned().unwrap_or_default(),
+            deadline: status::progress_deadline(self.deployment, self.status),
+            blockers,
+        }
+    }
+
+    /// The report on a list of ReplicaSets that may be incomplete. Nothing can be counted: the phase is that which the
+    /// Deployment alone shows, and nothing else is decided.
+    fn without_all_sets(&self, blocker: Blocker) -> Report {
+        let verdict = self.without_failures(slice::from_ref(&blocker));
+        let verdict =
+            verdict.unwrap_or_else(|| Verdict::new(Outlook::Undecided, false, Some(&blocker)));
+        let phase = self.phase(&verdict);
+        let name = pass::quote(&self.deployment.metadata.name);
+        Report {
+            phase,
+            message: match verdict.outlook {
+                Outlook::Undecided => format!("deployment {name}: {}", blocker.message),
+                _ => self.message(phase, &[]),
+            },
+            verdict,
+            counts: None,
+            counters: Vec::new(),
+            is_generic: false,
+            reasons: Vec::new(),
+            blockers: vec![blocker],
+            revision: String::new(),
+            replica_set: String::new(),
+            deadline: None,
+        }
+    }
+
+    fn phase(&self, verdict: &Verdict) -> Phase {
+        let deployment = self.deployment;
+        let is_complete_for_an_earlier_generation =
+            self.awaits_observation && status::is_complete(deployment, self.status);
+        let is_certain = verdict.outlook == Outlook::NeedsChange && verdict.is_certain;
+        if deployment.metadata.deletion_timestamp.is_some() {
+            Phase::Deleting
+        } else if self.diagnosis.is_refused() {
+            Phase::Refused
+        } else if self.is_complete() {
+            Phase::Complete
+        } else if is_complete_for_an_earlier_generation {
+            Phase::Progressing
+        } else if deployment.spec.paused {
+            Phase::Paused
+        } else if self.may_be_stalled() && (is_certain || self.timed_out().is_some()) {
+            Phase::Stalled
+        } else if self.is_degraded() {
+            Phase::Degraded
+        } else {
+            Phase::Progressing
+        }
+    }
+
+    /// A controller must have observed the latest generation: until then, the ReplicaSets may be complete for a
+    /// spec of an earlier generation. The same applies to the counters of the ReplicaSets. A rejected create also ends the
+    /// sync before the counters are updated: the published ones may still be those of an earlier rollout that completed.
+    pub(super) fn is_complete(&self) -> bool {
+        status::is_complete(self.deployment, self.status)
+            && !self.awaits_observation
+            && self.diagnosis.replica_set_unobserved().is_none()
+            && self.replica_set_refused().is_none()
+    }
+
+    /// What has stalled an earlier generation says nothing about a change that no controller has observed, unless it was the
+    /// caller's own call to create the ReplicaSet that was rejected: no generation is published before that succeeds.
+    pub(super) fn may_be_stalled(&self) -> bool {
+        !self.awaits_observation || self.diagnosis.refused_create().is_some()
+    }
+
+    /// The condition that reports that the progress deadline has passed.
+    pub(super) fn timed_out(&self) -> Option<&Condition> {
+        status::condition(self.status, status::PROGRESSING)
+            .filter(|condition| condition.reason == status::TIMED_OUT)
+    }
+
+    /// Whether the rollout completed earlier, and a pod that was ready then is not ready now. Pods that were added since
+    /// then are scaling, and not degraded.
+    fn is_degraded(&self) -> bool {
+        let progressing = status::condition(self.status, status::PROGRESSING);
+        let completed = progressing
+            .filter(|condition| condition.reason == status::NEW_SET_AVAILABLE)
+            .map(|condition| condition.last_update_time);
+        let Some(completed) = completed.filter(|_| !self.awaits_observation) else {
+            return false;
+        };
+        let wanted = self.limits.replicas;
+        let is_updated = self.status.updated_replicas == wanted && self.status.replicas == wanted;
+        let mut alive = self.diagnosis.new_pods().iter();
+        is_updated
+            && alive.any(|pod| {
+                let is_ready = pods::condition(pod, "Ready").is_some_and(|it| it.status == "True");
+                let created = pod.metadata.creation_timestamp;
+                let is_older = created
+                    .zip(completed)
+                    .is_some_and(|(created, at)| created < at);
+                let is_alive = pod.metadata.deletion_timestamp.is_none()
+                    && !matches!(pod.phase.as_str(), "Failed" | "Succeeded");
+                is_alive && !is_ready && (is_older || was_ready(pod))
+            })
+    }
+
+    fn message(&self, phase: Phase, blockers: &[Blocker]) -> String {
+        let name = pass::quote(&self.deployment.metadata.name);
+        let wanted = self.limits.replicas;
+        let status = self.status;
+        let old = i64::from(status.replicas) - i64::from(status.updated_replicas);
+        let terminating = match status.terminating_replicas {
+            Some(number) if number > 0 => format!(", {number} terminating"),
+            _ => String::new(),
+        };
+        let numbers = format!(
+            "{} of {wanted} updated, {} of {wanted} available, {old} old{terminating}",
+            status.updated_replicas, status.available_replicas
+        );
+        let cause = blockers.first().map(|blocker| blocker.message.as_str());
+        let because = cause.map_or_else(String::new, |cause| format!(": {cause}"));
+        match phase {
+            Phase::Progressing => format!("deployment {name} is rolling out ({numbers}){because}"),
+            Phase::Degraded => format!("deployment {name} is degraded ({numbers}){because}"),
+            Phase::Complete => format!(
+                "deployment {name} successfully rolled out ({} of {wanted} available)",
+                status.available_replicas
+            ),
+            Phase::Paused => {
+                let mut paused = blockers.iter();
+                let paused = paused.find(|blocker| blocker.cause == Cause::Paused);
+                let since = paused.and_then(|blocker| blocker.since);
+                let paused = since.map_or_else(
+                    || "is paused".to_owned(),
+                    |since| {
+                        let now = self.diagnosis.snapshot.now;
+                        format!("has been paused for {}", now.since(since))
+                    },
+                );
+                format!("deployment {name} {paused} ({numbers})")
+            }
+            Phase::Stalled => format!("deployment {name} is stalled ({numbers}){because}"),
+            Phase::Deleting => format!("deployment {name} is being deleted"),
+            Phase::Refused => format!("deployment {name} cannot be rolled out{because}"),
+            // Deployments are always judged.
+            Phase::NotJudged => format!("deployment {name} is not judged{because}"),
+        }
+    }
+
+    fn counts(&self) -> Counts {
+        let status = self.status;
+        Counts {
+            desired: self.limits.replicas,
+            total: status.replicas,
+            updated: status.updated_replicas,
+            ready: status.ready_replicas,
+            available: status.available_replicas,
+            unavailable: status.unavailable_replicas,
+            terminating: status.terminating_replicas,
+            max_total: self.limits.max_total(),
+            min_available: self.min_available(),
+            max_total_arithmetic: self.arithmetic.max_total.clone(),
+            min_available_arithmetic: self.arithmetic.min_available.clone(),
+        }
+    }
+
+    /// `MinAvailable`. Recreate does not preserve any minimum.
+    pub(super) fn min_available(&self) -> i32 {
+        self.strategy.min_available(self.limits).unwrap_or(0)
+    }
+}
+
+/// Whether the stored status is of an earlier generation.
+pub(super) fn is_unobserved(deployment: &Deployment) -> bool {
+    deployment.status.observed_generation < deployment.metadata.generation
+}

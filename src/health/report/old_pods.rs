@@ -1,0 +1,94 @@
+//! Old pods that Recreate waits for.
+
+use super::assessment::Assessment;
+use crate::diagnosis::pods::or;
+use crate::diagnosis::text::count;
+use crate::diagnosis::{BlockedPod, Blocker, Cause};
+use rollplan_core::snapshot::Pod;
+use rollplan_core::time::Time;
+
+impl Assessment<'_> {
+    /// Recreate waits for the old pods to terminate, and for a list of pods that is known to be complete.
+    pub(super) fn old_pods_running(&self) -> Option<Blocker> {
+        let wanted = i64::from(self.limits.replicas);
+        let is_sized = self.new_size == wanted && wanted > 0;
+        let old_sets = self.diagnosis.old_sets();
+        if !self.strategy.awaits_old_pods() || old_sets.is_empty() || is_sized {
+            return None;
+        }
+        if let Some(blocker) = self.terminating() {
+            return Some(blocker);
+        }
+        let mut sets = old_sets.iter();
+        let lagging = sets.find(|set| set.status.observed_generation < set.metadata.generation);
+        if let Some(set) = lagging {
+            let message = format!(
+                "Recreate is waiting: the ReplicaSet controller has not observed the latest size of old ReplicaSet {} yet",
+                set.metadata.name
+            );
+            return Some(Blocker::new(Cause::OldPodsRunning, message, ""));
+        }
+        (!self.diagnosis.snapshot.pods_complete).then(|| {
+            let message =
+                "Recreate is waiting: the list of pods is incomplete, so old pods may still be running".to_owned();
+            let remedy = "send all pods of the old ReplicaSets, and set podsComplete";
+            Blocker::new(Cause::PodsIncomplete, message, remedy)
+        })
+    }
+
+    /// The old pods that the ReplicaSets count or the snapshot contains. The deletion timestamp of a pod is the end of its
+    /// grace period.
+    fn terminating(&self) -> Option<Blocker> {
+        let now = self.diagnosis.snapshot.now;
+        let due = |pod: &Pod| pod.metadata.deletion_timestamp;
+        let pods = self.diagnosis.old_pods().iter().copied();
+        let mut running: Vec<&Pod> = pods
+            .filter(|pod| !matches!(pod.phase.as_str(), "Failed" | "Succeeded"))
+            .collect();
+        running.sort_by_key(|pod| (due(pod).is_none(), due(pod), &pod.metadata.name));
+        let counted = self.diagnosis.old_sets().iter();
+        let counted: i64 = counted.map(|set| i64::from(set.status.replicas)).sum();
+        let number = counted.max(i64::try_from(running.len()).unwrap_or(i64::MAX));
+        if number <= 0 {
+            return None;
+        }
+        let example = running.first().map_or_else(String::new, |pod| {
+            format!(": {} {}", pod.metadata.name, progress(pod, now))
+        });
+        let message = format!(
+            "Recreate is waiting for {} to terminate{example}",
+            count(number, "old pod")
+        );
+        let mut pods = running.iter();
+        // Within the grace period, only time is missing.
+        let remedy = match pods.any(|pod| due(pod).is_some_and(|due| due <= now)) {
+            true => "check what delays them: a container that does not stop or a lost node",
+            false => "",
+        };
+        let blocked = running.iter().map(|pod| BlockedPod {
+            name: pod.metadata.name.clone(),
+            reason: match due(pod) {
+                Some(_) => "Terminating".to_owned(),
+                None => or(&pod.phase, "Pending").to_owned(),
+            },
+            since: due(pod).filter(|due| *due <= now),
+            ..BlockedPod::default()
+        });
+        let mut blocker =
+            Blocker::new(Cause::OldPodsRunning, message, remedy).with_pods(blocked.collect());
+        blocker.pod_count = usize::try_from(number).unwrap_or(blocker.pod_count);
+        let all_due: Option<Vec<Time>> = running.iter().map(|pod| due(pod)).collect();
+        let last = all_due.and_then(|due| due.into_iter().max());
+        blocker.remaining = last.filter(|last| *last > now).map(|last| last.since(now));
+        Some(blocker)
+    }
+}
+
+/// How far a pod is with terminating.
+fn progress(pod: &Pod, now: Time) -> String {
+    match pod.metadata.deletion_timestamp {
+        Some(due) if due <= now => format!("Terminating, {} past its grace period", now.since(due)),
+        Some(due) => format!("Terminating, {} of its grace period left", due.since(now)),
+        None => or(&pod.phase, "Pending").to_owned(),
+    }
+}

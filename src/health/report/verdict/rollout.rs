@@ -1,0 +1,156 @@
+//! The verdict about the rollout of a Deployment.
+
+use super::weighing::Weighing;
+use super::{Outlook, Verdict};
+use crate::diagnosis::{Blocker, Cause};
+use crate::report::assessment::Assessment;
+use crate::report::steps;
+use rollplan_core::pass::{self, rollback_annotation};
+use rollplan_core::status;
+
+impl Assessment<'_> {
+    pub(in crate::report) fn verdict(&self, blockers: &[Blocker]) -> Verdict {
+        self.without_failures(blockers)
+            .unwrap_or_else(|| self.by_failures(blockers))
+    }
+
+    /// The verdict about a rollout that nothing about its pods can change.
+    pub(in crate::report) fn without_failures(&self, blockers: &[Blocker]) -> Option<Verdict> {
+        let find = |cause| find(blockers, cause);
+        if self.deployment.metadata.deletion_timestamp.is_some() {
+            return Some(Verdict {
+                reason: "DELETING",
+                message: "the Deployment is being deleted".to_owned(),
+                ..Verdict::new(Outlook::NeedsChange, true, None)
+            });
+        }
+        let selector = find(Cause::SelectorEmpty).or_else(|| find(Cause::SelectorOverlap));
+        if let Some(selector) = selector {
+            return Some(Verdict::new(Outlook::NeedsChange, true, Some(selector)));
+        }
+        if self.is_complete() {
+            return Some(Verdict::new(Outlook::Complete, true, None));
+        }
+        // The stored status may be of another spec, and the counters of another size.
+        let generation = find(Cause::GenerationUnobserved).filter(|_| !self.may_be_stalled());
+        let unobserved = generation.or_else(|| find(Cause::ReplicaSetUnobserved));
+        if let Some(unobserved) = unobserved {
+            return Some(Verdict::new(Outlook::Undecided, false, Some(unobserved)));
+        }
+        let paused = find(Cause::Paused).filter(|_| self.waits_for_resume());
+        if let Some(paused) = paused {
+            return Some(Verdict::new(Outlook::NeedsChange, true, Some(paused)));
+        }
+        // The controller changes the template next, unless it cannot create the ReplicaSet of the current one.
+        let is_rolling_back = self.rolls_back() && find(Cause::ReplicaSetRefused).is_none();
+        is_rolling_back.then(|| Verdict::new(Outlook::Undecided, false, blockers.first()))
+    }
+
+    /// Whether an annotation requests a rollback, which a pause delays.
+    fn rolls_back(&self) -> bool {
+        !self.deployment.spec.paused && rollback_annotation::requested(self.deployment).is_some()
+    }
+
+    /// The verdict by what the API server rejects and by why new pods are not available.
+    fn by_failures(&self, blockers: &[Blocker]) -> Verdict {
+        let diagnosis = self.diagnosis;
+        let find = |cause| find(blockers, cause);
+        // A pause that holds nothing back is not what is missing.
+        let lead = blockers
+            .iter()
+            .find(|blocker| blocker.cause != Cause::Paused);
+        let mut weighing = Weighing::new(lead);
+        let refusals = [
+            (Cause::ReplicaSetRefused, diagnosis.refusal_of_replica_set()),
+            (Cause::PodsRefused, diagnosis.refusal_of_pods()),
+        ];
+        for (cause, finality) in refusals {
+            if let Some(blocker) = find(cause)
+                && let Some(verdict) = weighing.add_refusal(blocker, finality)
+            {
+                return verdict;
+            }
+        }
+        if let Some(failure) = diagnosis.failure()
+            && let Some(blocker) = find(failure.cause)
+            && let Some(verdict) = weighing.add_failure(blocker, &failure)
+        {
+            return verdict;
+        }
+        self.undecided(blockers, weighing)
+    }
+
+    /// The verdict if no failure is certain.
+    fn undecided(&self, blockers: &[Blocker], weighing: Weighing<'_>) -> Verdict {
+        let Weighing {
+            lead,
+            since,
+            certain_at,
+        } = weighing;
+        let available_by = self.diagnosis.available_by();
+        if find(blockers, Cause::DeadlineExceeded).is_some() && available_by.is_none() {
+            // Kubernetes has given up waiting, and nothing leaves no doubt.
+            return Verdict {
+                since,
+                ..Verdict::new(Outlook::NeedsChange, false, lead)
+            };
+        }
+        let wanted = self.limits.replicas;
+        let only_time = match blockers {
+            // Old pods are still to be removed.
+            [] => self
+                .diagnosis
+                .new_set()
+                .is_some_and(|new| new.status.available_replicas >= wanted),
+            all => all
+                .iter()
+                .all(|blocker| blocker.cause == Cause::MinReadySeconds),
+        };
+        let outlook = match only_time && !self.deployment.spec.paused {
+            true => Outlook::CompletesByItself,
+            false => Outlook::Undecided,
+        };
+        // A rejected ReplicaSet ends each sync before the deadline is looked at.
+        let deadline = match find(blockers, Cause::ReplicaSetRefused) {
+            Some(_) => None,
+            None => status::progress_deadline(self.deployment, self.status),
+        };
+        // Pods that may still become available as they are have their time.
+        let deadline = match available_by {
+            Some(end) => deadline.map(|deadline| deadline.max(end)),
+            None => deadline,
+        };
+        let decided_after = [certain_at, deadline].into_iter().flatten().min();
+        Verdict {
+            decided_after,
+            since,
+            ..Verdict::new(outlook, false, lead)
+        }
+    }
+
+    /// Whether the rollout of a paused Deployment is waiting for its end. A Deployment of which all pods have the current
+    /// template is scaled although it is paused.
+    fn waits_for_resume(&self) -> bool {
+        // A ReplicaSet with this template but without a controller may still be adopted.
+        let may_be_adopted = || {
+            let mut sets = self.diagnosis.snapshot.replica_sets.iter();
+            sets.any(|set| {
+                set.metadata.controller().is_none() && pass::has_template_of(set, self.deployment)
+            })
+        };
+        // A plan that is interrupted leaves other sizes than those that it would write.
+        let (new_size, old_size) = steps::sizes(self.diagnosis, &[]);
+        // Proportional scaling ignores a pause, and gives an empty ReplicaSet nothing.
+        let is_scaled = new_size == 0
+            || !self.strategy.scales_proportionally()
+            || new_size + old_size == self.limits.scaled_total();
+        // The last old pods are removed in spite of a pause once all new ones are available.
+        let is_sized = new_size >= i64::from(self.limits.replicas);
+        old_size > 0 && !is_sized && is_scaled
+            || self.diagnosis.new_set().is_none() && self.limits.replicas > 0 && !may_be_adopted()
+    }
+}
+
+fn find(blockers: &[Blocker], cause: Cause) -> Option<&Blocker> {
+    blockers.iter().find(|blocker| blocker.cause == cause)
+}

@@ -1,0 +1,1565 @@
+//! Reports: phases, blockers and their messages.
+
+use std::sync::Arc;
+
+use rollplan_core::action::ApiCall;
+use rollplan_core::action::{Action, Step, apply};
+use rollplan_core::plan_settled;
+use rollplan_core::revision::{DESIRED_REPLICAS, REVISION, ROLLBACK_TO};
+use rollplan_core::selector::LabelSelector;
+use rollplan_core::size::IntOrPercent;
+use rollplan_core::snapshot::{
+    Container, ContainerState, Deployment, DeploymentStatus, ObservedEvent, Options, Pod,
+    PodCondition, Snapshot, StepFailure, Strategy,
+};
+use rollplan_core::template::Value;
+use rollplan_core::time::Span;
+use rollplan_core::{Plan, compute_status, plan_pass};
+use rollplan_health::diagnosis::failure::judgement::Judgement;
+use rollplan_health::diagnosis::{BLOCKED_PODS_MAX, BlockedPod, Blocker, Cause, diagnose};
+use rollplan_health::report::verdict::Outlook;
+use rollplan_health::report::{Phase, Report, report};
+use rollplan_world::{
+    at, mk_condition, mk_deployment, mk_pod, mk_set, mk_set_status, mk_snapshot, mk_template, now,
+    rolling, strings,
+};
+
+/// A rolling update of 4 pods with maxSurge 1 and maxUnavailable 1: 3 old pods, and 2 new pods that are not available.
+pub(super) fn half_way() -> Snapshot {
+    let mut deployment = mk_deployment(4);
+    deployment.spec.strategy = rolling(1, 1);
+    deployment.spec.template = mk_template("v2").into();
+    deployment.metadata.annotations = strings([(REVISION, "2")]);
+    deployment.status.observed_generation = 1;
+    let mut new = mk_set(&deployment, "v2", 2, 2);
+    new.status = mk_set_status(2, 0);
+    let old = mk_set(&deployment, "v1", 1, 3);
+    mk_snapshot(deployment, vec![new, old])
+}
+
+/// [`half_way`] with these pods of the new ReplicaSet.
+pub(super) fn with_pods(pods: impl IntoIterator<Item = Pod>) -> Snapshot {
+    let mut snapshot = half_way();
+    snapshot.pods = pods.into_iter().collect();
+    snapshot
+}
+
+pub(super) fn reported(snapshot: &Snapshot) -> Report {
+    let status = compute_status(snapshot, Options::default());
+    of_status(snapshot, &status)
+}
+
+fn of_status(snapshot: &Snapshot, status: &DeploymentStatus) -> Report {
+    report(&diagnose(snapshot, Judgement::default()), status, &[])
+}
+
+pub(super) fn of_plan(snapshot: &Snapshot, plan: &Plan) -> Report {
+    let diagnosis = diagnose(snapshot, Judgement::default());
+    report(&diagnosis, &plan.status, &plan.steps)
+}
+
+/// A Deployment that completed ten minutes ago and has these pods now.
+pub(super) fn completed(
+    pods: impl IntoIterator<Item = Pod>,
+    replicas: i32,
+    available: i32,
+) -> Report {
+    let mut snapshot = with_pods(pods);
+    snapshot.deployment.spec.replicas = replicas;
+    snapshot.replica_sets.truncate(1);
+    snapshot.replica_sets[0].replicas = replicas;
+    snapshot.replica_sets[0].status = mk_set_status(replicas, available);
+    let available = mk_condition("Progressing", "True", "NewReplicaSetAvailable", at(-600));
+    snapshot.deployment.status.conditions = vec![available];
+    reported(&snapshot)
+}
+
+fn blocker(snapshot: &Snapshot, cause: Cause) -> Blocker {
+    let blockers = reported(snapshot).blockers;
+    let causes: Vec<_> = blockers.iter().map(|blocker| blocker.cause).collect();
+    let found = blockers.into_iter().find(|blocker| blocker.cause == cause);
+    found.unwrap_or_else(|| panic!("{cause} is not among {causes:?}"))
+}
+
+fn causes(snapshot: &Snapshot) -> Vec<Cause> {
+    let blockers = reported(snapshot).blockers.into_iter();
+    blockers.map(|blocker| blocker.cause).collect()
+}
+
+/// A pod of the new ReplicaSet, created a minute ago.
+pub(super) fn pod(name: &str, phase: &str, containers: Vec<Container>) -> Pod {
+    let mut pod = mk_pod(&half_way().replica_sets[0], name, phase);
+    pod.metadata.creation_timestamp = Some(at(-60));
+    pod.containers = containers;
+    pod
+}
+
+pub(super) fn container(state: ContainerState) -> Container {
+    Container {
+        name: "main".to_owned(),
+        image: "web:2".to_owned(),
+        state,
+        ..Container::default()
+    }
+}
+
+pub(super) fn waiting(reason: &str, message: &str) -> ContainerState {
+    ContainerState::Waiting {
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    }
+}
+
+pub(super) fn running(seconds: i64) -> ContainerState {
+    ContainerState::Running {
+        started_at: Some(at(-seconds)),
+    }
+}
+
+pub(super) fn terminated(exit_code: i32, reason: &str, message: &str) -> ContainerState {
+    ContainerState::Terminated {
+        exit_code,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        finished_at: Some(at(-20)),
+    }
+}
+
+pub(super) fn condition(
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+    seconds: i64,
+) -> PodCondition {
+    PodCondition {
+        kind: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        last_transition_time: Some(at(-seconds)),
+    }
+}
+
+pub(super) fn ready(name: &str, seconds: i64) -> Pod {
+    let mut pod = pod(name, "Running", Vec::new());
+    pod.conditions = vec![condition("Ready", "True", "", "", seconds)];
+    pod
+}
+
+pub(super) fn with_conditions(mut pod: Pod, conditions: Vec<PodCondition>) -> Pod {
+    pod.conditions = conditions;
+    pod
+}
+
+/// Checks the first blocker of a rollout with one new pod.
+#[track_caller]
+fn check_pod(pod: Pod, cause: Cause, message: &str, remedy: &str) {
+    let snapshot = with_pods([pod]);
+    let found = &reported(&snapshot).blockers[0];
+    assert_eq!(
+        (found.cause, found.message.as_str(), found.remedy.as_str()),
+        (cause, message, remedy)
+    );
+    assert_eq!((found.pods.len(), found.pod_count), (1, 1));
+}
+
+#[test]
+fn waiting_container_is_explained() {
+    for (reason, remedy) in [
+        (
+            "ErrImagePull",
+            "check the registry, the image name and the pull secret",
+        ),
+        (
+            "ImagePullBackOff",
+            "check the registry, the image name and the pull secret",
+        ),
+        ("InvalidImageName", "correct the name of the image"),
+        (
+            "ErrImageNeverPull",
+            "load the image on the node, or change imagePullPolicy",
+        ),
+    ] {
+        check_pod(
+            pod("a", "Pending", vec![container(waiting(reason, "secret"))]),
+            Cause::ImagePull,
+            &format!(
+                "image web:2 of container main cannot be pulled (1 of 2 new pods: a {reason} for 1m0s)"
+            ),
+            remedy,
+        );
+    }
+    let missing = waiting("CreateContainerConfigError", "configmap \"web\" not found");
+    check_pod(
+        pod("a", "Pending", vec![container(missing)]),
+        Cause::ContainerConfig,
+        "container main cannot be created (1 of 2 new pods: a CreateContainerConfigError for 1m0s): \
+         configmap \"web\" not found",
+        "create the missing configmap web in namespace default, or correct the reference to it",
+    );
+    let silent = waiting("CreateContainerError", "");
+    check_pod(
+        pod("a", "Pending", vec![container(silent)]),
+        Cause::ContainerConfig,
+        "container main cannot be created (1 of 2 new pods: a CreateContainerError for 1m0s)",
+        "fix what the message reports",
+    );
+    check_pod(
+        pod(
+            "a",
+            "Pending",
+            vec![container(waiting("ContainerCreating", ""))],
+        ),
+        Cause::Starting,
+        "1 of 2 new pods is starting: a ContainerCreating for 1m0s",
+        "",
+    );
+    check_pod(
+        pod("a", "", Vec::new()),
+        Cause::Starting,
+        "1 of 2 new pods is starting: a Pending for 1m0s",
+        "",
+    );
+}
+
+pub(super) fn crashing(restarts: i32, state: ContainerState, last_state: ContainerState) -> Pod {
+    let container = Container {
+        restarts,
+        last_state,
+        ..container(state)
+    };
+    pod("a", "Running", vec![container])
+}
+
+#[test]
+fn crashing_container_is_explained_with_its_last_output() {
+    let back_off = || {
+        waiting(
+            "CrashLoopBackOff",
+            "back-off 40s restarting failed container",
+        )
+    };
+    let cases = [
+        (
+            crashing(
+                3,
+                back_off(),
+                terminated(1, "Error", "starting\nfatal: no database\n\n"),
+            ),
+            "container main keeps crashing (3 restarts; 1 of 2 new pods: a CrashLoopBackOff for 20s): \
+             Error, exit code 1: fatal: no database",
+            "read its log: kubectl logs a -n default -c main",
+        ),
+        (
+            crashing(1, back_off(), terminated(137, "OOMKilled", "")),
+            "container main keeps running out of memory (1 restart; 1 of 2 new pods: a CrashLoopBackOff for 20s): \
+             OOMKilled, exit code 137",
+            "raise resources.limits.memory of container main",
+        ),
+        (
+            crashing(1, back_off(), ContainerState::Unknown),
+            "container main keeps crashing (1 restart; 1 of 2 new pods: a CrashLoopBackOff for 1m0s): \
+             back-off 40s restarting failed container",
+            "read its log: kubectl logs a -n default -c main",
+        ),
+        (
+            crashing(0, terminated(0, "", ""), ContainerState::Unknown),
+            "container main has terminated (1 of 2 new pods: a Terminated for 20s): exit code 0",
+            "read its log: kubectl logs a -n default -c main",
+        ),
+        // It runs briefly between two backoffs.
+        (
+            crashing(4, running(5), terminated(2, "Error", "")),
+            "container main keeps crashing (4 restarts; 1 of 2 new pods: a Running for 5s): \
+             Error, exit code 2",
+            "read its log: kubectl logs a -n default -c main --previous",
+        ),
+    ];
+    for (pod, message, remedy) in cases {
+        check_pod(pod, Cause::CrashLoop, message, remedy);
+    }
+    check_pod(
+        crashing(4, running(900), terminated(2, "Error", "")),
+        Cause::NotReady,
+        "container main is running but not ready (1 of 2 new pods: a Running for 15m0s)",
+        "",
+    );
+}
+
+#[test]
+fn container_output_is_truncated_and_has_no_control_characters() {
+    let output = format!("first\n\u{1b}[31mred\u{7}\t{}", "x".repeat(300));
+    let snapshot = with_pods([crashing(
+        1,
+        waiting("CrashLoopBackOff", ""),
+        terminated(1, "Error", &output),
+    )]);
+    let found = blocker(&snapshot, Cause::CrashLoop);
+    let wrote = format!("[31mred {}…", "x".repeat(200 - "[31mred ".len() - 1));
+    assert_eq!(wrote.chars().count(), 200);
+    assert_eq!(
+        found.pods[0].message,
+        format!("Error, exit code 1: {wrote}")
+    );
+    assert!(found.message.ends_with(&wrote), "{}", found.message);
+}
+
+#[test]
+fn init_containers_block() {
+    let init = |state, restarts| Container {
+        name: "migrate".to_owned(),
+        init: true,
+        restarts,
+        ..container(state)
+    };
+    let main = || container(waiting("PodInitializing", ""));
+    check_pod(
+        pod(
+            "a",
+            "Pending",
+            vec![init(waiting("CrashLoopBackOff", "back-off"), 2), main()],
+        ),
+        Cause::CrashLoop,
+        "init container migrate keeps crashing (2 restarts; 1 of 2 new pods: a CrashLoopBackOff for 1m0s): \
+         back-off",
+        "read its log: kubectl logs a -n default -c migrate",
+    );
+    check_pod(
+        pod("a", "Pending", vec![init(running(30), 0), main()]),
+        Cause::Starting,
+        "1 of 2 new pods is starting: a Init for 30s: init container migrate is running",
+        "",
+    );
+    check_pod(
+        pod(
+            "a",
+            "Pending",
+            vec![init(terminated(0, "Completed", ""), 0), main()],
+        ),
+        Cause::Starting,
+        "1 of 2 new pods is starting: a PodInitializing for 1m0s",
+        "",
+    );
+    // A sidecar is not ready, although the main container is.
+    let ready_main = Container {
+        ready: true,
+        ..container(running(30))
+    };
+    check_pod(
+        pod("a", "Running", vec![init(running(40), 0), ready_main]),
+        Cause::NotReady,
+        "init container migrate is running but not ready (1 of 2 new pods: a Running for 40s)",
+        "",
+    );
+}
+
+#[test]
+fn sidecar_is_not_an_init_container() {
+    let sidecar = Value::from([("name", "proxy"), ("restartPolicy", "Always")]);
+    let spec = Value::from([
+        ("initContainers", Value::from(vec![sidecar])),
+        ("containers", Value::from(Vec::<Value>::new())),
+    ]);
+    let labels = Value::from([("labels", Value::from([("app", "web")]))]);
+    let template = Value::from([("metadata", labels), ("spec", spec)]);
+    let first = |state, restarts| {
+        let proxy = Container {
+            name: "proxy".to_owned(),
+            init: true,
+            restarts,
+            ..container(state)
+        };
+        let setup = Container {
+            name: "setup".to_owned(),
+            init: true,
+            ..container(running(30))
+        };
+        let mut snapshot = with_pods([pod("a", "Pending", vec![proxy, setup])]);
+        snapshot.deployment.spec.template = template.clone().into();
+        snapshot.replica_sets[0].template = template.clone().into();
+        reported(&snapshot).blockers.swap_remove(0).message
+    };
+    assert_eq!(
+        first(waiting("CrashLoopBackOff", "back-off"), 2),
+        "sidecar container proxy keeps crashing (2 restarts; 1 of 2 new pods: a CrashLoopBackOff for 1m0s): back-off"
+    );
+    // The init containers after a sidecar do not wait for it to be ready.
+    assert_eq!(
+        first(running(40), 0),
+        "1 of 2 new pods is starting: a Init for 30s: init container setup is running"
+    );
+}
+
+#[test]
+fn problems_of_whole_pods_are_explained() {
+    let mut evicted = pod("a", "Failed", Vec::new());
+    (evicted.reason, evicted.message) = (
+        "Evicted".to_owned(),
+        "The node was low on\nmemory.".to_owned(),
+    );
+    check_pod(
+        evicted,
+        Cause::PodFailed,
+        "1 new pod failed: a Evicted for 1m0s: The node was low on memory.",
+        "check why the pods failed: their events and the state of the node",
+    );
+    check_pod(
+        pod("a", "Failed", Vec::new()),
+        Cause::PodFailed,
+        "1 new pod failed: a Failed for 1m0s",
+        "check why the pods failed: their events and the state of the node",
+    );
+    let nodes = "0/1 nodes are available: 1 Insufficient cpu.";
+    check_pod(
+        with_conditions(
+            pod("a", "Pending", Vec::new()),
+            vec![condition(
+                "PodScheduled",
+                "False",
+                "Unschedulable",
+                nodes,
+                50,
+            )],
+        ),
+        Cause::Unschedulable,
+        "no node can run the new pods (1 of 2 new pods: a Unschedulable for 50s): 0/1 nodes are available: \
+         1 Insufficient cpu.",
+        "add or free resources, or lower the requests of the pods",
+    );
+    let gated = "Scheduling is blocked due to non-empty scheduling gates";
+    check_pod(
+        with_conditions(
+            pod("a", "Pending", Vec::new()),
+            vec![condition(
+                "PodScheduled",
+                "False",
+                "SchedulingGated",
+                gated,
+                50,
+            )],
+        ),
+        Cause::Unschedulable,
+        "the new pods are waiting for a scheduling gate (1 of 2 new pods: a SchedulingGated for 50s): \
+         Scheduling is blocked due to non-empty scheduling gates",
+        "check which controller must remove the gate",
+    );
+    let up = Container {
+        ready: true,
+        ..container(running(30))
+    };
+    let gate = "corresponding condition of pod readiness gate \"lb\" does not exist.";
+    check_pod(
+        with_conditions(
+            pod("a", "Running", vec![up]),
+            vec![condition(
+                "Ready",
+                "False",
+                "ReadinessGatesNotReady",
+                gate,
+                30,
+            )],
+        ),
+        Cause::NotReady,
+        "the new pods are running but waiting for a readiness gate (1 of 2 new pods: a ReadinessGatesNotReady for 30s): \
+         corresponding condition of pod readiness gate \"lb\" does not exist.",
+        "check which controller must set the condition of the gate",
+    );
+}
+
+#[test]
+fn ready_pods_wait_for_min_ready_seconds() {
+    let mut snapshot = with_pods([ready("b", 10), ready("a", 40)]);
+    snapshot.deployment.spec.min_ready_seconds = 60;
+    let found = blocker(&snapshot, Cause::MinReadySeconds);
+    assert_eq!(
+        found.message,
+        "2 of 2 new pods are ready, but not yet for minReadySeconds (60 s): a Ready for 40s, 20s left"
+    );
+    assert_eq!(found.remedy, "");
+    assert_eq!(found.since, Some(at(-40)));
+    assert_eq!(found.remaining, Some(Span::from_seconds(20)));
+    // One of them has been ready long enough.
+    snapshot.pods = Arc::new([ready("b", 10), ready("a", 60)]);
+    let found = blocker(&snapshot, Cause::MinReadySeconds);
+    assert_eq!(
+        found.message,
+        "1 of 2 new pods is ready, but not yet for minReadySeconds (60 s): b Ready for 10s, 50s left"
+    );
+}
+
+#[test]
+fn missing_explanation_is_reported() {
+    let text = |snapshot: &Snapshot| {
+        let found = blocker(snapshot, Cause::NotAvailable);
+        (found.message, found.remedy)
+    };
+    let mut snapshot = half_way();
+    assert_eq!(
+        text(&snapshot).0,
+        "2 of 2 new pods are not available: 0 exist, the others have not been created yet"
+    );
+    snapshot.pods = Arc::new([ready("a", 10), ready("b", 10)]);
+    assert_eq!(
+        text(&snapshot).0,
+        "2 of 2 new pods are not counted as available yet, although all pods are ready"
+    );
+    snapshot.pods = Arc::new([]);
+    snapshot.pods_complete = false;
+    snapshot.replica_sets[0].status.available_replicas = 1;
+    let (message, remedy) = text(&snapshot);
+    assert_eq!(
+        message,
+        "1 of 2 new pods is not available, and the snapshot does not contain the pods that would show why"
+    );
+    assert_eq!(
+        remedy,
+        "include the pods of the ReplicaSets in the snapshot"
+    );
+}
+
+#[test]
+fn blocker_lists_at_most_20_pods_with_the_longest_blocked_first() {
+    let mut snapshot = half_way();
+    snapshot.replica_sets[0].replicas = 50;
+    let pods = (0..50).map(|number| {
+        let mut pod = pod(
+            &format!("p{number:02}"),
+            "Pending",
+            vec![container(waiting("ImagePullBackOff", ""))],
+        );
+        pod.metadata.creation_timestamp = Some(at(-number));
+        pod
+    });
+    snapshot.pods = pods.collect();
+    let found = blocker(&snapshot, Cause::ImagePull);
+    assert_eq!(
+        (found.pods.len(), found.pod_count),
+        (BLOCKED_PODS_MAX, 50),
+        "{found:?}"
+    );
+    assert_eq!(found.since, Some(at(-49)));
+    assert_eq!(
+        found.pods[0],
+        BlockedPod {
+            name: "p49".to_owned(),
+            container: "main".to_owned(),
+            reason: "ImagePullBackOff".to_owned(),
+            since: Some(at(-49)),
+            ..BlockedPod::default()
+        }
+    );
+    assert_eq!(
+        found.message,
+        "image web:2 of container main cannot be pulled (50 of 50 new pods: p49 ImagePullBackOff for 49s)"
+    );
+}
+
+#[test]
+fn crash_loop_differs_from_a_slow_start() {
+    let cause = |container: Container| {
+        let pods = with_pods([pod("a", "Running", vec![container])]);
+        reported(&pods).blockers[0].cause
+    };
+    let crashed = |state: ContainerState, restarts: i32| Container {
+        restarts,
+        last_state: terminated(1, "Error", ""),
+        ..container(state)
+    };
+    // The kubelet reports it, or the container has been restarted before.
+    let backing_off = || waiting("CrashLoopBackOff", "");
+    assert_eq!(cause(crashed(backing_off(), 0)), Cause::CrashLoop);
+    let creating = || waiting("ContainerCreating", "");
+    assert_eq!(cause(crashed(creating(), 1)), Cause::CrashLoop);
+    assert_eq!(cause(crashed(creating(), 0)), Cause::Starting);
+    // A restarted container may crash again until the kubelet resets its backoff.
+    assert_eq!(cause(crashed(running(599), 1)), Cause::CrashLoop);
+    assert_eq!(cause(crashed(running(600), 1)), Cause::NotReady);
+    assert_eq!(cause(crashed(running(599), 0)), Cause::NotReady);
+}
+
+#[test]
+fn terminating_pods_do_not_count() {
+    let mut going = pod("a", "Pending", vec![container(waiting("ErrImagePull", ""))]);
+    going.metadata.deletion_timestamp = Some(now());
+    assert!(!causes(&with_pods([going])).contains(&Cause::ImagePull));
+}
+
+#[test]
+fn limits_block_scaling() {
+    let snapshot = half_way();
+    assert_eq!(
+        blocker(&snapshot, Cause::HeldBySurge).message,
+        "2 more new pods must wait: at most 5 pods may exist (4 + maxSurge 1 = 5)"
+    );
+    let found = blocker(&snapshot, Cause::HeldByAvailability);
+    assert_eq!(
+        (found.message.as_str(), found.remedy.as_str()),
+        (
+            "3 old pods must stay: at least 3 of 4 must be available (4 − 1)",
+            ""
+        )
+    );
+    let mut snapshot = half_way();
+    snapshot.replica_sets[0].replicas = 3;
+    snapshot.replica_sets[1].replicas = 1;
+    snapshot.replica_sets[1].status = mk_set_status(1, 1);
+    snapshot.deployment.spec.strategy = rolling(0, 1);
+    assert_eq!(
+        blocker(&snapshot, Cause::HeldBySurge).message,
+        "1 more new pod must wait: at most 4 pods may exist (4 + maxSurge 0 = 4)"
+    );
+    assert_eq!(
+        blocker(&snapshot, Cause::HeldByAvailability).message,
+        "1 old pod must stay: at least 3 of 4 must be available (4 − 1)"
+    );
+    let mut snapshot = half_way();
+    snapshot.replica_sets[0].replicas = 1;
+    snapshot.replica_sets[1].replicas = 4;
+    assert_eq!(
+        blocker(&snapshot, Cause::HeldBySurge).message,
+        "3 more new pods must wait: at most 5 pods may exist (4 + maxSurge 1 = 5)"
+    );
+}
+
+#[test]
+fn limits_block_only_existing_pods() {
+    let mut snapshot = half_way();
+    snapshot.replica_sets[0].replicas = 4;
+    snapshot.replica_sets[1].replicas = 1;
+    assert!(!causes(&snapshot).contains(&Cause::HeldBySurge));
+    snapshot.replica_sets.truncate(1);
+    assert!(!causes(&snapshot).contains(&Cause::HeldByAvailability));
+}
+
+#[test]
+fn pause_is_reported_with_its_duration() {
+    let mut snapshot = half_way();
+    snapshot.deployment.spec.paused = true;
+    snapshot.deployment.status.conditions = vec![mk_condition(
+        "Progressing",
+        "Unknown",
+        "DeploymentPaused",
+        at(-90),
+    )];
+    let report = reported(&snapshot);
+    assert_eq!(report.phase, Phase::Paused);
+    assert_eq!(
+        report.message,
+        "deployment \"web\" has been paused for 1m30s (2 of 4 updated, 3 of 4 available, 3 old)"
+    );
+    let first = &report.blockers[0];
+    assert_eq!(first.cause, Cause::Paused);
+    assert_eq!(first.message, "the rollout has been paused for 1m30s");
+    assert_eq!(
+        first.remedy,
+        "resume it: kubectl rollout resume deploy/web -n default"
+    );
+    assert_eq!(first.since, Some(at(-90)));
+    // The limits do not block a paused rollout.
+    assert_eq!(
+        causes(&snapshot),
+        [Cause::Paused, Cause::NotAvailable],
+        "{report:?}"
+    );
+
+    // A pause does not replace a Progressing condition with another reason.
+    let late = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-90));
+    snapshot.deployment.status.conditions = vec![late];
+    let report = reported(&snapshot);
+    assert_eq!(
+        report.message,
+        "deployment \"web\" is paused (2 of 4 updated, 3 of 4 available, 3 old)"
+    );
+    assert_eq!(report.blockers[0].message, "the rollout is paused");
+}
+
+/// The message of the last rejection remains until the ReplicaSet controller tries again, up to a quarter of an hour later.
+#[test]
+fn quota_that_may_have_room_again_waits_for_the_next_attempt() {
+    let mut snapshot = half_way();
+    let mut failure = mk_condition("ReplicaFailure", "True", "FailedCreate", at(-300));
+    failure.message = "pods \"web-v2-x\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=4, limited: pods=4"
+        .to_owned();
+    snapshot.replica_sets[0].status = mk_set_status(1, 0);
+    snapshot.replica_sets[0].status.conditions = vec![failure];
+    let of = |snapshot: &Snapshot| {
+        let found = blocker(snapshot, Cause::PodsRefused);
+        (found.message, found.remedy)
+    };
+    let pods = |number: usize| {
+        let names = ["a", "b", "c", "d"].into_iter().take(number);
+        names.map(|name| mk_pod(&half_way().replica_sets[1], name, "Running"))
+    };
+    let raise = "raise the quota, or free some of it: kubectl describe quota -n default";
+    snapshot.pods = pods(3).collect();
+    let (message, remedy) = of(&snapshot);
+    assert!(
+        message.ends_with(
+            "limited: pods=4; that was 5m0s ago, and 3 pods exist now: the quota may have room, and the ReplicaSet controller \
+             tries again after a delay that doubles with each rejection, up to 16m40s"
+        ),
+        "{message}"
+    );
+    assert_eq!(remedy, format!("wait for the next attempt, or {raise}"));
+    let check_full = |snapshot: &Snapshot| {
+        let (message, remedy) = of(snapshot);
+        assert!(message.ends_with("limited: pods=4"), "{message}");
+        assert_eq!(remedy, raise);
+    };
+    // The pods of the Deployment alone use all of it.
+    let full = Snapshot {
+        pods: pods(4).collect(),
+        ..snapshot.clone()
+    };
+    check_full(&full);
+    // It has just been rejected again, and the snapshot may lack pods.
+    let mut rejected = snapshot.clone();
+    let event = ObservedEvent {
+        object_uid: rejected.replica_sets[0].metadata.uid.clone(),
+        field_path: String::new(),
+        kind: "Warning".to_owned(),
+        reason: "FailedCreate".to_owned(),
+        message: "Error creating: exceeded quota".to_owned(),
+        count: 9,
+        first: Some(at(-300)),
+        last: Some(at(-10)),
+    };
+    rejected.events = Arc::new([event]);
+    check_full(&rejected);
+    snapshot.pods_complete = false;
+    check_full(&snapshot);
+}
+
+#[test]
+fn pods_of_another_controller_that_the_selector_matches_are_a_warning() {
+    let other = |kind: &str, name: &str| {
+        let mut deployment = half_way().deployment;
+        deployment.kind = kind.to_owned();
+        deployment.metadata.name = name.to_owned();
+        deployment.metadata.uid = "other".to_owned();
+        mk_set(&deployment, "v9", 0, 0)
+    };
+    let with = |mut snapshot: Snapshot, set| {
+        snapshot.replica_sets.push(set);
+        reported(&snapshot)
+    };
+    let alone = reported(&half_way());
+    let report = with(half_way(), other("Deployment", "api"));
+    let warning = report.blockers.last().unwrap();
+    assert_eq!(
+        (warning.cause, warning.message.as_str()),
+        (
+            Cause::SelectorOverlap,
+            "the selector also matches the pods of Deployment api (ReplicaSet web-v9)"
+        )
+    );
+    // It changes nothing else.
+    assert_eq!(
+        (&report.verdict, &report.message),
+        (&alone.verdict, &alone.message)
+    );
+    assert_eq!(report.blockers.len(), alone.blockers.len() + 1);
+    // A complete rollout has it, too.
+    let mut complete = half_way();
+    complete.replica_sets.truncate(1);
+    complete.replica_sets[0].replicas = 4;
+    complete.replica_sets[0].status = mk_set_status(4, 4);
+    let report = with(complete, other("Rollout", "web"));
+    assert_eq!(report.phase, Phase::Complete);
+    assert_eq!(report.blockers[0].cause, Cause::SelectorOverlap);
+    // The ReplicaSets of a deleted Deployment with the same name are being deleted, and others do not match.
+    assert_eq!(with(half_way(), other("Deployment", "web")), alone);
+    let mut unrelated = other("Deployment", "api");
+    unrelated.metadata.labels = strings([("app", "api")]);
+    assert_eq!(with(half_way(), unrelated), alone);
+}
+
+#[test]
+fn rejected_pods_are_explained() {
+    let mut snapshot = half_way();
+    let mut failure = mk_condition("ReplicaFailure", "True", "FailedCreate", at(-30));
+    failure.message = "pods \"web-v2-x\" is forbidden: exceeded quota".to_owned();
+    snapshot.replica_sets[0].status = mk_set_status(0, 0);
+    snapshot.replica_sets[0].status.conditions = vec![failure];
+    let report = reported(&snapshot);
+    // Only events show whether it can be resolved.
+    assert_eq!(report.phase, Phase::Progressing);
+    let first = &report.blockers[0];
+    assert_eq!(
+        (first.cause, first.message.as_str()),
+        (
+            Cause::PodsRefused,
+            "the API server rejects the pods (FailedCreate): pods \"web-v2-x\" is forbidden: exceeded quota"
+        )
+    );
+    assert_eq!(
+        report.message,
+        format!(
+            "deployment \"web\" is rolling out (0 of 4 updated, 3 of 4 available, 3 old): {}",
+            first.message
+        )
+    );
+    assert!(!causes(&snapshot).contains(&Cause::NotAvailable));
+
+    let conditions = &mut snapshot.replica_sets[0].status.conditions;
+    conditions[0].message.clear();
+    assert_eq!(
+        blocker(&snapshot, Cause::PodsRefused).message,
+        "the API server rejects the pods (FailedCreate)"
+    );
+    snapshot.replica_sets[0].status.conditions[0].reason = "FailedDelete".to_owned();
+    assert_eq!(
+        blocker(&snapshot, Cause::PodsRefused).message,
+        "pods cannot be deleted"
+    );
+}
+
+/// A Deployment whose new ReplicaSet was rejected.
+fn refused_create(reason: &str, message: &str) -> Snapshot {
+    let mut snapshot = half_way();
+    snapshot.replica_sets.remove(0);
+    let plan = plan_pass(&snapshot, Options::default());
+    let is_create = |action: &Option<Action>| matches!(action, Some(Action::CreateReplicaSet(_)));
+    let create = plan.steps.into_iter().find(|step| is_create(&step.action));
+    let call = create.unwrap().call.unwrap();
+    snapshot.failures = vec![rejected(call, reason, message)];
+    snapshot
+}
+
+/// A call of the last plan that was rejected with 403.
+pub(super) fn rejected(call: ApiCall, reason: &str, message: &str) -> StepFailure {
+    StepFailure {
+        call,
+        http_code: 403,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        causes: Vec::new(),
+        existing: None,
+    }
+}
+
+#[test]
+fn rejected_replica_set_is_explained() {
+    let text = |snapshot: &Snapshot| blocker(snapshot, Cause::ReplicaSetRefused).message;
+    let snapshot = refused_create("Forbidden", "exceeded quota: sets,\nrequested: 1");
+    assert_eq!(
+        text(&snapshot),
+        "the API server rejects the new ReplicaSet: exceeded quota: sets, requested: 1"
+    );
+    // Another ReplicaSet may be removed.
+    assert_eq!(reported(&snapshot).phase, Phase::Progressing);
+    let denied = "admission webhook \"x\" denied the request: no";
+    assert_eq!(
+        reported(&refused_create("Forbidden", denied)).phase,
+        Phase::Stalled
+    );
+    assert_eq!(
+        text(&refused_create("Forbidden", "")),
+        "the API server rejects the new ReplicaSet: Forbidden"
+    );
+    assert_eq!(
+        text(&refused_create("", "")),
+        "the API server rejects the new ReplicaSet"
+    );
+    // The caller that reports it is the controller that has not published the generation.
+    let mut unobserved = refused_create("Forbidden", denied);
+    unobserved.deployment.metadata.generation = 2;
+    let found = reported(&unobserved);
+    assert_eq!(found.phase, Phase::Stalled);
+    assert_eq!(found.blockers[0].cause, Cause::ReplicaSetRefused);
+    assert_eq!(
+        found.blockers.last().unwrap().cause,
+        Cause::GenerationUnobserved
+    );
+    // A template that has changed since then may be accepted.
+    unobserved.deployment.spec.template = mk_template("v3").into();
+    let found = reported(&unobserved);
+    assert_eq!(found.phase, Phase::Progressing);
+    assert_eq!(found.blockers[0].cause, Cause::GenerationUnobserved);
+    unobserved.deployment.metadata.generation = 1;
+    assert!(!causes(&unobserved).contains(&Cause::ReplicaSetRefused));
+    // The ReplicaSet has been created since then.
+    let mut created = refused_create("Forbidden", denied);
+    created.replica_sets = half_way().replica_sets;
+    assert!(!causes(&created).contains(&Cause::ReplicaSetRefused));
+    // The planner handles a name that is already taken.
+    let taken = refused_create("AlreadyExists", "exists");
+    assert!(!causes(&taken).contains(&Cause::ReplicaSetRefused));
+
+    // An earlier rejection is kept in the status.
+    let mut snapshot = refused_create("AlreadyExists", "");
+    snapshot.failures.clear();
+    let mut kept = mk_condition("Progressing", "False", "ReplicaSetCreateError", at(-30));
+    kept.message = "admission denied it".to_owned();
+    let status = DeploymentStatus {
+        conditions: vec![kept],
+        ..compute_status(&snapshot, Options::default())
+    };
+    let report = of_status(&snapshot, &status);
+    assert_eq!(
+        report.blockers[0].message,
+        "the API server rejects the new ReplicaSet: admission denied it"
+    );
+    assert_eq!(report.blockers[0].since, Some(at(-30)));
+}
+
+/// The ReplicaSet of a complete rollout was deleted, and its replacement is rejected. The published status still describes
+/// the complete rollout, because the rejected create ends the sync.
+#[test]
+fn rollout_with_a_rejected_replica_set_is_not_complete() {
+    let denied = "admission webhook \"x\" denied the request: no";
+    let mut snapshot = refused_create("Forbidden", denied);
+    snapshot.deployment.status = DeploymentStatus {
+        observed_generation: 1,
+        replicas: 4,
+        updated_replicas: 4,
+        ready_replicas: 4,
+        available_replicas: 4,
+        ..Default::default()
+    };
+    let status = snapshot.deployment.status.clone();
+    let report = of_status(&snapshot, &status);
+    assert_eq!(report.phase, Phase::Stalled);
+    assert_eq!(report.blockers[0].cause, Cause::ReplicaSetRefused);
+}
+
+/// A Deployment with strategy Recreate whose old ReplicaSet has size 0.
+pub(super) fn recreate(pods: impl FnOnce(&Snapshot) -> Vec<Pod>) -> Snapshot {
+    let mut snapshot = half_way();
+    snapshot.deployment.spec.strategy = Strategy::Recreate;
+    snapshot.replica_sets.remove(0);
+    snapshot.replica_sets[0].replicas = 0;
+    snapshot.replica_sets[0].status = mk_set_status(0, 0);
+    snapshot.pods = pods(&snapshot).into();
+    snapshot
+}
+
+pub(super) fn old_pod(snapshot: &Snapshot, name: &str, phase: &str, due: Option<i64>) -> Pod {
+    let mut pod = mk_pod(&snapshot.replica_sets[0], name, phase);
+    pod.metadata.deletion_timestamp = due.map(at);
+    pod
+}
+
+#[test]
+fn recreate_waits_for_old_pods() {
+    let going = recreate(|world| {
+        vec![
+            old_pod(world, "a", "Running", Some(25)),
+            old_pod(world, "b", "Running", Some(20)),
+            old_pod(world, "c", "Failed", Some(-500)),
+        ]
+    });
+    let found = blocker(&going, Cause::OldPodsRunning);
+    assert_eq!(
+        found.message,
+        "Recreate is waiting for 2 old pods to terminate: b Terminating, 20s of its grace period left"
+    );
+    assert_eq!(found.remaining, Some(Span::from_seconds(25)));
+    assert_eq!((found.since, found.pod_count), (None, 2));
+    assert_eq!(found.remedy, "");
+    let held = found.pods.iter();
+    let held: Vec<_> = held
+        .map(|pod| (pod.name.as_str(), pod.reason.as_str()))
+        .collect();
+    assert_eq!(held, [("b", "Terminating"), ("a", "Terminating")]);
+    let due = recreate(|world| vec![old_pod(world, "a", "Running", Some(0))]);
+    assert_eq!(blocker(&due, Cause::OldPodsRunning).remaining, None);
+    // A Deployment with 0 replicas waits too.
+    let mut none = going.clone();
+    none.deployment.spec.replicas = 0;
+    none.replica_sets[0].status = mk_set_status(1, 0);
+    assert!(causes(&none).contains(&Cause::OldPodsRunning));
+
+    let late = recreate(|world| {
+        vec![
+            old_pod(world, "a", "Running", None),
+            old_pod(world, "b", "Running", Some(-70)),
+        ]
+    });
+    let found = blocker(&late, Cause::OldPodsRunning);
+    assert_eq!(
+        found.message,
+        "Recreate is waiting for 2 old pods to terminate: b Terminating, 1m10s past its grace period"
+    );
+    assert_eq!((found.since, found.remaining), (Some(at(-70)), None));
+    assert_eq!(
+        found.remedy,
+        "check what delays them: a container that does not stop or a lost node"
+    );
+
+    // The ReplicaSet counts a pod that is not listed.
+    let mut counted = recreate(|_| Vec::new());
+    counted.replica_sets[0].status.replicas = 1;
+    let found = blocker(&counted, Cause::OldPodsRunning);
+    assert_eq!(
+        found.message,
+        "Recreate is waiting for 1 old pod to terminate"
+    );
+    assert_eq!((found.pods.len(), found.pod_count), (0, 1));
+
+    let mut unseen = recreate(|_| Vec::new());
+    unseen.replica_sets[0].metadata.generation = 2;
+    assert_eq!(
+        blocker(&unseen, Cause::OldPodsRunning).message,
+        "Recreate is waiting: the ReplicaSet controller has not observed the latest size of old ReplicaSet web-v1 yet"
+    );
+
+    let mut unlisted = recreate(|_| Vec::new());
+    unlisted.pods_complete = false;
+    let found = blocker(&unlisted, Cause::PodsIncomplete);
+    assert_eq!(
+        found.message,
+        "Recreate is waiting: the list of pods is incomplete, so old pods may still be running"
+    );
+    assert_eq!(
+        found.remedy,
+        "send all pods of the old ReplicaSets, and set podsComplete"
+    );
+}
+
+#[test]
+fn recreate_in_the_middle_of_a_rolling_update_waits() {
+    // The strategy was changed in the middle of a rolling update.
+    let mut snapshot = half_way();
+    snapshot.deployment.spec.strategy = Strategy::Recreate;
+    let found = blocker(&snapshot, Cause::OldPodsRunning);
+    assert_eq!(
+        found.message,
+        "Recreate is waiting for 3 old pods to terminate"
+    );
+    snapshot.replica_sets[0].replicas = 4;
+    assert!(!causes(&snapshot).contains(&Cause::OldPodsRunning));
+    // The new ReplicaSet is not scaled down before they have terminated either.
+    snapshot.replica_sets[0].replicas = 5;
+    assert!(causes(&snapshot).contains(&Cause::OldPodsRunning));
+}
+
+#[test]
+fn stale_annotation_of_an_observed_generation_blocks() {
+    let mut snapshot = half_way();
+    snapshot.replica_sets[0].replicas = 4;
+    let annotations = &mut snapshot.replica_sets[0].metadata.annotations;
+    annotations.insert(DESIRED_REPLICAS.to_owned(), "7".to_owned());
+    assert_eq!(
+        blocker(&snapshot, Cause::StaleAnnotation).message,
+        "the annotation desired-replicas of ReplicaSet web-v2 is stale: the Deployment controller of Kubernetes \
+         would treat it as a scaling event indefinitely"
+    );
+    // A ReplicaSet with a different size is scaled, which updates its annotation, but not under Recreate.
+    let mut other = snapshot.clone();
+    other.replica_sets[0].replicas = 3;
+    assert!(!causes(&other).contains(&Cause::StaleAnnotation));
+    other.deployment.spec.strategy = Strategy::Recreate;
+    assert!(causes(&other).contains(&Cause::StaleAnnotation));
+    let annotations = &mut other.replica_sets[0].metadata.annotations;
+    annotations.insert(DESIRED_REPLICAS.to_owned(), "4".to_owned());
+    assert!(!causes(&other).contains(&Cause::StaleAnnotation));
+
+    // A paused Deployment neither waits for it nor refreshes it.
+    other = snapshot.clone();
+    other.deployment.spec.paused = true;
+    assert!(!causes(&other).contains(&Cause::StaleAnnotation));
+
+    // The annotation of a Deployment that was just scaled is not stale yet.
+    snapshot.deployment.metadata.generation = 2;
+    assert!(!causes(&snapshot).contains(&Cause::StaleAnnotation));
+    assert_eq!(
+        blocker(&snapshot, Cause::GenerationUnobserved).message,
+        "no controller has observed the latest change yet: generation 2, observed 1"
+    );
+}
+
+#[test]
+fn exceeded_deadline_is_ranked_after_its_causes() {
+    let mut snapshot = with_pods([pod(
+        "a",
+        "Pending",
+        vec![container(waiting("ErrImagePull", ""))],
+    )]);
+    snapshot.deployment.spec.progress_deadline_seconds = 60;
+    let progress = mk_condition("Progressing", "True", "ReplicaSetUpdated", at(-30));
+    snapshot.deployment.status.conditions = vec![progress];
+    snapshot.deployment.status.replicas = 5;
+    snapshot.deployment.status.updated_replicas = 2;
+    snapshot.deployment.status.ready_replicas = 3;
+    snapshot.deployment.status.available_replicas = 3;
+    let before = reported(&snapshot);
+    assert_eq!(before.phase, Phase::Progressing);
+    assert_eq!(before.deadline, Some(at(30)));
+
+    let late = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-30));
+    snapshot.deployment.status.conditions = vec![late];
+    let after = reported(&snapshot);
+    assert_eq!(after.phase, Phase::Stalled);
+    assert_eq!(after.deadline, None);
+    assert_eq!(
+        causes(&snapshot),
+        [Cause::ImagePull, Cause::DeadlineExceeded]
+    );
+    let last = after.blockers.last().unwrap();
+    assert_eq!(last.message, "no progress within the deadline of 60 s");
+    assert_eq!(
+        last.remedy,
+        "fix the blockers above, or roll back: rollplan undo deploy/web -n default"
+    );
+    assert_eq!(last.since, Some(at(-30)));
+}
+
+#[test]
+fn each_phase_has_its_message() {
+    let complete = || {
+        let mut snapshot = half_way();
+        snapshot.replica_sets.remove(1);
+        snapshot.replica_sets[0].replicas = 4;
+        snapshot.replica_sets[0].status = mk_set_status(4, 4);
+        snapshot
+    };
+    let sentence = |snapshot: &Snapshot| {
+        let report = reported(snapshot);
+        (report.phase, report.message, report.blockers.len())
+    };
+    assert_eq!(
+        sentence(&complete()),
+        (
+            Phase::Complete,
+            "deployment \"web\" successfully rolled out (4 of 4 available)".to_owned(),
+            0
+        )
+    );
+    let mut paused = complete();
+    paused.deployment.spec.paused = true;
+    assert_eq!(sentence(&paused).0, Phase::Complete);
+
+    let mut deleting = half_way();
+    deleting.deployment.metadata.deletion_timestamp = Some(now());
+    assert_eq!(
+        sentence(&deleting),
+        (
+            Phase::Deleting,
+            "deployment \"web\" is being deleted".to_owned(),
+            0
+        )
+    );
+
+    let mut refused = half_way();
+    refused.deployment.spec.selector = LabelSelector {
+        match_labels: strings([]),
+        match_expressions: Vec::new(),
+    };
+    let report = reported(&refused);
+    assert_eq!(report.phase, Phase::Refused);
+    assert_eq!(
+        report.message,
+        "deployment \"web\" cannot be rolled out: the selector is empty and would select all pods"
+    );
+    assert_eq!(causes(&refused), [Cause::SelectorEmpty]);
+
+    assert_eq!(
+        sentence(&half_way()).1,
+        "deployment \"web\" is rolling out (2 of 4 updated, 3 of 4 available, 3 old): 2 of 2 new pods are not \
+         available: 0 exist, the others have not been created yet"
+    );
+}
+
+/// The ReplicaSet is complete, and the Deployment was changed just now.
+fn complete_but_unobserved() -> Snapshot {
+    let mut snapshot = half_way();
+    snapshot.replica_sets.remove(1);
+    snapshot.replica_sets[0].replicas = 4;
+    snapshot.replica_sets[0].status = mk_set_status(4, 4);
+    snapshot.deployment.metadata.generation = 2;
+    snapshot.deployment.status.observed_generation = 1;
+    snapshot
+}
+
+/// `test5` of kubectl's rollout status viewer.
+#[test]
+fn rollout_is_not_complete_before_its_generation_is_observed() {
+    let mut snapshot = complete_but_unobserved();
+    let unobserved = "deployment \"web\" is rolling out (4 of 4 updated, 4 of 4 available, 0 old): no controller has \
+                      observed the latest change yet: generation 2, observed 1";
+    for paused in [false, true] {
+        snapshot.deployment.spec.paused = paused;
+        let found = reported(&snapshot);
+        assert_eq!(found.phase, Phase::Progressing, "paused: {paused}");
+        assert!(causes(&snapshot).contains(&Cause::GenerationUnobserved));
+        if !paused {
+            assert_eq!(found.message, unobserved);
+        }
+    }
+    snapshot.deployment.status.observed_generation = 2;
+    assert_eq!(reported(&snapshot).phase, Phase::Complete);
+}
+
+#[test]
+fn plan_that_publishes_the_generation_reports_it_as_observed() {
+    let snapshot = complete_but_unobserved();
+    let plan = plan_settled(&snapshot, Options::default());
+    let diagnosis = diagnose(&snapshot, Judgement::default());
+    let of_plan = |steps: &[Step]| report(&diagnosis, &plan.status, steps);
+    assert_eq!(of_plan(&plan.steps).phase, Phase::Complete);
+    let (last, others) = plan.steps.split_last().unwrap();
+    assert!(matches!(
+        last.action,
+        Some(Action::UpdateDeploymentStatus { .. })
+    ));
+    assert_eq!(of_plan(others).phase, Phase::Progressing);
+}
+
+#[test]
+fn unobserved_change_is_not_stalled_by_the_previous_deadline() {
+    let mut snapshot = half_way();
+    let late = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-30));
+    snapshot.deployment.status.conditions = vec![late];
+    snapshot.deployment.status.replicas = 5;
+    snapshot.deployment.status.updated_replicas = 2;
+    snapshot.deployment.status.ready_replicas = 3;
+    snapshot.deployment.status.available_replicas = 3;
+    assert_eq!(reported(&snapshot).phase, Phase::Stalled);
+    snapshot.deployment.metadata.generation = 2;
+    assert_eq!(reported(&snapshot).phase, Phase::Progressing);
+}
+
+#[test]
+fn causes_are_ordered_before_their_consequences() {
+    let image = pod(
+        "image",
+        "Pending",
+        vec![container(waiting("ErrImagePull", ""))],
+    );
+    let config = pod(
+        "config",
+        "Pending",
+        vec![container(waiting("CreateContainerConfigError", "x"))],
+    );
+    let crash = crashing(1, waiting("CrashLoopBackOff", ""), ContainerState::Unknown);
+    let failed = pod("failed", "Failed", Vec::new());
+    let nowhere = with_conditions(
+        pod("nowhere", "Pending", Vec::new()),
+        vec![condition("PodScheduled", "False", "", "", 5)],
+    );
+    let unready = pod("unready", "Running", vec![container(running(9))]);
+    let starting = pod("starting", "Pending", Vec::new());
+    let pods = [
+        ready("ready", 1),
+        starting,
+        unready,
+        nowhere,
+        failed,
+        crash,
+        config,
+        image,
+    ];
+    let mut snapshot = with_pods(pods);
+    snapshot.deployment.spec.min_ready_seconds = 60;
+    snapshot.deployment.metadata.generation = 2;
+    let refused = mk_condition("ReplicaFailure", "True", "FailedCreate", at(-30));
+    snapshot.replica_sets[0].status.conditions = vec![refused];
+    let late = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-30));
+    let mut status = compute_status(&snapshot, Options::default());
+    status
+        .conditions
+        .retain(|condition| condition.kind != "Progressing");
+    status.conditions.push(late);
+    let found = of_status(&snapshot, &status);
+    let causes: Vec<_> = found.blockers.iter().map(|blocker| blocker.cause).collect();
+    assert_eq!(
+        causes,
+        [
+            Cause::GenerationUnobserved,
+            Cause::ImagePull,
+            Cause::ContainerConfig,
+            Cause::CrashLoop,
+            Cause::Unschedulable,
+            Cause::PodsRefused,
+            Cause::NotReady,
+            Cause::PodFailed,
+            Cause::Starting,
+            Cause::MinReadySeconds,
+            Cause::DeadlineExceeded
+        ]
+    );
+}
+
+#[test]
+fn worst_container_determines_the_cause() {
+    let sidecar = Container {
+        name: "proxy".to_owned(),
+        ..container(waiting("ContainerCreating", ""))
+    };
+    let bad = container(waiting("ErrImagePull", ""));
+    let snapshot = with_pods([pod("a", "Pending", vec![sidecar, bad])]);
+    assert_eq!(causes(&snapshot)[0], Cause::ImagePull);
+    assert!(!causes(&snapshot).contains(&Cause::Starting));
+    assert_eq!(
+        blocker(&snapshot, Cause::ImagePull).pods[0].container,
+        "main"
+    );
+}
+
+#[test]
+fn counts_show_their_arithmetic() {
+    use IntOrPercent::{Int, Percent};
+    let rolling = |max_surge, max_unavailable| Strategy::RollingUpdate {
+        max_surge,
+        max_unavailable,
+    };
+    let cases = [
+        (
+            10,
+            rolling(Percent(25), Percent(25)),
+            (13, "10 + 25% rounded up = 13"),
+            (8, "10 − 25% rounded down = 8"),
+        ),
+        (
+            4,
+            rolling(Int(1), Int(0)),
+            (5, "4 + 1 = 5"),
+            (4, "4 − 0 = 4"),
+        ),
+        (
+            4,
+            rolling(Int(0), Int(1)),
+            (4, "4 + 0 = 4"),
+            (3, "4 − 1 = 3"),
+        ),
+        (
+            4,
+            rolling(Int(0), Int(0)),
+            (4, "4 + 0 = 4"),
+            (3, "4 − 1 (both limits resolve to 0) = 3"),
+        ),
+        (
+            4,
+            rolling(Percent(0), Percent(10)),
+            (4, "4 + 0% rounded up = 4"),
+            (3, "4 − 1 (both limits resolve to 0) = 3"),
+        ),
+        (
+            3,
+            rolling(Int(1), Int(5)),
+            (4, "3 + 1 = 4"),
+            (0, "3 − 3 (maxUnavailable allows 5) = 0"),
+        ),
+        (
+            0,
+            rolling(Int(0), Int(0)),
+            (0, "0 + 0 = 0"),
+            (0, "0 − 0 = 0"),
+        ),
+        (
+            3,
+            Strategy::Recreate,
+            (3, "3, Recreate does not use maxSurge"),
+            (
+                0,
+                "0, Recreate deletes all old pods before it creates new ones",
+            ),
+        ),
+    ];
+    for (replicas, strategy, max, min) in cases {
+        let mut deployment: Deployment = mk_deployment(replicas);
+        deployment.spec.strategy = strategy;
+        let counts = reported(&mk_snapshot(deployment, Vec::new()))
+            .counts
+            .unwrap();
+        let have = (
+            (counts.max_total, counts.max_total_arithmetic.as_str()),
+            (
+                counts.min_available,
+                counts.min_available_arithmetic.as_str(),
+            ),
+        );
+        assert_eq!(have, (max, min), "{strategy:?}");
+    }
+    let counts = reported(&half_way()).counts.unwrap();
+    assert_eq!((counts.desired, counts.total, counts.updated), (4, 5, 2));
+    assert_eq!((counts.ready, counts.available), (3, 3));
+    assert_eq!((counts.unavailable, counts.terminating), (2, Some(0)));
+}
+
+#[test]
+fn report_of_a_plan_describes_the_planned_sizes() {
+    let mut snapshot = half_way();
+    snapshot.replica_sets.remove(0);
+    let plan = plan_pass(&snapshot, Options::default());
+    let report = of_plan(&snapshot, &plan);
+    assert_eq!(report.revision, "2");
+    assert!(
+        report.replica_set.starts_with("web-"),
+        "{}",
+        report.replica_set
+    );
+    assert_eq!(report.reasons[0].reason, "NEW_TEMPLATE");
+    // An old template is used again: the plan gives its ReplicaSet a new revision.
+    let mut back = half_way();
+    back.deployment.spec.template = mk_template("v1").into();
+    let plan = plan_settled(&back, Options::default());
+    let told = of_plan(&back, &plan);
+    assert_eq!(
+        (told.revision.as_str(), told.replica_set.as_str()),
+        ("3", "web-v1")
+    );
+    // The revision and the name of an existing ReplicaSet.
+    let there = reported(&half_way());
+    assert_eq!(
+        (there.revision.as_str(), there.replica_set.as_str()),
+        ("2", "web-v2")
+    );
+}
+
+#[test]
+fn every_write_has_a_reason() {
+    let planned = |world: &Snapshot| {
+        let plan = plan_settled(world, Options::default());
+        let reasons = of_plan(world, &plan).reasons.into_iter();
+        reasons.map(|reason| reason.reason).collect::<Vec<_>>()
+    };
+    // The third old pod makes room for the fourth new one.
+    let mut going_on = half_way();
+    going_on.replica_sets[0].status = mk_set_status(2, 2);
+    going_on.deployment.spec.strategy = rolling(0, 1);
+    assert_eq!(planned(&going_on), ["SCALE_DOWN", "SCALE_UP", "STATUS"]);
+    let mut growing = half_way();
+    growing.replica_sets[1] = mk_set(&growing.deployment, "v1", 1, 2);
+    assert_eq!(planned(&growing), ["SCALE_UP", "STATUS"]);
+
+    // A pass that writes the status ends before the rollback.
+    let mut asked = half_way();
+    for step in plan_settled(&asked, Options::default()).steps {
+        apply(&mut asked, &step.action.unwrap());
+    }
+    let annotations = &mut asked.deployment.metadata.annotations;
+    annotations.insert(ROLLBACK_TO.to_owned(), "1".to_owned());
+    assert_eq!(planned(&asked), ["ROLLBACK"]);
+    // The revision does not exist, so the plan only removes the annotation.
+    let annotations = &mut asked.deployment.metadata.annotations;
+    annotations.insert(ROLLBACK_TO.to_owned(), "7".to_owned());
+    assert_eq!(planned(&asked), ["OWNER_ANNOTATIONS"]);
+}
+
+/// The reported reason of a step is the cause that determined the size.
+#[test]
+fn scaling_reason_is_the_deciding_cause() {
+    let planned = |world: &Snapshot| {
+        let plan = plan_settled(world, Options::default());
+        let reasons = of_plan(world, &plan).reasons.into_iter();
+        let reasons = reasons.map(|reason| reason.reason);
+        reasons
+            .filter(|reason| *reason != "STATUS")
+            .collect::<Vec<_>>()
+    };
+    // The old ReplicaSet and the new one keep their shares.
+    let mut scaled = half_way();
+    scaled.deployment.spec.replicas = 8;
+    scaled.deployment.spec.paused = true;
+    assert_eq!(planned(&scaled), ["PROPORTIONAL_SCALING"; 2]);
+
+    let mut complete = half_way();
+    let mut new = mk_set(&complete.deployment, "v2", 2, 4);
+    new.status = mk_set_status(4, 4);
+    let old = mk_set(&complete.deployment, "v1", 1, 0);
+    complete.replica_sets = vec![new, old];
+    for replicas in [2, 6] {
+        complete.deployment.spec.replicas = replicas;
+        assert_eq!(planned(&complete), ["REPLICAS_CHANGED"], "{replicas}");
+    }
+
+    // While paused, old pods remain although the new ReplicaSet is complete.
+    let mut saturated = complete.clone();
+    saturated.deployment.spec.replicas = 4;
+    saturated.deployment.spec.paused = true;
+    saturated.replica_sets[1].replicas = 1;
+    assert_eq!(planned(&saturated), ["SATURATED"]);
+
+    // One of three old pods is not available, and no available pod may be deleted.
+    let mut unhealthy = half_way();
+    unhealthy.replica_sets[1].status = mk_set_status(3, 2);
+    unhealthy.replica_sets[0].status = mk_set_status(2, 1);
+    assert_eq!(planned(&unhealthy), ["UNHEALTHY_PODS", "SCALE_UP"]);
+
+    let mut recreate = half_way();
+    recreate.deployment.spec.strategy = Strategy::Recreate;
+    assert_eq!(planned(&recreate), ["RECREATE"]);
+    recreate.replica_sets[1] = mk_set(&recreate.deployment, "v1", 1, 0);
+    recreate.replica_sets[1].status = mk_set_status(0, 0);
+    recreate.pods_complete = true;
+    assert_eq!(planned(&recreate), ["NO_OLD_PODS"]);
+}
+
+#[test]
+fn cause_has_a_stable_name() {
+    assert_eq!(Cause::ImagePull.to_string(), "IMAGE_PULL");
+    assert_eq!(Cause::HeldBySurge.as_str(), "HELD_BY_SURGE");
+}
+
+#[test]
+fn message_contains_terminating_pods() {
+    let mut snapshot = half_way();
+    snapshot.replica_sets[1].status.terminating_replicas = Some(2);
+    let message = reported(&snapshot).message;
+    assert!(message.contains(", 3 old, 2 terminating)"), "{message}");
+    let message = reported(&half_way()).message;
+    assert!(message.contains(", 3 old)"), "{message}");
+}
+
+/// With an incomplete list of ReplicaSets, nothing is planned and the report contains only the phase that the Deployment
+/// itself shows.
+#[test]
+fn incomplete_replica_sets_have_a_phase_only() {
+    let check = |world: &Snapshot, phase: Phase| {
+        for left_out in 0..=world.replica_sets.len() {
+            let mut world = world.clone();
+            world.replica_sets_complete = false;
+            world.replica_sets.truncate(left_out);
+            for planner in [plan_pass, plan_settled] {
+                let plan = planner(&world, Options::default());
+                assert_eq!(plan.steps, []);
+                assert_eq!(plan.requeue_after, None);
+                assert!(!plan.settled);
+                let report = of_plan(&world, &plan);
+                let causes: Vec<_> = report.blockers.iter().map(|it| it.cause).collect();
+                assert_eq!(
+                    (report.phase, causes),
+                    (phase, vec![Cause::ReplicaSetsIncomplete])
+                );
+                assert_eq!((report.counts, report.deadline), (None, None));
+                // The verdict and the message give the same answer as the phase.
+                let (outlook, message) = match phase {
+                    Phase::Complete => (Outlook::Complete, " successfully rolled out ("),
+                    Phase::Deleting => (Outlook::NeedsChange, " is being deleted"),
+                    _ => (
+                        Outlook::Undecided,
+                        ": the list of ReplicaSets may be incomplete",
+                    ),
+                };
+                assert_eq!(report.verdict.outlook, outlook);
+                assert!(report.message.contains(message), "{}", report.message);
+                assert_eq!(
+                    (&*report.revision, &*report.replica_set, report.reasons),
+                    ("", "", Vec::new())
+                );
+            }
+        }
+    };
+    let world = half_way();
+    check(&world, Phase::Progressing);
+    let with = |change: fn(&mut Snapshot)| {
+        let mut world = world.clone();
+        change(&mut world);
+        world
+    };
+    let paused = with(|world| world.deployment.spec.paused = true);
+    check(&paused, Phase::Paused);
+    let deleting = with(|world| world.deployment.metadata.deletion_timestamp = Some(world.now));
+    check(&deleting, Phase::Deleting);
+    let complete = with(|world| {
+        let wanted = world.deployment.spec.replicas;
+        let status = &mut world.deployment.status;
+        status.observed_generation = world.deployment.metadata.generation;
+        (status.replicas, status.updated_replicas) = (wanted, wanted);
+        (status.available_replicas, status.ready_replicas) = (wanted, wanted);
+    });
+    check(&complete, Phase::Complete);
+}

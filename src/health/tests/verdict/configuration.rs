@@ -1,0 +1,72 @@
+//! ConfigMaps and Secrets that are missing, or that are created after the pods.
+
+use super::{both, check_decided, check_never, decided_by, event, verdict, without_events};
+use crate::report::waiting;
+use rollplan_core::snapshot::Snapshot;
+
+pub(crate) fn missing_config(seconds: i64) -> Snapshot {
+    let text = "configmap \"web\" not found";
+    let mut snapshot = both(&waiting("CreateContainerConfigError", text));
+    let message = format!("Error: {text}");
+    let events = ["a-uid", "b-uid"].map(|uid| event(uid, "Failed", &message, 0, seconds / 12 * 12));
+    snapshot.events = events.into();
+    snapshot
+}
+
+fn missing_volume(seconds: i64) -> Snapshot {
+    let text = "MountVolume.SetUp failed for volume \"tls\" : secret \"web-tls\" not found";
+    let mut snapshot = both(&waiting("ContainerCreating", ""));
+    let mut last = [0, 1, 2, 4, 8, 16, 32, 64, 128, 250].into_iter();
+    let last = last.rfind(|at| *at <= seconds).unwrap();
+    snapshot.events = ["a-uid", "b-uid"]
+        .map(|uid| event(uid, "FailedMount", text, 0, last))
+        .into();
+    snapshot
+}
+
+#[test]
+fn missing_configuration_is_certain_after_its_grace() {
+    check_decided(missing_config, 96, 96);
+    // A status may show an attempt that is 40 s old. A single request tolerates clock skew as well.
+    let silent = |seconds| without_events(missing_config(seconds));
+    check_decided(silent, 130, 130);
+    assert_eq!(decided_by(&silent, 0, false), Some(430));
+    assert_eq!(decided_by(&silent, 300, false), Some(130));
+    assert_eq!(decided_by(&silent, -300, false), Some(730));
+    let found = verdict(&missing_config(200));
+    assert_eq!(found.reason, "CONTAINER_CONFIG");
+    assert_eq!(
+        found.remedy,
+        "create the missing configmap web in namespace default, or correct the reference to it"
+    );
+    // Only events show why a volume cannot be mounted, and they remain after it is mounted.
+    check_decided(missing_volume, 128, 130);
+    check_never(|seconds| without_events(missing_volume(seconds)));
+    let found = verdict(&missing_volume(200));
+    assert_eq!(found.reason, "CONTAINER_CONFIG");
+    assert!(
+        found.message.contains("secret \"web-tls\" not found"),
+        "{}",
+        found.message
+    );
+}
+
+#[test]
+fn configuration_created_within_its_grace_is_never_failed() {
+    for make in [missing_config, missing_volume] {
+        check_never(|seconds| match seconds {
+            0..85 => make(seconds),
+            // The events remain, and pulling the image takes long.
+            _ => Snapshot {
+                events: make(84).events,
+                ..both(&waiting("ContainerCreating", ""))
+            },
+        });
+    }
+    check_never(|_| {
+        both(&waiting(
+            "CreateContainerError",
+            "context deadline exceeded",
+        ))
+    });
+}

@@ -1,0 +1,67 @@
+//! Images that cannot be pulled: names, registries and grace periods.
+
+use super::{both, check_decided, check_never, decided_by, event, verdict, without_events};
+use crate::report::{running, waiting};
+use rollplan_core::snapshot::Snapshot;
+
+const NOT_FOUND: &str = "Back-off pulling image \"web:2\": ErrImagePull: failed to resolve reference \"web:2\": not found";
+
+/// An image that cannot be pulled, with the events of the kubelet.
+fn pulling(seconds: i64, text: &str) -> Snapshot {
+    let mut snapshot = both(&waiting("ImagePullBackOff", text));
+    let mut attempts = [0, 10, 30, 70, 150, 310, 610, 910].into_iter();
+    let last = attempts.rfind(|at| *at <= seconds).unwrap();
+    let events = ["a-uid", "b-uid"].into_iter().flat_map(|uid| {
+        let message = format!("Failed to pull image \"web:2\": {text}");
+        let failed = event(uid, "Failed", &message, 0, last);
+        let back_off = event(uid, "Failed", "Error: ImagePullBackOff", 1, seconds.max(1));
+        [failed, back_off]
+    });
+    snapshot.events = events.collect();
+    snapshot
+}
+
+#[test]
+fn missing_image_is_certain_after_an_attempt_that_follows_its_grace() {
+    check_decided(|seconds| pulling(seconds, NOT_FOUND), 150, 150);
+    // The back-off alone does not show whether an image is being pulled, which may take ten minutes.
+    let silent = |seconds| without_events(pulling(seconds, NOT_FOUND));
+    check_decided(silent, 786, 786);
+    assert_eq!(decided_by(&silent, 0, false), Some(1086));
+    assert_eq!(decided_by(&silent, 300, false), Some(786));
+}
+
+#[test]
+fn malformed_image_name_is_certain_at_once() {
+    let story = |_| {
+        both(&waiting(
+            "InvalidImageName",
+            "couldn't parse image name \"A\": invalid reference format",
+        ))
+    };
+    check_decided(story, 0, 0);
+    let found = verdict(&story(0));
+    assert_eq!(found.reason, "IMAGE_PULL");
+    assert_eq!(found.remedy, "correct the name of the image");
+    assert_eq!(found.decided_after, None);
+}
+
+#[test]
+fn registry_outage_is_never_failed() {
+    for text in [
+        "dial tcp 10.0.0.1:443: connect: connection refused",
+        "unexpected status from HEAD request: 503 Service Unavailable",
+        "something that is not known",
+    ] {
+        check_never(|seconds| pulling(seconds, text));
+        check_never(|seconds| without_events(pulling(seconds, text)));
+    }
+    // The image is pushed 5 s before the grace ends, and its program is slow.
+    check_never(|seconds| match seconds {
+        0..85 => pulling(seconds, NOT_FOUND),
+        _ => Snapshot {
+            events: pulling(84, NOT_FOUND).events,
+            ..both(&running(-85))
+        },
+    });
+}

@@ -1,0 +1,54 @@
+//! Unschedulable pods and pods that are not ready: certain only with a rule of the caller.
+
+use std::sync::Arc;
+
+use super::{both, check_never, event, judged, with_rule};
+use crate::report::{condition, pod, reported, running, with_conditions, with_pods};
+use rollplan_core::snapshot::Snapshot;
+use rollplan_health::diagnosis::failure::class::{Class, Limit};
+use rollplan_world::{at, mk_pod};
+
+pub(super) fn unschedulable() -> Snapshot {
+    let text = "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available";
+    with_pods(["a", "b"].map(|name| {
+        let scheduled = condition("PodScheduled", "False", "Unschedulable", text, 600);
+        with_conditions(pod(name, "Pending", Vec::new()), vec![scheduled])
+    }))
+}
+
+#[test]
+fn unschedulable_and_unready_pods_are_certain_only_with_a_rule() {
+    check_never(|_| unschedulable());
+    check_never(|_| both(&running(0)));
+    let message = reported(&unschedulable()).blockers.remove(0).message;
+    assert!(
+        message.ends_with(": 0/1 nodes are available: 1 Insufficient cpu."),
+        "{message}"
+    );
+    let judgement = with_rule(Class::Unschedulable, Limit::Grace(120));
+    assert!(judged(&unschedulable(), judgement).verdict.is_certain);
+    // A nominated node, an autoscaler that reacted, and terminating pods of the Deployment may resolve it.
+    let mut nominated = unschedulable();
+    let mut pods = nominated.pods.to_vec();
+    pods[1].nominated_node_name = "node-1".to_owned();
+    nominated.pods = pods.into();
+    assert!(!judged(&nominated, judgement).verdict.is_certain);
+    let mut scaled = unschedulable();
+    scaled.events = Arc::new([event(
+        "a-uid",
+        "TriggeredScaleUp",
+        "pod triggered scale-up",
+        -10,
+        -10,
+    )]);
+    assert!(!judged(&scaled, judgement).verdict.is_certain);
+    let mut terminating = unschedulable();
+    let mut old = mk_pod(&terminating.replica_sets[1], "old", "Running");
+    old.metadata.deletion_timestamp = Some(at(20));
+    terminating.pods = terminating.pods.iter().cloned().chain([old]).collect();
+    assert!(!judged(&terminating, judgement).verdict.is_certain);
+    let not_ready = with_rule(Class::NotReady, Limit::Grace(60));
+    let mut polled = both(&running(0));
+    polled.now = at(600);
+    assert!(judged(&polled, not_ready).verdict.is_certain);
+}

@@ -1,0 +1,233 @@
+//! The decision on one workload, except for the limits that depend on other workloads.
+
+use rollplan_core::template::parse_time;
+
+use super::compare::{Change, ChangeKind};
+use super::configuration::ConfigurationKind;
+use super::draft::{Draft, HOUR, STARTS_UNKNOWN, condition};
+use super::drift::{Drift, Found};
+use super::duration::{parse_duration, span};
+use super::marker::{PAUSE_PERIOD, PAUSED_AT, marker_is_stripped};
+use super::options::{Options, Profile};
+use super::plan::{Condition, Counts, Decision, Input, Use};
+use super::selection::{Index, Tracked, select};
+use super::state::{State, from_millis, millis};
+use super::window::Window;
+use super::workload::{Rollout, Workload, WorkloadKind};
+
+/// Decides on a workload. `None` if it is not selected.
+pub(super) fn decide<'a>(
+    input: &'a Input,
+    index: &Index<'a>,
+    at: usize,
+    counts: &mut Counts,
+) -> Option<Draft<'a>> {
+    let workload = &input.workloads[at];
+    let options = &input.options;
+    let mut notes = Vec::new();
+    let tracked = match workload.is_deleting {
+        true => return None,
+        false => select(workload, options, index, &mut notes)?,
+    };
+    counts.selected += 1;
+    counts.references += tracked.len();
+    let (state, is_readable) = State::read(&workload.annotations, options.profile);
+    let mut conditions: Vec<Condition> = notes
+        .into_iter()
+        .map(|note| condition("INVALID_ANNOTATION", note, None))
+        .collect();
+    if !is_readable {
+        let message = "the recorded state cannot be read, and counts as absent".to_owned();
+        conditions.push(condition("STATE_UNREADABLE", message, None));
+    }
+    let uses = match options.uses {
+        true => tracked.iter().map(uses).collect(),
+        false => Vec::new(),
+    };
+    let mut recorded = state.clone();
+    let mut restarted = state.clone();
+    let mut drift = Drift {
+        times: Some(Vec::new()),
+        ..Drift::default()
+    };
+    for tracked in tracked {
+        let found = Found::new(input, index, workload, tracked, &state);
+        if found.is_unknown() {
+            counts.unknown += 1;
+        }
+        found.apply(&state, &mut drift, &mut recorded, &mut restarted);
+    }
+    if let Some(at) = drift.folded_at {
+        recorded.applied_at = recorded.applied_at.max(Some(at));
+    }
+    let is_stripped = marker_is_stripped(options, workload, &state);
+    if is_stripped {
+        let message = "the annotation of the last restart is missing from the pod template: another tool may manage the template";
+        conditions.push(condition("MARKER_STRIPPED", message.to_owned(), None));
+    }
+    let now = millis(input.now);
+    // Each restart has a different mark.
+    let last = restarted.restarts.last();
+    restarted.restarted(last.map_or(now, |last| now.max(last.saturating_add(1))));
+    let mut draft = Draft {
+        index: at,
+        workload,
+        decision: Decision::None,
+        changes: Vec::new(),
+        conditions,
+        due: None,
+        resume_at: None,
+        resumes: false,
+        is_certain: drift.is_certain,
+        is_unclear: drift.is_unclear,
+        retry_at: drift.retry_at,
+        uses,
+        is_restarting: is_restarting(workload, &state, is_stripped, now),
+        state,
+        recorded,
+        restarted,
+        sources: drift.sources,
+        drifting: drift.drifting,
+        settled: drift.settled,
+        since: now,
+    };
+    for missing in drift.missing {
+        draft.note(
+            "REQUIRED_MISSING",
+            format!("{missing} does not exist, and pods cannot start without it"),
+        );
+    }
+    draft.changes = drift.changes;
+    draft.find_undone(options);
+    let window = Window {
+        input,
+        now,
+        times: drift.times.filter(|times| !times.is_empty()),
+        change_sets: drift.change_sets,
+    };
+    draft.finish(&window);
+    Some(draft)
+}
+
+fn uses(tracked: &Tracked<'_>) -> Use {
+    let mut usages: Vec<_> = tracked.uses.iter().map(|it| it.usage).collect();
+    if usages.is_empty() {
+        usages.push(super::reference::Usage::Named);
+    }
+    usages.sort_unstable();
+    usages.dedup();
+    let keys = tracked.reading.keys.iter().map(|it| (*it).to_owned());
+    Use {
+        kind: tracked.kind,
+        name: tracked.name.to_owned(),
+        usages,
+        keys: match tracked.reading.is_whole {
+            true => Vec::new(),
+            false => keys.collect(),
+        },
+    }
+}
+
+fn is_restarting(workload: &Workload, state: &State, is_stripped: bool, now: i64) -> bool {
+    let is_rolling = matches!(workload.rollout, Rollout::Progressing | Rollout::Stalled);
+    let last = state.restarts.last();
+    is_rolling && !is_stripped && last.is_some_and(|last| now.saturating_sub(*last) < HOUR)
+}
+
+// === impl Draft ===
+
+impl Draft<'_> {
+    fn note(&mut self, reason: &'static str, message: String) {
+        self.conditions.push(condition(reason, message, None));
+    }
+
+    /// Adds a change if pods started before the last change was applied, for example after an undo: they run with an older
+    /// configuration.
+    fn find_undone(&mut self, options: &Options) {
+        let (Some(applied_at), Some(started)) =
+            (self.state.applied_at, self.workload.started.oldest())
+        else {
+            return;
+        };
+        if !self.changes.is_empty()
+            || millis(started).saturating_add(span(options.skew)) >= applied_at
+        {
+            return;
+        }
+        let kind = self.workload.workload_kind();
+        let is_job = matches!(kind, WorkloadKind::Job | WorkloadKind::CronJob);
+        // A rollout in progress will still replace them.
+        if is_job || self.workload.rollout == Rollout::Progressing {
+            return;
+        }
+        self.is_certain = true;
+        self.changes.push(Change {
+            kind: ConfigurationKind::ConfigMap,
+            namespace: self.workload.namespace.clone(),
+            name: String::new(),
+            key: String::new(),
+            change: ChangeKind::Undone,
+        });
+    }
+
+    fn finish(&mut self, window: &Window<'_>) {
+        self.resume(window.input);
+        if self.changes.is_empty() {
+            match self.is_unclear {
+                true => self.note(STARTS_UNKNOWN, self.starts_unknown()),
+                false => self.recorded.pending = None,
+            }
+            self.decision = match self.recorded == self.state && !self.resumes {
+                true => Decision::None,
+                false => Decision::Record,
+            };
+            return;
+        }
+        if self.workload.workload_kind() == WorkloadKind::CronJob
+            && window.input.options.profile != Profile::Reloader
+        {
+            self.note("NEXT_JOB", "the next Job starts with it".to_owned());
+            self.recorded.applied.clone_from(&self.restarted.applied);
+            self.recorded.pending = None;
+            self.decision = Decision::Record;
+            return;
+        }
+        let (pending, due) = window.pending(self);
+        self.since = pending.since;
+        let held = self.holds(window, &pending);
+        let waits = self.waits(window, due);
+        let is_held = !held.is_empty();
+        if !is_held && waits.is_empty() {
+            self.decision = Decision::Restart;
+            self.due = Some(from_millis(due));
+            return;
+        }
+        let untimed = held.iter().any(|it| it.until.is_none());
+        let until = held.iter().chain(&waits).filter_map(|it| it.until).max();
+        self.due = until.filter(|_| !untimed);
+        self.conditions.extend(held.into_iter().chain(waits));
+        self.decision = match is_held {
+            true => Decision::Hold,
+            false => Decision::Wait,
+        };
+        let is_ever_restarted = self.workload.workload_kind() != WorkloadKind::Job
+            || window.input.options.profile == Profile::Reloader;
+        self.recorded.pending = is_ever_restarted.then_some(pending);
+    }
+
+    /// Decides when a Deployment is resumed: Reloader pauses it for a period after a restart.
+    fn resume(&mut self, input: &Input) {
+        let annotations = &self.workload.annotations;
+        let paused_at = annotations.get(PAUSED_AT).and_then(|it| parse_time(it));
+        let period = annotations
+            .get(PAUSE_PERIOD)
+            .and_then(|it| parse_duration(it));
+        let (Profile::Reloader, Some(paused_at)) = (input.options.profile, paused_at) else {
+            return;
+        };
+        // Without a period, it is resumed at once.
+        let until = millis(paused_at).saturating_add(period.map_or(0, span));
+        self.resumes = until <= millis(input.now);
+        self.resume_at = (!self.resumes).then(|| from_millis(until));
+    }
+}

@@ -1,0 +1,71 @@
+//! The unfinished decision on one workload.
+
+use rollplan_core::time::Time;
+
+use super::compare::Change;
+use super::configuration::ConfigurationKind;
+use super::drift::Source;
+use super::plan::{Condition, Decision, Use};
+use super::state::State;
+use super::workload::{Started, Workload};
+
+/// An hour in milliseconds.
+pub(super) const HOUR: i64 = 3_600_000;
+
+/// The reason of a condition: nothing is recorded, because pods may have started with another configuration.
+pub(super) const STARTS_UNKNOWN: &str = "STARTS_UNKNOWN";
+
+/// A decision, with the data for its writes.
+#[derive(Debug)]
+pub(super) struct Draft<'a> {
+    pub(super) index: usize,
+    pub(super) workload: &'a Workload,
+    pub(super) decision: Decision,
+    pub(super) changes: Vec<Change>,
+    pub(super) conditions: Vec<Condition>,
+    pub(super) due: Option<Time>,
+    /// When to resume a paused Deployment, and whether that is now.
+    pub(super) resume_at: Option<Time>,
+    pub(super) resumes: bool,
+    /// Whether a restart is certainly needed, whether that is unclear of a configuration, and when to plan again because of
+    /// that.
+    pub(super) is_certain: bool,
+    pub(super) is_unclear: bool,
+    pub(super) retry_at: Option<Time>,
+    pub(super) uses: Vec<Use>,
+    /// The state: as stored, to be written without a restart, and to be written with one.
+    pub(super) state: State,
+    pub(super) recorded: State,
+    pub(super) restarted: State,
+    /// The changed configurations with their checksums, for Reloader's markers.
+    pub(super) sources: Vec<Source<'a>>,
+    /// Configurations with unapplied changes, and those without.
+    pub(super) drifting: Vec<(ConfigurationKind, &'a str)>,
+    pub(super) settled: Vec<(ConfigurationKind, &'a str)>,
+    /// When the workload started to wait, in milliseconds.
+    pub(super) since: i64,
+    /// Whether a restart by rollplan is in progress.
+    pub(super) is_restarting: bool,
+}
+
+// === impl Draft ===
+
+impl Draft<'_> {
+    pub(super) fn starts_unknown(&self) -> String {
+        let message = match self.workload.started {
+            Started::Never => {
+                "pods that start now may still read an older version of a configuration"
+            }
+            _ => "some pods may have started without having reported it yet",
+        };
+        message.to_owned()
+    }
+}
+
+pub(super) fn condition(reason: &'static str, message: String, until: Option<Time>) -> Condition {
+    Condition {
+        reason,
+        message,
+        until,
+    }
+}

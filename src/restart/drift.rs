@@ -1,0 +1,275 @@
+//! The drift of a workload: which of its configurations have changed since they were applied, and which are only recorded.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use rollplan_core::time::Time;
+
+use super::compare::{Change, ChangeKind, Current, Difference, Reading};
+use super::configuration::{Configuration, ConfigurationKind, Content};
+use super::freshness::{Freshness, retry_at};
+use super::marker::applied_marker;
+use super::options::Profile;
+use super::plan::Input;
+use super::reference::Reference;
+use super::selection::{CHANGE_SET, Index, Tracked};
+use super::state::{Applied, State, key, millis};
+use super::workload::Workload;
+
+/// A changed configuration that causes a restart.
+#[derive(Debug)]
+pub(super) struct Source<'a> {
+    pub(super) kind: ConfigurationKind,
+    pub(super) name: &'a str,
+    pub(super) checksum: String,
+    pub(super) uses: Vec<&'a Reference>,
+}
+
+/// The changes to the configurations of a workload.
+#[derive(Debug, Default)]
+pub(super) struct Drift<'a> {
+    pub(super) changes: Vec<Change>,
+    pub(super) drifting: Vec<(ConfigurationKind, &'a str)>,
+    pub(super) settled: Vec<(ConfigurationKind, &'a str)>,
+    pub(super) sources: Vec<Source<'a>>,
+    pub(super) missing: Vec<String>,
+    pub(super) change_sets: BTreeSet<&'a str>,
+    /// The times of the changes, if all are known.
+    pub(super) times: Option<Vec<i64>>,
+    /// The latest change that all pods have started with.
+    pub(super) folded_at: Option<i64>,
+    /// Whether a configuration certainly needs a restart.
+    pub(super) is_certain: bool,
+    /// Whether it is unclear with which version of a configuration pods have started. Nothing is recorded of it.
+    pub(super) is_unclear: bool,
+    /// When to plan again because of that, at the latest.
+    pub(super) retry_at: Option<Time>,
+}
+
+/// One configuration of a workload: current and as applied.
+pub(super) struct Found<'a, 's> {
+    input: &'a Input,
+    workload: &'a Workload,
+    tracked: Tracked<'a>,
+    configuration: Option<&'a Configuration>,
+    key: String,
+    applied: Option<Cow<'s, Applied>>,
+    current: Current,
+}
+
+impl<'a, 's> Found<'a, 's> {
+    pub(super) fn new(
+        input: &'a Input,
+        index: &Index<'a>,
+        workload: &'a Workload,
+        tracked: Tracked<'a>,
+        state: &'s State,
+    ) -> Self {
+        let profile = input.options.profile;
+        let Tracked { kind, name, .. } = tracked;
+        let configuration = index.get(kind, &workload.namespace, name);
+        let key = key(profile, &workload.namespace, kind, name);
+        let applied = state.applied.get(&key).map(Cow::Borrowed);
+        let applied = applied
+            .or_else(|| applied_marker(&input.options, workload, kind, name).map(Cow::Owned));
+        // A SecretProviderClass has no status before its pods exist.
+        let is_known_absent = configuration.is_none()
+            && input.configurations_complete
+            && kind != ConfigurationKind::SecretProviderClass;
+        let current = match is_known_absent {
+            true => absent(&tracked.reading),
+            false => tracked
+                .reading
+                .of(configuration, profile, applied.as_deref()),
+        };
+        Self {
+            input,
+            workload,
+            tracked,
+            configuration,
+            key,
+            applied,
+            current,
+        }
+    }
+
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(self.current, Current::Unknown)
+    }
+
+    fn change(&self, key: String, change: ChangeKind) -> Change {
+        Change {
+            kind: self.tracked.kind,
+            namespace: self.workload.namespace.clone(),
+            name: self.tracked.name.to_owned(),
+            key,
+            change,
+        }
+    }
+
+    fn changed_at(&self) -> Option<Time> {
+        self.configuration.and_then(|it| it.changed_at)
+    }
+
+    /// Adds the configuration to the states and to the drift.
+    pub(super) fn apply(
+        self,
+        state: &State,
+        drift: &mut Drift<'a>,
+        recorded: &mut State,
+        restarted: &mut State,
+    ) {
+        let annotations = self.configuration.map(|it| &it.annotations);
+        let change_set = annotations.and_then(|it| it.get(CHANGE_SET));
+        drift.change_sets.extend(change_set.map(String::as_str));
+        let id = (self.tracked.kind, self.tracked.name);
+        let current = match (&self.current, self.applied.as_deref()) {
+            (Current::Unknown, _) | (Current::Same, None) => return,
+            (Current::Same, Some(applied)) => applied,
+            (Current::Missing(key), _) => {
+                let Tracked { kind, name, .. } = &self.tracked;
+                drift.missing.push(match key.as_str() {
+                    "" => format!("{kind} {}/{name}", self.workload.namespace),
+                    key => format!("{key} of {kind} {}/{name}", self.workload.namespace),
+                });
+                return;
+            }
+            (Current::Known(current), _) => current,
+        };
+        let insert = |state: &mut State| state.apply(self.key.clone(), current.clone());
+        let changes = match self.changes(state, current) {
+            Changes::Keep => return,
+            Changes::Same => {
+                drift.settled.push(id);
+                return;
+            }
+            Changes::Record(is_fresh) => {
+                drift.settled.push(id);
+                insert(recorded);
+                insert(restarted);
+                if is_fresh {
+                    let at = self.changed_at().map(millis);
+                    drift.folded_at = drift.folded_at.max(at);
+                }
+                return;
+            }
+            Changes::Unclear(changes) => {
+                let Input { options, now, .. } = self.input;
+                let retry_at = retry_at(self.workload, self.changed_at(), options, *now);
+                drift.is_unclear = true;
+                drift.retry_at = [drift.retry_at, retry_at].into_iter().flatten().min();
+                insert(restarted);
+                changes
+            }
+            Changes::Drift(changes) => {
+                drift.is_certain = true;
+                insert(restarted);
+                changes
+            }
+        };
+        if changes.is_empty() {
+            return;
+        }
+        drift.drifting.push(id);
+        match (self.changed_at(), &mut drift.times) {
+            (Some(at), Some(times)) => times.push(millis(at)),
+            (None, times) => *times = None,
+            (Some(_), None) => {}
+        }
+        drift.changes.extend(
+            changes
+                .into_iter()
+                .map(|(key, change)| self.change(key, change)),
+        );
+        drift.sources.push(Source {
+            kind: self.tracked.kind,
+            name: self.tracked.name,
+            checksum: match current {
+                Applied::Absent => String::new(),
+                Applied::Present(entry) => entry.digest.clone(),
+            },
+            uses: self.tracked.uses,
+        });
+    }
+
+    fn changes(&self, state: &State, current: &Applied) -> Changes {
+        let Input { options, now, .. } = self.input;
+        let freshness = Freshness::new(self.workload, self.changed_at(), options, *now);
+        let record = Changes::Record(freshness == Freshness::Fresh);
+        let unrecorded = || vec![(String::new(), ChangeKind::Unrecorded)];
+        let Some(applied) = &self.applied else {
+            let observations = self.configuration.map_or(0, |it| it.observations);
+            return match freshness {
+                Freshness::Fresh => record,
+                Freshness::Unclear => Changes::Unclear(Vec::new()),
+                Freshness::Stale if *current != Applied::Absent => Changes::Drift(unrecorded()),
+                _ if observations > 1 => Changes::Drift(unrecorded()),
+                Freshness::Stale | Freshness::Untold => record,
+            };
+        };
+        let difference = match self.current {
+            Current::Same => Difference::Same,
+            _ => applied.difference(current),
+        };
+        let changed = match difference {
+            Difference::Same => {
+                let changed_at = self.changed_at();
+                return match Freshness::of_restored(self.workload, changed_at, options, state) {
+                    Freshness::Stale => Changes::Drift(unrecorded()),
+                    Freshness::Unclear => Changes::Unclear(Vec::new()),
+                    Freshness::Fresh | Freshness::Untold => Changes::Same,
+                };
+            }
+            // Of the keys that the workload did not read before, nothing is recorded.
+            Difference::Reading => {
+                return match freshness {
+                    Freshness::Fresh | Freshness::Untold => record,
+                    Freshness::Unclear => Changes::Unclear(Vec::new()),
+                    Freshness::Stale => Changes::Drift(unrecorded()),
+                };
+            }
+            Difference::Changed(changed) => changed,
+        };
+        if freshness == Freshness::Fresh {
+            return record;
+        }
+        let is = |kind| changed.iter().any(|(_, change)| *change == kind);
+        match options.profile {
+            Profile::Reloader if is(ChangeKind::Created) && !options.reloader.reload_on_create => {
+                record
+            }
+            Profile::Reloader if is(ChangeKind::Deleted) && !options.reloader.reload_on_delete => {
+                Changes::Keep
+            }
+            // The xing controller ignores deleted configurations.
+            Profile::Xing if is(ChangeKind::Deleted) => Changes::Keep,
+            _ if freshness == Freshness::Unclear => Changes::Unclear(changed),
+            _ => Changes::Drift(changed),
+        }
+    }
+}
+
+enum Changes {
+    /// Keep the recorded checksum.
+    Keep,
+    Same,
+    /// Record the current checksum, and whether all pods have started with it.
+    Record(bool),
+    /// It is not known yet whether pods have started with the current version. The changes are empty if no other version is
+    /// recorded.
+    Unclear(Vec<(String, ChangeKind)>),
+    Drift(Vec<(String, ChangeKind)>),
+}
+
+fn absent(reading: &Reading<'_>) -> Current {
+    let absent = Configuration {
+        kind: ConfigurationKind::ConfigMap,
+        namespace: String::new(),
+        name: String::new(),
+        annotations: Default::default(),
+        content: Content::Absent,
+        changed_at: None,
+        observations: 0,
+    };
+    reading.of(Some(&absent), Profile::Rollplan, None)
+}

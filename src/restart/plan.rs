@@ -1,0 +1,141 @@
+//! The input of the restart planner, and its plan.
+
+use std::collections::BTreeMap;
+
+use rollplan_core::action::{ApiCall, Event};
+use rollplan_core::snapshot::StringMap;
+use rollplan_core::time::{Span, Time};
+
+use super::compare::Change;
+use super::configuration::{Configuration, ConfigurationKind};
+use super::options::Options;
+use super::reference::Usage;
+use super::workload::Workload;
+
+/// The input of the restart planner.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The current time.
+    pub now: Time,
+    /// The workloads.
+    pub workloads: Vec<Workload>,
+    /// The configurations.
+    pub configurations: Vec<Configuration>,
+    /// Annotations of namespaces.
+    pub namespaces: BTreeMap<String, StringMap>,
+    /// Whether a configuration that is not in the list does not exist.
+    pub configurations_complete: bool,
+    /// The options.
+    pub options: Options,
+}
+
+/// A plan for all workloads.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The plans for the selected workloads, ordered by namespace, kind and name.
+    pub workloads: Vec<WorkloadPlan>,
+    /// The time after which to plan again. `None` if no timer is needed.
+    pub requeue_after: Option<Span>,
+    /// Totals.
+    pub counts: Counts,
+}
+
+/// The plan for a workload.
+#[derive(Clone, Debug)]
+pub struct WorkloadPlan {
+    /// Its index in the input.
+    pub index: usize,
+    /// The decision.
+    pub decision: Decision,
+    /// The changes that are not applied yet, or that this restart applies.
+    pub changes: Vec<Change>,
+    /// Conditions that affect the decision.
+    pub conditions: Vec<Condition>,
+    /// When the restart is due, if it depends on time only.
+    pub due: Option<Time>,
+    /// The steps, in order.
+    pub steps: Vec<Step>,
+    /// The configurations that it uses, on request.
+    pub uses: Vec<Use>,
+}
+
+/// The decision on a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Do nothing.
+    None,
+    /// Record the applied configuration.
+    Record,
+    /// Wait until a time.
+    Wait,
+    /// Wait for another condition, or for a user.
+    Hold,
+    /// Restart.
+    Restart,
+}
+
+/// A condition that affects a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// A stable reason, for example "QUIET_WINDOW".
+    pub reason: &'static str,
+    /// A message for humans.
+    pub message: String,
+    /// The end of the condition, if known.
+    pub until: Option<Time>,
+}
+
+/// One step of a plan.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// A summary for humans, in one line.
+    pub summary: String,
+    /// The call.
+    pub call: ApiCall,
+    /// HTTP status codes that count as success in addition to 2xx.
+    pub done_codes: &'static [u16],
+    /// The event to record after the call.
+    pub event: Option<Event>,
+}
+
+/// A configuration that a workload reacts to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// Its kind.
+    pub kind: ConfigurationKind,
+    /// Its name.
+    pub name: String,
+    /// The ways in which it is used, without duplicates.
+    pub usages: Vec<Usage>,
+    /// The keys that are used. Empty for all keys.
+    pub keys: Vec<String>,
+}
+
+/// Totals of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Workloads in the request.
+    pub workloads: usize,
+    /// Workloads that react to configurations.
+    pub selected: usize,
+    /// Configurations that they react to, counted once per workload.
+    pub references: usize,
+    /// Those of them that the request does not contain.
+    pub unknown: usize,
+    /// The number of each decision, in the order of [`Decision`].
+    pub decisions: [usize; 5],
+}
+
+impl Decision {
+    /// The name of the decision.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Record => "record",
+            Self::Wait => "wait",
+            Self::Hold => "hold",
+            Self::Restart => "restart",
+        }
+    }
+}

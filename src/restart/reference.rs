@@ -1,0 +1,352 @@
+//! The configurations that a pod template uses. They are found by a walk over the shape table, which contains every field
+//! of Kubernetes that refers to a ConfigMap or Secret.
+
+use std::collections::BTreeMap;
+
+use rollplan_core::template::{Kind, MAX_DEPTH, Struct, TEMPLATE, Value};
+
+use super::configuration::ConfigurationKind;
+
+/// The CSI driver whose volumes use SecretProviderClasses.
+const CSI_DRIVER: &str = "secrets-store.csi.k8s.io";
+
+/// One use of a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// Kind of the configuration.
+    pub kind: ConfigurationKind,
+    /// Name of the configuration, in the namespace of the workload.
+    pub name: String,
+    /// The keys that are used. `None` for all keys.
+    pub keys: Option<Vec<String>>,
+    /// How it is used.
+    pub usage: Usage,
+    /// Whether pods can start without it.
+    pub optional: bool,
+    /// Whether it is part of a projected volume.
+    pub projected: bool,
+    /// The container that uses it.
+    pub container: Option<ContainerAt>,
+}
+
+/// How a configuration is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Usage {
+    /// `env[].valueFrom`.
+    Env,
+    /// `envFrom`.
+    EnvFrom,
+    /// A volume mounted with `subPath`, which is never updated in place.
+    SubPath,
+    /// A volume, which is updated in place.
+    Volume,
+    /// A volume that no container mounts.
+    Unmounted,
+    /// `imagePullSecrets`.
+    ImagePull,
+    /// By name, in an annotation.
+    Named,
+}
+
+/// A container of a pod template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerAt {
+    /// The list that contains it, for example "initContainers".
+    pub list: String,
+    /// Its index in the list.
+    pub index: usize,
+    /// Its name.
+    pub name: String,
+}
+
+/// The uses of configurations in a pod template, in the order of the template.
+#[must_use]
+pub fn references(template: &Value) -> Vec<Reference> {
+    let mut walk = Walk::default();
+    walk.visit(&TEMPLATE, template, 0);
+    walk.finish()
+}
+
+/// A volume source that refers to a configuration.
+struct Source {
+    volume: String,
+    kind: ConfigurationKind,
+    name: String,
+    /// The keys with their file paths. `None` if every key is a file of the same name.
+    items: Option<Vec<(String, String)>>,
+    optional: bool,
+    projected: bool,
+}
+
+struct Mount {
+    volume: String,
+    /// `Some("")` for `subPathExpr`.
+    sub_path: Option<String>,
+    container: Option<ContainerAt>,
+}
+
+#[derive(Default)]
+struct Walk {
+    found: Vec<Reference>,
+    sources: Vec<Source>,
+    mounts: Vec<Mount>,
+    container: Option<ContainerAt>,
+    volume: String,
+}
+
+// === impl Usage ===
+
+impl Usage {
+    /// Whether running pods never receive a change.
+    #[must_use]
+    pub fn needs_restart(self) -> bool {
+        matches!(
+            self,
+            Self::Env | Self::EnvFrom | Self::SubPath | Self::Named
+        )
+    }
+
+    /// The name of the usage.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Env => "env",
+            Self::EnvFrom => "envFrom",
+            Self::SubPath => "subPath",
+            Self::Volume => "volume",
+            Self::Unmounted => "unmounted",
+            Self::ImagePull => "imagePullSecret",
+            Self::Named => "named",
+        }
+    }
+}
+
+// === impl Walk ===
+
+impl Walk {
+    fn visit(&mut self, kind: &Kind, value: &Value, depth: usize) {
+        if depth > MAX_DEPTH {
+            return;
+        }
+        match (kind, value) {
+            (Kind::Struct(of), Value::Map(entries)) => self.enter(of, value, entries, depth),
+            (Kind::List(of), Value::List(items)) => {
+                for item in items {
+                    self.visit(of, item, depth + 1);
+                }
+            }
+            (Kind::Map(of), Value::Map(entries)) => {
+                for item in entries.values() {
+                    self.visit(of, item, depth + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn enter(
+        &mut self,
+        of: &Struct,
+        value: &Value,
+        entries: &BTreeMap<String, Value>,
+        depth: usize,
+    ) {
+        match of.name {
+            "ConfigMapKeySelector" => self.key(ConfigurationKind::ConfigMap, value),
+            "SecretKeySelector" => self.key(ConfigurationKind::Secret, value),
+            "ConfigMapEnvSource" => self.env_from(ConfigurationKind::ConfigMap, value),
+            "SecretEnvSource" => self.env_from(ConfigurationKind::Secret, value),
+            "ConfigMapVolumeSource" => {
+                self.source(ConfigurationKind::ConfigMap, "name", false, value);
+            }
+            "ConfigMapProjection" => {
+                self.source(ConfigurationKind::ConfigMap, "name", true, value);
+            }
+            "SecretVolumeSource" => {
+                self.source(ConfigurationKind::Secret, "secretName", false, value);
+            }
+            "SecretProjection" => self.source(ConfigurationKind::Secret, "name", true, value),
+            "CSIVolumeSource" => self.csi(value),
+            "VolumeMount" => self.mount(value),
+            "Volume" => self.volume = text(value, "name").to_owned(),
+            _ => {}
+        }
+        for (key, inner) in entries {
+            let Some(field) = of.field(key) else { continue };
+            match (&field.kind, inner) {
+                (Kind::List(Kind::Struct(item)), Value::List(items)) => {
+                    self.list(key, item, items, depth);
+                }
+                (kind, inner) => self.visit(kind, inner, depth + 1),
+            }
+        }
+    }
+
+    fn list(&mut self, key: &str, of: &'static Struct, items: &[Value], depth: usize) {
+        let is_container = matches!(of.name, "Container" | "EphemeralContainer");
+        for (index, item) in items.iter().enumerate() {
+            if is_container {
+                self.container = Some(ContainerAt {
+                    list: key.to_owned(),
+                    index,
+                    name: text(item, "name").to_owned(),
+                });
+            }
+            if key == "imagePullSecrets" && of.name == "LocalObjectReference" {
+                self.add(
+                    ConfigurationKind::Secret,
+                    item,
+                    None,
+                    Usage::ImagePull,
+                    true,
+                );
+            }
+            self.visit(&Kind::Struct(of), item, depth + 2);
+        }
+        if is_container {
+            self.container = None;
+        }
+    }
+
+    fn key(&mut self, kind: ConfigurationKind, value: &Value) {
+        let keys = Some(vec![text(value, "key").to_owned()]);
+        self.add(kind, value, keys, Usage::Env, is_optional(value));
+    }
+
+    fn env_from(&mut self, kind: ConfigurationKind, value: &Value) {
+        self.add(kind, value, None, Usage::EnvFrom, is_optional(value));
+    }
+
+    fn add(
+        &mut self,
+        kind: ConfigurationKind,
+        value: &Value,
+        keys: Option<Vec<String>>,
+        usage: Usage,
+        optional: bool,
+    ) {
+        let name = text(value, "name");
+        if !name.is_empty() {
+            self.found.push(Reference {
+                kind,
+                name: name.to_owned(),
+                keys,
+                usage,
+                optional,
+                projected: false,
+                container: self.container.clone(),
+            });
+        }
+    }
+
+    fn source(&mut self, kind: ConfigurationKind, name: &str, projected: bool, value: &Value) {
+        let items = value.get("items").and_then(Value::as_list);
+        let items = items.filter(|items| !items.is_empty()).map(|items| {
+            let item = |item: &Value| (text(item, "key").to_owned(), text(item, "path").to_owned());
+            items.iter().map(item).collect()
+        });
+        self.sources.push(Source {
+            volume: self.volume.clone(),
+            kind,
+            name: text(value, name).to_owned(),
+            items,
+            optional: is_optional(value),
+            projected,
+        });
+    }
+
+    fn csi(&mut self, value: &Value) {
+        let class = value.at(&["volumeAttributes", "secretProviderClass"]);
+        if text(value, "driver") == CSI_DRIVER
+            && let Some(name) = class.and_then(Value::as_str)
+        {
+            self.sources.push(Source {
+                volume: self.volume.clone(),
+                kind: ConfigurationKind::SecretProviderClass,
+                name: name.to_owned(),
+                items: None,
+                // Its status does not exist before its pods exist.
+                optional: true,
+                projected: false,
+            });
+        }
+    }
+
+    fn mount(&mut self, value: &Value) {
+        let path = text(value, "subPath");
+        let sub_path = match text(value, "subPathExpr") {
+            "" => (!path.is_empty()).then(|| path.to_owned()),
+            _ => Some(String::new()),
+        };
+        self.mounts.push(Mount {
+            volume: text(value, "name").to_owned(),
+            sub_path,
+            container: self.container.clone(),
+        });
+    }
+
+    /// Adds the volumes. In a template, containers precede volumes, but the walk may visit them in any order.
+    fn finish(mut self) -> Vec<Reference> {
+        for source in self.sources.into_iter().filter(|it| !it.name.is_empty()) {
+            let mounts = self.mounts.iter().filter(|it| it.volume == source.volume);
+            let before = self.found.len();
+            self.found.extend(mounts.map(|mount| source.mounted(mount)));
+            if self.found.len() == before {
+                self.found.push(source.used(None, Usage::Unmounted, None));
+            }
+        }
+        self.found
+    }
+}
+
+// === impl Source ===
+
+impl Source {
+    fn mounted(&self, mount: &Mount) -> Reference {
+        let container = mount.container.clone();
+        let Some(path) = &mount.sub_path else {
+            return self.used(self.all_keys(), Usage::Volume, container);
+        };
+        let is_class = self.kind == ConfigurationKind::SecretProviderClass;
+        let is_file = !path.is_empty() && !path.contains('/') && !is_class;
+        let keys = match &self.items {
+            _ if !is_file => self.all_keys(),
+            None => Some(vec![path.clone()]),
+            Some(items) => {
+                let items = items.iter().filter(|(_, file)| file == path);
+                Some(items.map(|(key, _)| key.clone()).collect())
+            }
+        };
+        self.used(keys, Usage::SubPath, container)
+    }
+
+    fn all_keys(&self) -> Option<Vec<String>> {
+        let items = self.items.as_ref()?;
+        Some(items.iter().map(|(key, _)| key.clone()).collect())
+    }
+
+    fn used(
+        &self,
+        keys: Option<Vec<String>>,
+        usage: Usage,
+        container: Option<ContainerAt>,
+    ) -> Reference {
+        Reference {
+            kind: self.kind,
+            name: self.name.clone(),
+            keys,
+            usage,
+            optional: self.optional,
+            projected: self.projected,
+            container,
+        }
+    }
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn is_optional(value: &Value) -> bool {
+    value.get("optional") == Some(&Value::Bool(true))
+}
