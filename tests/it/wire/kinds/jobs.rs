@@ -156,7 +156,8 @@ fn running_job_fails_for_missing_images_but_not_for_crashes() {
         json!({"startTime": at(0), "active": 1, "ready": 1}),
     );
     let report_running = report(60, &running, &[]);
-    let message = "job \"migrate\" is running (0 of 1 succeeded, 1 active): 1 pod is running, started 1m ago";
+    let message =
+        "job \"migrate\" is running (0 of 1 succeeded, 1 active): 1 pod is running, started 1m ago";
     check(
         &report_running,
         Phase::Progressing,
@@ -298,8 +299,7 @@ fn cron_job_is_complete_and_reports_its_last_run() {
         )
     };
     let status = json!({"lastScheduleTime": at(0), "lastSuccessfulTime": at(60)});
-    let message =
-        "cronjob \"backup\" is scheduled (last scheduled 1h ago, last success 59m ago)";
+    let message = "cronjob \"backup\" is scheduled (last scheduled 1h ago, last success 59m ago)";
     check(
         &of(json!({}), status.clone()),
         Phase::Complete,
