@@ -65,10 +65,13 @@ pub(crate) fn objects_of_body(body: &[u8]) -> Result<Vec<String>, Error> {
 /// Describes a text that is neither JSON nor YAML of objects. `None` for any other text.
 pub(crate) fn unreadable(text: &str) -> Option<String> {
     let text = text.trim_start();
-    let line = text.lines().next().unwrap_or_default();
-    if line.is_empty() {
+    if text.is_empty() {
         return Some("is empty: kubectl prints nothing if it fails".to_owned());
     }
+    if !is_yaml(text.as_bytes()) {
+        return None;
+    }
+    let line = text.lines().next().unwrap_or_default();
     if is_html(line) {
         let title = title(text).map_or_else(String::new, |title| format!(": {title}"));
         return Some(format!(

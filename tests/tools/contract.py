@@ -116,6 +116,9 @@ def operation(method: tuple[str, str, str, str]) -> dict[str, Any]:
 ENDPOINTS = (
     ("/v1/status", "ComputeStatus", "Status", "ComputeStatus for what kubectl prints."),
     ("/v1/plan", "PlanRollout", "Plan", "PlanRollout, with the report, for what kubectl prints."),
+    ("/v1/history", "ListRevisions", "History", "ListRevisions for what kubectl prints."),
+    ("/v1/undo", "Rollback", "Undo", "Rollback for what kubectl prints."),
+    ("/v1/restarts", "PlanRestarts", "Restarts", "PlanRestarts for what kubectl prints."),
 )
 TEXT: dict[str, Any] = {"type": "string"}
 BOOLEAN: dict[str, Any] = {"type": "boolean"}
@@ -136,11 +139,24 @@ HORIZON: tuple[str, dict[str, Any], str] = (
     {"type": "string", "enum": ["settled", "pass"], "default": "settled"},
     "How far the plan goes.",
 )
+COUNT: dict[str, Any] = {"type": "integer", "minimum": 0, "default": 0}
+TO_REVISION = ("to_revision", COUNT, "Revision to roll back to. By default, the previous one.")
+RESTARTS = (
+    ("profile", {"type": "string", "enum": ["rollplan", "xing", "reloader"]}, "Whose annotations are used."),
+    ("restart_on", {"type": "string", "enum": ["all", "env"]}, "Which uses need a restart."),
+    ("all_workloads", BOOLEAN, "Whether workloads without annotations are restarted, in the profile of rollplan."),
+    ("quiet", TEXT, "How long configurations must be unchanged before a restart, for example 30s."),
+    ("max_concurrent", COUNT, "Maximum number of concurrent restarts. 0 is unlimited."),
+    ("configurations_complete", BOOLEAN, "Whether every ConfigMap and Secret is in the body."),
+    ("continue_after", TEXT, "Value of continueAfter in the previous page."),
+    ("now", TIME, "Time of the answer. By default, the clock of the server."),
+)
+ADDED = {"/v1/plan": [HORIZON], "/v1/undo": [TO_REVISION]}
 
 
 def endpoint(path: str, name: str, summary: str, response: str) -> dict[str, Any]:
     """A call for people, which has the answer of a method and the time that it is about."""
-    parameters = [*PARAMETERS, HORIZON] if path == "/v1/plan" else PARAMETERS
+    parameters = RESTARTS if path == "/v1/restarts" else [*PARAMETERS, *ADDED.get(path, [])]
     answer = {"allOf": [reference(response), {"type": "object", "properties": {"now": TIME}}]}
     return {
         "operationId": name,
@@ -151,7 +167,7 @@ def endpoint(path: str, name: str, summary: str, response: str) -> dict[str, Any
         ],
         "requestBody": {
             "required": True,
-            "description": "An object or a List, as kubectl prints it. Any content type is accepted.",
+            "description": "An object or a List, as kubectl prints it in JSON or YAML. Any content type is accepted.",
             "content": {"*/*": {"schema": {"type": "object"}}},
         },
         "responses": {

@@ -254,7 +254,7 @@ def drawn(screen):
 
 
 def svg(frames, columns, rows):
-    """Frames with the seconds for which each is shown, one after another, forever."""
+    """Frames with the seconds for which each is shown, one after another, in a loop."""
     total = sum(seconds for _, seconds in frames)
     width, height = columns * CELL[0] + 24, rows * CELL[1] + 24
     out = [
@@ -296,7 +296,7 @@ def record(file):
         deployment["spec"]["progressDeadlineSeconds"] = 600
         cluster(folder, waiting)
         terminal = Terminal(columns, rows, folder)
-        terminal.wait(r"\$ ")
+        terminal.wait(r"\$")
         frames.append((terminal.screen(escapes=True), 1.0))
         terminal.keys("rollplan wait deploy/web -n shop --logs")
         frames.append((terminal.screen(escapes=True), 1.0))

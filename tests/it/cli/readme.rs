@@ -38,10 +38,13 @@ fn readme_matches_the_output_of_its_commands() {
 }
 
 /// The pages with commands for users.
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 10] = [
     "README.md",
     "docs/adapters.md",
+    "docs/argocd.md",
     "docs/ci.md",
+    "docs/flux.md",
+    "docs/install.md",
     "docs/operations.md",
     "docs/restarts.md",
     "docs/verdict.md",
@@ -90,4 +93,22 @@ fn documented_commands_are_valid() {
         }
     }
     assert!(count >= 30, "{count}");
+}
+
+#[test]
+fn page_about_flux_shows_the_output() {
+    let kustomization = r#"
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: shop, namespace: flux-system, uid: u, resourceVersion: "1", generation: 2}
+status:
+  observedGeneration: 2
+  conditions:
+  - {type: Stalled, status: "True", reason: DependencyNotFound, message: "dependency 'flux-system/infra' not found"}
+  - {type: Ready, status: "False", reason: DependencyNotFound}
+"#;
+    let run = rollplan(&["status", "-f", "-"], kustomization);
+    assert_eq!(run.exit, 1, "{}", run.err);
+    let shown = format!("-f kustomization.yaml\n{}```", run.out);
+    assert!(read("docs/flux.md").contains(&shown), "{}", run.out);
 }
