@@ -101,7 +101,7 @@ async fn requests(checks: &mut Checks) {
     checks.message(cause, PLAN, &empty).await;
     let mut large = mk_rollout();
     let annotations = (0..10_001).map(|index| (format!("a{index}"), "".into()));
-    large.pod(0)["metadata"]["annotations"] = Value::Object(annotations.collect());
+    large.set(0)["metadata"]["annotations"] = Value::Object(annotations.collect());
     checks.message(cause, PLAN, &large.message()).await;
 
     let cause = "more than 10,000 ReplicaSets";
