@@ -163,6 +163,7 @@ pub(super) struct AnswerArgs<O: ValueEnum + Clone + Default + Send + Sync + 'sta
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct ServerArgs {
     /// Use the rollplan service at this address, for example https://rollplan.example:50051 [default: plan locally]
+    #[allow(rustdoc::bare_urls, reason = "this is the text of the help, too")]
     ///
     /// With https, the certificate must be from an authority of the system, or of --ca-file.
     #[arg(

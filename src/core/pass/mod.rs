@@ -3,7 +3,7 @@
 //! Kubernetes source: `pkg/controller/deployment/` of v1.37.2; each function names the one that it mirrors. A pass runs
 //! against a server that enforces resourceVersion, and ends at its first error. Within a sync, the controller reads its
 //! objects several times from a cache that does not contain its own writes yet. If it writes an object and then writes an
-//! older copy of it, the server rejects the second write as stale. A [`WorkingCopy`](sets::WorkingCopy) knows whether it is
+//! older copy of it, the server rejects the second write as stale. A `WorkingCopy` (`sets.rs`) knows whether it is
 //! stale, so a pass consists of exactly the writes that succeed.
 
 mod claims;
