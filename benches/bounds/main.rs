@@ -4,7 +4,7 @@
 //!     cargo bench --bench bounds      (ONLY=labels for the shapes with that in their name)
 //!     SEARCH=600 cargo bench --bench bounds      (searches this many seconds for the most expensive shapes; SEED=1)
 //!
-//! Each shape runs in a separate process, so that its peak memory can be measured. "Unasked" is the longest time
+//! Each shape runs in a separate process, so that its peak memory can be measured. "Between checks" is the longest time
 //! between two checks for an interruption, over all methods. "Ending" is the longest time from the last check until a
 //! method returned, including 16 interrupted runs: it encodes the answer, if any, and frees memory. `TRACE=5` prints
 //! where more than 5 ms passed between two checks (with `CARGO_PROFILE_BENCH_STRIP=none`).
@@ -140,12 +140,12 @@ const INTERRUPTIONS: usize = 16;
 
 /// The longest time between two checks, and the longest time from the last check to the end, over all methods.
 fn stretches(bytes: &[u8], methods: &[Method]) -> (Duration, Duration) {
-    let (mut unasked, mut ending) = (Duration::ZERO, Duration::ZERO);
+    let (mut between_checks, mut ending) = (Duration::ZERO, Duration::ZERO);
     for method in methods {
         let questions = Questions::never_interrupted();
         _ = method(bytes, &questions);
         ending = ending.max(processor_time() - questions.last.get());
-        unasked = unasked.max(questions.longest.get());
+        between_checks = between_checks.max(questions.longest.get());
         let count = questions.count.get();
         for part in 1..=INTERRUPTIONS {
             let questions = Questions::interrupted_at((count * part / INTERRUPTIONS).max(1));
@@ -153,7 +153,7 @@ fn stretches(bytes: &[u8], methods: &[Method]) -> (Duration, Duration) {
             ending = ending.max(processor_time() - questions.last.get());
         }
     }
-    (unasked, ending)
+    (between_checks, ending)
 }
 
 /// The files of this process.
@@ -182,7 +182,7 @@ fn main() {
 /// Prints a row for each shape with this in its name.
 fn table(only: &str) {
     println!(
-        "| request | MB | time, ms | memory, MiB: counted | measured | unasked, ms | ending, ms | answer |"
+        "| request | MB | time, ms | memory, MiB: counted | measured | between checks, ms | ending, ms | answer |"
     );
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |");
     for shape in shapes::all() {
@@ -317,13 +317,13 @@ fn row(name: &str, bytes: &[u8]) {
     if is_decoded && peak > memory_max {
         eprintln!("{peak:.1} MiB were counted as {memory_max:.1} MiB with request and process:");
     }
-    let (unasked, ending) = stretches(bytes, &methods);
+    let (between_checks, ending) = stretches(bytes, &methods);
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     println!(
         "{:.2} | {:.1} | {peak:.1} | {:.1} | {:.1} | {}",
         ms(took),
         memory as f64 / f64::from(1 << 20),
-        ms(unasked),
+        ms(between_checks),
         ms(ending),
         text(&outcome),
     );
