@@ -94,6 +94,10 @@ func runFaults(t *testing.T, options controlplane.Options, mode Mode) {
 
 	overload.check(t)
 	f.checkFinalState(ctx, t, created/fleetSize)
+	// The last fault may have been that of an API server that was away for longer than the lease.
+	if err := f.restartEnded(t); err != nil {
+		t.Fatal(err)
+	}
 	sets.check(t, fmt.Sprintf("the sizes of the ReplicaSets of a Deployment add up to at most %d", maxPods), func(sets map[string]*appsv1.ReplicaSet) bool {
 		sums := map[types.UID]int32{}
 		for _, set := range sets {
@@ -294,10 +298,8 @@ func (f *fleet) injectFaults(ctx context.Context, t *testing.T) {
 	}
 }
 
-func (f *fleet) injectFault(ctx context.Context, t *testing.T) error {
-	// Recover even if the test ends in the meantime.
-	ctx = context.WithoutCancel(ctx)
-	// An adapter that loses its lease exits. In a cluster, the kubelet restarts it.
+// restartEnded restarts the adapters that have lost their lease, and so exited, as the kubelet would do in a cluster.
+func (f *fleet) restartEnded(t *testing.T) error {
 	for _, name := range []string{"adapter-1", "adapter-2"} {
 		if f.Adapter(name).Ended() {
 			t.Logf("restart %s", name)
@@ -305,6 +307,15 @@ func (f *fleet) injectFault(ctx context.Context, t *testing.T) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+func (f *fleet) injectFault(ctx context.Context, t *testing.T) error {
+	// Recover even if the test ends in the meantime.
+	ctx = context.WithoutCancel(ctx)
+	if err := f.restartEnded(t); err != nil {
+		return err
 	}
 	kinds := 12
 	if f.killsAPIServer.Load() {
