@@ -12,7 +12,6 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/controller"
 
-	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/apis/apps"
 	deploymentregistry "k8s.io/kubernetes/pkg/registry/apps/deployment"
@@ -265,7 +264,6 @@ func TestGeneratorIsDeterministic(t *testing.T) {
 // TestWorldsAreStorable checks that the API server would accept the generated objects. It skips two invalid cases that
 // upstream handles nevertheless: an empty selector, and a RollingUpdate with maxSurge and maxUnavailable 0.
 func TestWorldsAreStorable(t *testing.T) {
-	ctx := genericapirequest.WithNamespace(t.Context(), namespace)
 	for unit := 0; unit < 3000; unit++ {
 		w := newGenerator(9, uint64(unit), clockOf(unit)).World().AsStored()
 		ru := w.Deployment.Spec.Strategy.RollingUpdate
@@ -276,10 +274,10 @@ func TestWorldsAreStorable(t *testing.T) {
 		must(err)
 		status := d.DeepCopy()
 		d.UID, d.CreationTimestamp = "x", metav1.Now()
-		if err := rest.BeforeCreate(deploymentregistry.Strategy, ctx, d); err != nil {
+		if err := rest.BeforeCreate(deploymentregistry.Strategy, requestContext(namespace, "deployments", ""), d); err != nil {
 			t.Fatalf("unit %d: %v", unit, err)
 		}
-		if err := rest.BeforeUpdate(deploymentregistry.StatusStrategy, ctx, status, status.DeepCopy()); err != nil {
+		if err := rest.BeforeUpdate(deploymentregistry.StatusStrategy, requestContext(namespace, "deployments", "status"), status, status.DeepCopy()); err != nil {
 			t.Fatalf("unit %d: %v", unit, err)
 		}
 		for _, rs := range w.ReplicaSets {
@@ -288,10 +286,10 @@ func TestWorldsAreStorable(t *testing.T) {
 			}
 			in := &apps.ReplicaSet{}
 			must(legacyscheme.Scheme.Convert(rs.DeepCopy(), in, nil))
-			if err := rest.BeforeUpdate(replicasetregistry.Strategy, ctx, in.DeepCopy(), in); err != nil {
+			if err := rest.BeforeUpdate(replicasetregistry.Strategy, requestContext(namespace, "replicasets", ""), in.DeepCopy(), in); err != nil {
 				t.Fatalf("unit %d: %v", unit, err)
 			}
-			if err := rest.BeforeUpdate(replicasetregistry.StatusStrategy, ctx, in.DeepCopy(), in); err != nil {
+			if err := rest.BeforeUpdate(replicasetregistry.StatusStrategy, requestContext(namespace, "replicasets", "status"), in.DeepCopy(), in); err != nil {
 				t.Fatalf("unit %d: %v", unit, err)
 			}
 		}
