@@ -139,6 +139,7 @@ pub(crate) struct ConfigurationChange {
 /// The effect of a change on a workload that uses the configuration.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ChangeEffect {
+    pub(crate) namespace: String,
     /// For example "Deployment/web".
     pub(crate) workload: String,
     pub(crate) kind: String,
@@ -169,6 +170,7 @@ pub(crate) fn effects(
         |plan: &proto::RestartPlan| (plan.namespace.clone(), plan.kind.clone(), plan.name.clone());
     let restarted: HashSet<_> = selected.plans.iter().map(place).collect();
     let effects = all.plans.iter().map(|plan| ChangeEffect {
+        namespace: plan.namespace.clone(),
         workload: match plan.namespace.as_str() {
             "" => format!("{}/{}", plan.kind, plan.name),
             namespace => format!("{} {namespace}/{}", plan.kind, plan.name),
@@ -265,6 +267,7 @@ pub(crate) fn uses(
                 false => reason(plan),
             };
             let effect = ChangeEffect {
+                namespace: String::new(),
                 workload: String::new(),
                 kind: plan.kind.clone(),
                 is_restarted,

@@ -127,6 +127,7 @@ fn effects(
     };
     let users = all.iter().filter(|plan| uses(plan));
     let effects = users.map(|plan| ChangeEffect {
+        namespace: plan.namespace.clone(),
         workload: format!("{}/{}", plan.kind, plan.name),
         kind: plan.kind.clone(),
         is_restarted: selected.iter().any(|it| is_same(it, plan) && uses(it)),

@@ -216,7 +216,10 @@ fn changes(
         let is_restarted = |plan: &proto::RestartPlan| {
             let workload = format!("{}/{}", plan.kind, plan.name);
             let mut effects = changes.iter().flat_map(|change| &change.effects);
-            effects.any(|effect| effect.is_restarted && effect.workload == workload)
+            effects.any(|effect| {
+                effect.is_restarted
+                    && (&effect.namespace, &effect.workload) == (&plan.namespace, &workload)
+            })
         };
         plans.plans.retain(is_restarted);
         plans

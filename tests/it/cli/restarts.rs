@@ -399,6 +399,35 @@ fn changes_of_manifests_restart_those_who_read_them() {
     );
     let json: Value = serde_json::from_str(&since(&manifests("b", "1"), &["-o=json"])).unwrap();
     assert_eq!(json["plans"].as_array().unwrap().len(), 2, "{json}");
+    // Workloads of other namespaces with the same names are not restarted.
+    let of = |namespace: &str, value: &str| -> Value {
+        let mut list: Value = serde_json::from_str(&manifests(value, "1")).unwrap();
+        for object in list["items"].as_array_mut().unwrap() {
+            object["metadata"]["namespace"] = namespace.into();
+        }
+        list["items"].take()
+    };
+    let both = |value: &str| {
+        let items =
+            [of("shop", value), of("other", "a")].map(|items| items.as_array().unwrap().clone());
+        json!({"apiVersion": "v1", "kind": "List", "items": items.concat()}).to_string()
+    };
+    let before = Scratch::new(&both("a"));
+    let args = [
+        "restarts",
+        "-f",
+        "-",
+        NOW,
+        "-o=json",
+        "--since",
+        before.path(),
+    ];
+    let json: Value = serde_json::from_str(&answered(&args, &both("b"))).unwrap();
+    let plans = json["plans"].as_array().unwrap().iter();
+    let namespaces: Vec<_> = plans
+        .map(|plan| plan["namespace"].as_str().unwrap())
+        .collect();
+    assert_eq!(namespaces, ["shop", "shop"], "{json}");
     // Before the first manifest, there was an empty directory.
     let empty = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let args = [
