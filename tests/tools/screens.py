@@ -272,6 +272,8 @@ def svg(frames, columns, rows):
             out.append(f"{start:.2f}%{{visibility:visible}}")
         out.append(f"{end:.2f}%{{visibility:hidden}}}}#f{number}{{animation:f{number} {total:.1f}s step-end infinite}}")
         begin += seconds
+    # A viewer without animations shows the last frame.
+    out.append(f"#f{len(frames) - 1}{{visibility:visible}}@media (prefers-reduced-motion){{g{{animation:none!important}}}}")
     out.append("</style>")
     for number, (screen, _) in enumerate(frames):
         out.append(f'<g id="f{number}">\n{drawn(screen)}\n</g>')
