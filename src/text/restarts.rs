@@ -152,13 +152,22 @@ pub(crate) struct ChangeEffect {
 impl ChangeEffect {
     /// For example "restarts it".
     pub(crate) fn text(&self) -> &'static str {
-        match (self.is_restarted, self.kind.as_str()) {
-            (false, _) => "does not restart it",
-            (true, "Job") => "is reported",
-            (true, "CronJob") => "reaches the next Job",
-            (true, _) => "restarts it",
-        }
+        effect_on(&self.kind, self.is_restarted)
     }
+}
+
+fn effect_on(kind: &str, is_restarted: bool) -> &'static str {
+    match (is_restarted, kind) {
+        (false, _) => "does not restart it",
+        (true, "Job") => "is reported",
+        (true, "CronJob") => "reaches the next Job",
+        (true, _) => "restarts it",
+    }
+}
+
+/// Namespace, kind and name of a workload.
+fn place(plan: &proto::RestartPlan) -> (&str, &str, &str) {
+    (&plan.namespace, &plan.kind, &plan.name)
 }
 
 /// The effects of a change on the workloads of a response.
@@ -166,8 +175,6 @@ pub(crate) fn effects(
     all: &proto::PlanRestartsResponse,
     selected: &proto::PlanRestartsResponse,
 ) -> Vec<ChangeEffect> {
-    let place =
-        |plan: &proto::RestartPlan| (plan.namespace.clone(), plan.kind.clone(), plan.name.clone());
     let restarted: HashSet<_> = selected.plans.iter().map(place).collect();
     let effects = all.plans.iter().map(|plan| ChangeEffect {
         namespace: plan.namespace.clone(),
@@ -249,8 +256,6 @@ pub(crate) fn uses(
         return;
     }
     page.gap();
-    let place =
-        |plan: &proto::RestartPlan| (plan.namespace.clone(), plan.kind.clone(), plan.name.clone());
     let restarted: HashSet<_> = selected.plans.iter().map(place).collect();
     let mut table = Columns::head(["NAMESPACE", "WORKLOAD", "USED AS", "KEYS", "A CHANGE"]);
     for plan in &all.plans {
@@ -266,12 +271,6 @@ pub(crate) fn uses(
                 true => String::new(),
                 false => reason(plan),
             };
-            let effect = ChangeEffect {
-                namespace: String::new(),
-                workload: String::new(),
-                kind: plan.kind.clone(),
-                is_restarted,
-            };
             let style = match (is_restarted, plan.kind.as_str()) {
                 (false, _) => Style::Faint,
                 (true, "Job" | "CronJob") => Style::Plain,
@@ -283,7 +282,7 @@ pub(crate) fn uses(
                     plain(format!("{}/{}", plan.kind, plan.name)),
                     plain(usages.join(", ")),
                     plain(keys),
-                    (effect.text().to_owned(), style),
+                    (effect_on(&plan.kind, is_restarted).to_owned(), style),
                 ],
                 &reason,
             );

@@ -21,7 +21,7 @@ import (
 )
 
 // Each row of the table "Deliberate differences" in docs/parity.md has a world here, with the writes of upstream and those of
-// our planner. The test fails if a row is no longer true.
+// our planner. The test fails if a row no longer describes both.
 
 // both returns a worker with the planner of this checkout.
 func both(t *testing.T) *worker {

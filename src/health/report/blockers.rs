@@ -26,7 +26,7 @@ impl Assessment<'_> {
         blockers.extend(self.pods_refused());
         blockers.extend(self.unexplained());
         blockers.extend(self.old_pods_running());
-        // The limits delay pods in every rollout, so they are the cause only if there is no other one.
+        // The limits delay pods in every rollout, so they are reported only if no other cause exists.
         let is_unexplained = |blocker: &Blocker| blocker.cause == Cause::NotAvailable;
         if blockers.iter().all(is_unexplained) {
             blockers.extend(self.held_by_surge());

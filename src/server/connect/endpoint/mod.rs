@@ -45,7 +45,8 @@ pub(super) enum Format {
     Text,
 }
 
-const PARAMETERS: [&str; 9] = [
+/// The parameters of all calls about one rollout.
+const ROLLOUT_PARAMETERS: [&str; 8] = [
     "deployment",
     "namespace",
     "api_version",
@@ -54,19 +55,6 @@ const PARAMETERS: [&str; 9] = [
     "replica_sets_complete",
     "pods_complete",
     "now",
-    "horizon",
-];
-
-const UNDO_PARAMETERS: [&str; 9] = [
-    "deployment",
-    "namespace",
-    "api_version",
-    "kind",
-    "resource",
-    "replica_sets_complete",
-    "pods_complete",
-    "now",
-    "to_revision",
 ];
 
 const RESTART_PARAMETERS: [&str; 8] = [
@@ -106,13 +94,14 @@ impl Endpoint {
     }
 
     /// The names of the parameters, in the order of the documentation.
-    fn parameters(self) -> &'static [&'static str] {
-        match self {
-            Self::Status | Self::History => &PARAMETERS[..8],
-            Self::Plan => &PARAMETERS[..9],
-            Self::Undo => &UNDO_PARAMETERS,
-            Self::Restarts => &RESTART_PARAMETERS,
-        }
+    fn parameters(self) -> Vec<&'static str> {
+        let (shared, own): (&[_], &[_]) = match self {
+            Self::Status | Self::History => (&ROLLOUT_PARAMETERS, &[]),
+            Self::Plan => (&ROLLOUT_PARAMETERS, &["horizon"]),
+            Self::Undo => (&ROLLOUT_PARAMETERS, &["to_revision"]),
+            Self::Restarts => (&[], &RESTART_PARAMETERS),
+        };
+        [shared, own].concat()
     }
 }
 

@@ -134,7 +134,7 @@ impl Reading {
         }
         let known = endpoint.parameters();
         if !known.contains(&name) {
-            return Err(format!("is unknown; the parameters are {}", listed(known)));
+            return Err(format!("is unknown; the parameters are {}", listed(&known)));
         }
         self.names.push(name.to_owned());
         let text = || match value {
