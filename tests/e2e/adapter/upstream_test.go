@@ -39,6 +39,10 @@ func TestUpstreamE2E(t *testing.T) {
 
 var ginkgoSummary = regexp.MustCompile(`(\d+) Passed.* \| .*?(\d+) Failed`)
 
+// ginkgoFailures matches what failed: the name and the error of each test. Kubernetes' tests print hundreds of lines about
+// every pod after a failure.
+var ginkgoFailures = regexp.MustCompile(`(?m)^ *\[FAIL(?:ED)?\] .*\n(?:.*\n){0,5}`)
+
 func runUpstream(ctx context.Context, t *testing.T, s *System, binary string, passed int, flags ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, binary, append([]string{"--kubeconfig", s.Kubeconfig(), "--provider=skeleton",
@@ -49,7 +53,8 @@ func runUpstream(ctx context.Context, t *testing.T, s *System, binary string, pa
 	err := cmd.Run()
 	summary := ginkgoSummary.FindSubmatch(out.Bytes())
 	if err != nil || summary == nil || string(summary[1]) != fmt.Sprint(passed) || string(summary[2]) != "0" {
-		t.Fatalf("%v, want %d passed and 0 failed: %s\n%s", err, passed, summary, tail(out.Bytes(), 20000))
+		t.Fatalf("%v, want %d passed and 0 failed: %s\n%s\n%s", err, passed, summary, tail(out.Bytes(), 20000),
+			bytes.Join(ginkgoFailures.FindAll(out.Bytes(), -1), nil))
 	}
 	t.Logf("%s", summary[0])
 }
