@@ -2,6 +2,7 @@
 //!
 //! Text from a cluster is escaped here, so it cannot control a terminal.
 
+pub(crate) mod forecast;
 mod numbers;
 mod page;
 mod printable;
@@ -20,7 +21,7 @@ pub(crate) use self::printable::{ascii, is_unprintable, one_line, printable, pri
 pub(crate) use self::restarts::{
     ChangeEffect, ConfigurationChange, changes, effects, restarts, uses, violations,
 };
-pub(crate) use self::revision::{comparison, history, template, undo, undo_title};
+pub(crate) use self::revision::{comparison, history, json_or_absent, template, undo, undo_title};
 pub(crate) use self::rollouts::{RowWidths, causes, deleted_row, row, row_head};
 pub(crate) use self::state::{DELETED, state, state_style};
 pub(crate) use self::table::{LogExcerpt, lacks_sets, log, plan, status, summary};

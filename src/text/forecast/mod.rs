@@ -1,0 +1,14 @@
+//! Formats forecasts: as text, and with the same facts as pictures and pages.
+
+mod facts;
+mod html;
+mod picture;
+mod table;
+
+pub(crate) use self::facts::{Counts, Facts, Row, Step, duration};
+pub(crate) use self::html::{Html, page};
+pub(crate) use self::picture::{Moment, Picture, picture};
+pub(crate) use self::table::forecast;
+
+#[cfg(test)]
+mod tests;
