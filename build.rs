@@ -12,7 +12,8 @@ use prost::Message as _;
 
 use tonic_prost_build::{Config, FileDescriptorSet};
 
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
+    "rollplan/v1/forecast.proto",
     "rollplan/v1/kubernetes.proto",
     "rollplan/v1/plan.proto",
     "rollplan/v1/report.proto",
