@@ -123,7 +123,11 @@ pub(in crate::cli) fn uses(subject: &str, effects: &[ChangeEffect]) -> String {
 
 /// A forecast for a pull request: the outcome, the changes of the template and the scenarios, and the steps folded.
 pub(in crate::cli) fn forecast(facts: &Facts<'_>) -> String {
-    let mut text = format!("### {}\n\n**{}**\n\n", escaped(&facts.title()), escaped(&facts.outcome()));
+    let mut text = format!(
+        "### {}\n\n**{}**\n\n",
+        escaped(&facts.title()),
+        escaped(&facts.outcome())
+    );
     let changes = &facts.response.template_changes;
     if !changes.is_empty() {
         text += "| Field of the template | From | To |\n| --- | --- | --- |\n";
@@ -147,7 +151,10 @@ pub(in crate::cli) fn forecast(facts: &Facts<'_>) -> String {
         let values = values.iter().map(|value| escaped(value));
         text += &row_of([name.to_owned()].into_iter().chain(values));
     }
-    text += &format!("\n<details><summary>Steps and assumptions</summary>\n\n| {} ", facts.step_head());
+    text += &format!(
+        "\n<details><summary>Steps and assumptions</summary>\n\n| {} ",
+        facts.step_head()
+    );
     text += "| new | old | available | terminating | what happens |\n| --- | ---: | ---: | ---: | ---: | --- |\n";
     for step in facts.steps() {
         text += &match step {
@@ -227,6 +234,9 @@ fn code(text: &str) -> String {
 mod tests {
     use super::super::tests::results;
     use super::*;
+    use crate::proto::{
+        self, Forecast, ForecastRolloutResponse, Outcome, TemplateChange, TrajectoryPoint,
+    };
 
     #[test]
     fn rollouts_are_rows_followed_by_causes() {
@@ -298,5 +308,63 @@ mod tests {
     fn code_is_fenced_by_more_backticks_than_it_has() {
         assert_eq!(code("a b"), "`a b`");
         assert_eq!(code("a `b` ``c"), "``` a `b` ``c ```");
+    }
+
+    #[test]
+    fn forecasts_are_tables_with_folded_steps() {
+        let forecast = Forecast {
+            outcome: Outcome::Never.into(),
+            reason: "the quota is *used up*".to_owned(),
+            trajectory: vec![TrajectoryPoint {
+                pods: vec![0, 4],
+                available: vec![0, 4],
+                events: vec!["scale up <b>".to_owned(), "b".to_owned()],
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let response = ForecastRolloutResponse {
+            effect: proto::ChangeEffect::StartsRollout.into(),
+            template_changes: vec![TemplateChange {
+                path: "spec.a|b".to_owned(),
+                from_json: String::new(),
+                to_json: "\"@team\"".to_owned(),
+            }],
+            expected: Some(forecast.clone()),
+            never_ready: Some(forecast),
+            assumptions: vec!["a_b".to_owned()],
+            ..Default::default()
+        };
+        let facts = Facts {
+            subject: "Deployment shop/web",
+            has_changes: true,
+            response: &response,
+        };
+        assert_eq!(
+            super::forecast(&facts),
+            r#"### Deployment shop/web: the change starts a rollout, which replaces all pods
+
+**Never completes: the quota is \*used up\*.**
+
+| Field of the template | From | To |
+| --- | --- | --- |
+| spec.a\|b | (absent) | "&#64;team" |
+
+|  | expected | never ready |
+| --- | --- | --- |
+| outcome | never completes | never completes |
+
+<details><summary>Steps and assumptions</summary>
+
+| step | new | old | available | terminating | what happens |
+| --- | ---: | ---: | ---: | ---: | --- |
+| 1 | 0 | 4 | 4 | 0 | scale up &lt;b&gt;<br>b |
+
+- start times: no start times are known, so the forecast has no durations
+- a\_b
+
+</details>
+"#
+        );
     }
 }

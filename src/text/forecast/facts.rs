@@ -260,7 +260,9 @@ impl<'f> Facts<'f> {
         let [first, others @ ..] = expected.outcomes.as_slice() else {
             return outcome;
         };
-        let others = others.iter().map(|it| format!("{} {}", it.samples, outcome_text(it.outcome())));
+        let others = others
+            .iter()
+            .map(|it| format!("{} {}", it.samples, outcome_text(it.outcome())));
         let others: Vec<String> = others.collect();
         match others.is_empty() {
             true => outcome,
@@ -334,7 +336,11 @@ fn reason(forecast: &Forecast) -> &str {
 /// For example "completes", or "completes 96 of 100" if some samples end in another way.
 fn outcomes(forecast: &Forecast) -> String {
     let word = outcome_text(forecast.outcome());
-    let all: i64 = forecast.outcomes.iter().map(|it| i64::from(it.samples)).sum();
+    let all: i64 = forecast
+        .outcomes
+        .iter()
+        .map(|it| i64::from(it.samples))
+        .sum();
     match forecast.outcomes.as_slice() {
         [first, _, ..] => format!("{word} ({} of {all})", first.samples),
         _ => word.to_owned(),

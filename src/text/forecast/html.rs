@@ -15,12 +15,12 @@ h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}\
 svg{max-width:100%;height:auto;display:block;margin:1rem 0}\
 table{border-collapse:collapse;display:block;overflow-x:auto}\
 th,td{text-align:left;vertical-align:top;padding:.25rem .75rem .25rem 0;border-bottom:1px solid #d1d9e0}\
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}code{overflow-wrap:anywhere}\
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}code{overflow-wrap:anywhere}pre{white-space:pre-wrap}\
 .outcome{font-weight:600}\
 @media (prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}th,td{border-color:#30363d}}";
 
 /// The SHA-256 of the style, which alone is allowed. A test computes it.
-const STYLE_HASH: &str = "eVpsDB85m2thTAScw/L0QgBEJotykuNOjk/GQyhq36U=";
+const STYLE_HASH: &str = "8frcoh8ioYFUQX27StZavfVmjx9jB1Rw5LHVhvTgDds=";
 
 /// A page in the making.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct Html {
 /// The page about a forecast.
 pub(crate) fn page(facts: &Facts<'_>) -> String {
     let mut html = Html::new(&facts.title());
-    html.forecast(facts, None);
+    html.forecast(facts);
     html.finish()
 }
 
@@ -54,8 +54,14 @@ impl Html {
         let _ = writeln!(self.body, "<h2>{}</h2>", xml(text));
     }
 
-    pub(crate) fn paragraph(&mut self, text: &str) {
+    fn paragraph(&mut self, text: &str) {
         let _ = writeln!(self.body, "<p>{}</p>", xml(text));
+    }
+
+    /// Adds lines that are not wrapped.
+    pub(crate) fn preformatted(&mut self, text: &str) {
+        let lines: Vec<String> = text.lines().map(xml).collect();
+        let _ = writeln!(self.body, "<pre>{}</pre>", lines.join("\n"));
     }
 
     /// Adds a picture, with axes that others may share.
@@ -66,9 +72,13 @@ impl Html {
         self.body.push('\n');
     }
 
-    /// The outcome of a forecast, pictures and tables. The axes of the first picture also show what `extent` contains.
-    pub(crate) fn forecast(&mut self, facts: &Facts<'_>, extent: Option<Extent>) {
-        let _ = writeln!(self.body, "<p class=\"outcome\">{}</p>", xml(&facts.outcome()));
+    /// The outcome of a forecast, pictures and tables.
+    fn forecast(&mut self, facts: &Facts<'_>) {
+        let _ = writeln!(
+            self.body,
+            "<p class=\"outcome\">{}</p>",
+            xml(&facts.outcome())
+        );
         self.changes(facts);
         for scenario in facts.scenarios() {
             let mut picture = Picture::of(facts, scenario);
@@ -79,11 +89,8 @@ impl Html {
             }
             .to_owned();
             picture.subtitle = facts.summary(scenario.forecast);
-            let own = picture.extent();
-            match scenario.name {
-                "expected" => self.picture(&picture, extent.map_or(own, |it| it.with(own))),
-                _ => self.picture(&picture, own),
-            }
+            let extent = picture.extent();
+            self.picture(&picture, extent);
         }
         self.scenarios(facts);
         self.steps(facts);
@@ -103,9 +110,14 @@ impl Html {
         }
         self.heading("Changes of the template");
         let rows = changes.iter().map(|change| {
-            let (from, to) = (json_or_absent(&change.from_json), json_or_absent(&change.to_json));
+            let (from, to) = (
+                json_or_absent(&change.from_json),
+                json_or_absent(&change.to_json),
+            );
             let cells = [change.path.as_str(), from, to];
-            cells.map(|it| format!("<td><code>{}</code></td>", xml(it))).concat()
+            cells
+                .map(|it| format!("<td><code>{}</code></td>", xml(it)))
+                .concat()
         });
         let rows: Vec<String> = rows.collect();
         self.table(&["field", "from", "to"], &rows);
@@ -137,7 +149,9 @@ impl Html {
                     terminating,
                 } = counts;
                 let counts = [new, old, available, terminating];
-                let counts = counts.map(|it| format!("<td class=\"n\">{it}</td>")).concat();
+                let counts = counts
+                    .map(|it| format!("<td class=\"n\">{it}</td>"))
+                    .concat();
                 let events: Vec<String> = events.iter().map(|it| xml(it)).collect();
                 format!("<td>{at}</td>{counts}<td>{}</td>", events.join("<br/>"))
             }

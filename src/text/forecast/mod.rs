@@ -5,9 +5,9 @@ mod html;
 mod picture;
 mod table;
 
-pub(crate) use self::facts::{Counts, Facts, Row, Step, duration};
+pub(crate) use self::facts::{Counts, Facts, Step};
 pub(crate) use self::html::{Html, page};
-pub(crate) use self::picture::{Moment, Picture, picture};
+pub(crate) use self::picture::{Extent, Moment, Picture, picture};
 pub(crate) use self::table::forecast;
 
 #[cfg(test)]

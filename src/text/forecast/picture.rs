@@ -91,16 +91,33 @@ pub(crate) struct Extent {
 
 /// The picture of the expected rollout, as a document of its own.
 pub(crate) fn picture(facts: &Facts<'_>) -> String {
-    let expected = facts.scenarios().into_iter().find(|it| it.name == "expected");
-    let mut picture = expected.map_or_else(Picture::default, |it| Picture::of(facts, it));
-    picture.title = facts.title();
-    picture.subtitle = facts.outcome();
-    picture.document()
+    Picture {
+        title: facts.title(),
+        ..Picture::expected(facts)
+    }
+    .document()
 }
 
 // === impl Picture ===
 
 impl Picture {
+    /// The picture of the expected rollout, without a title.
+    pub(crate) fn expected(facts: &Facts<'_>) -> Self {
+        let mut scenarios = facts.scenarios().into_iter();
+        let expected = scenarios.find(|it| it.name == "expected");
+        Self {
+            subtitle: facts.outcome(),
+            ..expected.map_or_else(Self::default, |it| Self::of(facts, it))
+        }
+    }
+
+    /// Moves everything in time.
+    pub(crate) fn shift(&mut self, seconds: f64) {
+        let moments = self.moments.iter_mut().map(|it| &mut it.at);
+        let all = moments.chain(self.marks.iter_mut().map(|(at, _)| at));
+        all.for_each(|at| *at += seconds);
+    }
+
     /// The picture of a scenario.
     pub(super) fn of(facts: &Facts<'_>, scenario: Scenario<'_>) -> Self {
         let points = &scenario.forecast.trajectory;
@@ -149,7 +166,7 @@ impl Picture {
     }
 
     /// The SVG as a document of its own.
-    pub(crate) fn document(&self) -> String {
+    fn document(&self) -> String {
         let style = format!("<style>{CSS}</style>");
         self.svg("rollout", self.extent(), &style) + "\n"
     }
@@ -228,7 +245,10 @@ impl Picture {
                         "ending" => format!(" fill=\"url(#{id}-ending)\""),
                         class => format!(" class=\"{class}\""),
                     };
-                    format!("<rect{fill} x=\"{x:.1}\" y=\"{:.1}\" width=\"16\" height=\"11\"/>", y - 10.0)
+                    format!(
+                        "<rect{fill} x=\"{x:.1}\" y=\"{:.1}\" width=\"16\" height=\"11\"/>",
+                        y - 10.0
+                    )
                 }
                 class => {
                     let y = y - 4.0;
@@ -240,7 +260,10 @@ impl Picture {
             };
             let at = x + SYMBOL;
             // Writing to a string cannot fail.
-            let _ = writeln!(svg, "{symbol}<text x=\"{at:.1}\" y=\"{y:.1}\">{text}</text>");
+            let _ = writeln!(
+                svg,
+                "{symbol}<text x=\"{at:.1}\" y=\"{y:.1}\">{text}</text>"
+            );
             x += entry + SPACE;
         }
         svg
@@ -279,10 +302,16 @@ impl Picture {
     fn lines(&self, axes: &Axes) -> String {
         let mut svg = String::new();
         let points = self.outline(axes, &|counts| number(counts.available));
-        let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let points: Vec<String> = points
+            .iter()
+            .map(|(x, y)| format!("{x:.1},{y:.1}"))
+            .collect();
         for class in ["casing", "available"] {
             let points = points.join(" ");
-            let _ = writeln!(svg, "<polyline class=\"line {class}\" points=\"{points}\"/>");
+            let _ = writeln!(
+                svg,
+                "<polyline class=\"line {class}\" points=\"{points}\"/>"
+            );
         }
         let RolloutLimits {
             pods_max,
@@ -343,7 +372,9 @@ impl Picture {
                 true => time_text(moment.at),
                 false => format!("step {index}"),
             };
-            let text = format!("{at}: {new} new, {old} old, {terminating} terminating, {available} available");
+            let text = format!(
+                "{at}: {new} new, {old} old, {terminating} terminating, {available} available"
+            );
             let lines = [text].into_iter().chain(moment.events.iter().cloned());
             let lines: Vec<String> = lines.map(|line| xml(&line)).collect();
             let _ = writeln!(

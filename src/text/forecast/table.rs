@@ -13,7 +13,12 @@ pub(crate) fn forecast(page: &mut Page, facts: &Facts<'_>) {
     steps(page, facts);
     scenarios(page, facts);
     page.gap();
-    page.paragraph("start times: ", Style::Faint, &facts.start_times(), Style::Plain);
+    page.paragraph(
+        "start times: ",
+        Style::Faint,
+        &facts.start_times(),
+        Style::Plain,
+    );
     for assumption in &facts.response.assumptions {
         page.paragraph("assumption: ", Style::Faint, assumption, Style::Plain);
     }
@@ -55,7 +60,10 @@ fn steps(page: &mut Page, facts: &Facts<'_>) {
                 table.row(cells.chain([plain(events)]), "");
             }
             Step::More(count) => {
-                table.row([("…".to_owned(), Style::Faint)], &format!("{count} more steps"));
+                table.row(
+                    [("…".to_owned(), Style::Faint)],
+                    &format!("{count} more steps"),
+                );
             }
         }
     }

@@ -38,12 +38,13 @@ fn readme_matches_the_output_of_its_commands() {
 }
 
 /// The pages with commands for users.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "README.md",
     "docs/adapters.md",
     "docs/argocd.md",
     "docs/ci.md",
     "docs/flux.md",
+    "docs/forecast.md",
     "docs/install.md",
     "docs/operations.md",
     "docs/restarts.md",
