@@ -16,9 +16,9 @@ pub(crate) fn list(
     let mut assume = |text: String| assumptions.push(text);
     let described = &model.described;
     match described.source {
-        Source::None => assume(
-            "No start time of a pod is known, so the forecast has no durations.".to_owned(),
-        ),
+        Source::None => {
+            assume("No start time of a pod is known, so the forecast has no durations.".to_owned())
+        }
         Source::SameTemplate => assume(format!(
             "New pods take as long to start as {} pods with the same template took.",
             described.count

@@ -136,12 +136,7 @@ fn rolled_out<'a>(snapshot: &'a Snapshot, interrupt: &dyn Interrupt) -> Referenc
     held.map_or(Reference::Deployment(deployment), Reference::ReplicaSet)
 }
 
-fn effect(
-    before: &Snapshot,
-    after: &Snapshot,
-    is_same: bool,
-    interrupt: &dyn Interrupt,
-) -> Effect {
+fn effect(before: &Snapshot, after: &Snapshot, is_same: bool, interrupt: &dyn Interrupt) -> Effect {
     let Deployment { spec, .. } = &after.deployment;
     if is_same {
         return match before.deployment.spec.replicas == spec.replicas {

@@ -122,12 +122,20 @@ pub enum ForecastError {
     /// A rollback is not possible.
     #[error(transparent)]
     Rollback(#[from] RollbackError),
-    /// Objects may be missing.
+    /// Pods may be missing.
     #[error(
-        "deployment {name:?} has no forecast: the lists of ReplicaSets and pods may be incomplete; send all of them, and set \
-         replicaSetsComplete and podsComplete"
+        "deployment {name:?} has no forecast: the list of pods may be incomplete; send all of them, and set podsComplete"
     )]
-    Incomplete {
+    PodsIncomplete {
+        /// The name of the Deployment.
+        name: String,
+    },
+    /// ReplicaSets may be missing.
+    #[error(
+        "deployment {name:?} has no forecast: the list of ReplicaSets may be incomplete; send all of them, and set \
+         replicaSetsComplete"
+    )]
+    ReplicaSetsIncomplete {
         /// The name of the Deployment.
         name: String,
     },
@@ -172,8 +180,11 @@ pub fn forecast_observed(
         seed,
     } = request;
     let name = || before.deployment.metadata.name.clone();
-    if !before.replica_sets_complete || !before.pods_complete {
-        return Ok(Err(ForecastError::Incomplete { name: name() }));
+    if !before.replica_sets_complete {
+        return Ok(Err(ForecastError::ReplicaSetsIncomplete { name: name() }));
+    }
+    if !before.pods_complete {
+        return Ok(Err(ForecastError::PodsIncomplete { name: name() }));
     }
     let has_deployment = changes
         .iter()
@@ -196,7 +207,10 @@ pub fn forecast_observed(
     let assumptions = assumptions::list(&snapshot, &model, cluster, has_deployment);
     let limits = rollout_limits(&snapshot);
     let replica_sets = references(&snapshot, interrupt);
-    let names: Vec<Arc<str>> = replica_sets.iter().map(|it| it.name.as_str().into()).collect();
+    let names: Vec<Arc<str>> = replica_sets
+        .iter()
+        .map(|it| it.name.as_str().into())
+        .collect();
     change::share_templates(&mut snapshot);
     let world = World::new(snapshot, cluster, &model);
     let simulation = Simulation {
@@ -256,9 +270,10 @@ fn references(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Vec<SetReferenc
         .iter()
         .filter_map(|pod| Some(pod.metadata.controller()?.uid.as_str()))
         .collect();
-    let old = old.iter().rev().filter(|set| {
-        set.replicas > 0 || with_pods.contains(set.metadata.uid.as_str())
-    });
+    let old = old
+        .iter()
+        .rev()
+        .filter(|set| set.replicas > 0 || with_pods.contains(set.metadata.uid.as_str()));
     references.extend(old.map(|set| reference(&set.metadata.name, &set.metadata.uid)));
     references
 }
@@ -293,8 +308,7 @@ impl<'a> Simulation<'a> {
         }
         let described = &self.model.described;
         let has_seconds = described.source != Source::None;
-        let (mut forecast, typical) =
-            summary::summarize(&results, has_seconds, described.guess);
+        let (mut forecast, typical) = summary::summarize(&results, has_seconds, described.guess);
         let typical = u32::try_from(typical).unwrap_or(0);
         let recorder = Recorder::new(self.names.to_vec());
         let mut rollout = self.rollout(scenario, typical, Some(recorder));
@@ -307,12 +321,7 @@ impl<'a> Simulation<'a> {
         Ok(forecast)
     }
 
-    fn rollout(
-        &self,
-        scenario: Scenario,
-        sample: u32,
-        recorder: Option<Recorder>,
-    ) -> Rollout<'a> {
+    fn rollout(&self, scenario: Scenario, sample: u32, recorder: Option<Recorder>) -> Rollout<'a> {
         let mut random = Random::new(self.seed, sample);
         let slowest = match scenario {
             Scenario::Slow => self.model.slowest(&mut random),

@@ -33,6 +33,8 @@ impl Queue {
 
     /// Removes the next event, and returns it with its time.
     pub(crate) fn next(&mut self) -> Option<(i64, Event)> {
-        self.events.pop().map(|Reverse((time, _, event))| (time, event))
+        self.events
+            .pop()
+            .map(|Reverse((time, _, event))| (time, event))
     }
 }

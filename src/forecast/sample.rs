@@ -223,7 +223,8 @@ pub(crate) fn reason(world: &World) -> String {
     let missing = replicas.saturating_sub(world.totals.available);
     match () {
         () if pass::is_refused(&world.snapshot) => {
-            "The selector of the Deployment is empty, or it matches the pods of another Deployment.".to_owned()
+            "The selector of the Deployment is empty, or it matches the pods of another Deployment."
+                .to_owned()
         }
         () if deployment.metadata.deletion_timestamp.is_some() => {
             "The Deployment is being deleted.".to_owned()

@@ -45,7 +45,11 @@ pub struct Counts {
 }
 
 /// The forecast of some samples without its course, and the index of the sample whose course it has.
-pub(crate) fn summarize(samples: &[Sample], has_seconds: bool, is_guess: bool) -> (Forecast, usize) {
+pub(crate) fn summarize(
+    samples: &[Sample],
+    has_seconds: bool,
+    is_guess: bool,
+) -> (Forecast, usize) {
     let mut outcomes: Vec<(Outcome, i32)> = Vec::new();
     for sample in samples {
         match outcomes.iter_mut().find(|(it, _)| *it == sample.outcome) {
@@ -74,9 +78,8 @@ pub(crate) fn summarize(samples: &[Sample], has_seconds: bool, is_guess: bool) -
             high: counts.last().copied().unwrap_or(0),
         }
     };
-    let completes = |sample: &Sample| {
-        matches!(sample.outcome, Outcome::Completes | Outcome::CompletesLate)
-    };
+    let completes =
+        |sample: &Sample| matches!(sample.outcome, Outcome::Completes | Outcome::CompletesLate);
     let forecast = Forecast {
         outcome,
         outcomes,

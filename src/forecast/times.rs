@@ -270,7 +270,11 @@ fn observe(
             continue;
         }
         described.still_starting += usize::from(!observation.is_ready);
-        if pod.containers.iter().any(|container| container.restarts > 0) {
+        if pod
+            .containers
+            .iter()
+            .any(|container| container.restarts > 0)
+        {
             described.dropped_restarted += 1;
         } else if observation.time > stuck_after {
             described.dropped_late += usize::from(observation.is_ready);
@@ -291,7 +295,9 @@ pub(crate) fn ready_since(pod: &Pod) -> Option<Time> {
     let mut conditions = pod.conditions.iter();
     let ready = conditions.find(|condition| condition.kind == "Ready");
     let ready = ready.filter(|condition| condition.status == "True")?;
-    ready.last_transition_time.or(pod.metadata.creation_timestamp)
+    ready
+        .last_transition_time
+        .or(pod.metadata.creation_timestamp)
 }
 
 /// The milliseconds from one time to a later one.

@@ -122,7 +122,9 @@ impl SetPods {
     }
 
     pub(crate) fn is_new(&self, snapshot: &Snapshot) -> bool {
-        let set = self.index.and_then(|index| snapshot.replica_sets.get(index));
+        let set = self
+            .index
+            .and_then(|index| snapshot.replica_sets.get(index));
         let template = &snapshot.deployment.spec.template;
         set.is_some_and(|set| set.template.same_as(template))
     }
@@ -249,8 +251,7 @@ impl World {
     }
 
     fn starts(&self, pod: &WorldPod, chance: &Chance) -> bool {
-        !pod.is_stuck
-            && (chance.new_pods_start || !self.sets[pod.set].is_new(&self.snapshot))
+        !pod.is_stuck && (chance.new_pods_start || !self.sets[pod.set].is_new(&self.snapshot))
     }
 
     /// The current time.
@@ -340,7 +341,9 @@ impl World {
     pub(crate) fn sync_set(&mut self, set: usize, chance: &mut Chance) {
         let now = self.seconds();
         self.sets[set].due = None;
-        let Some(stored) = self.sets[set].index.map(|index| &self.snapshot.replica_sets[index])
+        let Some(stored) = self.sets[set]
+            .index
+            .map(|index| &self.snapshot.replica_sets[index])
         else {
             return;
         };
@@ -355,9 +358,7 @@ impl World {
         let (to_create, to_delete) = match sync {
             Sync::Nothing => (0, Vec::new()),
             Sync::Create(count) => (count, Vec::new()),
-            Sync::Delete { deleted, .. } => {
-                (0, deleted.iter().map(|pod| pod.number).collect())
-            }
+            Sync::Delete { deleted, .. } => (0, deleted.iter().map(|pod| pod.number).collect()),
         };
         let can_create = match self.pods_in_quota {
             Some(left) => to_create.min(usize::try_from(left).unwrap_or(0)),
@@ -367,8 +368,7 @@ impl World {
             let message = "pods are forbidden: exceeded quota".to_owned();
             (message, self.time())
         });
-        let mut status =
-            replica_set::status(stored, &pods, members.terminating, failure, now);
+        let mut status = replica_set::status(stored, &pods, members.terminating, failure, now);
         status.terminating_replicas = status
             .terminating_replicas
             .filter(|_| self.reports_terminating);
@@ -415,7 +415,11 @@ impl World {
             }
             let missed = (self.now - last).max(0) / delay.max(1);
             let next = last + delay.max(1) * missed;
-            let next = if next < self.now { next + delay.max(1) } else { next };
+            let next = if next < self.now {
+                next + delay.max(1)
+            } else {
+                next
+            };
             self.sets[set].back_off = Some((delay, next));
             self.make_due(set, next);
         }
@@ -536,7 +540,9 @@ impl World {
     /// Counts the available pods, and makes a sync due at the time at which the next one becomes available.
     fn count_available(&mut self, set: usize) {
         let seconds = self.seconds();
-        let stored = self.sets[set].index.map(|index| &self.snapshot.replica_sets[index]);
+        let stored = self.sets[set]
+            .index
+            .map(|index| &self.snapshot.replica_sets[index]);
         let min_ready = stored.map_or(0, |stored| stored.min_ready_seconds);
         let (mut available, mut next) = (0, None::<i64>);
         for number in &self.sets[set].active {
@@ -561,7 +567,10 @@ impl World {
 
     /// The pods as far as plans depend on them: one of each ReplicaSet that has any.
     pub(crate) fn list_pods(&mut self) {
-        let pods = self.sets.iter().filter(|set| set.terminating + set.active.len() > 0);
+        let pods = self
+            .sets
+            .iter()
+            .filter(|set| set.terminating + set.active.len() > 0);
         let namespace = &self.snapshot.deployment.metadata.namespace;
         let pods: Arc<[Pod]> = pods
             .map(|set| Pod {
@@ -602,6 +611,8 @@ impl World {
     /// The number of pods that are not ready.
     pub(crate) fn pods_not_ready(&self) -> usize {
         let active = self.pods.iter().flatten().map(|pod| &pod.stored);
-        active.filter(|pod| pod.is_active() && !pod.is_ready()).count()
+        active
+            .filter(|pod| pod.is_active() && !pod.is_ready())
+            .count()
     }
 }

@@ -1,11 +1,9 @@
 //! Requests for tests.
 
+use rollplan_core::action::apply;
 use rollplan_core::interrupt::Never;
 use rollplan_core::plan_settled;
-use rollplan_core::action::apply;
-use rollplan_core::snapshot::{
-    Deployment, Options, Pod, PodCondition, ReplicaSet, Snapshot,
-};
+use rollplan_core::snapshot::{Deployment, Options, Pod, PodCondition, ReplicaSet, Snapshot};
 use rollplan_core::template::Template;
 use rollplan_forecast::{
     Answer, Change, ClusterLimits, ForecastError, Horizon, PodTimes, Request, forecast_until,
@@ -54,7 +52,11 @@ pub(crate) fn mk_complete_of(deployment: Deployment, starts: &[i64]) -> Snapshot
 pub(crate) fn settle(snapshot: &mut Snapshot) {
     loop {
         let plan = plan_settled(snapshot, Options::default());
-        let actions: Vec<_> = plan.steps.iter().filter_map(|it| it.action.as_ref()).collect();
+        let actions: Vec<_> = plan
+            .steps
+            .iter()
+            .filter_map(|it| it.action.as_ref())
+            .collect();
         if actions.is_empty() {
             return;
         }
