@@ -29,8 +29,7 @@ Exit codes: 0 the forecast was printed, and the rollout completes or is undecide
 target was not found; 2 invalid command line or input, or missing permission; 4 no answer from the service, kubectl or the cluster.";
 
 /// What a forecast from files assumes about a manifest.
-const WHOLE_MANIFEST: &str = "The manifest is the whole Deployment: absent fields have the defaults of Kubernetes, and no \
-                              admission webhook changes it.";
+const WHOLE_MANIFEST: &str = "The manifest is the whole Deployment: admission webhooks and other owners of fields are unknown.";
 
 #[derive(Args, Debug)]
 pub(in crate::cli) struct ForecastArgs {
@@ -358,7 +357,8 @@ fn with_images(request: &Request, images: &[String]) -> Result<String, Error> {
         let (name, image) = image.split_once('=').unwrap_or_default();
         let mut count = 0;
         for list in ["initContainers", "containers"] {
-            let containers = owner["spec"]["template"]["spec"][list].as_array_mut();
+            let containers = owner.pointer_mut(&format!("/spec/template/spec/{list}"));
+            let containers = containers.and_then(Value::as_array_mut);
             for container in containers.into_iter().flatten() {
                 if name == "*" || container["name"] == name {
                     container["image"] = image.into();

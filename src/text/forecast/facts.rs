@@ -86,7 +86,7 @@ impl<'f> Facts<'f> {
     }
 
     /// Whether nothing happens: it is complete.
-    fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         let expected = self.response.expected.as_ref();
         expected.is_some_and(|it| it.outcome() == Outcome::Completes && it.trajectory.len() <= 1)
     }
@@ -160,23 +160,30 @@ impl<'f> Facts<'f> {
     pub(crate) fn steps(&self) -> Vec<Step> {
         let expected = self.response.expected.as_ref();
         let points = expected.map_or(&[][..], |it| &it.trajectory);
-        let mut last = None;
-        let mut steps = Vec::new();
+        let mut steps: Vec<Step> = Vec::new();
         for point in points {
             let counts = Counts::of(point);
-            if point.events.is_empty() && last == Some(counts) {
-                continue;
-            }
-            last = Some(counts);
             let at = match &point.offset {
                 Some(offset) => duration(offset),
                 None => (steps.len() + 1).to_string(),
             };
-            steps.push(Step::At {
-                at,
-                counts,
-                events: point.events.clone(),
-            });
+            let is_first = steps.len() <= 1;
+            match steps.last_mut() {
+                // What happens within the precision of a time is one step, except for the start.
+                Some(Step::At {
+                    at: last_at,
+                    counts: last,
+                    events,
+                }) if !is_first && *last_at == at || point.events.is_empty() && *last == counts => {
+                    *last = counts;
+                    events.extend_from_slice(&point.events);
+                }
+                _ => steps.push(Step::At {
+                    at,
+                    counts,
+                    events: point.events.clone(),
+                }),
+            }
         }
         let hidden = steps.len().saturating_sub(FIRST_STEPS + LAST_STEPS);
         if hidden > 1 {
@@ -200,7 +207,7 @@ impl<'f> Facts<'f> {
         let pods = plural(i64::from(count), "pod", "pods");
         let from = match times.source() {
             StartTimesSource::Unspecified | StartTimesSource::None => {
-                "no start times are known, so the forecast has no durations".to_owned()
+                "none is known, so the forecast has no durations".to_owned()
             }
             StartTimesSource::SameTemplate => format!("{pods} with this template"),
             StartTimesSource::OtherTemplates => format!("{pods} with other templates"),
@@ -302,9 +309,9 @@ impl<'f> Facts<'f> {
                 };
                 format!("Completes {time}, after its progress deadline{deadline} is exceeded.")
             }
-            Outcome::Never => format!("Never completes: {}.", reason(forecast)),
+            Outcome::Never => format!("Never completes. {}.", reason(forecast)),
             Outcome::Undecided | Outcome::Unspecified => {
-                format!("Undecided: {}.", reason(forecast))
+                format!("Undecided. {}.", reason(forecast))
             }
         }
     }
@@ -328,7 +335,7 @@ impl Counts {
 
 fn reason(forecast: &Forecast) -> &str {
     match forecast.reason.trim_end_matches('.') {
-        "" => "the simulation ended before",
+        "" => "The simulation ended before",
         reason => reason,
     }
 }

@@ -23,15 +23,17 @@ const BOTTOM: f64 = 348.0;
 
 /// The part of the width after the last change, which shows the state at the end.
 const AFTER: f64 = 0.04;
+/// The least distance of two moments.
+const INSTANT: f64 = 2.0;
 /// The highest number of ticks of an axis.
 const TICKS_MAX: f64 = 9.0;
 /// The columns of text that fit, in the sizes of the title and of the line below it.
 const TITLE_COLUMNS: usize = 84;
 const SUBTITLE_COLUMNS: usize = 112;
 /// The width of a column of the legend's text, and of the symbol before it with its gaps.
-const COLUMN: f64 = 6.5;
+const COLUMN: f64 = 6.6;
 const SYMBOL: f64 = 24.0;
-const SPACE: f64 = 14.0;
+const SPACE: f64 = 18.0;
 
 /// The distances between ticks of a time axis, in seconds.
 const SPANS: [f64; 19] = [
@@ -180,6 +182,7 @@ impl Picture {
         let title = fit(&shown(&self.title), TITLE_COLUMNS, "…");
         let subtitle = fit(&shown(&self.subtitle), SUBTITLE_COLUMNS, "…");
         let axes = Axes::new(extent, self.has_times);
+        let drawn = self.without_instants(&axes);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"rollplan\" role=\"img\" \
              aria-labelledby=\"{id}-title {id}-desc\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\">\n\
@@ -195,10 +198,29 @@ impl Picture {
             escape(&subtitle),
             self.legend(id),
             axes.svg(),
-            self.bands(id, &axes),
-            self.lines(&axes),
-            self.hits(&axes),
+            drawn.bands(id, &axes),
+            drawn.lines(&axes),
+            drawn.hits(&axes),
         )
+    }
+
+    /// The picture with moments merged that are too close to be told apart, except for the first one.
+    fn without_instants(&self, axes: &Axes) -> Self {
+        let mut moments: Vec<Moment> = Vec::new();
+        for moment in &self.moments {
+            let is_first = moments.len() <= 1;
+            match moments.last_mut() {
+                Some(last) if !is_first && axes.x(moment.at) - axes.x(last.at) < INSTANT => {
+                    last.counts = moment.counts;
+                    last.events.extend_from_slice(&moment.events);
+                }
+                _ => moments.push(moment.clone()),
+            }
+        }
+        Self {
+            moments,
+            ..self.clone()
+        }
     }
 
     /// The picture in words.
@@ -227,8 +249,8 @@ impl Picture {
         let entries = [
             ("new", "new pods".to_owned()),
             ("old", "old pods".to_owned()),
-            ("ending", "terminating pods".to_owned()),
-            ("available", "available pods".to_owned()),
+            ("ending", "terminating".to_owned()),
+            ("available", "available".to_owned()),
             ("most", format!("allowed maximum ({pods_max})")),
             ("least", format!("promised minimum ({available_min})")),
         ];

@@ -10,17 +10,10 @@ pub(crate) fn forecast(page: &mut Page, facts: &Facts<'_>) {
     page.line(&facts.title(), Style::Strong);
     let changes: &[TemplateChange] = &facts.response.template_changes;
     template_changes(page, changes);
-    steps(page, facts);
-    scenarios(page, facts);
-    page.gap();
-    page.paragraph(
-        "start times: ",
-        Style::Faint,
-        &facts.start_times(),
-        Style::Plain,
-    );
-    for assumption in &facts.response.assumptions {
-        page.paragraph("assumption: ", Style::Faint, assumption, Style::Plain);
+    if !facts.is_idle() {
+        steps(page, facts);
+        scenarios(page, facts);
+        model(page, facts);
     }
     page.gap();
     let expected = facts.response.expected.as_ref();
@@ -32,6 +25,20 @@ pub(crate) fn forecast(page: &mut Page, facts: &Facts<'_>) {
             _ => Style::Warn,
         },
     );
+}
+
+/// Where the start times come from, and what is assumed.
+fn model(page: &mut Page, facts: &Facts<'_>) {
+    page.gap();
+    page.paragraph(
+        "start times: ",
+        Style::Faint,
+        &facts.start_times(),
+        Style::Plain,
+    );
+    for assumption in &facts.response.assumptions {
+        page.paragraph("assumption: ", Style::Faint, assumption, Style::Plain);
+    }
 }
 
 fn steps(page: &mut Page, facts: &Facts<'_>) {
