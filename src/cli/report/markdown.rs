@@ -314,7 +314,7 @@ mod tests {
     fn forecasts_are_tables_with_folded_steps() {
         let forecast = Forecast {
             outcome: Outcome::Never.into(),
-            reason: "the quota is *used up*".to_owned(),
+            reason: "The quota is *used up*.".to_owned(),
             trajectory: vec![TrajectoryPoint {
                 pods: vec![0, 4],
                 available: vec![0, 4],
@@ -344,7 +344,7 @@ mod tests {
             super::forecast(&facts),
             r#"### Deployment shop/web: the change starts a rollout, which replaces all pods
 
-**Never completes: the quota is \*used up\*.**
+**Never completes. The quota is \*used up\*.**
 
 | Field of the template | From | To |
 | --- | --- | --- |
@@ -360,7 +360,7 @@ mod tests {
 | --- | ---: | ---: | ---: | ---: | --- |
 | 1 | 0 | 4 | 4 | 0 | scale up &lt;b&gt;<br>b |
 
-- start times: no start times are known, so the forecast has no durations
+- start times: none is known, so the forecast has no durations
 - a\_b
 
 </details>

@@ -141,7 +141,7 @@ fn response() -> ForecastRolloutResponse {
         never_ready: Some(Forecast {
             outcome: Outcome::Never.into(),
             outcomes: Vec::new(),
-            reason: "2 new pods never become ready".to_owned(),
+            reason: "2 new pods never become ready.".to_owned(),
             duration: None,
             deadline_exceeded: Some(durations(600_000, Some(600_000), 600_000)),
             available_min: counts(3, 3, 3),
@@ -219,7 +219,6 @@ Changes of the template
 
 TIME  NEW  OLD  AVAILABLE  TERMINATING  WHAT HAPPENS
 0s    0    4    4          0            create ReplicaSet web-b with 1 pods, scale down ReplicaSet web-a from 4 to 3
-0.1s  1    3    3          1
 0.1s  2    3    3          1            scale up ReplicaSet web-b from 1 to 2
 8.1s  2    2    3          1            scale down ReplicaSet web-a from 3 to 2
 10s   4    1    3          2            scale up ReplicaSet web-b from 2 to 4
@@ -356,17 +355,17 @@ fn last_line_is_the_outcome() {
         (
             Forecast {
                 outcome: Outcome::Never.into(),
-                reason: "the quota allows 0 more pods.".to_owned(),
+                reason: "The quota allows 0 more pods.".to_owned(),
                 ..expected()
             },
-            "Never completes: the quota allows 0 more pods.",
+            "Never completes. The quota allows 0 more pods.",
         ),
         (
             Forecast {
                 outcome: Outcome::Undecided.into(),
                 ..expected()
             },
-            "Undecided: the simulation ended before.",
+            "Undecided. The simulation ended before.",
         ),
         (
             Forecast {

@@ -109,7 +109,11 @@ fn outcome_is_the_last_line_and_the_exit_code() {
     let run = rollplan(&[&args, &TIMES[..], &image].concat(), &list.to_string());
     assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
     let last = run.out.lines().last().unwrap();
-    assert!(last.starts_with("Never completes: "), "{}", run.out);
+    assert!(
+        last.starts_with("Never completes. The quota "),
+        "{}",
+        run.out
+    );
 }
 
 #[test]
@@ -166,7 +170,7 @@ fn wrong_changes_are_refused() {
             "error: Deployment shop/web has no container nope\n",
         ),
         (&["--image", "x:1"], "must be CONTAINER=IMAGE"),
-        (&["--image", "-x=y"], "must be CONTAINER=IMAGE"),
+        (&["--image=-x=y"], "must be CONTAINER=IMAGE"),
         (&["--image", "web=x", "--undo"], "cannot be used with"),
         (&["--to-revision=2"], "--undo"),
         (&["--samples=0"], "--samples"),
