@@ -289,7 +289,7 @@ impl<'f> Facts<'f> {
             }
             (Some(range), _) => format!("in {}", durations(range)),
             (None, Some(waves)) => format!(
-                "after {} of pod starts; how long they take is not known",
+                "after {} of pod starts, of unknown length",
                 match waves.low == waves.high {
                     true => plural(waves.median.into(), "wave", "waves"),
                     false => format!("{} waves", counts(waves)),

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::axes::Extent;
 use super::facts::{Counts, Facts, Step};
-use super::picture::{CSS, Extent, Picture, xml};
+use super::picture::{CSS, Picture, xml};
 use crate::text::json_or_absent;
 
 /// The style of pages.

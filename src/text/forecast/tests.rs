@@ -329,7 +329,7 @@ fn last_line_is_the_outcome() {
                 duration: None,
                 ..expected()
             },
-            "Completes after 3 (3–4) waves of pod starts; how long they take is not known.",
+            "Completes after 3 (3–4) waves of pod starts, of unknown length.",
         ),
         (
             Forecast {
@@ -337,7 +337,7 @@ fn last_line_is_the_outcome() {
                 waves: counts(1, 1, 1),
                 ..expected()
             },
-            "Completes after 1 wave of pod starts; how long they take is not known.",
+            "Completes after 1 wave of pod starts, of unknown length.",
         ),
         (
             Forecast {
