@@ -239,7 +239,11 @@ fn without_rounding(mut times: Vec<i64>) -> Vec<i64> {
     let variance = squares.sum::<i128>() / i128::from(count);
     let (low, high) = (times.iter().min(), times.iter().max());
     let is_one_time = low.zip(high).is_some_and(|(low, high)| high - low <= 1000);
-    let rest = if is_one_time { 0 } else { (variance - ROUNDING).max(0) };
+    let rest = if is_one_time {
+        0
+    } else {
+        (variance - ROUNDING).max(0)
+    };
     // The ratio of the standard deviations.
     let ratio = ((rest << 20) / variance.max(1)).isqrt();
     for time in &mut times {

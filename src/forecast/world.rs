@@ -40,9 +40,11 @@ impl ClusterLimits {
     /// scheduled now.
     pub(crate) fn with_observed(self, snapshot: &Snapshot) -> Self {
         let sets = snapshot.replica_sets.iter();
-        let exceeds_quota = sets.flat_map(|set| &set.status.conditions).any(|condition| {
-            condition.kind == REPLICA_FAILURE && condition.message.contains("exceeded quota")
-        });
+        let exceeds_quota = sets
+            .flat_map(|set| &set.status.conditions)
+            .any(|condition| {
+                condition.kind == REPLICA_FAILURE && condition.message.contains("exceeded quota")
+            });
         let mut conditions = snapshot.pods.iter().flat_map(|pod| &pod.conditions);
         let is_unschedulable = conditions.any(|condition| {
             condition.kind == "PodScheduled" && condition.reason == "Unschedulable"
@@ -342,9 +344,8 @@ impl World {
     fn is_behind(&self, set: usize) -> bool {
         let SetPods { index, is_own, .. } = self.sets[set];
         let stored = index.and_then(|index| self.snapshot.replica_sets.get(index));
-        let is_behind = |stored: &ReplicaSet| {
-            stored.status.observed_generation != stored.metadata.generation
-        };
+        let is_behind =
+            |stored: &ReplicaSet| stored.status.observed_generation != stored.metadata.generation;
         is_own && stored.is_some_and(is_behind)
     }
 

@@ -1,6 +1,6 @@
 //! How often the range of a forecast contains the duration of a rollout whose pods start as those that were observed.
 
-use rollplan_forecast::{Request, Range};
+use rollplan_forecast::{Range, Request};
 use rollplan_world::mk_deployment;
 use rollplan_world::random::Random;
 
@@ -57,7 +57,9 @@ fn ranges_contain_most_durations() {
     ] {
         let (mut below_range, mut above_range) = (0, 0);
         for _ in 0..ROLLOUTS {
-            let starts: Vec<i64> = (0..20).map(|_| observed(&mut random, distribution)).collect();
+            let starts: Vec<i64> = (0..20)
+                .map(|_| observed(&mut random, distribution))
+                .collect();
             let request = mk_random(&mut random, &starts);
             let mut truth = request.clone();
             truth.samples = 1;

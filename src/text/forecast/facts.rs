@@ -202,7 +202,7 @@ impl<'f> Facts<'f> {
 
     /// Where the start times come from, for example "13 pods with other templates took 2s–9s to start (median 4s)".
     pub(crate) fn start_times(&self) -> String {
-        let times = self.response.start_times.clone().unwrap_or_default();
+        let times = self.response.start_times.unwrap_or_default();
         let count = times.count;
         let pods = plural(i64::from(count), "pod", "pods");
         let from = match times.source() {

@@ -423,5 +423,5 @@ fn shown(text: &str) -> String {
 
 /// Text that is escaped for XML.
 pub(super) fn xml(text: &str) -> String {
-    escape(&shown(text)).into_owned()
+    escape(shown(text)).into_owned()
 }
