@@ -87,8 +87,14 @@ impl<'f> Facts<'f> {
 
     /// Whether nothing happens: it is complete.
     pub(super) fn is_idle(&self) -> bool {
-        let expected = self.response.expected.as_ref();
-        expected.is_some_and(|it| it.outcome() == Outcome::Completes && it.trajectory.len() <= 1)
+        self.response.expected.as_ref().is_some_and(|expected| {
+            let mut counts = expected.trajectory.iter().map(Counts::of);
+            let first = counts.next();
+            let writes = expected.replica_set_writes.unwrap_or_default();
+            expected.outcome() == Outcome::Completes
+                && writes.high == 0
+                && counts.all(|it| Some(it) == first)
+        })
     }
 
     fn limits(&self) -> RolloutLimits {

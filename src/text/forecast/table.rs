@@ -62,7 +62,7 @@ fn steps(page: &mut Page, facts: &Facts<'_>) {
                     terminating,
                 } = counts;
                 let counts = [new, old, available, terminating].map(|it| plain(it.to_string()));
-                let events = events.join(page.separator());
+                let events = events.join("\n");
                 let cells = [plain(at)].into_iter().chain(counts);
                 table.row(cells.chain([plain(events)]), "");
             }
