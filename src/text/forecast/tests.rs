@@ -219,7 +219,7 @@ Changes of the template
 
 TIME  NEW  OLD  AVAILABLE  TERMINATING  WHAT HAPPENS
 0s    0    4    4          0            create ReplicaSet web-b with 1 pods
-                                         scale down ReplicaSet web-a from 4 to 3
+                                        scale down ReplicaSet web-a from 4 to 3
 0.1s  2    3    3          1            scale up ReplicaSet web-b from 1 to 2
 8.1s  2    2    3          1            scale down ReplicaSet web-a from 3 to 2
 10s   4    1    3          2            scale up ReplicaSet web-b from 2 to 4
