@@ -180,7 +180,7 @@ impl Model {
     /// worlds differ, as the normal distribution does in comparison with Student's.
     pub(crate) fn sample(&self, random: &mut Random) -> SampleTimes {
         let count = self.observations.len();
-        let drawn = (0..count - (count / 2).min(FEWER)).map(|_| {
+        let drawn = (0..count - (count / 3).min(FEWER)).map(|_| {
             let mut at = self.observations[random.index(self.observations.len())];
             // A pod that is not ready yet takes as long as one of those that took longer.
             while !at.is_ready {
@@ -239,7 +239,11 @@ fn without_rounding(mut times: Vec<i64>) -> Vec<i64> {
     let variance = squares.sum::<i128>() / i128::from(count);
     let (low, high) = (times.iter().min(), times.iter().max());
     let is_one_time = low.zip(high).is_some_and(|(low, high)| high - low <= 1000);
-    let rest = if is_one_time { 0 } else { (variance - ROUNDING).max(0) };
+    let rest = if is_one_time {
+        0
+    } else {
+        (variance - ROUNDING).max(0)
+    };
     // The ratio of the standard deviations.
     let ratio = ((rest << 20) / variance.max(1)).isqrt();
     for time in &mut times {
