@@ -142,11 +142,12 @@ fn answers(request: &Request) -> Vec<Result<Vec<u8>, Found>> {
     let revisions = proto::ListRevisionsRequest {
         snapshot: snapshot(),
     };
-    let forecast = proto::ForecastRolloutRequest {
+    let mut forecast = proto::ForecastRolloutRequest {
         snapshot: snapshot(),
         samples: 1,
         ..Default::default()
     };
+    forecast.snapshot.as_mut().unwrap().pods_complete = true;
     let answers = [
         wire::plan_rollout_bytes(&plan.encode_to_vec()),
         wire::plan_rollout_bytes(&with_report.encode_to_vec()),
