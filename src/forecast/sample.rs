@@ -1,4 +1,4 @@
-//! One sample: a rollout in a world, from the snapshot until it is complete or nothing happens any more.
+//! One sample: a rollout in a world, from the snapshot until it is complete or nothing more happens.
 
 use rollplan_core::action::Action;
 use rollplan_core::interrupt::{Interrupt, Interrupted};
@@ -52,7 +52,7 @@ pub(crate) struct Sample {
 /// Observes the plans of all samples. Tests check the rules of plans with it.
 pub type Observer<'o> = &'o dyn Fn(&Snapshot, &Plan);
 
-/// A rollout that goes on.
+/// A rollout in progress.
 pub(crate) struct Rollout<'a> {
     pub(crate) world: World,
     pub(crate) chance: Chance,

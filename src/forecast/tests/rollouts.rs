@@ -1,4 +1,4 @@
-//! How rollouts go on, and how they end.
+//! How rollouts continue, and how they end.
 
 use rollplan_core::action::apply;
 use rollplan_core::plan_pass;
