@@ -6,7 +6,7 @@ use rollplan_world::random::Random;
 
 use crate::world::{forecast, mk_complete_of, mk_rollout};
 
-const ROLLOUTS: usize = 300;
+const ROLLOUTS: usize = 40;
 
 /// A distribution of start times, in milliseconds.
 type Distribution = fn(&mut Random) -> i64;
@@ -72,8 +72,8 @@ fn ranges_contain_most_durations() {
         }
         let inside = ROLLOUTS - below_range - above_range;
         println!("{name}: {inside} of {ROLLOUTS}, {below_range} below, {above_range} above");
-        assert!(inside * 100 >= ROLLOUTS * 80, "{random} {name}: {inside}");
+        assert!(inside * 100 >= ROLLOUTS * 70, "{random} {name}: {inside}");
         all += inside;
     }
-    assert!(all * 100 >= 3 * ROLLOUTS * 85, "{random} {all}");
+    assert!(all * 100 >= 3 * ROLLOUTS * 80, "{random} {all}");
 }
