@@ -4,14 +4,21 @@ module rollplan.dev/rollplan/adapters/go
 go 1.26.0
 
 require (
+	// Sets GOMEMLIMIT from the memory limit of the container.
 	github.com/KimMachineGun/automemlimit v1.0.1
+	// The interfaces for logs and metrics of controller-runtime.
 	github.com/go-logr/logr v1.4.4
 	github.com/prometheus/client_golang v1.24.0
+	// Finds metadata in the JSON of an object without decoding the rest; the decoders of client-go parse an event of a watch
+	// five times.
 	github.com/tidwall/gjson v1.20.0
+	// Writes the log, as in most controllers.
 	go.uber.org/zap v1.27.1
+	// The client of the service. buf generates its stubs with the plugins pinned in adapters/go/tools.
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
+	// Informers, queue, leader election and metrics: the standard for controllers in Go. All of the same release of Kubernetes.
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
