@@ -29,7 +29,8 @@ mod snapshot;
 mod tree;
 pub(crate) mod yaml;
 
-pub(crate) use body::{is_yaml, objects_of_body, unreadable};
+pub use body::objects_of_body;
+pub(crate) use body::{is_yaml, unreadable};
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
 pub use limits::{
     ANNOTATIONS_BYTES_MAX, ANSWERS_MAX, CONFIGURATIONS_MAX, ENTRIES_MAX, EVENTS_MAX,
