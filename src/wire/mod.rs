@@ -31,7 +31,8 @@ mod snapshot;
 mod tree;
 pub(crate) mod yaml;
 
-pub(crate) use body::{is_yaml, objects_of_body, unreadable};
+pub use body::objects_of_body;
+pub(crate) use body::{is_yaml, unreadable};
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
 pub(crate) use forecast::forecast_rollout_in;
 pub use forecast::{forecast_rollout, forecast_rollout_bytes, forecast_rollout_until};

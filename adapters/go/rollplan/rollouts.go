@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,7 +64,7 @@ type Rollouts struct {
 type Result struct {
 	// Response is the plan. It is nil if the Deployment does not exist, or if no plan was needed.
 	Response *rollplanv1.PlanRolloutResponse
-	// Unchanged is true if no plan was needed, because only the last plan itself has changed anything.
+	// Unchanged is true if no plan was needed, because nothing has changed since the last one, which made no calls.
 	Unchanged bool
 	// RequeueAfter is when to sync again even if nothing changes. Zero means that no timer is needed.
 	RequeueAfter time.Duration
@@ -140,24 +141,16 @@ func (r *Rollouts) carryOut(ctx context.Context, observed *observation, response
 			rejected = append(rejected, failed)
 		}
 	}
-	if own, ok := s.writes[observed.owner.UID]; ok {
-		observed.versions[observed.owner.UID] = own.object.ResourceVersion
-	}
-	if len(failed) == 0 && !result.Retry && r.isSettled(response) {
+	if !result.Retry && !makesCalls(response) {
 		s.plan(observed, result.RequeueAfter, time.Now())
 	}
 	return result, errors.Join(rejected...)
 }
 
-// isSettled reports whether the next plan is the same as long as nothing changes: this one writes only the status. The status of a
-// custom resource does not include its revision, which the next plan may write.
-func (r *Rollouts) isSettled(plan *rollplanv1.PlanRolloutResponse) bool {
-	for _, step := range plan.GetSteps() {
-		if step.GetCall() != nil && (step.GetUpdateDeploymentStatus() == nil || r.Kind != Deployment) {
-			return false
-		}
-	}
-	return true
+// makesCalls reports whether a plan makes calls. The next plan may then make others, even if nothing but these calls changes
+// anything: for example, a rollback follows the status that a resumed rollout begins with.
+func makesCalls(plan *rollplanv1.PlanRolloutResponse) bool {
+	return slices.ContainsFunc(plan.GetSteps(), func(step *rollplanv1.Step) bool { return step.GetCall() != nil })
 }
 
 func (r *Rollouts) plan(ctx context.Context, observed *observation, s *state) (*rollplanv1.PlanRolloutResponse, error) {

@@ -62,7 +62,9 @@ func TestUnchangedObjectsNeedNoPlan(t *testing.T) {
 		}
 		f.planner.plans = [][]*rollplanv1.Step{{status}}
 		sync("the first plan publishes the status", 1)
-		sync("before the cache shows it", 0)
+		// A plan may publish only the beginning of a rollout, and leave the other writes of the Deployment to the next one.
+		sync("before the cache shows it", 1)
+		sync("after a plan without calls", 0)
 		f.syncCache()
 		sync("after the cache shows it", 0)
 
@@ -72,7 +74,7 @@ func TestUnchangedObjectsNeedNoPlan(t *testing.T) {
 		}
 		f.syncCache()
 		sync("another client's change", 1)
-		sync("after another write than that of the status", 1)
+		sync("after the write", 1)
 		f.syncCache()
 		sync("after the cache shows it", 0)
 
