@@ -42,6 +42,9 @@ type testCase struct {
 	Seed    uint64 `json:"seed"`
 }
 
+// isSlow is true for a rollout that may take much longer than its pods. It is observed for a limited time, beside all others.
+func (c testCase) isSlow() bool { return c.Kind == quotaRollout || c.Kind == stuckRollout }
+
 // shape is the form of a distribution.
 type shape string
 
@@ -110,9 +113,10 @@ func generate(seed uint64, count int) []testCase {
 				c.ScaleTo = max(1, c.Replicas/2) + random.IntN(c.Replicas+2)
 			}
 		case 6:
-			c.Kind = quotaRollout
-			c.MaxSurge, c.MaxUnavailable = "50%", "0"
-			c.QuotaLeft = new(1 + random.IntN(max(1, c.Replicas/4)))
+			// Few pods: with many, the back-off of the ReplicaSet controller grows to several minutes.
+			c.Kind, c.MaxSurge, c.MaxUnavailable = quotaRollout, "50%", "0"
+			c.Replicas = 3 + random.IntN(5)
+			c.QuotaLeft = new(1 + random.IntN(2))
 		}
 		if i%20 == 19 {
 			c.Kind, c.MaxSurge, c.MaxUnavailable = stuckRollout, "25%", "0"

@@ -35,7 +35,7 @@ func run(ctx context.Context) error {
 	count := flag.Int("rollouts", 220, "number of rollouts")
 	seed := flag.Uint64("seed", 0, "seed of the rollouts; 0 draws one")
 	parallel := flag.Int("parallel", 14, "number of rollouts at the same time")
-	hold := flag.Duration("hold", 10*time.Minute, "how long rollouts that never complete are observed")
+	hold := flag.Duration("hold", 10*time.Minute, "how long rollouts that may never complete are observed")
 	save := flag.String("save", "", "directory to save the observed rollouts to")
 	replay := flag.String("replay", "", "directory of saved rollouts, which are compared again")
 	write := flag.String("write", "", "document to write the tables to")
@@ -94,10 +94,8 @@ func run(ctx context.Context) error {
 	return failed
 }
 
-// observe runs all cases. Those that never complete run beside all others.
+// observe runs all cases.
 func observe(ctx context.Context, programs controlplane.Programs, binaries adapter.Binaries, cases []testCase, parallel int, hold time.Duration) (records []record, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	cp, err := controlplane.Start(ctx, programs, controlplane.Options{NativeController: true, Audit: true, Pods: controlplane.PodsHold})
 	if err != nil {
 		return nil, err
@@ -117,7 +115,10 @@ func observe(ctx context.Context, programs controlplane.Programs, binaries adapt
 			return nil, err
 		}
 	}
-	h.watch(ctx)
+	// An API server does not stop before its watches have ended.
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	h.watch(watching)
 
 	records = make([]record, len(cases))
 	slots := make(chan struct{}, parallel)
@@ -137,18 +138,18 @@ func observe(ctx context.Context, programs controlplane.Programs, binaries adapt
 		fmt.Fprintf(os.Stderr, "%d/%d %s %s %s: %.0f s\n", done, len(cases), cases[i].Name, cases[i].Kind, cases[i].Start.Shape, time.Since(start).Seconds())
 	}
 	for i, c := range cases {
-		if c.Kind == stuckRollout {
+		if c.isSlow() {
 			group.Go(func() { one(i) })
 		}
 	}
 	for i, c := range cases {
-		if c.Kind != stuckRollout && h.err() == nil {
+		if !c.isSlow() && h.err() == nil {
 			slots <- struct{}{}
 			group.Go(func() { one(i); <-slots })
 		}
 	}
 	group.Wait()
-	if err := h.err(); err != nil {
+	if err := errors.Join(h.err(), ctx.Err()); err != nil {
 		return nil, err
 	}
 	return records, countWrites(cp.AuditLog(), records)

@@ -23,9 +23,8 @@ import (
 const (
 	// name is the name of the Deployment, which is alone in its namespace.
 	name = "web"
-	// prepareTimeout limits the first rollout, and rolloutTimeout the one that is compared. They are for hangs only.
-	prepareTimeout = 10 * time.Minute
-	rolloutTimeout = 20 * time.Minute
+	// hangTimeout limits each rollout that is expected to complete.
+	hangTimeout = 20 * time.Minute
 	// nodes is the number of nodes that all cases share.
 	nodes = 6
 )
@@ -52,7 +51,7 @@ type segment struct {
 // harness runs cases.
 type harness struct {
 	*adapter.System
-	// hold is how long a rollout that is stuck is observed.
+	// hold is how long a rollout that may never complete is observed.
 	hold time.Duration
 
 	mu   sync.Mutex
@@ -140,7 +139,7 @@ func (h *harness) run(ctx context.Context, c testCase) (record, error) {
 	if err := h.prepare(ctx, c); err != nil {
 		return r, fmt.Errorf("prepare: %w", err)
 	}
-	if _, ok := log.await(ctx, prepareTimeout, isComplete(1)); !ok {
+	if _, ok := log.await(ctx, hangTimeout, isComplete(1)); !ok {
 		return r, errors.Join(errors.New("the first rollout has not completed"), ctx.Err())
 	}
 	// The last writes of the controllers.
@@ -186,8 +185,8 @@ func (h *harness) run(ctx context.Context, c testCase) (record, error) {
 		}
 		r.Segments[0].End = at
 	}
-	timeout := rolloutTimeout
-	if c.Kind == stuckRollout {
+	timeout := hangTimeout
+	if c.isSlow() {
 		timeout = h.hold
 	}
 	last := &r.Segments[len(r.Segments)-1]
