@@ -194,7 +194,7 @@ fn plan(
         // A ReplicaSet has defaults that a custom resource does not have, and these are not changes.
         false => deployment.spec.template.defaulted(),
     };
-    rollback.changes = changes(current, &template, interrupt);
+    rollback.changes = template_changes(current, &template, interrupt);
     rollback.warnings = warnings(snapshot, &template);
     if interrupt.is_interrupted() {
         return Ok(rollback);
@@ -236,8 +236,13 @@ fn existing(numbered: &[(i64, &ReplicaSet)]) -> Vec<i64> {
 }
 
 /// The differences between two templates in the order of their paths. List items that have names are matched by them. Values
-/// of environment variables may be secret and are not shown.
-fn changes(from: &Value, to: &Value, interrupt: &dyn Interrupt) -> Vec<TemplateChange> {
+/// of environment variables may be secret and are not shown. After an interruption, differences are missing.
+#[must_use]
+pub fn template_changes(
+    from: &Value,
+    to: &Value,
+    interrupt: &dyn Interrupt,
+) -> Vec<TemplateChange> {
     let mut changes = Changes {
         found: Vec::new(),
         interrupt,

@@ -11,7 +11,7 @@ use crate::clock;
 /// The number of nodes.
 pub const NODES: u32 = 2;
 
-/// A pod as stored by the API server. Times are seconds since the start of the simulation.
+/// A pod as stored by the API server. Times are whole seconds, as in Kubernetes, since any moment that the user chooses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StoredPod {
     /// Never reused. The name of the pod contains it.

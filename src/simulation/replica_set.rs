@@ -3,22 +3,24 @@
 //! Kubernetes source: `pkg/controller/replicaset/replica_set.go`, `replica_set_utils.go`, and
 //! `ActivePodsWithRanks` in `pkg/controller/controller_utils.go`, of v1.37.
 
+use std::borrow::Borrow;
 use std::cmp::{Ordering, Reverse};
-use std::sync::Arc;
 
 use rollplan_core::snapshot::{Condition, ReplicaSet, ReplicaSetStatus};
+use rollplan_core::status::REPLICA_FAILURE;
+use rollplan_core::time::Time;
 
-use crate::clock;
 use crate::pods::{NODES, PodState, StoredPod};
 
-const REPLICA_FAILURE: &str = "ReplicaFailure";
+/// The maximum number of pods that one sync creates or deletes (`BurstReplicas`).
+const BURST: usize = 500;
 
 /// The number of active pods on each node that belong to ReplicaSets with the same owner.
 pub type Ranks = [usize; NODES as usize];
 
 /// What a sync does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sync {
+pub enum Sync<P> {
     /// As many pods exist as are desired, or the ReplicaSet is being deleted.
     Nothing,
     /// Create this number of pods.
@@ -26,37 +28,45 @@ pub enum Sync {
     /// Delete these pods, and keep the others.
     Delete {
         /// The pods to delete.
-        deleted: Vec<Arc<StoredPod>>,
+        deleted: Vec<P>,
         /// The pods that remain.
-        kept: Vec<Arc<StoredPod>>,
+        kept: Vec<P>,
     },
 }
 
 /// `manageReplicas`, for the active pods of a ReplicaSet.
 #[must_use]
-pub fn sync(set: &ReplicaSet, pods: &[Arc<StoredPod>], ranks: Ranks, now: i64) -> Sync {
+pub fn sync<P: Borrow<StoredPod> + Clone>(
+    set: &ReplicaSet,
+    pods: &[P],
+    ranks: Ranks,
+    now: i64,
+) -> Sync<P> {
     let wanted = usize::try_from(set.replicas).unwrap_or(0);
     if set.metadata.deletion_timestamp.is_some() || pods.len() == wanted {
         return Sync::Nothing;
     }
     if pods.len() < wanted {
-        return Sync::Create(wanted - pods.len());
+        return Sync::Create((wanted - pods.len()).min(BURST));
     }
     let mut deleted = pods.to_vec();
     let rank = |pod: &StoredPod| {
         pod.node
             .map_or(0, |node| ranks[node as usize % ranks.len()])
     };
-    deleted.sort_by(|a, b| deletion_order(a, b, rank(a), rank(b), now));
-    let kept = deleted.split_off(pods.len() - wanted);
+    deleted.sort_by(|a, b| {
+        let (a, b) = (a.borrow(), b.borrow());
+        deletion_order(a, b, rank(a), rank(b), now)
+    });
+    let kept = deleted.split_off((pods.len() - wanted).min(BURST));
     Sync::Delete { deleted, kept }
 }
 
 /// Counts pods by node, for [`sync`].
 #[must_use]
-pub fn ranks<'a>(pods: impl Iterator<Item = &'a Arc<StoredPod>>) -> Ranks {
+pub fn ranks<'a, P: Borrow<StoredPod> + 'a>(pods: impl Iterator<Item = &'a P>) -> Ranks {
     let mut ranks = Ranks::default();
-    for pod in pods.filter(|pod| pod.is_active()) {
+    for pod in pods.map(Borrow::borrow).filter(|pod| pod.is_active()) {
         if let Some(node) = pod.node {
             ranks[node as usize % NODES as usize] += 1;
         }
@@ -64,35 +74,37 @@ pub fn ranks<'a>(pods: impl Iterator<Item = &'a Arc<StoredPod>>) -> Ranks {
     ranks
 }
 
-/// `calculateStatus`. `pods` are the active pods before the sync, `failure` is the message of a rejected create.
+/// `calculateStatus`. `pods` are the active pods before the sync, `failure` is the message of a rejected create and its time.
 #[must_use]
-pub fn status(
+pub fn status<P: Borrow<StoredPod>>(
     set: &ReplicaSet,
-    pods: &[Arc<StoredPod>],
+    pods: &[P],
     terminating: usize,
-    failure: Option<String>,
+    failure: Option<(String, Time)>,
     now: i64,
 ) -> ReplicaSetStatus {
-    let count = |counts: &dyn Fn(&StoredPod) -> bool| {
-        let number = pods.iter().filter(|pod| counts(pod)).count();
-        i32::try_from(number).unwrap_or(i32::MAX)
-    };
+    let clamp = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+    let (mut ready, mut available) = (0, 0);
+    for pod in pods.iter().map(Borrow::borrow) {
+        ready += usize::from(pod.is_ready());
+        available += usize::from(pod.is_available(set.min_ready_seconds, now));
+    }
     let known = set.status.conditions.first().cloned();
-    let condition = failure.map(|message| {
+    let condition = failure.map(|(message, time)| {
         known.unwrap_or_else(|| Condition {
             kind: REPLICA_FAILURE.to_owned(),
             status: "True".to_owned(),
             reason: "FailedCreate".to_owned(),
             message,
             last_update_time: None,
-            last_transition_time: Some(clock::at(now)),
+            last_transition_time: Some(time.whole_seconds()),
         })
     });
     ReplicaSetStatus {
-        replicas: count(&|_| true),
-        ready_replicas: count(&StoredPod::is_ready),
-        available_replicas: count(&|pod| pod.is_available(set.min_ready_seconds, now)),
-        terminating_replicas: Some(i32::try_from(terminating).unwrap_or(i32::MAX)),
+        replicas: clamp(pods.len()),
+        ready_replicas: clamp(ready),
+        available_replicas: clamp(available),
+        terminating_replicas: Some(clamp(terminating)),
         observed_generation: set.metadata.generation,
         conditions: condition.into_iter().collect(),
     }

@@ -7,12 +7,14 @@ use std::sync::LazyLock;
 use prost::Name;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use prost_reflect::{DescriptorPool, FieldDescriptor, Kind};
+use prost_types::Duration;
 use rollplan_core::interrupt::Interrupt;
 
 use super::error::Error;
 use super::memory::{MEMORY_BYTES_MAX, check_memory};
 use crate::proto::{
-    Configuration, FailureRule, NamespaceSettings, Reference, StepAnswer, Workload, WorkloadKind,
+    Configuration, DeploymentChange, FailureRule, ForecastRolloutRequest, NamespaceSettings,
+    Reference, StepAnswer, Workload, WorkloadKind,
 };
 
 /// The memory of a string in a list.
@@ -22,8 +24,10 @@ const MAP_ENTRY: usize = 4 * STRING;
 /// Half of the memory of a workload's plan: three copies of its state, changes, conditions and the body of a call.
 const RESTART_PLAN: usize = 2048;
 /// The memory of list entries, by the names of their messages. Lists grow by doubling.
-const ENTRIES: [(&str, usize); 7] = [
+const ENTRIES: [(&str, usize); 9] = [
     entry::<Configuration>(0),
+    entry::<DeploymentChange>(0),
+    entry::<Duration>(0),
     entry::<FailureRule>(0),
     entry::<NamespaceSettings>(0),
     entry::<Reference>(0),
@@ -31,6 +35,10 @@ const ENTRIES: [(&str, usize); 7] = [
     entry::<Workload>(RESTART_PLAN),
     entry::<WorkloadKind>(0),
 ];
+
+/// The memory of a forecast, besides that of its objects: the pods of a simulation, of which there may be tens of thousands, and
+/// the courses of three scenarios. Every forecast is a large call, because it takes long.
+const FORECAST: usize = 16 << 20;
 
 // The memory of Kubernetes JSON: for each byte, for each object and list in it, and for each value.
 const JSON_BYTE: usize = 8;
@@ -84,8 +92,9 @@ pub fn memory(message: &str, encoded: &[u8], interrupt: &dyn Interrupt) -> Resul
     let Some(&index) = CONTRACT.by_name.get(message) else {
         return Ok(0);
     };
+    let is_forecast = message == ForecastRolloutRequest::full_name();
     let mut count = Count {
-        bytes: encoded.len(),
+        bytes: encoded.len() + if is_forecast { FORECAST } else { 0 },
         fields: 0,
         interrupt,
     };
@@ -201,7 +210,8 @@ impl Contract {
 
 impl CountedField {
     fn read(field: &FieldDescriptor, by_name: &HashMap<String, usize>) -> Self {
-        let is_json = field.name() == "objects";
+        let is_json =
+            field.name() == "objects" || field.parent_message().name() == DeploymentChange::NAME;
         match field.kind() {
             _ if field.is_map() => Self {
                 memory: MAP_ENTRY,

@@ -52,6 +52,9 @@ pub enum Error {
     /// The Deployment cannot be rolled back to the requested revision.
     #[error(transparent)]
     Rollback(#[from] rollplan_core::RollbackError),
+    /// There is no forecast for the Deployment.
+    #[error(transparent)]
+    Forecast(#[from] rollplan_forecast::ForecastError),
     /// The work was interrupted, because its answer is not needed.
     #[error(transparent)]
     Interrupted(#[from] rollplan_core::interrupt::Interrupted),

@@ -19,6 +19,13 @@ pub const WORKLOADS_MAX: usize = 20_000;
 /// The maximum number of configurations in a request for restarts.
 pub const CONFIGURATIONS_MAX: usize = 40_000;
 
+/// The maximum number of changes in a forecast.
+pub const CHANGES_MAX: usize = 10;
+/// The maximum number of samples of a forecast.
+pub const SAMPLES_MAX: usize = 1_000;
+/// The maximum number of start times, and of times to terminate, in a forecast.
+pub const POD_TIMES_MAX: usize = 10_000;
+
 /// The maximum number of entries in a list or map of an object. Kubernetes has no such limit, but objects have at most
 /// dozens.
 pub const ENTRIES_MAX: usize = 10_000;

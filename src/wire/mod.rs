@@ -8,6 +8,7 @@ pub mod admission;
 mod body;
 mod error;
 mod event_calls;
+mod forecast;
 mod interruptible;
 pub mod json;
 mod kinds;
@@ -18,6 +19,7 @@ mod origin;
 mod parse;
 mod path;
 mod print;
+mod print_forecast;
 mod print_report;
 mod print_revision;
 mod print_time;
@@ -31,10 +33,12 @@ pub(crate) mod yaml;
 
 pub(crate) use body::{is_yaml, objects_of_body, unreadable};
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
+pub(crate) use forecast::forecast_rollout_in;
+pub use forecast::{forecast_rollout, forecast_rollout_bytes, forecast_rollout_until};
 pub use limits::{
-    ANNOTATIONS_BYTES_MAX, ANSWERS_MAX, CONFIGURATIONS_MAX, ENTRIES_MAX, EVENTS_MAX,
-    EXPRESSIONS_MAX, OBJECT_BYTES_MAX, OBJECTS_MAX, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX,
-    WORKLOADS_MAX,
+    ANNOTATIONS_BYTES_MAX, ANSWERS_MAX, CHANGES_MAX, CONFIGURATIONS_MAX, ENTRIES_MAX, EVENTS_MAX,
+    EXPRESSIONS_MAX, OBJECT_BYTES_MAX, OBJECTS_MAX, POD_TIMES_MAX, PODS_MAX, REPLICA_SETS_MAX,
+    SAMPLES_MAX, VALUES_MAX, WORKLOADS_MAX,
 };
 pub use memory::MEMORY_BYTES_MAX;
 pub(crate) use objects::Shown;

@@ -36,7 +36,7 @@ pub(super) fn print_rollback(
     }
 }
 
-fn change(change: TemplateChange) -> proto::TemplateChange {
+pub(super) fn change(change: TemplateChange) -> proto::TemplateChange {
     let TemplateChange { path, from, to } = change;
     let json = |value: Option<rollplan_core::template::Value>| {
         value.map_or_else(String::new, |value| value.to_json())

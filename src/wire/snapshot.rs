@@ -16,7 +16,7 @@ use super::objects::{
     FIELD, Found, Metadata, Objects, Selected, Shown, choose, current_version, is_deployment,
     is_of_kubernetes, select,
 };
-use super::parse::{Owner, Parser, Path, RawTemplate, limit_selector, unselected};
+use super::parse::{Needed, Owner, Parser, Path, RawTemplate, limit_selector, unselected};
 use super::read::{Json, Read, kubernetes};
 use crate::proto;
 
@@ -194,7 +194,9 @@ impl<'a> SnapshotReader<'_, '_, 'a> {
         let template = spec.and_then(|spec| spec.template).map(RawTemplate::new);
         let origin = object.origin();
         let path = Path::Object(&origin);
-        let (deployment, template) = self.parser.deployment(object, content, &template, &path);
+        let (deployment, template) =
+            self.parser
+                .deployment(object, content, &template, Needed::STORED, &path);
         let owner = Owner {
             deployment: &deployment,
             template,

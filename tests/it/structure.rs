@@ -11,26 +11,27 @@ use quote::ToTokens as _;
 use syn::{Attribute, Item, UseTree};
 
 /// The rings, each with the rings that it may import.
-const RINGS: [(&str, &[&str]); 10] = [
+const RINGS: [(&str, &[&str]); 11] = [
     ("core", &[]),
+    ("forecast", &["core", "simulation"]),
     ("health", &["core"]),
     ("restart", &["core"]),
     ("simulation", &["core"]),
     ("proto", &[]),
     ("client", &["proto"]),
-    ("wire", &["core", "health", "restart", "proto"]),
+    ("wire", &["core", "forecast", "health", "restart", "proto"]),
     ("text", &["core", "health", "proto", "wire"]),
-    ("server", &["core", "proto", "wire", "text"]),
+    ("server", &["core", "forecast", "proto", "wire", "text"]),
     (
         "cli",
         &[
-            "client", "core", "health", "proto", "server", "text", "wire",
+            "client", "core", "forecast", "health", "proto", "server", "text", "wire",
         ],
     ),
 ];
 
 /// The rings that are crates of their own.
-const CRATES: [&str; 4] = ["core", "health", "restart", "simulation"];
+const CRATES: [&str; 5] = ["core", "forecast", "health", "restart", "simulation"];
 
 /// The module path of a file. Its first part is the ring.
 type Module = Vec<String>;

@@ -3,6 +3,7 @@
 mod service;
 
 use rollplan_core::RollbackError;
+use rollplan_forecast::ForecastError;
 
 use self::service::Service;
 use super::error::{Diagnostic, Error};
@@ -127,7 +128,11 @@ impl From<wire::Error> for Refusal {
             wire::Error::Rollback(error @ RollbackError::Incomplete { .. }) => {
                 Self::Error(Error::input("", error.to_string()))
             }
-            wire::Error::Rollback(error) => Self::Error(Error::RollbackRefused(error.to_string())),
+            wire::Error::Rollback(error)
+            | wire::Error::Forecast(ForecastError::Rollback(error)) => {
+                Self::Error(Error::RollbackRefused(error.to_string()))
+            }
+            wire::Error::Forecast(error) => Self::Error(Error::input("", error.to_string())),
             // The command line encodes its own messages and never interrupts, so these do not occur.
             wire::Error::Interrupted(_)
             | wire::Error::AnswerTooLarge { .. }

@@ -95,7 +95,8 @@ pub(crate) fn restored(deployment: &StringMap, set: &StringMap) -> StringMap {
 }
 
 /// The template of a ReplicaSet without the label `pod-template-hash`.
-pub(crate) fn without_hash(template: &Value) -> Value {
+#[must_use]
+pub fn without_hash(template: &Value) -> Value {
     let mut template = template.clone();
     let labels = template
         .as_map_mut()

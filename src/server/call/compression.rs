@@ -4,9 +4,9 @@ use prost::Message;
 use tonic::{Request, Response, Status};
 
 use crate::proto::{
-    ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
-    RollbackRequest, RollbackResponse,
+    ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
+    ListRevisionsRequest, ListRevisionsResponse, PlanRestartsRequest, PlanRestartsResponse,
+    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
 };
 use crate::server::RolloutPlanner;
 
@@ -63,6 +63,13 @@ impl<P: RolloutPlanner> RolloutPlanner for LargeAnswersCompressed<P> {
         request: Request<ListRevisionsRequest>,
     ) -> Result<Response<ListRevisionsResponse>, Status> {
         self.decide(self.planner.list_revisions(request).await)
+    }
+
+    async fn forecast_rollout(
+        &self,
+        request: Request<ForecastRolloutRequest>,
+    ) -> Result<Response<ForecastRolloutResponse>, Status> {
+        self.decide(self.planner.forecast_rollout(request).await)
     }
 
     async fn plan_restarts(

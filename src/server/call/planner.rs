@@ -9,9 +9,9 @@ use tonic::{Request, Response, Status};
 use tracing::Span;
 
 use crate::proto::{
-    ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
-    RollbackRequest, RollbackResponse,
+    ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
+    ListRevisionsRequest, ListRevisionsResponse, PlanRestartsRequest, PlanRestartsResponse,
+    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
 };
 use crate::server::RolloutPlanner;
 use crate::server::call::cancellation::Current;
@@ -68,6 +68,13 @@ impl RolloutPlanner for Planner {
         request: Request<ListRevisionsRequest>,
     ) -> Result<Response<ListRevisionsResponse>, Status> {
         answer(request, wire::list_revisions_in).0
+    }
+
+    async fn forecast_rollout(
+        &self,
+        request: Request<ForecastRolloutRequest>,
+    ) -> Result<Response<ForecastRolloutResponse>, Status> {
+        answer(request, wire::forecast_rollout_in).0
     }
 
     async fn plan_restarts(

@@ -19,7 +19,7 @@ use crate::wire::read::{
 #[derive(Debug)]
 pub(crate) struct Found<'a> {
     pub(super) list: Rc<str>,
-    pub(super) index: usize,
+    pub(super) index: Option<usize>,
     /// The whole object.
     pub(super) text: &'a str,
     pub(crate) api_version: Cow<'a, str>,

@@ -10,6 +10,7 @@ use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
 use super::found::{Found, Metadata, text};
 use crate::wire::error::{Error, Reason, Violations, quoted};
 use crate::wire::limits::OBJECTS_MAX;
+use crate::wire::origin::place;
 use crate::wire::read::{DUPLICATE_KEY, Json, Syntax};
 
 /// The fields that identify an object.
@@ -52,8 +53,35 @@ impl<'a> Objects<'a> {
     ) -> Result<(), Error> {
         let at = At {
             list: Rc::from(field),
-            index,
+            index: Some(index),
         };
+        self.scan(field, at, text, violations, interrupt)
+    }
+
+    /// Finds the objects in the text of a field with this path.
+    pub(crate) fn find_in(
+        path: &str,
+        text: &'a str,
+        violations: &mut Violations,
+        interrupt: &'a dyn Interrupt,
+    ) -> Result<Self, Error> {
+        let mut objects = Self::default();
+        let at = At {
+            list: Rc::from(path),
+            index: None,
+        };
+        objects.scan("request", at, text, violations, interrupt)?;
+        Ok(objects)
+    }
+
+    fn scan(
+        &mut self,
+        what: &'static str,
+        at: At,
+        text: &'a str,
+        violations: &mut Violations,
+        interrupt: &'a dyn Interrupt,
+    ) -> Result<(), Error> {
         let place = at.to_string();
         let mut scanner = Scanner {
             json: Json::of_similar_objects(text, interrupt),
@@ -65,7 +93,7 @@ impl<'a> Objects<'a> {
             Ok(()) => Ok(()),
             Err(Unscanned::Syntax(Syntax::Interrupted)) => Err(Interrupted.into()),
             Err(Unscanned::Full) => Err(Error::TooLarge {
-                what: field,
+                what,
                 unit: "objects",
                 count: OBJECTS_MAX + 1,
                 max: OBJECTS_MAX,
@@ -105,12 +133,12 @@ struct Scanner<'s, 'a> {
 #[derive(Clone, Debug)]
 struct At {
     list: Rc<str>,
-    index: usize,
+    index: Option<usize>,
 }
 
 impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[{}]", self.list, self.index)
+        place(f, &self.list, self.index)
     }
 }
 
@@ -201,7 +229,7 @@ impl<'a> Scanner<'_, 'a> {
         while self.json.has_next(b']')? {
             let at = At {
                 list: Rc::clone(&list),
-                index,
+                index: Some(index),
             };
             self.item(at, violations)?;
             index += 1;
@@ -294,7 +322,7 @@ impl<'a> Scanner<'_, 'a> {
         }
         // Items of a List that has no kind.
         for item in found.extract_if(before.., |item| item.kind.is_empty()) {
-            let field = format!("{}[{}].kind", item.list, item.index);
+            let field = format!("{}.kind", item.origin());
             let description = "is required: neither the object nor its List has one";
             violations.add(field, Reason::Required, description);
         }

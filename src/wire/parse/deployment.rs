@@ -27,6 +27,7 @@ impl Parser<'_> {
         object: &Found<'_>,
         deployment: kubernetes::Deployment<'_>,
         template: &'r Option<RawTemplate>,
+        needed: Needed,
         path: &Path<'_>,
     ) -> (Deployment, Option<Tape<'r>>) {
         let kubernetes::Deployment {
@@ -45,11 +46,6 @@ impl Parser<'_> {
                 format_args!("{kind:?} is not a kind: at most 63 of A-Z, a-z and 0-9");
             self.violation(&path.field("kind"), Reason::InvalidName, description);
         }
-        let needed = Needed {
-            uid: true,
-            namespace: true,
-            resource_version: true,
-        };
         let metadata = self.metadata(metadata, needed, &path.field("metadata"));
         let spec_path = path.field("spec");
         let (spec, template) = match self.required(spec, &spec_path) {

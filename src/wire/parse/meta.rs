@@ -9,10 +9,27 @@ use crate::wire::read::kubernetes;
 
 /// The metadata that an object must have, in addition to its name.
 #[derive(Clone, Copy)]
-pub(super) struct Needed {
+pub(in crate::wire) struct Needed {
     pub(super) uid: bool,
     pub(super) namespace: bool,
     pub(super) resource_version: bool,
+}
+
+// === impl Needed ===
+
+impl Needed {
+    /// What a stored object has.
+    pub(in crate::wire) const STORED: Self = Self {
+        uid: true,
+        namespace: true,
+        resource_version: true,
+    };
+    /// A manifest needs nothing but a name.
+    pub(in crate::wire) const MANIFEST: Self = Self {
+        uid: false,
+        namespace: false,
+        resource_version: false,
+    };
 }
 
 impl Parser<'_> {

@@ -4,6 +4,7 @@
 mod answer;
 mod deployment;
 mod event;
+mod forecast;
 mod judgement;
 mod meta;
 mod name;
@@ -21,6 +22,7 @@ use std::fmt;
 use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::snapshot::{Deployment, Options};
 
+pub(super) use self::meta::Needed;
 pub(crate) use self::name::is_dns_subdomain as is_object_name;
 pub(super) use self::path::Path;
 pub(super) use self::raw_template::RawTemplate;

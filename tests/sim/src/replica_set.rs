@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use rollplan_core::snapshot::ReplicaSet;
+use rollplan_simulation::clock;
 use rollplan_simulation::pods::{PodState, StoredPod};
 use rollplan_simulation::replica_set::{self, Ranks, Sync};
 
@@ -126,6 +127,7 @@ impl World {
             .pods_of(uid)
             .filter(|pod| pod.deleting.is_some() && pod.may_run())
             .count();
+        let failure = failure.map(|message| (message, clock::at(self.now)));
         let status = replica_set::status(set, pods, terminating, failure, self.now);
         if status != set.status {
             let mut changed = stored.clone();

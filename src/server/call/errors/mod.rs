@@ -10,6 +10,7 @@ use tonic::{Code, Status};
 use tonic_types::{BadRequest, ErrorDetails, FieldViolation, StatusExt as _};
 
 use rollplan_core::RollbackError;
+use rollplan_forecast::{ForecastError, REPLICAS_MAX};
 
 pub use self::details::DOMAIN;
 pub(crate) use self::details::{ELLIPSIS, refusal};
@@ -62,6 +63,7 @@ pub fn to_status(error: &wire::Error) -> Status {
             &[("message", message)],
         ),
         wire::Error::Rollback(error) => refused_rollback(error),
+        wire::Error::Forecast(error) => refused_forecast(error),
         // The client does not receive it.
         wire::Error::Interrupted(_) => {
             refusal(Code::Cancelled, &error.to_string(), "CANCELLED", &[])
@@ -112,19 +114,7 @@ pub(crate) fn invalid_parameters(problems: &[(String, String)]) -> Status {
 /// A refused rollback. The request itself is valid.
 fn refused_rollback(error: &RollbackError) -> Status {
     let message = truncate_end(&error.to_string(), MESSAGE_BYTES_MAX);
-    let refused = |reason: &str, name: &str| {
-        let name = truncate_end(name, NAME_BYTES_MAX);
-        let mut details = ErrorDetails::new();
-        details.add_precondition_failure_violation(reason, name.as_str(), message.as_str());
-        let metadata = [("deployment", &*name)];
-        failed(
-            Code::FailedPrecondition,
-            &message,
-            reason,
-            &metadata,
-            details,
-        )
-    };
+    let refused = |reason, name: &str| precondition(&message, reason, name);
     match error {
         RollbackError::Incomplete { name } => refused("REPLICA_SETS_INCOMPLETE", name),
         RollbackError::Paused { name } => refused("DEPLOYMENT_PAUSED", name),
@@ -156,6 +146,38 @@ fn refused_rollback(error: &RollbackError) -> Status {
             )
         }
     }
+}
+
+/// A refused forecast. The request itself is valid.
+fn refused_forecast(error: &ForecastError) -> Status {
+    let message = truncate_end(&error.to_string(), MESSAGE_BYTES_MAX);
+    match error {
+        ForecastError::Rollback(error) => refused_rollback(error),
+        ForecastError::ReplicaSetsIncomplete { name } => {
+            precondition(&message, "REPLICA_SETS_INCOMPLETE", name)
+        }
+        ForecastError::PodsIncomplete { name } => precondition(&message, "PODS_INCOMPLETE", name),
+        ForecastError::TooManyPods { replicas } => {
+            let count = usize::try_from(*replicas).ok();
+            let max = usize::try_from(REPLICAS_MAX).unwrap_or(usize::MAX);
+            too_large("replicas", "pods", count, max)
+        }
+    }
+}
+
+/// A Deployment whose state does not allow the answer.
+fn precondition(message: &str, reason: &str, name: &str) -> Status {
+    let name = truncate_end(name, NAME_BYTES_MAX);
+    let mut details = ErrorDetails::new();
+    details.add_precondition_failure_violation(reason, name.as_str(), message);
+    let metadata = [("deployment", &*name)];
+    failed(
+        Code::FailedPrecondition,
+        message,
+        reason,
+        &metadata,
+        details,
+    )
 }
 
 /// A bug in rollplan. The error contains no internal details.

@@ -1,0 +1,224 @@
+//! The changes of a forecast, and what they do to a Deployment.
+
+use rollplan_core::action::apply;
+use rollplan_core::interrupt::{Interrupt, Interrupted};
+use rollplan_core::pass::{has_template_of, roles};
+use rollplan_core::revision::{self, REVISION};
+use rollplan_core::snapshot::{Deployment, DeploymentSpec, ReplicaSet, Snapshot};
+use rollplan_core::template::Template;
+use rollplan_core::{TemplateChange, rollback_until, template_changes};
+
+use crate::ForecastError;
+
+/// A change of a Deployment.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// The whole Deployment after the change. Its status is ignored.
+    Deployment(Box<Deployment>),
+    /// The number of desired pods.
+    Replicas(i32),
+    /// A rollback to this revision. 0 means the previous one.
+    Undo(i64),
+    /// Whether rollouts are paused.
+    Paused(bool),
+}
+
+/// What changes do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The template and the number of desired pods stay as they are.
+    NoChange,
+    /// Only the number of desired pods changes.
+    ScaleOnly,
+    /// The template is new.
+    StartsRollout,
+    /// The template is that of this revision.
+    ReturnsToRevision(i64),
+    /// The template changes, but the Deployment is paused.
+    HeldByPause,
+}
+
+/// A snapshot after the changes.
+pub(crate) struct Changed {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) effect: Effect,
+    pub(crate) template_changes: Vec<TemplateChange>,
+}
+
+/// Applies changes in their order.
+pub(crate) fn apply_changes(
+    before: &Snapshot,
+    changes: Vec<Change>,
+    interrupt: &dyn Interrupt,
+) -> Result<Result<Changed, ForecastError>, Interrupted> {
+    let mut snapshot = before.clone();
+    // These are answers to an earlier plan. Whatever they were, the forecast is about what follows.
+    snapshot.failures.clear();
+    for change in changes {
+        let deployment = &mut snapshot.deployment;
+        let generation = deployment.metadata.generation;
+        let is_changed = match change {
+            Change::Deployment(changed) => replace(deployment, *changed),
+            Change::Replicas(replicas) => {
+                std::mem::replace(&mut deployment.spec.replicas, replicas) != replicas
+            }
+            Change::Paused(paused) => {
+                std::mem::replace(&mut deployment.spec.paused, paused) != paused
+            }
+            Change::Undo(revision) => {
+                let rollback = match rollback_until(&snapshot, revision, interrupt)? {
+                    Ok(rollback) => rollback,
+                    Err(error) => return Ok(Err(error.into())),
+                };
+                let actions = rollback.steps.iter().filter_map(|it| it.action.as_ref());
+                actions.for_each(|action| apply(&mut snapshot, action));
+                false
+            }
+        };
+        if is_changed {
+            snapshot.deployment.metadata.generation = generation.saturating_add(1);
+        }
+    }
+    let reference = rolled_out(before, interrupt);
+    let (from, to) = (reference.template(), &snapshot.deployment.spec.template);
+    let is_same = match &reference {
+        Reference::Deployment(deployment) => deployment.spec.template.same_as(to),
+        Reference::ReplicaSet(set) => has_template_of(set, &snapshot.deployment),
+    };
+    let template_changes = match is_same {
+        true => Vec::new(),
+        // A template that was written without defaults differs from the stored one only in these.
+        false => template_changes(&defaulted(from), &defaulted(to), interrupt),
+    };
+    let effect = effect(before, &snapshot, is_same, interrupt);
+    interrupt.check()?;
+    Ok(Ok(Changed {
+        snapshot,
+        effect,
+        template_changes,
+    }))
+}
+
+/// The template with the defaults of Kubernetes, without the label that ReplicaSets have in addition.
+fn defaulted(template: &Template) -> rollplan_core::template::Value {
+    rollplan_core::pass::without_hash(template.defaulted())
+}
+
+/// What the template after the changes is compared with.
+enum Reference<'a> {
+    Deployment(&'a Deployment),
+    ReplicaSet(&'a ReplicaSet),
+}
+
+// === impl Reference ===
+
+impl Reference<'_> {
+    fn template(&self) -> &Template {
+        match self {
+            Self::Deployment(deployment) => &deployment.spec.template,
+            Self::ReplicaSet(set) => &set.template,
+        }
+    }
+}
+
+/// The template that is rolled out: that of the Deployment, unless a pause holds it. Then it is that of the latest revision.
+fn rolled_out<'a>(snapshot: &'a Snapshot, interrupt: &dyn Interrupt) -> Reference<'a> {
+    let deployment = &snapshot.deployment;
+    let latest = || {
+        let (new, old) = roles(snapshot, interrupt);
+        let number = |set: &&ReplicaSet| revision::revision_of(&set.metadata.annotations);
+        match new {
+            Some(_) => None,
+            None => old.into_iter().max_by_key(number),
+        }
+    };
+    let held = deployment.spec.paused.then(latest).flatten();
+    held.map_or(Reference::Deployment(deployment), Reference::ReplicaSet)
+}
+
+fn effect(before: &Snapshot, after: &Snapshot, is_same: bool, interrupt: &dyn Interrupt) -> Effect {
+    let Deployment { spec, .. } = &after.deployment;
+    if is_same {
+        return match before.deployment.spec.replicas == spec.replicas {
+            true => Effect::NoChange,
+            false => Effect::ScaleOnly,
+        };
+    }
+    if spec.paused {
+        return Effect::HeldByPause;
+    }
+    let (new, _) = roles(after, interrupt);
+    let revision = new.and_then(|set| revision::revision_of(&set.metadata.annotations));
+    revision.map_or(Effect::StartsRollout, Effect::ReturnsToRevision)
+}
+
+/// Replaces the Deployment as a write of the whole object does. The server keeps what only it or the controller writes. Returns
+/// whether the spec changes.
+fn replace(deployment: &mut Deployment, changed: Deployment) -> bool {
+    let Deployment {
+        mut metadata,
+        mut spec,
+        ..
+    } = changed;
+    let before = &deployment.spec;
+    spec.template = stored(&spec.template, deployment);
+    let is_changed = is_changed(before, &spec);
+    deployment.spec = spec;
+    let kept = &mut deployment.metadata;
+    if let Some(revision) = kept.annotations.remove(REVISION) {
+        let annotations = &mut metadata.annotations;
+        annotations.entry(REVISION.to_owned()).or_insert(revision);
+    }
+    kept.annotations = metadata.annotations;
+    kept.labels = metadata.labels;
+    is_changed
+}
+
+/// A written template as the API server stores it. That of a custom resource is stored as written.
+fn stored(written: &Template, deployment: &Deployment) -> Template {
+    let current = &deployment.spec.template;
+    if written.same_as(current) {
+        return current.clone();
+    }
+    if !deployment.is_native() {
+        return written.clone();
+    }
+    let defaulted = Template::from(written.defaulted().clone());
+    match defaulted.same_as(current) {
+        true => current.clone(),
+        false => defaulted,
+    }
+}
+
+fn is_changed(before: &DeploymentSpec, after: &DeploymentSpec) -> bool {
+    let fields = |spec: &DeploymentSpec| {
+        (
+            spec.replicas,
+            spec.strategy,
+            spec.min_ready_seconds,
+            spec.revision_history_limit,
+            spec.paused,
+            spec.progress_deadline_seconds,
+        )
+    };
+    fields(before) != fields(after)
+        || before.selector.to_string() != after.selector.to_string()
+        || !before.template.same_as(&after.template)
+}
+
+/// Replaces the templates of ReplicaSets such that comparing them with that of the Deployment takes no time: a forecast
+/// makes thousands of passes.
+pub(crate) fn share_templates(snapshot: &mut Snapshot) {
+    if rollplan_core::pass::rollback_annotation::requested(&snapshot.deployment).is_some() {
+        // The pass restores one of the templates.
+        return;
+    }
+    let other = Template::from(rollplan_core::template::Value::Null);
+    let (deployment, sets) = (&snapshot.deployment, &mut snapshot.replica_sets);
+    for set in sets {
+        set.template = match has_template_of(set, deployment) {
+            true => deployment.spec.template.clone(),
+            false => other.clone(),
+        };
+    }
+}

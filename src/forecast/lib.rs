@@ -1,0 +1,348 @@
+//! What a change of a Deployment will do, before it is applied, and how a rollout is likely to go on.
+//!
+//! A forecast simulates the rollout many times. In each sample, a world of pods advances from event to event, and the planner of
+//! `rollplan-core` decides what the Deployment controller does. The model of the other controllers is `rollplan-simulation`.
+//! The planner does not know the forecast. The same request always has the same result: random numbers depend on its seed
+//! alone, and nothing is computed with floating-point numbers.
+
+mod assumptions;
+mod change;
+mod queue;
+mod random;
+mod sample;
+mod summary;
+mod times;
+mod trajectory;
+mod world;
+
+pub use change::{Change, Effect};
+pub use sample::{Observer, Outcome};
+pub use summary::{Counts, Forecast};
+pub use times::{PodTimes, Range, Source, StartTimes};
+pub use trajectory::Point;
+pub use world::ClusterLimits;
+
+use std::sync::Arc;
+
+use rollplan_core::interrupt::{Interrupt, Interrupted};
+use rollplan_core::pass::{self, roles};
+use rollplan_core::size::Limits;
+use rollplan_core::snapshot::{Options, Snapshot};
+use rollplan_core::{RollbackError, TemplateChange, strategy};
+
+use crate::random::Random;
+use crate::sample::Rollout;
+use crate::times::{Model, SampleTimes};
+use crate::trajectory::Recorder;
+use crate::world::{Chance, World};
+
+/// The maximum number of desired pods, before and after the changes.
+pub const REPLICAS_MAX: i32 = 5000;
+/// The maximum number of samples of the scenarios besides the expected one, in which little is random.
+const SCENARIO_SAMPLES_MAX: u32 = 10;
+
+/// Who carries out the rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Horizon {
+    /// The Deployment controller of Kubernetes.
+    Pass,
+    /// An adapter of rollplan.
+    Settled,
+}
+
+/// The request of a forecast.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The observed state.
+    pub snapshot: Snapshot,
+    /// Changes of the Deployment, in this order.
+    pub changes: Vec<Change>,
+    /// Who carries out the rollout.
+    pub horizon: Horizon,
+    /// Options of the plans.
+    pub options: Options,
+    /// How long pods take. What is empty is learned from the snapshot.
+    pub pod_times: PodTimes,
+    /// Limits of the cluster.
+    pub limits: ClusterLimits,
+    /// How often the rollout is simulated. At least once.
+    pub samples: u32,
+    /// The seed of all random choices.
+    pub seed: u64,
+}
+
+/// A forecast with its scenarios.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// What the changes do.
+    pub effect: Effect,
+    /// How they change the template.
+    pub template_changes: Vec<TemplateChange>,
+    /// The limits of the rollout after the changes.
+    pub limits: RolloutLimits,
+    /// The ReplicaSets of the trajectories: the new one, and then the old ones, newest first.
+    pub replica_sets: Vec<SetReference>,
+    /// Where the start times come from.
+    pub start_times: StartTimes,
+    /// With the start times that are expected.
+    pub expected: Forecast,
+    /// If no new pod ever becomes ready.
+    pub never_ready: Forecast,
+    /// If every pod takes as long to start as the slowest. Absent if no start time is known.
+    pub slow: Option<Forecast>,
+    /// What the forecast assumes, each as one sentence.
+    pub assumptions: Vec<String>,
+}
+
+/// The limits of a rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RolloutLimits {
+    /// The number of desired pods.
+    pub replicas: i32,
+    /// The highest number of pods.
+    pub pods_max: i32,
+    /// The lowest number of available pods.
+    pub available_min: i32,
+    /// The progress deadline in seconds, if there is one.
+    pub progress_deadline_seconds: Option<i32>,
+}
+
+/// A ReplicaSet. One that does not exist yet has no UID.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetReference {
+    /// The name.
+    pub name: String,
+    /// The UID, or empty.
+    pub uid: String,
+}
+
+/// Why there is no forecast.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ForecastError {
+    /// A rollback is not possible.
+    #[error(transparent)]
+    Rollback(#[from] RollbackError),
+    /// Pods may be missing.
+    #[error(
+        "deployment {name:?} has no forecast: the list of pods may be incomplete; send all of them, and set podsComplete"
+    )]
+    PodsIncomplete {
+        /// The name of the Deployment.
+        name: String,
+    },
+    /// ReplicaSets may be missing.
+    #[error(
+        "deployment {name:?} has no forecast: the list of ReplicaSets may be incomplete; send all of them, and set \
+         replicaSetsComplete"
+    )]
+    ReplicaSetsIncomplete {
+        /// The name of the Deployment.
+        name: String,
+    },
+    /// There are too many desired pods.
+    #[error("{replicas} desired pods exceed the limit of {REPLICAS_MAX}")]
+    TooManyPods {
+        /// The number of desired pods.
+        replicas: i32,
+    },
+}
+
+/// Makes a forecast, unless it is interrupted.
+///
+/// # Errors
+///
+/// [`Interrupted`], or [`ForecastError`].
+pub fn forecast_until(
+    request: Request,
+    interrupt: &dyn Interrupt,
+) -> Result<Result<Answer, ForecastError>, Interrupted> {
+    forecast_observed(request, None, interrupt)
+}
+
+/// [`forecast_until`], with all plans of all samples observed.
+///
+/// # Errors
+///
+/// See [`forecast_until`].
+pub fn forecast_observed(
+    request: Request,
+    observer: Option<Observer<'_>>,
+    interrupt: &dyn Interrupt,
+) -> Result<Result<Answer, ForecastError>, Interrupted> {
+    let Request {
+        snapshot: before,
+        changes,
+        horizon,
+        options,
+        pod_times,
+        limits: cluster,
+        samples,
+        seed,
+    } = request;
+    let name = || before.deployment.metadata.name.clone();
+    if !before.replica_sets_complete {
+        return Ok(Err(ForecastError::ReplicaSetsIncomplete { name: name() }));
+    }
+    if !before.pods_complete {
+        return Ok(Err(ForecastError::PodsIncomplete { name: name() }));
+    }
+    let has_deployment = changes
+        .iter()
+        .any(|change| matches!(change, Change::Deployment(_)));
+    let replicas_before = before.deployment.spec.replicas;
+    let changed = match change::apply_changes(&before, changes, interrupt)? {
+        Ok(changed) => changed,
+        Err(error) => return Ok(Err(error)),
+    };
+    let change::Changed {
+        mut snapshot,
+        effect,
+        template_changes,
+    } = changed;
+    let replicas = replicas_before.max(snapshot.deployment.spec.replicas);
+    if replicas > REPLICAS_MAX {
+        return Ok(Err(ForecastError::TooManyPods { replicas }));
+    }
+    let model = Model::learn(&snapshot, pod_times);
+    let assumptions = assumptions::list(&snapshot, &model, cluster, has_deployment);
+    let limits = rollout_limits(&snapshot);
+    let replica_sets = references(&snapshot, interrupt);
+    let names: Vec<Arc<str>> = replica_sets
+        .iter()
+        .map(|it| it.name.as_str().into())
+        .collect();
+    change::share_templates(&mut snapshot);
+    let world = World::new(snapshot, cluster, &model);
+    let simulation = Simulation {
+        world: &world,
+        model: &model,
+        names: &names,
+        horizon,
+        options,
+        seed,
+        observer,
+        interrupt,
+    };
+    let few = samples.min(SCENARIO_SAMPLES_MAX);
+    let answer = Answer {
+        effect,
+        template_changes,
+        limits,
+        replica_sets,
+        expected: simulation.forecast(Scenario::Expected, samples)?,
+        never_ready: simulation.forecast(Scenario::NeverReady, few)?,
+        slow: match model.described.source {
+            Source::None => None,
+            _ => Some(simulation.forecast(Scenario::Slow, few)?),
+        },
+        start_times: model.described.clone(),
+        assumptions,
+    };
+    Ok(Ok(answer))
+}
+
+fn rollout_limits(snapshot: &Snapshot) -> RolloutLimits {
+    let spec = &snapshot.deployment.spec;
+    let strategy = strategy::of(&snapshot.deployment);
+    let limits: Limits = strategy.limits(spec.replicas);
+    RolloutLimits {
+        replicas: spec.replicas,
+        pods_max: limits.max_total(),
+        available_min: strategy.min_available(limits).unwrap_or(0),
+        progress_deadline_seconds: Some(spec.progress_deadline_seconds)
+            .filter(|seconds| *seconds != i32::MAX),
+    }
+}
+
+/// The new ReplicaSet, and the old ones that have pods or should have some, newest first.
+fn references(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Vec<SetReference> {
+    let (new, old) = roles(snapshot, interrupt);
+    let reference = |name: &str, uid: &str| SetReference {
+        name: name.to_owned(),
+        uid: uid.to_owned(),
+    };
+    let mut references = vec![match new {
+        Some(set) => reference(&set.metadata.name, &set.metadata.uid),
+        None => reference(&pass::new_set_name(&snapshot.deployment), ""),
+    }];
+    let with_pods: std::collections::BTreeSet<&str> = snapshot
+        .pods
+        .iter()
+        .filter_map(|pod| Some(pod.metadata.controller()?.uid.as_str()))
+        .collect();
+    let old = old
+        .iter()
+        .rev()
+        .filter(|set| set.replicas > 0 || with_pods.contains(set.metadata.uid.as_str()));
+    references.extend(old.map(|set| reference(&set.metadata.name, &set.metadata.uid)));
+    references
+}
+
+/// The scenarios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scenario {
+    Expected,
+    NeverReady,
+    Slow,
+}
+
+/// Runs samples.
+struct Simulation<'a> {
+    world: &'a World,
+    model: &'a Model,
+    names: &'a [Arc<str>],
+    horizon: Horizon,
+    options: Options,
+    seed: u64,
+    observer: Option<Observer<'a>>,
+    interrupt: &'a dyn Interrupt,
+}
+
+// === impl Simulation ===
+
+impl<'a> Simulation<'a> {
+    fn forecast(&self, scenario: Scenario, samples: u32) -> Result<Forecast, Interrupted> {
+        let mut results = Vec::new();
+        for sample in 0..samples.max(1) {
+            results.push(self.rollout(scenario, sample, None).run()?);
+        }
+        let described = &self.model.described;
+        let has_seconds = described.source != Source::None;
+        let (mut forecast, typical) = summary::summarize(&results, has_seconds, described.guess);
+        let typical = u32::try_from(typical).unwrap_or(0);
+        let recorder = Recorder::new(self.names.to_vec());
+        let mut rollout = self.rollout(scenario, typical, Some(recorder));
+        rollout.run()?;
+        if matches!(forecast.outcome, Outcome::Never | Outcome::Undecided) {
+            forecast.reason = sample::reason(&rollout.world);
+        }
+        let points = rollout.recorder.take().map(Recorder::into_points);
+        forecast.trajectory = points.unwrap_or_default();
+        Ok(forecast)
+    }
+
+    fn rollout(&self, scenario: Scenario, sample: u32, recorder: Option<Recorder>) -> Rollout<'a> {
+        let mut random = Random::new(self.seed, sample);
+        let slowest = match scenario {
+            Scenario::Slow => self.model.slowest(&mut random),
+            Scenario::Expected | Scenario::NeverReady => None,
+        };
+        let times: SampleTimes = slowest.unwrap_or_else(|| self.model.sample(&mut random));
+        let mut chance = Chance {
+            random,
+            times,
+            new_pods_start: scenario != Scenario::NeverReady,
+        };
+        let mut world = self.world.clone();
+        world.begin(self.model, &mut chance);
+        Rollout {
+            world,
+            chance,
+            horizon: self.horizon,
+            options: self.options,
+            recorder,
+            observer: self.observer,
+            interrupt: self.interrupt,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What all samples of a forecast show together.
+
+use crate::sample::{Outcome, Sample};
+use crate::times::Range;
+use crate::trajectory::Point;
+
+/// A rollout that was simulated many times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forecast {
+    /// How it ends, in most samples.
+    pub outcome: Outcome,
+    /// The number of samples by outcome, most frequent first.
+    pub outcomes: Vec<(Outcome, i32)>,
+    /// Why it does not complete. Empty if it completes.
+    pub reason: String,
+    /// The time until it is complete.
+    pub duration: Option<Range>,
+    /// The time until it is reported that the progress deadline is exceeded.
+    pub deadline_exceeded: Option<Range>,
+    /// The highest number of pods, without those that are terminating.
+    pub pods_max: Counts,
+    /// The highest number of pods, with those that are terminating.
+    pub pods_with_terminating_max: Counts,
+    /// The lowest number of available pods.
+    pub available_min: Counts,
+    /// The number of available pods at the end.
+    pub available_at_end: Counts,
+    /// The number of times that new pods are created and awaited.
+    pub waves: Counts,
+    /// The number of writes of ReplicaSets.
+    pub replica_set_writes: Counts,
+    /// The course of the sample with the median duration.
+    pub trajectory: Vec<Point>,
+}
+
+/// The lowest, the median and the highest of some counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// The lowest.
+    pub low: i32,
+    /// The median.
+    pub median: i32,
+    /// The highest.
+    pub high: i32,
+}
+
+/// The forecast of some samples without its course, and the index of the sample whose course it has.
+pub(crate) fn summarize(
+    samples: &[Sample],
+    has_seconds: bool,
+    is_guess: bool,
+) -> (Forecast, usize) {
+    let mut outcomes: Vec<(Outcome, i32)> = Vec::new();
+    for sample in samples {
+        match outcomes.iter_mut().find(|(it, _)| *it == sample.outcome) {
+            Some((_, count)) => *count += 1,
+            None => outcomes.push((sample.outcome, 1)),
+        }
+    }
+    outcomes.sort_by_key(|(outcome, count)| (std::cmp::Reverse(*count), *outcome));
+    let outcome = outcomes.first().map_or(Outcome::Undecided, |it| it.0);
+    let mut typical: Vec<usize> = (0..samples.len())
+        .filter(|index| samples[*index].outcome == outcome)
+        .collect();
+    typical.sort_by_key(|index| samples[*index].end);
+    let median = typical.get(typical.len() / 2).copied().unwrap_or(0);
+    let times = |time: &dyn Fn(&Sample) -> Option<i64>| {
+        let mut times: Vec<i64> = samples.iter().filter_map(time).collect();
+        times.sort_unstable();
+        range(&times, is_guess).filter(|_| has_seconds)
+    };
+    let counts = |count: &dyn Fn(&Sample) -> i32| {
+        let mut counts: Vec<i32> = samples.iter().map(count).collect();
+        counts.sort_unstable();
+        Counts {
+            low: counts.first().copied().unwrap_or(0),
+            median: counts.get(counts.len() / 2).copied().unwrap_or(0),
+            high: counts.last().copied().unwrap_or(0),
+        }
+    };
+    let completes =
+        |sample: &Sample| matches!(sample.outcome, Outcome::Completes | Outcome::CompletesLate);
+    let forecast = Forecast {
+        outcome,
+        outcomes,
+        reason: String::new(),
+        duration: times(&|it| completes(it).then_some(it.end)),
+        deadline_exceeded: times(&|it| it.deadline_exceeded),
+        pods_max: counts(&|it| it.pods_max),
+        pods_with_terminating_max: counts(&|it| it.pods_with_terminating_max),
+        available_min: counts(&|it| it.available_min),
+        available_at_end: counts(&|it| it.available_at_end),
+        waves: counts(&|it| it.waves),
+        replica_set_writes: counts(&|it| it.replica_set_writes),
+        trajectory: Vec::new(),
+    };
+    (forecast, median)
+}
+
+/// The times in ascending order without the lowest and the highest 5 %.
+fn range(times: &[i64], is_guess: bool) -> Option<Range> {
+    let cut = times.len() / 20;
+    Some(Range {
+        low: *times.get(cut)?,
+        median: times.get(times.len() / 2).copied().filter(|_| !is_guess),
+        high: *times.get(times.len() - 1 - cut)?,
+    })
+}

@@ -1,0 +1,398 @@
+//! How long pods take to start and to terminate: what the pods of a snapshot show, and what a sample draws from it.
+//!
+//! All times are in milliseconds.
+
+use rollplan_core::pass::has_template_of;
+use rollplan_core::snapshot::{Pod, Snapshot};
+use rollplan_core::time::Time;
+
+use crate::random::Random;
+
+/// The time that a pod takes to start if none is known. Only the order of events depends on it.
+const UNKNOWN_START: i64 = 10_000;
+/// The time within which most containers terminate that handle SIGTERM.
+const QUICK_TERMINATION: i64 = 1000;
+/// The number of start times up to which a forecast is a guess.
+const GUESS_MAX: usize = 4;
+/// `terminationGracePeriodSeconds` of a template without one.
+const GRACE_PERIOD_SECONDS: i64 = 30;
+/// The progress deadline of Kubernetes, for Deployments without one.
+const DEADLINE_SECONDS: i64 = 600;
+
+/// The times that the caller gives.
+#[derive(Clone, Debug, Default)]
+pub struct PodTimes {
+    /// Times from the creation of a pod until it is ready.
+    pub start: Vec<i64>,
+    /// Times from the deletion of a pod until it is gone.
+    pub termination: Vec<i64>,
+}
+
+/// Where start times come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// None is known.
+    None,
+    /// Pods with the template after the changes.
+    SameTemplate,
+    /// Pods with other templates.
+    OtherTemplates,
+    /// The caller.
+    Request,
+}
+
+/// The start times of a forecast.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartTimes {
+    /// Where they come from.
+    pub source: Source,
+    /// Their number.
+    pub count: usize,
+    /// Whether there are too few for more than a guess.
+    pub guess: bool,
+    /// The number of pods that are still starting.
+    pub still_starting: usize,
+    /// The number of pods that were ready later than the progress deadline.
+    pub dropped_late: usize,
+    /// The number of pods with restarted containers.
+    pub dropped_restarted: usize,
+    /// The shortest, median and longest start time.
+    pub range: Option<Range>,
+    /// The shortest, median and longest time to terminate.
+    pub termination: Range,
+}
+
+/// A range of times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The lowest.
+    pub low: i64,
+    /// The median, if it is known.
+    pub median: Option<i64>,
+    /// The highest.
+    pub high: i64,
+}
+
+/// A pod that was observed.
+#[derive(Clone, Copy, Debug)]
+struct Observation {
+    /// The time until it was ready, or its age if it is not ready yet.
+    time: i64,
+    is_ready: bool,
+}
+
+/// The times of pods from which samples draw.
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    /// In ascending order.
+    observations: Vec<Observation>,
+    terminations: Vec<i64>,
+    /// The grace period of the template before the changes.
+    pub(crate) grace: i64,
+    /// The age at which a pod that is not ready counts as stuck.
+    pub(crate) stuck_after: i64,
+    pub(crate) described: StartTimes,
+}
+
+/// The times of pods of one sample.
+#[derive(Clone, Debug)]
+pub(crate) struct SampleTimes {
+    /// In ascending order, not empty.
+    starts: Vec<i64>,
+    /// In ascending order, not empty.
+    terminations: Vec<i64>,
+}
+
+// === impl Model ===
+
+impl Model {
+    /// Learns from the pods of a snapshot after the changes, unless the caller gives the times.
+    pub(crate) fn learn(snapshot: &Snapshot, given: PodTimes) -> Self {
+        let mut described = StartTimes {
+            source: Source::Request,
+            count: 0,
+            guess: false,
+            still_starting: 0,
+            dropped_late: 0,
+            dropped_restarted: 0,
+            range: None,
+            termination: Range {
+                low: 0,
+                median: None,
+                high: 0,
+            },
+        };
+        let deadline = snapshot.deployment.spec.progress_deadline_seconds;
+        let deadline = match deadline {
+            i32::MAX => DEADLINE_SECONDS,
+            seconds => seconds.into(),
+        };
+        let stuck_after = deadline * 1000;
+        let mut observations: Vec<Observation> = given.start.iter().copied().map(ready).collect();
+        if observations.is_empty() {
+            let [same, other] = observe(snapshot, stuck_after, &mut described);
+            let has_ready = |them: &[Observation]| them.iter().any(|it| it.is_ready);
+            (described.source, observations) = match () {
+                () if has_ready(&same) => (Source::SameTemplate, same),
+                () if has_ready(&other) => {
+                    // Those with the template after the changes have taken at least their age.
+                    let all = same.into_iter().chain(other).collect();
+                    (Source::OtherTemplates, all)
+                }
+                () => (Source::None, Vec::new()),
+            };
+        }
+        observations.sort_unstable_by_key(|it| it.time);
+        let ready = observations.iter().filter(|it| it.is_ready);
+        let times: Vec<i64> = ready.map(|it| it.time).collect();
+        described.count = times.len();
+        described.guess = (1..=GUESS_MAX).contains(&times.len());
+        described.range = range(&times).map(|range| Range {
+            median: range.median.filter(|_| !described.guess),
+            ..range
+        });
+        let mut terminations = given.termination;
+        terminations.sort_unstable();
+        let grace = grace_period(snapshot);
+        described.termination = range(&terminations).unwrap_or(Range {
+            low: QUICK_TERMINATION.min(grace),
+            median: None,
+            high: grace,
+        });
+        Self {
+            observations,
+            terminations,
+            grace,
+            stuck_after,
+            described,
+        }
+    }
+
+    /// Whether the caller gives times to terminate.
+    pub(crate) fn has_terminations(&self) -> bool {
+        !self.terminations.is_empty()
+    }
+
+    /// The times of a sample. The observations are resampled, because few of them show little about the pods to come: each
+    /// sample is a world that is as likely as the observed one.
+    pub(crate) fn sample(&self, random: &mut Random) -> SampleTimes {
+        let drawn = (0..self.observations.len()).map(|_| {
+            let mut at = self.observations[random.index(self.observations.len())];
+            // A pod that is not ready yet takes as long as one of those that took longer.
+            while !at.is_ready {
+                let first = self.observations.partition_point(|it| it.time <= at.time);
+                let longer = &self.observations[first..];
+                at = match longer.get(random.index(longer.len())) {
+                    Some(next) => *next,
+                    None => ready(at.time + random.below(at.time + 1)),
+                };
+            }
+            at.time
+        });
+        let starts = match self.described.source {
+            Source::None => vec![UNKNOWN_START],
+            _ => drawn.collect(),
+        };
+        SampleTimes::new(starts, self.terminations(random))
+    }
+
+    /// The times of a sample in which every pod takes as long to start as the slowest. `None` if none is known.
+    pub(crate) fn slowest(&self, random: &mut Random) -> Option<SampleTimes> {
+        let slowest = self.described.range?.high;
+        Some(SampleTimes::new(vec![slowest], self.terminations(random)))
+    }
+
+    /// Containers that handle SIGTERM terminate within about a second, and others at the end of the grace period. The program
+    /// decides, so all pods of a sample take the same time. The first is more frequent.
+    fn terminations(&self, random: &mut Random) -> Vec<i64> {
+        let Self {
+            terminations,
+            grace,
+            ..
+        } = self;
+        if !terminations.is_empty() {
+            let drawn = terminations.iter();
+            return drawn
+                .map(|_| terminations[random.index(terminations.len())])
+                .collect();
+        }
+        match random.below(4) {
+            0 => vec![*grace],
+            _ => vec![QUICK_TERMINATION.min(*grace)],
+        }
+    }
+}
+
+fn ready(time: i64) -> Observation {
+    Observation {
+        time,
+        is_ready: true,
+    }
+}
+
+/// What the pods with the template after the changes show, and what those with other templates show.
+fn observe(
+    snapshot: &Snapshot,
+    stuck_after: i64,
+    described: &mut StartTimes,
+) -> [Vec<Observation>; 2] {
+    let deployment = &snapshot.deployment;
+    let mut observed = [Vec::new(), Vec::new()];
+    let sets: std::collections::BTreeMap<&str, bool> = snapshot
+        .replica_sets
+        .iter()
+        .filter(|set| {
+            let controller = set.metadata.controller();
+            controller.is_some_and(|owner| owner.uid == deployment.metadata.uid)
+        })
+        .map(|set| {
+            let is_same = has_template_of(set, deployment);
+            (set.metadata.uid.as_str(), is_same)
+        })
+        .collect();
+    for pod in snapshot.pods.iter() {
+        let owner = pod.metadata.controller();
+        let Some(&is_same) = owner.and_then(|owner| sets.get(owner.uid.as_str())) else {
+            continue;
+        };
+        let is_active = pod.metadata.deletion_timestamp.is_none();
+        let Some(created) = pod.metadata.creation_timestamp.filter(|_| is_active) else {
+            continue;
+        };
+        let observation = match ready_since(pod) {
+            Some(since) => ready(millis_between(created, since)),
+            None => Observation {
+                time: millis_between(created, snapshot.now),
+                is_ready: false,
+            },
+        };
+        if has_ended(pod) {
+            continue;
+        }
+        described.still_starting += usize::from(!observation.is_ready);
+        if pod
+            .containers
+            .iter()
+            .any(|container| container.restarts > 0)
+        {
+            described.dropped_restarted += 1;
+        } else if observation.time > stuck_after {
+            described.dropped_late += usize::from(observation.is_ready);
+        } else {
+            observed[usize::from(!is_same)].push(observation);
+        }
+    }
+    observed
+}
+
+/// Whether all containers of the pod have terminated.
+pub(crate) fn has_ended(pod: &Pod) -> bool {
+    matches!(pod.phase.as_str(), "Failed" | "Succeeded")
+}
+
+/// Since when the pod is ready, if it is.
+pub(crate) fn ready_since(pod: &Pod) -> Option<Time> {
+    let mut conditions = pod.conditions.iter();
+    let ready = conditions.find(|condition| condition.kind == "Ready");
+    let ready = ready.filter(|condition| condition.status == "True")?;
+    ready
+        .last_transition_time
+        .or(pod.metadata.creation_timestamp)
+}
+
+/// The milliseconds from one time to a later one.
+pub(crate) fn millis_between(from: Time, to: Time) -> i64 {
+    let span = to.since(from);
+    span.seconds() * 1000 + i64::from(span.subsec_nanos() / 1_000_000)
+}
+
+fn grace_period(snapshot: &Snapshot) -> i64 {
+    let template = snapshot.deployment.spec.template.value();
+    let seconds = template.at(&["spec", "terminationGracePeriodSeconds"]);
+    let seconds = seconds.and_then(|seconds| seconds.as_number()?.as_i64());
+    let seconds = seconds.unwrap_or(GRACE_PERIOD_SECONDS);
+    seconds.clamp(0, i64::from(i32::MAX)) * 1000
+}
+
+/// The range of times in ascending order, if there are any.
+fn range(times: &[i64]) -> Option<Range> {
+    Some(Range {
+        low: *times.first()?,
+        median: times.get(times.len() / 2).copied(),
+        high: *times.last()?,
+    })
+}
+
+// === impl SampleTimes ===
+
+impl SampleTimes {
+    fn new(mut starts: Vec<i64>, mut terminations: Vec<i64>) -> Self {
+        starts.sort_unstable();
+        terminations.sort_unstable();
+        Self {
+            starts,
+            terminations,
+        }
+    }
+
+    /// The time that a pod takes to start.
+    pub(crate) fn start(&self, random: &mut Random) -> i64 {
+        draw(&self.starts, random)
+    }
+
+    /// The time that a pod of this age still takes to start.
+    pub(crate) fn rest_of_start(&self, age: i64, random: &mut Random) -> i64 {
+        rest(&self.starts, age, random)
+    }
+
+    /// The time that a pod takes to terminate.
+    pub(crate) fn termination(&self, random: &mut Random) -> i64 {
+        draw(&self.terminations, random)
+    }
+
+    /// The time that a pod that was deleted this long ago still takes to terminate.
+    pub(crate) fn rest_of_termination(&self, age: i64, random: &mut Random) -> i64 {
+        rest(&self.terminations, age, random)
+    }
+}
+
+/// How finely times between two observations are drawn.
+const PARTS: i64 = 1 << 16;
+
+/// A time between the lowest and the highest, with the same probability between any two neighbors.
+fn draw(times: &[i64], random: &mut Random) -> i64 {
+    let gaps = times.len().saturating_sub(1);
+    between(times, random.below(length(gaps) * PARTS + 1))
+}
+
+/// The time at a position, in parts of the distance between neighbors.
+fn between(times: &[i64], position: i64) -> i64 {
+    let index = usize::try_from(position / PARTS).unwrap_or(0);
+    let (low, high) = (times.get(index), times.get(index + 1));
+    let low = low.or(times.last()).copied().unwrap_or(0);
+    let high = high.copied().unwrap_or(low);
+    low + (high - low) * (position % PARTS) / PARTS
+}
+
+/// The rest of a time of which `age` has passed. If none takes that long, it is likely to take about as long again.
+fn rest(times: &[i64], age: i64, random: &mut Random) -> i64 {
+    let age = age.max(0);
+    let first = times.partition_point(|time| *time <= age);
+    if first == times.len() {
+        return 1 + random.below(age.max(1));
+    }
+    // The position of the age itself lies between its neighbors.
+    let start = match first.checked_sub(1).and_then(|before| times.get(before)) {
+        Some(low) => {
+            let gap = (times[first] - low).max(1);
+            length(first - 1) * PARTS + (age - low) * PARTS / gap
+        }
+        None => 0,
+    };
+    let end = length(times.len() - 1) * PARTS;
+    (between(times, start + random.below(end - start + 1)) - age).max(1)
+}
+
+fn length(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

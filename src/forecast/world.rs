@@ -1,0 +1,618 @@
+//! The cluster of a simulation: the ReplicaSet controller, the scheduler and the kubelets, whose model is the crate
+//! `rollplan-simulation`, between the times at which something happens.
+//!
+//! Times are milliseconds since the snapshot. Kubernetes stores whole seconds, and so do the pods.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rollplan_core::snapshot::{ObjectMeta, OwnerReference, Pod, ReplicaSet, Snapshot};
+use rollplan_core::time::Time;
+use rollplan_simulation::pods::{Fault, PodState, StoredPod, Transition};
+use rollplan_simulation::replica_set::{self, Ranks, Sync};
+
+use crate::queue::{Event, Queue};
+use crate::random::Random;
+use crate::times::{Model, SampleTimes, has_ended, millis_between, ready_since};
+
+/// The time from a write of an object until a controller has observed it and has made its own writes: a watch event, and one or
+/// a few calls of the API server, each of which takes milliseconds.
+pub(crate) const SYNC_LATENCY: i64 = 10;
+/// The longest time between two attempts to create pods (`DefaultControllerRateLimiter`).
+const BACK_OFF_MAX: i64 = 1_000_000;
+
+/// Limits of the cluster that a snapshot does not show.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterLimits {
+    /// The number of pods that the quota still allows.
+    pub pods_in_quota: Option<i32>,
+    /// The number of pods that still fit on the nodes.
+    pub pods_on_nodes: Option<i32>,
+    /// The milliseconds until the ReplicaSet controller first tries again when it could not create a pod.
+    pub create_back_off: i64,
+}
+
+impl Default for ClusterLimits {
+    /// No limits, and the back-off of Kubernetes.
+    fn default() -> Self {
+        Self {
+            pods_in_quota: None,
+            pods_on_nodes: None,
+            create_back_off: 5,
+        }
+    }
+}
+
+/// A pod of the world.
+#[derive(Clone, Debug)]
+struct WorldPod {
+    stored: StoredPod,
+    /// The index of its ReplicaSet.
+    set: usize,
+    /// The number of pods that became ready one after the other before it was created, and itself.
+    wave: i32,
+    /// Whether it never becomes ready.
+    is_stuck: bool,
+}
+
+/// The pods of a ReplicaSet.
+#[derive(Clone, Debug)]
+pub(crate) struct SetPods {
+    uid: Arc<str>,
+    pub(crate) name: Arc<str>,
+    /// Its index in the snapshot, unless it is deleted.
+    index: Option<usize>,
+    /// The numbers of its active pods.
+    active: Vec<u32>,
+    pub(crate) available: i32,
+    terminating: usize,
+    /// When its next sync is due.
+    due: Option<i64>,
+    /// The time until the next attempt to create pods, if the last one failed, and its time.
+    back_off: Option<(i64, i64)>,
+}
+
+/// The cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) sets: Vec<SetPods>,
+    pods: Vec<Option<WorldPod>>,
+    pub(crate) queue: Queue,
+    /// The time of the snapshot.
+    start: Time,
+    pub(crate) now: i64,
+    /// When the next sync of the Deployment is due.
+    pub(crate) deployment_due: Option<i64>,
+    pods_in_quota: Option<i64>,
+    pods_on_nodes: Option<i64>,
+    create_back_off: i64,
+    /// The pods that wait for a node.
+    unscheduled: VecDeque<u32>,
+    /// Whether ReplicaSets report their terminating pods.
+    reports_terminating: bool,
+    /// The highest wave of a pod that is ready.
+    wave: i32,
+    pub(crate) waves: i32,
+    pub(crate) totals: Totals,
+}
+
+/// The numbers of pods at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) pods: i32,
+    pub(crate) available: i32,
+    pub(crate) terminating: i32,
+}
+
+/// The random part of a world.
+#[derive(Debug)]
+pub(crate) struct Chance {
+    pub(crate) random: Random,
+    pub(crate) times: SampleTimes,
+    /// Whether pods of the new ReplicaSet become ready.
+    pub(crate) new_pods_start: bool,
+}
+
+// === impl SetPods ===
+
+impl SetPods {
+    pub(crate) fn pods(&self) -> i32 {
+        i32::try_from(self.active.len()).unwrap_or(i32::MAX)
+    }
+
+    pub(crate) fn is_new(&self, snapshot: &Snapshot) -> bool {
+        let set = self
+            .index
+            .and_then(|index| snapshot.replica_sets.get(index));
+        let template = &snapshot.deployment.spec.template;
+        set.is_some_and(|set| set.template.same_as(template))
+    }
+}
+
+// === impl World ===
+
+impl World {
+    /// The world at the time of a snapshot. Nothing is due yet.
+    pub(crate) fn new(snapshot: Snapshot, limits: ClusterLimits, model: &Model) -> Self {
+        let sets = &snapshot.replica_sets;
+        let reports_terminating = sets.is_empty()
+            || sets.iter().any(|set| {
+                let status = &set.status;
+                status.terminating_replicas.is_some() || status.observed_generation == 0
+            });
+        let ClusterLimits {
+            pods_in_quota,
+            pods_on_nodes,
+            create_back_off,
+        } = limits;
+        let mut world = Self {
+            sets: Vec::new(),
+            pods: Vec::new(),
+            queue: Queue::default(),
+            start: snapshot.now,
+            now: 0,
+            deployment_due: None,
+            pods_in_quota: pods_in_quota.map(i64::from),
+            pods_on_nodes: pods_on_nodes.map(i64::from),
+            create_back_off,
+            unscheduled: VecDeque::new(),
+            reports_terminating,
+            wave: 0,
+            waves: 0,
+            totals: Totals::default(),
+            snapshot,
+        };
+        let observed = std::mem::replace(&mut world.snapshot.pods, Arc::from([]));
+        world.find_new_sets();
+        for pod in observed.iter().filter(|pod| !has_ended(pod)) {
+            world.observe(pod, model);
+        }
+        for set in 0..world.sets.len() {
+            world.count_available(set);
+        }
+        world
+    }
+
+    /// Adds a pod of the snapshot.
+    fn observe(&mut self, pod: &Pod, model: &Model) {
+        let owner = pod.metadata.controller().map(|owner| owner.uid.as_str());
+        let Some(set) = self.sets.iter().position(|set| Some(&*set.uid) == owner) else {
+            return;
+        };
+        let deleting = pod.metadata.deletion_timestamp;
+        let ready_since = ready_since(pod).filter(|_| deleting.is_none());
+        let created = pod.metadata.creation_timestamp.unwrap_or(self.start);
+        let is_scheduled = !pod.node_name.is_empty() || self.pods_on_nodes.is_none();
+        let state = match (ready_since, is_scheduled) {
+            (Some(_), _) => PodState::Ready,
+            (None, true) => PodState::Running,
+            (None, false) => PodState::Pending,
+        };
+        let number = u32::try_from(self.pods.len()).unwrap_or(u32::MAX);
+        let age = millis_between(created, self.start);
+        self.pods.push(Some(WorldPod {
+            stored: StoredPod {
+                number,
+                set_uid: Arc::clone(&self.sets[set].uid),
+                set_name: Arc::clone(&self.sets[set].name),
+                template: 0,
+                state,
+                node: (is_scheduled || ready_since.is_some()).then_some(0),
+                created: created.seconds(),
+                started: created.seconds(),
+                ready_since: ready_since.map(Time::seconds),
+                restarts: 0,
+                deleting: deleting.map(Time::seconds),
+            },
+            set,
+            wave: 0,
+            is_stuck: age > model.stuck_after,
+        }));
+        let members = &mut self.sets[set];
+        if deleting.is_some() {
+            members.terminating += 1;
+            self.totals.terminating += 1;
+            return;
+        }
+        members.active.push(number);
+        self.totals.pods += 1;
+        if state == PodState::Pending {
+            self.unscheduled.push_back(number);
+        }
+    }
+
+    /// Makes the first syncs and the changes of observed pods due.
+    pub(crate) fn begin(&mut self, model: &Model, chance: &mut Chance) {
+        self.make_deployment_due(SYNC_LATENCY);
+        for set in 0..self.sets.len() {
+            self.make_due(set, SYNC_LATENCY);
+        }
+        for number in 0..self.pods.len() {
+            let Some(pod) = &self.pods[number] else {
+                continue;
+            };
+            let stored = &pod.stored;
+            let number = stored.number;
+            let time = |seconds| Time::new(seconds, 0).unwrap_or(self.start);
+            if let Some(last) = stored.deleting {
+                // The server adds the grace period to the time of the deletion.
+                let grace = model.grace / 1000;
+                let age = millis_between(time(last - grace), self.start);
+                let rest = chance.times.rest_of_termination(age, &mut chance.random);
+                self.queue.add(rest, Event::Terminated(number));
+            } else if stored.state == PodState::Running && self.starts(pod, chance) {
+                let age = millis_between(time(stored.created), self.start);
+                let rest = chance.times.rest_of_start(age, &mut chance.random);
+                self.queue.add(rest, Event::Ready(number));
+            }
+        }
+        self.schedule(chance);
+    }
+
+    fn starts(&self, pod: &WorldPod, chance: &Chance) -> bool {
+        !pod.is_stuck && (chance.new_pods_start || !self.sets[pod.set].is_new(&self.snapshot))
+    }
+
+    /// The current time.
+    pub(crate) fn time(&self) -> Time {
+        let nanos = i64::from(self.start.nanos()) + self.now % 1000 * 1_000_000;
+        let seconds = self.now / 1000 + nanos / 1_000_000_000;
+        let nanos = u32::try_from(nanos % 1_000_000_000).unwrap_or(0);
+        let time = self.start.plus_seconds(seconds).seconds();
+        Time::new(time, nanos).unwrap_or(Time::MAX)
+    }
+
+    fn seconds(&self) -> i64 {
+        self.time().seconds()
+    }
+
+    /// Makes a sync of the Deployment due at this time, unless an earlier one is.
+    pub(crate) fn make_deployment_due(&mut self, time: i64) {
+        if self.deployment_due.is_none_or(|due| due > time) {
+            self.deployment_due = Some(time);
+            self.queue.add(time, Event::Deployment);
+        }
+    }
+
+    /// Makes a sync of a ReplicaSet due at this time, unless an earlier one is.
+    fn make_due(&mut self, set: usize, time: i64) {
+        let due = &mut self.sets[set].due;
+        if due.is_none_or(|due| due > time) {
+            *due = Some(time);
+            self.queue.add(time, Event::ReplicaSet(set));
+        }
+    }
+
+    /// Whether a sync of the ReplicaSet is due now.
+    pub(crate) fn is_due(&self, set: usize) -> bool {
+        self.sets[set].due == Some(self.now)
+    }
+
+    /// Observes the writes of the Deployment controller: all ReplicaSets have a sync.
+    pub(crate) fn observe_writes(&mut self) {
+        self.find_new_sets();
+        for set in &mut self.snapshot.replica_sets {
+            // This limits what one plan may count on. The next one observes the pods.
+            set.available_max = ReplicaSet::UNTOUCHED;
+        }
+        for set in 0..self.sets.len() {
+            let index = self.sets[set].index;
+            let stored = index.and_then(|index| self.snapshot.replica_sets.get(index));
+            let is_behind = stored.is_some_and(|stored| {
+                stored.status.observed_generation != stored.metadata.generation
+            });
+            if is_behind {
+                self.make_due(set, self.now + SYNC_LATENCY);
+            }
+        }
+    }
+
+    /// Updates the indices of the ReplicaSets after writes, and adds those that were created.
+    fn find_new_sets(&mut self) {
+        let Self { snapshot, sets, .. } = self;
+        for set in &mut *sets {
+            let still = |set: &SetPods, index: usize| {
+                let stored = snapshot.replica_sets.get(index);
+                stored.is_some_and(|stored| *stored.metadata.uid == *set.uid)
+            };
+            if set.index.is_some_and(|index| still(set, index)) {
+                continue;
+            }
+            let mut stored = snapshot.replica_sets.iter();
+            set.index = stored.position(|stored| *stored.metadata.uid == *set.uid);
+        }
+        let known = sets.iter().filter(|set| set.index.is_some()).count();
+        for (index, stored) in snapshot.replica_sets.iter().enumerate().skip(known) {
+            sets.push(SetPods {
+                uid: stored.metadata.uid.as_str().into(),
+                name: stored.metadata.name.as_str().into(),
+                index: Some(index),
+                active: Vec::new(),
+                available: 0,
+                terminating: 0,
+                due: None,
+                back_off: None,
+            });
+        }
+    }
+
+    /// `syncReplicaSet`.
+    pub(crate) fn sync_set(&mut self, set: usize, chance: &mut Chance) {
+        let now = self.seconds();
+        self.sets[set].due = None;
+        let Some(stored) = self.sets[set]
+            .index
+            .map(|index| &self.snapshot.replica_sets[index])
+        else {
+            return;
+        };
+        let members = &self.sets[set];
+        let pods: Vec<&StoredPod> = members
+            .active
+            .iter()
+            .filter_map(|number| Some(&self.pods[*number as usize].as_ref()?.stored))
+            .collect();
+        // How pods are spread over nodes is not known.
+        let sync = replica_set::sync(stored, &pods, Ranks::default(), now);
+        let (to_create, to_delete) = match sync {
+            Sync::Nothing => (0, Vec::new()),
+            Sync::Create(count) => (count, Vec::new()),
+            Sync::Delete { deleted, .. } => (0, deleted.iter().map(|pod| pod.number).collect()),
+        };
+        let can_create = match self.pods_in_quota {
+            Some(left) => to_create.min(usize::try_from(left).unwrap_or(0)),
+            None => to_create,
+        };
+        let failure = (can_create < to_create).then(|| {
+            let message = "pods are forbidden: exceeded quota".to_owned();
+            (message, self.time())
+        });
+        let mut status = replica_set::status(stored, &pods, members.terminating, failure, now);
+        status.terminating_replicas = status
+            .terminating_replicas
+            .filter(|_| self.reports_terminating);
+        let is_written = status != stored.status;
+        if let Some(index) = self.sets[set].index.filter(|_| is_written) {
+            self.snapshot.replica_sets[index].status = status;
+            self.make_deployment_due(self.now + SYNC_LATENCY);
+        }
+        for _ in 0..can_create {
+            self.create_pod(set, chance);
+        }
+        for number in &to_delete {
+            self.delete_pod(*number, chance);
+        }
+        if can_create > 0 || !to_delete.is_empty() {
+            self.make_due(set, self.now + SYNC_LATENCY);
+        }
+        self.back_off(set, can_create < to_create);
+        self.count_available(set);
+    }
+
+    /// After a failed attempt to create pods, the next one waits. Nothing is made due if it would fail, too: that of the last
+    /// pod that is gone makes it due.
+    fn back_off(&mut self, set: usize, failed: bool) {
+        if !failed {
+            self.sets[set].back_off = None;
+            return;
+        }
+        let last = self.sets[set].back_off.map_or(0, |(delay, _)| delay);
+        let delay = (last * 2).clamp(self.create_back_off, BACK_OFF_MAX.max(self.create_back_off));
+        self.sets[set].back_off = Some((delay, self.now));
+    }
+
+    /// Makes the next attempts to create pods due when the quota has room again.
+    fn retry(&mut self) {
+        for set in 0..self.sets.len() {
+            let Some((mut delay, mut last)) = self.sets[set].back_off else {
+                continue;
+            };
+            // The attempts since then have failed.
+            while last + delay < self.now && delay < BACK_OFF_MAX {
+                last += delay;
+                delay = (delay * 2).min(BACK_OFF_MAX);
+            }
+            let missed = (self.now - last).max(0) / delay.max(1);
+            let next = last + delay.max(1) * missed;
+            let next = if next < self.now {
+                next + delay.max(1)
+            } else {
+                next
+            };
+            self.sets[set].back_off = Some((delay, next));
+            self.make_due(set, next);
+        }
+    }
+
+    fn create_pod(&mut self, set: usize, chance: &mut Chance) {
+        let number = u32::try_from(self.pods.len()).unwrap_or(u32::MAX);
+        let seconds = self.seconds();
+        let wave = self.wave + 1;
+        self.waves = self.waves.max(wave);
+        self.pods.push(Some(WorldPod {
+            stored: StoredPod {
+                number,
+                set_uid: Arc::clone(&self.sets[set].uid),
+                set_name: Arc::clone(&self.sets[set].name),
+                template: 0,
+                state: PodState::Pending,
+                node: None,
+                created: seconds,
+                started: seconds,
+                ready_since: None,
+                restarts: 0,
+                deleting: None,
+            },
+            set,
+            wave,
+            is_stuck: false,
+        }));
+        self.sets[set].active.push(number);
+        self.totals.pods += 1;
+        self.pods_in_quota = self.pods_in_quota.map(|left| left - 1);
+        self.unscheduled.push_back(number);
+        self.schedule(chance);
+    }
+
+    /// The scheduler: assigns waiting pods to nodes, as far as these have room. Their containers start.
+    fn schedule(&mut self, chance: &mut Chance) {
+        while self.pods_on_nodes.is_none_or(|left| left > 0) {
+            let Some(number) = self.unscheduled.pop_front() else {
+                return;
+            };
+            let seconds = self.seconds();
+            let Some(pod) = &mut self.pods[number as usize] else {
+                continue;
+            };
+            if let Some(Transition::Changed(scheduled)) = pod.stored.advance(Fault::None, seconds) {
+                pod.stored = scheduled;
+            }
+            self.pods_on_nodes = self.pods_on_nodes.map(|left| left - 1);
+            let pod = self.pods[number as usize].as_ref();
+            if pod.is_some_and(|pod| self.starts(pod, chance)) {
+                let start = chance.times.start(&mut chance.random);
+                self.queue.add(self.now + start, Event::Ready(number));
+            }
+        }
+    }
+
+    fn delete_pod(&mut self, number: u32, chance: &mut Chance) {
+        let seconds = self.seconds();
+        let Some(pod) = &mut self.pods[number as usize] else {
+            return;
+        };
+        let members = &mut self.sets[pod.set];
+        members.active.retain(|active| *active != number);
+        members.terminating += 1;
+        self.totals.pods -= 1;
+        self.totals.terminating += 1;
+        let rest = match pod.stored.node {
+            Some(_) => chance.times.termination(&mut chance.random),
+            // A pod without a node is removed immediately.
+            None => 0,
+        };
+        pod.stored.deleting = Some(seconds);
+        self.unscheduled.retain(|waiting| *waiting != number);
+        self.queue.add(self.now + rest, Event::Terminated(number));
+    }
+
+    /// The kubelet reports that the pod is ready.
+    pub(crate) fn become_ready(&mut self, number: u32) {
+        let seconds = self.seconds();
+        let Some(pod) = &mut self.pods[number as usize] else {
+            return;
+        };
+        if pod.stored.deleting.is_some() {
+            return;
+        }
+        while let Some(Transition::Changed(next)) = pod.stored.advance(Fault::None, seconds) {
+            pod.stored = next;
+        }
+        self.wave = self.wave.max(pod.wave);
+        let set = pod.set;
+        self.count_available(set);
+        self.make_due(set, self.now + SYNC_LATENCY);
+    }
+
+    /// The kubelet reports that the pod has terminated.
+    pub(crate) fn remove(&mut self, number: u32, chance: &mut Chance) {
+        let Some(pod) = self.pods[number as usize].take() else {
+            return;
+        };
+        self.sets[pod.set].terminating -= 1;
+        self.totals.terminating -= 1;
+        self.make_due(pod.set, self.now + SYNC_LATENCY);
+        if self.pods_in_quota.is_some() {
+            self.pods_in_quota = self.pods_in_quota.map(|left| left + 1);
+            self.retry();
+        }
+        if pod.stored.node.is_some() {
+            self.pods_on_nodes = self.pods_on_nodes.map(|left| left + 1);
+            self.schedule(chance);
+        }
+        if self.totals.pods + self.totals.terminating == 0 {
+            // Under Recreate, the Deployment controller waits for this.
+            self.make_deployment_due(self.now + SYNC_LATENCY);
+        }
+    }
+
+    /// Counts the available pods, and makes a sync due at the time at which the next one becomes available.
+    fn count_available(&mut self, set: usize) {
+        let seconds = self.seconds();
+        let stored = self.sets[set]
+            .index
+            .map(|index| &self.snapshot.replica_sets[index]);
+        let min_ready = stored.map_or(0, |stored| stored.min_ready_seconds);
+        let (mut available, mut next) = (0, None::<i64>);
+        for number in &self.sets[set].active {
+            let Some(pod) = &self.pods[*number as usize] else {
+                continue;
+            };
+            if pod.stored.is_available(min_ready, seconds) {
+                available += 1;
+            } else if let Some(since) = pod.stored.ready_since {
+                let at = since + i64::from(min_ready);
+                next = Some(next.map_or(at, |next| next.min(at)));
+            }
+        }
+        self.totals.available += available - self.sets[set].available;
+        self.sets[set].available = available;
+        if let Some(next) = next {
+            let missing = (next - self.time().seconds()) * 1000;
+            let fraction = i64::from(self.time().nanos() / 1_000_000);
+            self.make_due(set, (self.now + missing - fraction).max(self.now + 1));
+        }
+    }
+
+    /// The pods as far as plans depend on them: one of each ReplicaSet that has any.
+    pub(crate) fn list_pods(&mut self) {
+        let pods = self
+            .sets
+            .iter()
+            .filter(|set| set.terminating + set.active.len() > 0);
+        let namespace = &self.snapshot.deployment.metadata.namespace;
+        let pods: Arc<[Pod]> = pods
+            .map(|set| Pod {
+                metadata: ObjectMeta {
+                    namespace: namespace.clone(),
+                    owner_references: vec![OwnerReference {
+                        api_version: "apps/v1".to_owned(),
+                        kind: "ReplicaSet".to_owned(),
+                        name: set.name.to_string(),
+                        uid: set.uid.to_string(),
+                        controller: Some(true),
+                        block_owner_deletion: Some(true),
+                    }],
+                    ..ObjectMeta::default()
+                },
+                phase: "Running".to_owned(),
+                ..Pod::default()
+            })
+            .collect();
+        self.snapshot.pods = pods;
+    }
+
+    /// The number of pods that could not be created within the quota.
+    pub(crate) fn pods_refused(&self) -> i32 {
+        let behind = self.sets.iter().filter(|set| set.back_off.is_some());
+        let missing = behind.filter_map(|set| {
+            let stored = self.snapshot.replica_sets.get(set.index?)?;
+            Some(stored.replicas - set.pods())
+        });
+        missing.sum()
+    }
+
+    /// The number of pods that wait for a node.
+    pub(crate) fn pods_unscheduled(&self) -> usize {
+        self.unscheduled.len()
+    }
+
+    /// The number of pods that are not ready.
+    pub(crate) fn pods_not_ready(&self) -> usize {
+        let active = self.pods.iter().flatten().map(|pod| &pod.stored);
+        active
+            .filter(|pod| pod.is_active() && !pod.is_ready())
+            .count()
+    }
+}

@@ -1,0 +1,236 @@
+//! Forecasts: the request in, the response out.
+
+use bytes::Bytes;
+use prost::Message as _;
+use rollplan_core::interrupt::{Interrupt, Never};
+use rollplan_core::snapshot::Deployment;
+use rollplan_forecast::{Change, Horizon, Request, forecast_until};
+
+use super::error::{Error, Reason, Violations};
+use super::limits::{CHANGES_MAX, limit};
+use super::memory::Memory;
+use super::objects::{Found, Objects};
+use super::parse::{Needed, Parser, Path, RawTemplate, limit_selector};
+use super::print_forecast::print_forecast;
+use super::read::{Json, kubernetes};
+use super::snapshot::{Context, Kinds, Subject, read_snapshot};
+use super::{decode_request, deployment};
+use crate::proto;
+use crate::proto::deployment_change::Change as Given;
+
+/// Forecasts what changes of a Deployment will do, or how a rollout goes on.
+///
+/// # Errors
+///
+/// See [`plan_rollout`](super::plan_rollout); also [`Error::Forecast`] if the lists of objects may be incomplete, or if there are
+/// too many pods.
+pub fn forecast_rollout(
+    request: proto::ForecastRolloutRequest,
+) -> Result<proto::ForecastRolloutResponse, Error> {
+    forecast_rollout_until(request, &Never)
+}
+
+/// Like [`forecast_rollout`], but can be interrupted.
+///
+/// # Errors
+///
+/// See [`forecast_rollout`]; also [`Error::Interrupted`].
+pub fn forecast_rollout_until(
+    request: proto::ForecastRolloutRequest,
+    interrupt: &dyn Interrupt,
+) -> Result<proto::ForecastRolloutResponse, Error> {
+    forecast_rollout_in(request, &mut Context::default(), interrupt)
+}
+
+/// Like [`forecast_rollout`], with an encoded `ForecastRolloutRequest` and `ForecastRolloutResponse`.
+///
+/// # Errors
+///
+/// See [`forecast_rollout`]; also [`Error::Undecodable`].
+pub fn forecast_rollout_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
+    let request = decode_request(Bytes::copy_from_slice(request), &Never)?;
+    Ok(forecast_rollout(request)?.encode_to_vec())
+}
+
+/// Like [`forecast_rollout_until`], in a context.
+pub(crate) fn forecast_rollout_in(
+    request: proto::ForecastRolloutRequest,
+    context: &mut Context<'_>,
+    interrupt: &dyn Interrupt,
+) -> Result<proto::ForecastRolloutResponse, Error> {
+    let proto::ForecastRolloutRequest {
+        snapshot,
+        changes,
+        options,
+        pod_times,
+        limits,
+        samples,
+        seed,
+    } = request;
+    limit("changes", changes.len(), CHANGES_MAX)?;
+    let mut parser = Parser::new(interrupt);
+    let subject = read_snapshot(
+        snapshot,
+        Kinds::Deployments,
+        context,
+        &mut parser,
+        interrupt,
+    )?;
+    let horizon = Parser::forecast_horizon(options.as_ref());
+    let (options, _) = parser.options(options);
+    let pod_times = parser.pod_times(pod_times)?;
+    let limits = parser.cluster_limits(limits);
+    let samples = parser.samples(samples)?;
+    let current = match &subject {
+        Some(Subject::Deployment(snapshot)) => Some(&snapshot.deployment),
+        _ => None,
+    };
+    let mut memory = Memory::default();
+    let mut read = Vec::new();
+    for (index, change) in changes.into_iter().enumerate() {
+        let path = Path::Root("changes");
+        let path = path.index(index);
+        let mut reader = ChangeReader {
+            parser: &mut parser,
+            memory: &mut memory,
+            current,
+            interrupt,
+        };
+        read.extend(reader.change(change, &path)?);
+    }
+    let snapshot = parser.finish(subject).and_then(deployment)?;
+    let horizon = horizon.unwrap_or(match snapshot.deployment.is_native() {
+        true => Horizon::Pass,
+        false => Horizon::Settled,
+    });
+    let namespace = snapshot.deployment.metadata.namespace.clone();
+    let forecast = forecast_until(
+        Request {
+            snapshot,
+            changes: read,
+            horizon,
+            options,
+            pod_times,
+            limits,
+            samples,
+            seed,
+        },
+        interrupt,
+    )??;
+    let answer = print_forecast(forecast, &namespace);
+    interrupt.check()?;
+    Ok(answer)
+}
+
+/// Reads changes.
+struct ChangeReader<'r, 'i> {
+    parser: &'r mut Parser<'i>,
+    memory: &'r mut Memory,
+    /// The Deployment of the snapshot, if it could be read.
+    current: Option<&'r Deployment>,
+    interrupt: &'i dyn Interrupt,
+}
+
+// === impl ChangeReader ===
+
+impl ChangeReader<'_, '_> {
+    /// `None` after a violation.
+    fn change(
+        &mut self,
+        change: proto::DeploymentChange,
+        path: &Path<'_>,
+    ) -> Result<Option<Change>, Error> {
+        let proto::DeploymentChange { change } = change;
+        let change = self.parser.required(change, &path.field("change"));
+        Ok(match change {
+            None => None,
+            Some(Given::Deployment(text)) => self.deployment(&text, &path.field("deployment"))?,
+            Some(Given::Replicas(replicas)) => Some(Change::Replicas(
+                self.parser.count(replicas, &path.field("replicas")),
+            )),
+            Some(Given::UndoToRevision(revision)) => Some(Change::Undo(
+                self.parser.count(revision, &path.field("undo_to_revision")),
+            )),
+            Some(Given::Paused(paused)) => Some(Change::Paused(paused)),
+        })
+    }
+
+    /// A whole Deployment.
+    fn deployment(&mut self, text: &str, path: &Path<'_>) -> Result<Option<Change>, Error> {
+        let place = path.to_string();
+        let mut violations = Violations::default();
+        let objects = Objects::find_in(&place, text, &mut violations, self.interrupt)?;
+        let is_readable = violations.is_empty();
+        self.parser.violations.extend(violations);
+        let Objects { found, .. } = objects;
+        let [object] = &found[..] else {
+            if is_readable {
+                let description = format_args!("has {} objects, and must be one", found.len());
+                self.parser.violation(path, Reason::WrongType, description);
+            }
+            return Ok(None);
+        };
+        let mut json = Json::of_similar_objects("", self.interrupt);
+        let content = match object.read::<kubernetes::Deployment<'_>>(&mut json, self.memory)? {
+            Ok(content) => content,
+            Err(fault) => {
+                object.refuse(&fault, &mut self.parser.violations);
+                return Ok(None);
+            }
+        };
+        let spec = content.spec.as_ref();
+        if let Some(selector) = spec.and_then(|spec| spec.selector.as_ref()) {
+            limit_selector(selector)?;
+        }
+        let template = spec.and_then(|spec| spec.template).map(RawTemplate::new);
+        let origin = object.origin();
+        let path = Path::Object(&origin);
+        let (deployment, _) =
+            self.parser
+                .deployment(object, content, &template, Needed::MANIFEST, &path);
+        self.check_identity(object, &deployment, &path);
+        Ok(Some(Change::Deployment(Box::new(deployment))))
+    }
+
+    /// Checks that it is the Deployment of the snapshot.
+    fn check_identity(&mut self, object: &Found<'_>, changed: &Deployment, path: &Path<'_>) {
+        let Some(current) = self.current else {
+            return;
+        };
+        let metadata_path = path.field("metadata");
+        let (before, after) = (&current.metadata, &changed.metadata);
+        let mut check = |is_same: bool, path: &Path<'_>, value: &str, expected: &str| {
+            if !is_same {
+                let description =
+                    format_args!("is {value:?}, and must be {expected:?}, as in the snapshot");
+                self.parser.violation(path, Reason::NotFound, description);
+            }
+        };
+        let (version, kind) = (&object.api_version, &object.kind);
+        let path_of = |name| path.field(name);
+        check(
+            **version == current.api_version,
+            &path_of("api_version"),
+            version,
+            &current.api_version,
+        );
+        check(
+            **kind == current.kind,
+            &path_of("kind"),
+            kind,
+            &current.kind,
+        );
+        check(
+            after.name == before.name,
+            &metadata_path.field("name"),
+            &after.name,
+            &before.name,
+        );
+        check(
+            after.namespace.is_empty() || after.namespace == before.namespace,
+            &metadata_path.field("namespace"),
+            &after.namespace,
+            &before.namespace,
+        );
+    }
+}
