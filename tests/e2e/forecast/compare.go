@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // instant is how long a number of pods may last without counting: while one ReplicaSet creates pods and another one has not yet
@@ -25,30 +27,38 @@ type comparison struct {
 // observation is what a segment shows.
 type observation struct {
 	duration time.Duration
-	// sizeMax is the highest sum of the sizes of ReplicaSets, and podsMax the highest number of pods that lasted.
-	sizeMax, podsMax int
-	availableMin     int
-	writes           int
+	// sizeMax is the highest sum of the sizes of ReplicaSets, sizeAtStart the first one, and podsMax the highest number of pods
+	// that lasted.
+	sizeMax, sizeAtStart, podsMax int
+	availableMin                  int
+	writes                        int
 }
 
 // compareAll requests the forecasts of all segments, and places them beside the segments. change changes the requests.
-func compareAll(ctx context.Context, s *service, records []record, change func(json.RawMessage) (json.RawMessage, error)) (all []comparison, err error) {
+func compareAll(ctx context.Context, s *service, records []record, change func(json.RawMessage) (json.RawMessage, error)) ([]*comparison, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(2) // the service runs no more at the same time
+	var all []*comparison
 	for _, r := range records {
 		for i, segment := range r.Segments {
-			request := segment.Request
-			if change != nil {
-				if request, err = change(request); err != nil {
-					return nil, fmt.Errorf("%s: %w", r.Case.Name, err)
+			k := &comparison{c: r.Case, s: segment, part: i, observed: r.observe(segment)}
+			all = append(all, k)
+			group.Go(func() (err error) {
+				request := segment.Request
+				if change != nil {
+					request, err = change(request)
 				}
-			}
-			answer, err := s.forecast(ctx, request)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", r.Case.Name, err)
-			}
-			all = append(all, comparison{r.Case, segment, i, answer, r.observe(segment)})
+				if err == nil {
+					k.answer, err = s.forecast(ctx, request)
+				}
+				if err != nil {
+					return fmt.Errorf("%s: %w", r.Case.Name, err)
+				}
+				return nil
+			})
 		}
 	}
-	return all, nil
+	return all, group.Wait()
 }
 
 // observe summarizes a segment.
@@ -59,13 +69,16 @@ func (r record) observe(s segment) observation {
 		if change.At > s.End {
 			break
 		}
-		if change.At > s.Start {
-			o.sizeMax = max(o.sizeMax, sum) // before it
-		}
 		sum += change.Size - sizes[change.Name]
 		sizes[change.Name] = change.Size
+		if change.At <= s.Start {
+			o.sizeAtStart = sum
+		}
+		if change.At > s.Start {
+			o.sizeMax = max(o.sizeMax, sum)
+		}
 	}
-	o.sizeMax = max(o.sizeMax, sum)
+	o.sizeMax = max(o.sizeMax, o.sizeAtStart)
 
 	counts := r.counts()
 	o.availableMin = r.Case.Replicas * 10
@@ -79,7 +92,7 @@ func (r record) observe(s segment) observation {
 			continue
 		}
 		o.availableMin = min(o.availableMin, count.available)
-		if end.since(begin) >= instant {
+		if end.since(begin) >= instant || begin == s.Start {
 			o.podsMax = max(o.podsMax, count.pods)
 		}
 	}
@@ -141,7 +154,7 @@ func (r record) counts() []count {
 	return counts
 }
 
-// otherStrategy replaces the strategy of a request by the most careful one: the comparison must fail.
+// otherStrategy replaces the strategy of a request by the most careful one: the comparison must fail. Few samples are enough.
 func otherStrategy(request json.RawMessage) (json.RawMessage, error) {
 	var fields map[string]any
 	if err := json.Unmarshal(request, &fields); err != nil {
@@ -158,6 +171,6 @@ func otherStrategy(request json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	change["deployment"] = string(text)
+	change["deployment"], fields["samples"] = string(text), 10
 	return json.Marshal(fields)
 }

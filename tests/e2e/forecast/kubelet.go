@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// kubelets start and terminate the pods of one case after times that they draw. kwok has accepted the pods before.
+// kubelets start and terminate the pods of one case after times that they draw.
 type kubelets struct {
 	client kubernetes.Interface
 	failed func(error)
@@ -46,7 +45,7 @@ func (k *kubelets) observe(ctx context.Context, pod *corev1.Pod) {
 			k.ending[pod.UID] = true
 			time.AfterFunc(k.c.Termination.draw(k.random), func() { k.report("remove", pod, k.remove(ctx, pod)) })
 		}
-	case pod.Status.StartTime != nil && !k.seen[pod.UID]:
+	case pod.Spec.NodeName != "" && !k.seen[pod.UID]:
 		k.seen[pod.UID] = true
 		now := time.Now()
 		image := pod.Spec.NodeName + " " + pod.Spec.Containers[0].Image
@@ -66,22 +65,21 @@ func (k *kubelets) report(what string, pod *corev1.Pod, err error) {
 
 func (k *kubelets) start(ctx context.Context, pod *corev1.Pod) error {
 	now := metav1.Now()
-	status := pod.Status.DeepCopy()
-	status.Phase = corev1.PodRunning
-	for _, kind := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady} {
-		status.Conditions = slices.DeleteFunc(status.Conditions, func(it corev1.PodCondition) bool { return it.Type == kind })
+	var status corev1.PodStatus
+	status.Phase, status.StartTime = corev1.PodRunning, &pod.CreationTimestamp
+	for _, kind := range []corev1.PodConditionType{corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
 		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
 	}
-	for i := range status.ContainerStatuses {
-		status.ContainerStatuses[i].Ready, status.ContainerStatuses[i].Started = true, new(true)
-		status.ContainerStatuses[i].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}
+	for _, container := range pod.Spec.Containers {
+		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{Name: container.Name, Image: container.Image,
+			Ready: true, Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}})
 	}
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
 		return err
 	}
 	return retried(func() error {
-		_, err := k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err := k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	})
 }

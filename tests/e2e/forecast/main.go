@@ -63,13 +63,11 @@ func run(ctx context.Context) error {
 		fmt.Fprintf(os.Stderr, "%d rollouts, -seed %d\n", *count, *seed)
 		records, err = observe(ctx, programs, binaries, generate(*seed, *count), *parallel, *hold)
 	}
+	if err == nil && *save != "" {
+		err = store(*save, records)
+	}
 	if err != nil {
 		return err
-	}
-	if *save != "" {
-		if err := store(*save, records); err != nil {
-			return err
-		}
 	}
 	s, err := startService(ctx, binaries.Rollplan)
 	if err != nil {
@@ -96,7 +94,7 @@ func run(ctx context.Context) error {
 
 // observe runs all cases.
 func observe(ctx context.Context, programs controlplane.Programs, binaries adapter.Binaries, cases []testCase, parallel int, hold time.Duration) (records []record, err error) {
-	cp, err := controlplane.Start(ctx, programs, controlplane.Options{NativeController: true, Audit: true, Pods: controlplane.PodsHold})
+	cp, err := controlplane.Start(ctx, programs, controlplane.Options{NativeController: true, Audit: true, Pods: controlplane.PodsIgnore})
 	if err != nil {
 		return nil, err
 	}

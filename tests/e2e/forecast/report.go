@@ -46,11 +46,11 @@ func (r ratio) String() string {
 }
 
 // isTimed is true for a rollout whose duration is compared with the interval.
-func (k comparison) isTimed() bool {
+func (k *comparison) isTimed() bool {
 	return k.s.Complete && k.answer.Expected.Duration != nil && k.c.Kind != quotaRollout
 }
 
-func (k comparison) isCovered() bool {
+func (k *comparison) isCovered() bool {
 	d := k.answer.Expected.Duration
 	return time.Duration(d.Low) <= k.observed.duration && k.observed.duration <= time.Duration(d.High)
 }
@@ -58,13 +58,16 @@ func (k comparison) isCovered() bool {
 // enough is the number of start times from which the interval is required to be right.
 const enough = 20
 
-func judge(compared []comparison) (v verdict) {
+func judge(compared []*comparison) (v verdict) {
 	for _, k := range compared {
 		e, o := k.answer.Expected, k.observed
 		label := fmt.Sprintf("%s.%d (%s, %s, %d replicas, surge %s, unavailable %s)", k.c.Name, k.part, k.c.Kind, k.c.Start.Shape, k.c.Replicas, k.c.MaxSurge, k.c.MaxUnavailable)
 		v.segments++
-		if highest := max(o.sizeMax, o.podsMax); highest > e.PodsMax.High || o.availableMin < e.AvailableMin.Low {
-			v.outside = append(v.outside, fmt.Sprintf("%s: sizes %d, pods %d (at most %d), available %d (at least %d)", label, o.sizeMax, o.podsMax, e.PodsMax.High, o.availableMin, e.AvailableMin.Low))
+		// While a ReplicaSet waits for its quota, or another one has not yet deleted its pods, sizes are larger than numbers of pods.
+		sizeMax := max(k.answer.Limits.PodsMax, o.sizeAtStart)
+		if o.sizeMax > sizeMax || o.podsMax > e.PodsMax.High || o.availableMin < e.AvailableMin.Low {
+			v.outside = append(v.outside, fmt.Sprintf("%s: sizes %d (at most %d), pods %d (at most %d), available %d (at least %d)",
+				label, o.sizeMax, sizeMax, o.podsMax, e.PodsMax.High, o.availableMin, e.AvailableMin.Low))
 		}
 		isStuck := e.Outcome == never
 		if isStuck {
@@ -77,12 +80,12 @@ func judge(compared []comparison) (v verdict) {
 			continue // until the next forecast, or not long enough
 		}
 		v.ended++
-		if o.sizeMax != e.PodsMax.Median || o.availableMin != e.AvailableMin.Median {
+		if o.podsMax != e.PodsMax.Median || o.availableMin != e.AvailableMin.Median {
 			why := "in the range of the samples"
-			if o.sizeMax < e.PodsMax.Low || o.sizeMax > e.PodsMax.High || o.availableMin < e.AvailableMin.Low || o.availableMin > e.AvailableMin.High {
+			if o.podsMax < e.PodsMax.Low || o.podsMax > e.PodsMax.High || o.availableMin < e.AvailableMin.Low || o.availableMin > e.AvailableMin.High {
 				why = "not in the range of the samples"
 			}
-			v.different = append(v.different, fmt.Sprintf("%s: highest %d, forecast %s; lowest %d, forecast %s: %s", label, o.sizeMax, e.PodsMax, o.availableMin, e.AvailableMin, why))
+			v.different = append(v.different, fmt.Sprintf("%s: highest %d, forecast %s; lowest %d, forecast %s: %s", label, o.podsMax, e.PodsMax, o.availableMin, e.AvailableMin, why))
 		}
 		if k.isTimed() && k.c.Start.Shape != correlated && k.answer.StartTimes.Count >= enough {
 			v.covered.add(k.isCovered())
@@ -109,10 +112,10 @@ func (v verdict) failures() (failed []error) {
 		fail("%d of %d rollouts have other extremes than the median sample; at most 5 %% may", len(v.different), v.ended)
 	}
 	low, high := 0.85, 0.97
-	if v.covered.all < 60 {
+	if v.covered.all < 40 {
 		low, high = 0.6, 1
 	}
-	if share := v.covered.share(); share < low || share > high {
+	if share := v.covered.share(); v.covered.all > 0 && (share < low || share > high) {
 		fail("the interval contains %s of the durations, not %.0f–%.0f %%", v.covered, 100*low, 100*high)
 	}
 	if len(v.wrong) > 0 {
@@ -125,13 +128,13 @@ func (v verdict) failures() (failed []error) {
 }
 
 // report returns the tables, and an error if a requirement is not met, or if the control meets them.
-func report(compared, control []comparison, version string, seed uint64) (string, error) {
+func report(compared, control []*comparison, version string, seed uint64) (string, error) {
 	var b strings.Builder
-	native := slices.DeleteFunc(slices.Clone(compared), func(k comparison) bool { return k.c.Adapter })
-	ours := slices.DeleteFunc(slices.Clone(compared), func(k comparison) bool { return !k.c.Adapter })
+	native := slices.DeleteFunc(slices.Clone(compared), func(k *comparison) bool { return k.c.Adapter })
+	ours := slices.DeleteFunc(slices.Clone(compared), func(k *comparison) bool { return !k.c.Adapter })
 	verdicts := []verdict{judge(native), judge(ours), judge(control)}
-	rollouts := func(all []comparison) int {
-		return len(slices.DeleteFunc(slices.Clone(all), func(k comparison) bool { return k.part > 0 }))
+	rollouts := func(all []*comparison) int {
+		return len(slices.DeleteFunc(slices.Clone(all), func(k *comparison) bool { return k.part > 0 }))
 	}
 	fmt.Fprintf(&b, "Kubernetes %s, seed %d: %d rollouts by its Deployment controller, and %d by our adapter with settled plans. The control has\n",
 		version, seed, rollouts(native), rollouts(ours))

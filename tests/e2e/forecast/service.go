@@ -23,6 +23,9 @@ type response struct {
 		Count  int    `json:"count"`
 		Guess  bool   `json:"guess"`
 	} `json:"startTimes"`
+	Limits struct {
+		PodsMax int `json:"podsMax"`
+	} `json:"limits"`
 	Expected forecast `json:"expected"`
 }
 
