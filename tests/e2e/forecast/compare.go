@@ -11,10 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// instant is how long a number of pods may last without counting: while one ReplicaSet creates pods and another one has not yet
-// deleted its own, there are more pods than the sizes allow.
-const instant = time.Second
-
 // comparison is one segment of a rollout beside its forecast.
 type comparison struct {
 	c        testCase
@@ -64,87 +60,71 @@ func compareAll(ctx context.Context, s *service, records []record, change func(j
 // observe summarizes a segment.
 func (r record) observe(s segment) observation {
 	o := observation{duration: s.End.since(s.Start), writes: s.Writes}
-	sizes, sum := map[string]int{}, 0
-	for _, change := range r.Sets {
-		if change.At > s.End {
-			break
-		}
-		sum += change.Size - sizes[change.Name]
-		sizes[change.Name] = change.Size
-		if change.At <= s.Start {
-			o.sizeAtStart = sum
-		}
-		if change.At > s.Start {
-			o.sizeMax = max(o.sizeMax, sum)
-		}
-	}
-	o.sizeMax = max(o.sizeMax, o.sizeAtStart)
-
-	counts := r.counts()
-	o.availableMin = r.Case.Replicas * 10
-	for i, count := range counts {
-		end := s.End
-		if i+1 < len(counts) {
-			end = min(end, counts[i+1].at)
-		}
-		begin := max(count.at, s.Start)
-		if end < begin || end == begin && begin != s.End {
-			continue
-		}
-		o.availableMin = min(o.availableMin, count.available)
-		if end.since(begin) >= instant || begin == s.Start {
-			o.podsMax = max(o.podsMax, count.pods)
+	for i, count := range r.counts() {
+		switch {
+		case i == 0 || count.at <= s.Start:
+			o.sizeAtStart, o.sizeMax, o.podsMax, o.availableMin = count.size, count.size, count.pods, count.available
+		case count.at <= s.End:
+			o.sizeMax, o.podsMax = max(o.sizeMax, count.size), max(o.podsMax, count.pods)
+			o.availableMin = min(o.availableMin, count.available)
 		}
 	}
 	return o
 }
 
-// count is the number of pods from a time on.
+// count are the sizes of all ReplicaSets and their numbers of pods from a time on.
 type count struct {
-	at              milliseconds
-	pods, available int
+	at                    milliseconds
+	size, pods, available int
 }
 
-// counts returns the numbers of pods, as they change.
-func (r record) counts() []count {
+// counts returns the numbers, as they change.
+func (r record) counts() (counts []count) {
+	// Each effect changes the size of a ReplicaSet, or its numbers of pods.
 	type effect struct {
-		at              milliseconds
-		pods, available int
+		at                    milliseconds
+		set                   string
+		size, pods, available int
 	}
 	var effects []effect
-	last := map[string]podChange{}
-	// availableAt is when the pod becomes available with its latest change, or has become available. 0 if it does not.
-	availableAt := map[string]milliseconds{}
-	for _, change := range r.Pods {
-		before, seen := last[change.Name]
-		was := seen && !before.Terminating && !before.Gone
-		is := !change.Terminating && !change.Gone
-		switch {
-		case is && !was:
-			effects = append(effects, effect{change.At, 1, 0})
-		case !is && was:
-			effects = append(effects, effect{change.At, -1, 0})
-		}
-		at := availableAt[change.Name]
-		switch {
-		case is && change.ReadyAt > 0 && at == 0:
-			availableAt[change.Name] = max(change.At, milliseconds(change.ReadyAt+int64(r.Case.MinReady))*1000)
-		case (!is || change.ReadyAt == 0) && at > 0:
-			if at < change.At {
-				effects = append(effects, effect{at, 0, 1}, effect{change.At, 0, -1})
-			}
-			delete(availableAt, change.Name)
-		}
-		last[change.Name] = change
+	sizes := map[string]int{}
+	for _, change := range r.Sets {
+		effects = append(effects, effect{at: change.At, set: change.Name, size: change.Size - sizes[change.Name]})
+		sizes[change.Name] = change.Size
 	}
-	for _, at := range availableAt {
-		effects = append(effects, effect{at, 0, 1})
+	isActive, isReady := map[string]bool{}, map[string]milliseconds{}
+	for _, change := range r.Pods {
+		active := !change.Terminating && !change.Gone
+		if active != isActive[change.Name] {
+			isActive[change.Name] = active
+			pods := 1
+			if !active {
+				pods = -1
+			}
+			effects = append(effects, effect{at: change.At, set: change.Set, pods: pods})
+		}
+		available, ready := isReady[change.Name]
+		switch {
+		case active && change.ReadyAt > 0 && !ready:
+			available = max(change.At, milliseconds(change.ReadyAt+int64(r.Case.MinReady))*1000)
+			isReady[change.Name] = available
+			effects = append(effects, effect{at: available, set: change.Set, available: 1})
+		case ready && (!active || change.ReadyAt == 0):
+			// A pod may stop being ready before it is available.
+			effects = append(effects, effect{at: max(change.At, available), set: change.Set, available: -1})
+			delete(isReady, change.Name)
+		}
 	}
 	slices.SortStableFunc(effects, func(a, b effect) int { return cmp.Compare(a.at, b.at) })
-	var counts []count
+	states := map[string]effect{}
 	var now count
 	for _, e := range effects {
-		now.at, now.pods, now.available = e.at, now.pods+e.pods, now.available+e.available
+		before := states[e.set]
+		after := effect{size: before.size + e.size, pods: before.pods + e.pods}
+		states[e.set] = after
+		now.at, now.size, now.available = e.at, now.size+e.size, now.available+e.available
+		// More pods than the size: the ReplicaSet is about to delete them.
+		now.pods += min(after.pods, after.size) - min(before.pods, before.size)
 		if len(counts) > 0 && counts[len(counts)-1].at == now.at {
 			counts[len(counts)-1] = now
 		} else {

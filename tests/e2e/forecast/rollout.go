@@ -172,7 +172,8 @@ func (h *harness) run(ctx context.Context, c testCase) (record, error) {
 		return r, err
 	}
 	if c.Kind == scaledRollout {
-		for log.readyPods(before) < max(1, c.Replicas/3) {
+		// In the middle, and not while many pods become ready: the snapshot would not show one state.
+		for log.readyPods(before) < max(1, c.Replicas/3) || log.quiet() < time.Second {
 			time.Sleep(20 * time.Millisecond)
 			if h.err() != nil || ctx.Err() != nil {
 				return r, errors.Join(h.err(), ctx.Err())

@@ -155,6 +155,13 @@ func isComplete(generation int64) func(*appsv1.Deployment) bool {
 	}
 }
 
+// quiet returns how long no pod has changed.
+func (l *namespaceLog) quiet() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return now().since(l.Pods[len(l.Pods)-1].At)
+}
+
 // readyPods returns the number of pods that are ready and do not belong to a ReplicaSet.
 func (l *namespaceLog) readyPods(except string) int {
 	l.mu.Lock()
