@@ -204,7 +204,9 @@ pub fn forecast_observed(
         return Ok(Err(ForecastError::TooManyPods { replicas }));
     }
     let model = Model::learn(&snapshot, pod_times);
-    let assumptions = assumptions::list(&snapshot, &model, cluster, has_deployment);
+    let given = cluster;
+    let cluster = given.with_observed(&snapshot);
+    let assumptions = assumptions::list(&snapshot, &model, [given, cluster], has_deployment);
     let limits = rollout_limits(&snapshot);
     let replica_sets = references(&snapshot, interrupt);
     let names: Vec<Arc<str>> = replica_sets

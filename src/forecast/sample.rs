@@ -100,8 +100,8 @@ impl Rollout<'_> {
                 Event::ReplicaSet(set) if !self.world.is_due(set) => continue,
                 Event::Deployment => {
                     self.world.deployment_due = None;
-                    let texts = self.sync(awaits_old_pods, &mut sample)?;
-                    let is_complete = self.check(&mut sample);
+                    let mut texts = self.sync(awaits_old_pods, &mut sample)?;
+                    let is_complete = self.check(&mut sample, &mut texts);
                     self.record(texts);
                     sample.end = time;
                     if is_complete {
@@ -113,6 +113,9 @@ impl Rollout<'_> {
                 Event::Terminated(number) => self.world.remove(number, &mut self.chance),
             }
             self.record(Vec::new());
+            if self.world.is_between_writes() {
+                continue;
+            }
             let totals = self.world.totals;
             let all = totals.pods.saturating_add(totals.terminating);
             sample.pods_max = sample.pods_max.max(totals.pods);
@@ -172,14 +175,18 @@ impl Rollout<'_> {
     }
 
     /// Whether the rollout is complete after a sync.
-    fn check(&mut self, sample: &mut Sample) -> bool {
+    fn check(&mut self, sample: &mut Sample, texts: &mut Vec<String>) -> bool {
         let deployment = &self.world.snapshot.deployment;
         let progressing = status::condition(&deployment.status, PROGRESSING);
         if progressing.is_some_and(|progressing| progressing.reason == TIMED_OUT) {
+            if sample.deadline_exceeded.is_none() {
+                texts.push("the progress deadline is exceeded".to_owned());
+            }
             sample.deadline_exceeded.get_or_insert(self.world.now);
         }
         let is_complete = status::is_complete(deployment, &deployment.status);
         if is_complete {
+            texts.push("the rollout is complete".to_owned());
             sample.outcome = match sample.deadline_exceeded {
                 Some(_) => Outcome::CompletesLate,
                 None => Outcome::Completes,
@@ -219,8 +226,10 @@ fn changes_size(action: &Action) -> bool {
 /// Why a rollout does not complete, as one sentence.
 pub(crate) fn reason(world: &World) -> String {
     let deployment = &world.snapshot.deployment;
-    let replicas = deployment.spec.replicas;
-    let missing = replicas.saturating_sub(world.totals.available);
+    let more_pods = |count| match count {
+        1 => "1 more pod".to_owned(),
+        count => format!("{count} more pods"),
+    };
     match () {
         () if pass::is_refused(&world.snapshot) => {
             "The selector of the Deployment is empty, or it matches the pods of another Deployment."
@@ -231,17 +240,17 @@ pub(crate) fn reason(world: &World) -> String {
         }
         () if deployment.spec.paused => "The Deployment is paused.".to_owned(),
         () if world.pods_refused() > 0 => format!(
-            "The quota of the namespace has no room for {} more pods.",
-            world.pods_refused()
+            "The quota of the namespace has no room for {}.",
+            more_pods(world.pods_refused())
         ),
         () if world.pods_unscheduled() > 0 => format!(
-            "The nodes have no room for {} more pods.",
-            world.pods_unscheduled()
+            "The nodes have no room for {}.",
+            more_pods(world.pods_unscheduled())
         ),
-        () if world.pods_not_ready() > 0 => format!(
-            "{} pods never become ready, so {missing} of {replicas} pods are not available.",
-            world.pods_not_ready()
-        ),
-        () => format!("{missing} of {replicas} pods are not available, and nothing more happens."),
+        () if world.pods_not_ready() == 1 => "1 pod never becomes ready.".to_owned(),
+        () if world.pods_not_ready() > 1 => {
+            format!("{} pods never become ready.", world.pods_not_ready())
+        }
+        () => "The controller has nothing more to do, but its status is not that of a complete rollout.".to_owned(),
     }
 }
