@@ -20,7 +20,7 @@ const (
 	PodsReportLate
 	// PodsHold leaves new pods in ContainerCreating and deleted pods terminating.
 	PodsHold
-	// PodsIgnore leaves all pods to the test: it makes them ready, and removes deleted ones.
+	// PodsIgnore leaves all pods but those with a missing image to the test: it makes them ready, and removes deleted ones.
 	PodsIgnore
 )
 
@@ -46,7 +46,6 @@ func writeStages(path, cache string, behavior PodBehavior) error {
 	names := []string{"node-initialize.yaml", "node-heartbeat-with-lease.yaml"}
 	if behavior != PodsIgnore {
 		names = append(names, "pod-complete.yaml")
-		stages = append(stages, strings.ReplaceAll(imagePullBackOff, "IMAGE_MISSING", imageMissing))
 	}
 	if behavior != PodsIgnore && behavior != PodsHold {
 		names = append(names, "pod-delete.yaml")
@@ -72,6 +71,8 @@ func writeStages(path, cache string, behavior PodBehavior) error {
 	default:
 		return fmt.Errorf("unknown pod behavior %d", behavior)
 	}
+	// Without any stage for pods, kwok would use its own.
+	stages = append(stages, strings.ReplaceAll(imagePullBackOff, "IMAGE_MISSING", imageMissing))
 	for _, name := range names {
 		text, err := read(name)
 		if err != nil {
