@@ -40,14 +40,16 @@ pub(crate) fn list(
     match (given.pods_in_quota, limits.pods_in_quota) {
         (Some(_), _) => {}
         (None, Some(_)) => assume(
-            "The quota of the namespace has no room for more pods, as a ReplicaSet reports.".to_owned(),
+            "The quota of the namespace has no room for more pods, as a ReplicaSet reports."
+                .to_owned(),
         ),
         (None, None) => assume("No quota prevents pods from being created.".to_owned()),
     }
     match (given.pods_on_nodes, limits.pods_on_nodes) {
         (Some(_), _) => {}
         (None, Some(_)) => assume(
-            "The nodes have no room for more pods, as a pod that cannot be scheduled reports.".to_owned(),
+            "The nodes have no room for more pods, as a pod that cannot be scheduled reports."
+                .to_owned(),
         ),
         (None, None) => assume("The nodes have room for all pods.".to_owned()),
     }

@@ -213,7 +213,7 @@ pub fn forecast_observed(
         .iter()
         .map(|it| it.name.as_str().into())
         .collect();
-    change::share_templates(&mut snapshot);
+    change::prepare(&mut snapshot);
     let world = World::new(snapshot, cluster, &model);
     let simulation = Simulation {
         world: &world,

@@ -4,6 +4,7 @@ use rollplan_core::action::Action;
 use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::snapshot::{Options, Snapshot};
 use rollplan_core::status::{self, PROGRESSING, TIMED_OUT};
+use rollplan_core::time::Span;
 use rollplan_core::{Plan, action, pass, plan_pass_until, plan_settled_until};
 
 use crate::Horizon;
@@ -13,6 +14,8 @@ use crate::world::{Chance, SYNC_LATENCY, World};
 
 /// The time after which a simulation ends: a hundred years.
 const TIME_MAX: i64 = 100 * 365 * 86_400_000;
+/// The number of pods after which a simulation ends. ReplicaSets may be much larger than the Deployment.
+const PODS_MAX: usize = 50_000;
 /// The number of events after which a simulation ends, for each pod, and in addition.
 const EVENTS_PER_POD: i64 = 100;
 const EVENTS_MIN: i64 = 10_000;
@@ -87,7 +90,7 @@ impl Rollout<'_> {
         let mut events = 0;
         while let Some((time, event)) = self.world.queue.next() {
             self.interrupt.check()?;
-            if time > TIME_MAX || events > events_max {
+            if time > TIME_MAX || events > events_max || self.world.pods_made() > PODS_MAX {
                 sample.outcome = Outcome::Undecided;
                 break;
             }
@@ -166,7 +169,10 @@ impl Rollout<'_> {
             world.observe_writes();
             world.make_deployment_due(world.now + SYNC_LATENCY);
         }
-        if let Some(span) = plan.requeue_after {
+        // A deadline that has passed without a write, for example because Kubernetes detects a scaling event indefinitely, does not
+        // become a write later.
+        let is_futile = |span: &Span| !is_written && *span <= Span::from_seconds(1);
+        if let Some(span) = plan.requeue_after.filter(|span| !is_futile(span)) {
             let millis = span.seconds().saturating_mul(1000);
             let millis = millis.saturating_add(i64::from(span.subsec_nanos() / 1_000_000) + 1);
             world.make_deployment_due(world.now.saturating_add(millis));

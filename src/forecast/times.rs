@@ -189,7 +189,7 @@ impl Model {
     /// worlds differ, as the normal distribution does in comparison with Student's.
     pub(crate) fn sample(&self, random: &mut Random) -> SampleTimes {
         let count = self.observations.len();
-        let drawn = (0..count - (count / 2).min(FEWER)).map(|_| {
+        let drawn = (0..count - (count / 3).min(FEWER)).map(|_| {
             let mut at = self.observations[random.index(self.observations.len())];
             // A pod that is not ready yet takes as long as one of those that took longer.
             while !at.is_ready {

@@ -3,7 +3,7 @@
 //!
 //! Times are milliseconds since the snapshot. Kubernetes stores whole seconds, and so do the pods.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use rollplan_core::snapshot::{ObjectMeta, OwnerReference, Pod, ReplicaSet, Snapshot};
@@ -12,6 +12,7 @@ use rollplan_core::time::Time;
 use rollplan_simulation::pods::{Fault, PodState, StoredPod, Transition};
 use rollplan_simulation::replica_set::{self, Ranks, Sync};
 
+use crate::change::is_own;
 use crate::queue::{Event, Queue};
 use crate::random::Random;
 use crate::times::{Model, SampleTimes, has_ended, millis_between, ready_since};
@@ -40,9 +41,11 @@ impl ClusterLimits {
     /// scheduled now.
     pub(crate) fn with_observed(self, snapshot: &Snapshot) -> Self {
         let sets = snapshot.replica_sets.iter();
-        let exceeds_quota = sets.flat_map(|set| &set.status.conditions).any(|condition| {
-            condition.kind == REPLICA_FAILURE && condition.message.contains("exceeded quota")
-        });
+        let exceeds_quota = sets
+            .flat_map(|set| &set.status.conditions)
+            .any(|condition| {
+                condition.kind == REPLICA_FAILURE && condition.message.contains("exceeded quota")
+            });
         let mut conditions = snapshot.pods.iter().flat_map(|pod| &pod.conditions);
         let is_unschedulable = conditions.any(|condition| {
             condition.kind == "PodScheduled" && condition.reason == "Unschedulable"
@@ -155,15 +158,6 @@ impl SetPods {
     }
 }
 
-/// Whether a ReplicaSet belongs to the Deployment, or will after its adoption.
-fn is_own(snapshot: &Snapshot, set: &ReplicaSet) -> bool {
-    let deployment = &snapshot.deployment;
-    set.metadata.controller().map_or_else(
-        || deployment.spec.selector.matches(&set.metadata.labels),
-        |controller| controller.uid == deployment.metadata.uid,
-    )
-}
-
 // === impl World ===
 
 impl World {
@@ -199,8 +193,15 @@ impl World {
         };
         let observed = std::mem::replace(&mut world.snapshot.pods, Arc::from([]));
         world.find_new_sets();
+        let own = world.sets.iter().enumerate().filter(|(_, set)| set.is_own);
+        let by_uid: BTreeMap<Arc<str>, usize> = own
+            .map(|(index, set)| (Arc::clone(&set.uid), index))
+            .collect();
         for pod in observed.iter().filter(|pod| !has_ended(pod)) {
-            world.observe(pod, model);
+            let owner = pod.metadata.controller();
+            if let Some(set) = owner.and_then(|owner| by_uid.get(owner.uid.as_str())) {
+                world.observe(pod, *set, model);
+            }
         }
         for set in 0..world.sets.len() {
             world.count_available(set);
@@ -209,12 +210,7 @@ impl World {
     }
 
     /// Adds a pod of the snapshot.
-    fn observe(&mut self, pod: &Pod, model: &Model) {
-        let owner = pod.metadata.controller().map(|owner| owner.uid.as_str());
-        let mut sets = self.sets.iter();
-        let Some(set) = sets.position(|set| set.is_own && Some(&*set.uid) == owner) else {
-            return;
-        };
+    fn observe(&mut self, pod: &Pod, set: usize, model: &Model) {
         let deleting = pod.metadata.deletion_timestamp;
         let ready_since = ready_since(pod).filter(|_| deleting.is_none());
         let created = pod.metadata.creation_timestamp.unwrap_or(self.start);
@@ -342,9 +338,8 @@ impl World {
     fn is_behind(&self, set: usize) -> bool {
         let SetPods { index, is_own, .. } = self.sets[set];
         let stored = index.and_then(|index| self.snapshot.replica_sets.get(index));
-        let is_behind = |stored: &ReplicaSet| {
-            stored.status.observed_generation != stored.metadata.generation
-        };
+        let is_behind =
+            |stored: &ReplicaSet| stored.status.observed_generation != stored.metadata.generation;
         is_own && stored.is_some_and(is_behind)
     }
 
@@ -638,6 +633,11 @@ impl World {
             })
             .collect();
         self.snapshot.pods = pods;
+    }
+
+    /// The number of pods so far, including those that are gone.
+    pub(crate) fn pods_made(&self) -> usize {
+        self.pods.len()
     }
 
     /// The number of pods that could not be created within the quota.

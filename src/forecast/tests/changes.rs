@@ -46,11 +46,18 @@ fn each_change_has_its_effect() {
         (vec![Change::Undo(7)], Effect::NoChange),
         (vec![Change::Paused(true), image("v2")], Effect::HeldByPause),
         (vec![image("v2"), Change::Paused(true)], Effect::HeldByPause),
-        (vec![Change::Paused(true), Change::Paused(false)], Effect::NoChange),
+        (
+            vec![Change::Paused(true), Change::Paused(false)],
+            Effect::NoChange,
+        ),
     ] {
         // A whole Deployment replaces the pause as well.
         let is_resumed = matches!(changes[..], [Change::Paused(true), Change::Deployment(_)]);
-        let expected = if is_resumed { Effect::StartsRollout } else { expected };
+        let expected = if is_resumed {
+            Effect::StartsRollout
+        } else {
+            expected
+        };
         assert_eq!(effect(&snapshot, changes.clone()), expected, "{changes:?}");
     }
 }
@@ -108,7 +115,10 @@ fn defaults_are_not_changes() {
     let snapshot = mk_complete(&[5, 6]);
     let manifest = with_image(&snapshot, "v1");
     assert_eq!(effect(&snapshot, vec![manifest]), Effect::NoChange);
-    let answer = forecast(mk_request(snapshot.clone(), vec![with_image(&snapshot, "v2")]));
+    let answer = forecast(mk_request(
+        snapshot.clone(),
+        vec![with_image(&snapshot, "v2")],
+    ));
     assert_eq!(paths(&answer), ["spec.containers[name=main].image"]);
 }
 
@@ -141,5 +151,8 @@ fn some_requests_have_no_forecast() {
     assert!(matches!(error, ForecastError::Rollback(_)));
     let many = vec![Change::Replicas(REPLICAS_MAX + 1)];
     let error = try_forecast(mk_request(snapshot, many)).unwrap_err();
-    assert_eq!(error.to_string(), "5001 desired pods exceed the limit of 5000");
+    assert_eq!(
+        error.to_string(),
+        "5001 desired pods exceed the limit of 5000"
+    );
 }

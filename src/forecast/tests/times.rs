@@ -54,7 +54,9 @@ fn up_to_four_start_times_are_a_guess_without_a_median() {
     let answer = forecast(mk_request(mk_complete(&[5, 9, 7, 6]), Vec::new()));
     assert!(answer.start_times.guess);
     assert_eq!(answer.start_times.range.unwrap().median, None);
-    let duration = forecast(mk_rollout(mk_complete(&[5, 9, 7, 6]))).expected.duration;
+    let duration = forecast(mk_rollout(mk_complete(&[5, 9, 7, 6])))
+        .expected
+        .duration;
     let Range { low, median, high } = duration.unwrap();
     assert_eq!(median, None);
     // Two waves within the range that was observed.
@@ -136,7 +138,10 @@ fn pods_terminate_by_the_end_of_their_grace_period() {
         if let (Some(seconds), Some(map)) = (seconds, template.as_map_mut()) {
             let spec = map.get_mut("spec").unwrap().as_map_mut().unwrap();
             let key = "terminationGracePeriodSeconds".to_owned();
-            spec.insert(key, Value::from(rollplan_core::template::Number::from(seconds)));
+            spec.insert(
+                key,
+                Value::from(rollplan_core::template::Number::from(seconds)),
+            );
         }
         deployment.spec.template = Template::from(template);
         let snapshot = mk_complete_of(deployment, &[5]);

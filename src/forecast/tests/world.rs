@@ -51,7 +51,10 @@ pub(crate) fn mk_complete_of(deployment: Deployment, starts: &[i64]) -> Snapshot
 
 /// Gives all templates the defaults that the API server stores.
 pub(crate) fn store_defaults(snapshot: &mut Snapshot) {
-    let templates = snapshot.replica_sets.iter_mut().map(|set| &mut set.template);
+    let templates = snapshot
+        .replica_sets
+        .iter_mut()
+        .map(|set| &mut set.template);
     for template in templates.chain([&mut snapshot.deployment.spec.template]) {
         *template = Template::from(template.defaulted().clone());
     }
