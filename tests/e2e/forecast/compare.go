@@ -5,11 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 )
+
+// instant is how long numbers of pods may last without counting. Within one sync, the Deployment controller scales one ReplicaSet
+// after the other, and pods of the first are created meanwhile.
+const instant = 250 * time.Millisecond
 
 // comparison is one segment of a rollout beside its forecast.
 type comparison struct {
@@ -60,13 +65,20 @@ func compareAll(ctx context.Context, s *service, records []record, change func(j
 // observe summarizes a segment.
 func (r record) observe(s segment) observation {
 	o := observation{duration: s.End.since(s.Start), writes: s.Writes}
-	for i, count := range r.counts() {
-		switch {
-		case i == 0 || count.at <= s.Start:
-			o.sizeAtStart, o.sizeMax, o.podsMax, o.availableMin = count.size, count.size, count.pods, count.available
-		case count.at <= s.End:
-			o.sizeMax, o.podsMax = max(o.sizeMax, count.size), max(o.podsMax, count.pods)
-			o.availableMin = min(o.availableMin, count.available)
+	counts := r.counts()
+	o.availableMin = math.MaxInt
+	for i, count := range counts {
+		end := s.End
+		if i+1 < len(counts) {
+			end = min(end, counts[i+1].at)
+		}
+		if count.at <= s.Start {
+			o.sizeAtStart, o.sizeMax, o.podsMax = count.size, count.size, count.pods
+		} else if count.at <= s.End {
+			o.sizeMax = max(o.sizeMax, count.size)
+		}
+		if lasted := end.since(max(count.at, s.Start)); lasted >= instant {
+			o.podsMax, o.availableMin = max(o.podsMax, count.pods), min(o.availableMin, count.available)
 		}
 	}
 	return o

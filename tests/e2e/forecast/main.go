@@ -83,10 +83,10 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, failed := report(compared, control, programs.K8sVersion, *seed)
-	fmt.Print(text)
+	tables, details, failed := report(compared, control, programs.K8sVersion, *seed)
+	fmt.Print(tables, details)
 	if *write != "" {
-		if err := replaceSection(*write, text); err != nil {
+		if err := replaceSection(*write, tables); err != nil {
 			return err
 		}
 	}

@@ -127,9 +127,9 @@ func (v verdict) failures() (failed []error) {
 	return failed
 }
 
-// report returns the tables, and an error if a requirement is not met, or if the control meets them.
-func report(compared, control []*comparison, version string, seed uint64) (string, error) {
-	var b strings.Builder
+// report returns the tables, the rollouts that differ, and an error if a requirement is not met, or if the control meets them.
+func report(compared, control []*comparison, version string, seed uint64) (tables, details string, err error) {
+	var b, lists strings.Builder
 	native := slices.DeleteFunc(slices.Clone(compared), func(k *comparison) bool { return k.c.Adapter })
 	ours := slices.DeleteFunc(slices.Clone(compared), func(k *comparison) bool { return !k.c.Adapter })
 	verdicts := []verdict{judge(native), judge(ours), judge(control)}
@@ -188,14 +188,14 @@ func report(compared, control []*comparison, version string, seed uint64) (strin
 		{"Other numbers of writes", func(v verdict) []string { return v.writes }},
 	} {
 		if all := append(list.of(verdicts[0]), list.of(verdicts[1])...); len(all) > 0 {
-			fmt.Fprintf(&b, "\n%s:\n\n", list.title)
+			fmt.Fprintf(&lists, "\n%s:\n\n", list.title)
 			for _, line := range all {
-				fmt.Fprintf(&b, "- %s\n", line)
+				fmt.Fprintf(&lists, "- %s\n", line)
 			}
 		}
 	}
 	if len(verdicts[2].failures()) == 0 {
 		failed = append(failed, errors.New("forecasts of another strategy pass too: the comparison shows nothing"))
 	}
-	return b.String(), errors.Join(failed...)
+	return b.String(), lists.String(), errors.Join(failed...)
 }
