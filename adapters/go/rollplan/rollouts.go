@@ -81,7 +81,7 @@ type Result struct {
 func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, error) {
 	s := r.lock(key)
 	defer s.mu.Unlock()
-	observed, err := r.observe(ctx, key, s)
+	observed, err := r.observe(ctx, key, s, false)
 	if err != nil || observed == nil {
 		return Result{}, err
 	}
@@ -99,7 +99,7 @@ func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, 
 			return Result{}, err
 		}
 		if outdated || len(others) > 0 {
-			if observed, err = r.observe(ctx, key, s); err != nil || observed == nil {
+			if observed, err = r.observe(ctx, key, s, false); err != nil || observed == nil {
 				return Result{}, err
 			}
 			for _, other := range others {
@@ -178,6 +178,23 @@ func (r *Rollouts) Plan(ctx context.Context, key types.NamespacedName) (*rollpla
 		return nil, err
 	}
 	return r.Planner.PlanRollout(ctx, &rollplanv1.PlanRolloutRequest{Snapshot: snapshot, Options: r.Options})
+}
+
+// Forecast reads a Deployment with its pods, and forecasts what the changes of the request will do, before they are
+// applied. Without changes, it forecasts how the rollout in progress continues. The snapshot of the request is replaced,
+// and its options are merged into Options. An apps/v1 Deployment may be managed by the native Deployment controller. Forecast
+// returns nil if the Deployment does not exist.
+func (r *Rollouts) Forecast(ctx context.Context, key types.NamespacedName, request *rollplanv1.ForecastRolloutRequest) (*rollplanv1.ForecastRolloutResponse, error) {
+	s := r.lock(key)
+	observed, err := r.observe(ctx, key, s, true)
+	s.mu.Unlock()
+	if err != nil || observed == nil {
+		return nil, err
+	}
+	forecast := &rollplanv1.ForecastRolloutRequest{Options: proto.CloneOf(r.Options)}
+	proto.Merge(forecast, request)
+	forecast.Snapshot = observed.snapshot
+	return r.Planner.ForecastRollout(ctx, forecast)
 }
 
 // ErrStalled means that a rollout cannot continue without intervention.
