@@ -20,7 +20,16 @@ var fluxPhases = map[status.Status]string{
 	status.FailedStatus:     "STALLED",
 }
 
-// kafkas returns Kafka clusters with every combination of the conditions that Strimzi sets, in every order.
+// kafka returns a Kafka cluster with a status.
+func kafka(status map[string]any) map[string]any {
+	return map[string]any{
+		"apiVersion": "kafka.strimzi.io/v1beta2", "kind": "Kafka",
+		"metadata": map[string]any{"name": "events", "namespace": "shop", "uid": "u", "generation": 2},
+		"status":   status,
+	}
+}
+
+// kafkas returns Kafka clusters with every combination of the conditions that Strimzi sets, in several orders.
 func kafkas() []map[string]any {
 	ready := []map[string]any{nil, {"type": "Ready", "status": "True"}, {"type": "Ready", "status": "False"}, {"type": "Ready", "status": "Unknown"}}
 	notReady := []map[string]any{nil}
@@ -41,21 +50,12 @@ func kafkas() []map[string]any {
 							present = append(present, condition)
 						}
 					}
-					all = append(all, map[string]any{
-						"apiVersion": "kafka.strimzi.io/v1beta2", "kind": "Kafka",
-						"metadata": map[string]any{"name": "events", "namespace": "shop", "uid": "u", "generation": 2},
-						"status":   map[string]any{"observedGeneration": observed, "conditions": present},
-					})
+					all = append(all, kafka(map[string]any{"observedGeneration": observed, "conditions": present}))
 				}
 			}
 		}
 	}
-	unconditioned := map[string]any{
-		"apiVersion": "kafka.strimzi.io/v1beta2", "kind": "Kafka",
-		"metadata": map[string]any{"name": "events", "namespace": "shop", "uid": "u", "generation": 2},
-		"status":   map[string]any{"observedGeneration": 2},
-	}
-	return append(all, unconditioned)
+	return append(all, kafka(map[string]any{"observedGeneration": 2}))
 }
 
 // TestFluxExpressions evaluates the expressions of docs/flux.md with Flux's own code, and compares the results with ours.
