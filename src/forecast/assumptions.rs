@@ -5,12 +5,20 @@ use rollplan_core::snapshot::Snapshot;
 use crate::times::{Model, Source};
 use crate::world::ClusterLimits;
 
+/// A number of pods, in words.
+fn pods(count: usize) -> String {
+    match count {
+        1 => "1 pod".to_owned(),
+        count => format!("{count} pods"),
+    }
+}
+
 /// The assumptions, each as one sentence. `limits` are those that the caller gives, and those that the forecast uses.
 pub(crate) fn list(
     snapshot: &Snapshot,
     model: &Model,
     [given, limits]: [ClusterLimits; 2],
-    has_deployment: bool,
+    has_manifest: bool,
 ) -> Vec<String> {
     let mut assumptions = Vec::new();
     let mut assume = |text: String| assumptions.push(text);
@@ -20,12 +28,12 @@ pub(crate) fn list(
             assume("No start time of a pod is known, so the forecast has no durations.".to_owned())
         }
         Source::SameTemplate => assume(format!(
-            "New pods take as long to start as {} pods with the same template took.",
-            described.count
+            "New pods take as long to start as {} with the same template took.",
+            pods(described.count)
         )),
         Source::OtherTemplates => assume(format!(
-            "New pods take as long to start as {} pods with other templates took.",
-            described.count
+            "New pods take as long to start as {} with other templates took.",
+            pods(described.count)
         )),
         Source::Request => {
             assume("New pods take the start times of the request.".to_owned());
@@ -54,7 +62,7 @@ pub(crate) fn list(
         (None, None) => assume("The nodes have room for all pods.".to_owned()),
     }
     assume("Pods that are ready stay ready, and nothing else changes the Deployment.".to_owned());
-    if has_deployment {
+    if has_manifest {
         let kind = &snapshot.deployment.kind;
         assume(format!(
             "Fields that the changed {kind} does not have get the defaults of Kubernetes."

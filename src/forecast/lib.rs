@@ -55,6 +55,9 @@ pub enum Horizon {
 pub struct Request {
     /// The observed state.
     pub snapshot: Snapshot,
+    /// Why pods with the template of the snapshot certainly do not become available, as one sentence. `None` if nothing is
+    /// known to prevent it.
+    pub failure: Option<String>,
     /// Changes of the Deployment, in this order.
     pub changes: Vec<Change>,
     /// Who carries out the rollout.
@@ -171,6 +174,7 @@ pub fn forecast_observed(
 ) -> Result<Result<Answer, ForecastError>, Interrupted> {
     let Request {
         snapshot: before,
+        failure,
         changes,
         horizon,
         options,
@@ -186,9 +190,11 @@ pub fn forecast_observed(
     if !before.pods_complete {
         return Ok(Err(ForecastError::PodsIncomplete { name: name() }));
     }
-    let has_deployment = changes
-        .iter()
-        .any(|change| matches!(change, Change::Deployment(_)));
+    // The API server has given one with a UID its defaults.
+    let has_manifest = changes.iter().any(|change| match change {
+        Change::Deployment(deployment) => deployment.metadata.uid.is_empty(),
+        _ => false,
+    });
     let replicas_before = before.deployment.spec.replicas;
     let changed = match change::apply_changes(&before, changes, interrupt)? {
         Ok(changed) => changed,
@@ -199,6 +205,9 @@ pub fn forecast_observed(
         effect,
         template_changes,
     } = changed;
+    // Another template may not fail.
+    let templates = [&before, &snapshot].map(|it| &it.deployment.spec.template);
+    let failure = failure.filter(|_| templates[0].same_as(templates[1]));
     let replicas = replicas_before.max(snapshot.deployment.spec.replicas);
     if replicas > REPLICAS_MAX {
         return Ok(Err(ForecastError::TooManyPods { replicas }));
@@ -206,7 +215,7 @@ pub fn forecast_observed(
     let model = Model::learn(&snapshot, pod_times);
     let given = cluster;
     let cluster = given.with_observed(&snapshot);
-    let assumptions = assumptions::list(&snapshot, &model, [given, cluster], has_deployment);
+    let assumptions = assumptions::list(&snapshot, &model, [given, cluster], has_manifest);
     let limits = rollout_limits(&snapshot);
     let replica_sets = references(&snapshot, interrupt);
     let names: Vec<Arc<str>> = replica_sets
@@ -218,6 +227,7 @@ pub fn forecast_observed(
     let simulation = Simulation {
         world: &world,
         model: &model,
+        failure: failure.as_deref(),
         names: &names,
         horizon,
         options,
@@ -292,6 +302,7 @@ enum Scenario {
 struct Simulation<'a> {
     world: &'a World,
     model: &'a Model,
+    failure: Option<&'a str>,
     names: &'a [Arc<str>],
     horizon: Horizon,
     options: Options,
@@ -316,7 +327,10 @@ impl<'a> Simulation<'a> {
         let mut rollout = self.rollout(scenario, typical, Some(recorder));
         rollout.run()?;
         if matches!(forecast.outcome, Outcome::Never | Outcome::Undecided) {
-            forecast.reason = sample::reason(&rollout.world);
+            forecast.reason = match self.failure {
+                Some(failure) => failure.to_owned(),
+                None => sample::reason(&rollout.world),
+            };
         }
         let points = rollout.recorder.take().map(Recorder::into_points);
         forecast.trajectory = points.unwrap_or_default();
@@ -333,7 +347,7 @@ impl<'a> Simulation<'a> {
         let mut chance = Chance {
             random,
             times,
-            new_pods_start: scenario != Scenario::NeverReady,
+            new_pods_start: scenario != Scenario::NeverReady && self.failure.is_none(),
         };
         let mut world = self.world.clone();
         world.begin(self.model, &mut chance);

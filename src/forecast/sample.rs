@@ -10,7 +10,7 @@ use rollplan_core::{Plan, action, pass, plan_pass_until, plan_settled_until};
 use crate::Horizon;
 use crate::queue::Event;
 use crate::trajectory::Recorder;
-use crate::world::{Chance, SYNC_LATENCY, World};
+use crate::world::{Chance, World};
 
 /// The time after which a simulation ends: a hundred years.
 const TIME_MAX: i64 = 100 * 365 * 86_400_000;
@@ -167,7 +167,7 @@ impl Rollout<'_> {
         }
         if is_written {
             world.observe_writes();
-            world.make_deployment_due(world.now + SYNC_LATENCY);
+            world.make_deployment_due(world.after_sync());
         }
         // A deadline that has passed without a write, for example because Kubernetes detects a scaling event indefinitely, does not
         // become a write later.

@@ -222,9 +222,10 @@ impl Model {
         errors.sum::<i64>() / length(seconds)
     }
 
-    /// The times of a sample in which every pod takes as long to start as the slowest. `None` if none is known.
+    /// The times of a sample in which every pod takes as long to start as the slowest, which may still be starting. `None` if none
+    /// is known.
     pub(crate) fn slowest(&self, random: &mut Random) -> Option<SampleTimes> {
-        let slowest = self.described.range?.high;
+        let slowest = self.observations.last()?.time;
         Some(SampleTimes::new(vec![slowest], self.terminations(random)))
     }
 

@@ -17,9 +17,11 @@ use crate::queue::{Event, Queue};
 use crate::random::Random;
 use crate::times::{Model, SampleTimes, has_ended, millis_between, ready_since};
 
-/// The time from a write of an object until a controller has observed it and has made its own writes: a watch event, and one or
-/// a few calls of the API server, each of which takes milliseconds.
-pub(crate) const SYNC_LATENCY: i64 = 10;
+/// The time from a write of an object until a controller has observed it and has made its own writes (a watch event, and one or
+/// a few calls of the API server), if the control plane has nothing else to do.
+const LATENCY_MIN: i64 = 20;
+/// How often this time doubles in the busiest control plane of a sample. `tests/e2e/forecast` compares both with Kubernetes.
+const LATENCY_DOUBLINGS: i64 = 5;
 /// The longest time between two attempts to create pods (`DefaultControllerRateLimiter`).
 const BACK_OFF_MAX: i64 = 1_000_000;
 
@@ -110,6 +112,8 @@ pub(crate) struct World {
     /// The time of the snapshot.
     start: Time,
     pub(crate) now: i64,
+    /// The time from a write of an object until a controller has observed it and has made its own writes.
+    latency: i64,
     /// When the next sync of the Deployment is due.
     pub(crate) deployment_due: Option<i64>,
     pods_in_quota: Option<i64>,
@@ -180,6 +184,7 @@ impl World {
             queue: Queue::default(),
             start: snapshot.now,
             now: 0,
+            latency: LATENCY_MIN,
             deployment_due: None,
             pods_in_quota: pods_in_quota.map(i64::from),
             pods_on_nodes: pods_on_nodes.map(i64::from),
@@ -255,9 +260,11 @@ impl World {
 
     /// Makes the first syncs and the changes of observed pods due.
     pub(crate) fn begin(&mut self, model: &Model, chance: &mut Chance) {
-        self.make_deployment_due(SYNC_LATENCY);
+        // How busy the control plane is, the snapshot does not show.
+        self.latency = LATENCY_MIN << chance.random.below(LATENCY_DOUBLINGS + 1);
+        self.make_deployment_due(self.after_sync());
         for set in 0..self.sets.len() {
-            self.make_due(set, SYNC_LATENCY);
+            self.make_due(set, self.after_sync());
         }
         for number in 0..self.pods.len() {
             let Some(pod) = &self.pods[number] else {
@@ -298,6 +305,11 @@ impl World {
         self.time().seconds()
     }
 
+    /// When a controller that observes a write of now has made its own writes.
+    pub(crate) fn after_sync(&self) -> i64 {
+        self.now + self.latency
+    }
+
     /// Makes a sync of the Deployment due at this time, unless an earlier one is.
     pub(crate) fn make_deployment_due(&mut self, time: i64) {
         if self.deployment_due.is_none_or(|due| due > time) {
@@ -329,7 +341,7 @@ impl World {
         }
         for set in 0..self.sets.len() {
             if self.is_behind(set) {
-                self.make_due(set, self.now + SYNC_LATENCY);
+                self.make_due(set, self.after_sync());
             }
         }
     }
@@ -417,7 +429,7 @@ impl World {
         let is_written = status != stored.status;
         if let Some(index) = self.sets[set].index.filter(|_| is_written) {
             self.snapshot.replica_sets[index].status = status;
-            self.make_deployment_due(self.now + SYNC_LATENCY);
+            self.make_deployment_due(self.after_sync());
         }
         for _ in 0..can_create {
             self.create_pod(set, chance);
@@ -426,7 +438,7 @@ impl World {
             self.delete_pod(*number, chance);
         }
         if can_create > 0 || !to_delete.is_empty() {
-            self.make_due(set, self.now + SYNC_LATENCY);
+            self.make_due(set, self.after_sync());
         }
         self.back_off(set, can_create < to_create);
         self.count_available(set);
@@ -514,7 +526,10 @@ impl World {
             let pod = self.pods[number as usize].as_ref();
             if pod.is_some_and(|pod| self.starts(pod, chance)) {
                 let start = chance.times.start(&mut chance.random);
-                self.queue.add(self.now + start, Event::Ready(number));
+                // Pods that start alike do not become ready at once: the API server and the kubelets handle one after another.
+                let delay = chance.random.below(4 * self.latency) - 2 * self.latency;
+                let ready = self.now + (start + delay).max(1);
+                self.queue.add(ready, Event::Ready(number));
             }
         }
     }
@@ -554,7 +569,7 @@ impl World {
         self.wave = self.wave.max(pod.wave);
         let set = pod.set;
         self.count_available(set);
-        self.make_due(set, self.now + SYNC_LATENCY);
+        self.make_due(set, self.after_sync());
     }
 
     /// The kubelet reports that the pod has terminated.
@@ -564,7 +579,7 @@ impl World {
         };
         self.sets[pod.set].terminating -= 1;
         self.totals.terminating -= 1;
-        self.make_due(pod.set, self.now + SYNC_LATENCY);
+        self.make_due(pod.set, self.after_sync());
         if self.pods_in_quota.is_some() {
             self.pods_in_quota = self.pods_in_quota.map(|left| left + 1);
             self.retry();
@@ -575,7 +590,7 @@ impl World {
         }
         if self.totals.pods + self.totals.terminating == 0 {
             // Under Recreate, the Deployment controller waits for this.
-            self.make_deployment_due(self.now + SYNC_LATENCY);
+            self.make_deployment_due(self.after_sync());
         }
     }
 

@@ -3,8 +3,12 @@
 use bytes::Bytes;
 use prost::Message as _;
 use rollplan_core::interrupt::{Interrupt, Never};
-use rollplan_core::snapshot::Deployment;
+use rollplan_core::snapshot::{Deployment, Options, Snapshot};
 use rollplan_forecast::{Change, Horizon, Request, forecast_until};
+use rollplan_health::diagnosis::failure::judgement::Judgement;
+use rollplan_health::diagnosis::{Finality, diagnose_until};
+use rollplan_health::report::report;
+use rollplan_health::report::verdict::Outlook;
 
 use super::error::{Error, Reason, Violations};
 use super::limits::{CHANGES_MAX, limit};
@@ -104,9 +108,11 @@ pub(crate) fn forecast_rollout_in(
         false => Horizon::Settled,
     });
     let namespace = snapshot.deployment.metadata.namespace.clone();
+    let failure = certain_failure(&snapshot, options, interrupt)?;
     let forecast = forecast_until(
         Request {
             snapshot,
+            failure,
             changes: read,
             horizon,
             options,
@@ -120,6 +126,26 @@ pub(crate) fn forecast_rollout_in(
     let answer = print_forecast(forecast, &namespace);
     interrupt.check()?;
     Ok(answer)
+}
+
+/// Why pods with the current template certainly do not become available, according to the verdict. A lack of capacity is no
+/// such failure, because a change may free some.
+fn certain_failure(
+    snapshot: &Snapshot,
+    options: Options,
+    interrupt: &dyn Interrupt,
+) -> Result<Option<String>, Error> {
+    let diagnosis = diagnose_until(snapshot, Judgement::default(), interrupt)?;
+    let failure = diagnosis.failure().filter(|failure| {
+        failure.finality == Finality::Certain && !failure.class.row().resolved_by_room
+    });
+    if failure.is_none() && diagnosis.refusal_of_pods() != Finality::Certain {
+        return Ok(None);
+    }
+    let status = rollplan_core::compute_status_until(snapshot, options, interrupt)?;
+    let verdict = report(&diagnosis, &status, &[]).verdict;
+    let is_certain = verdict.outlook == Outlook::NeedsChange && verdict.is_certain;
+    Ok(is_certain.then_some(verdict.message))
 }
 
 /// Reads changes.

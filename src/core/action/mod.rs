@@ -322,8 +322,14 @@ impl Action {
             Self::AdoptReplicaSet { set, .. } => format!("adopt ReplicaSet {}", set.name),
             Self::ReleaseReplicaSet { set, .. } => format!("release ReplicaSet {}", set.name),
             Self::CreateReplicaSet(set) => format!(
-                "create ReplicaSet {} with {} replicas",
-                set.metadata.name, set.replicas
+                "create ReplicaSet {} with {} {}",
+                set.metadata.name,
+                set.replicas,
+                if set.replicas == 1 {
+                    "replica"
+                } else {
+                    "replicas"
+                }
             ),
             Self::UpdateReplicaSet { set, change } => {
                 let what = match (change.annotations.is_empty(), change.min_ready_seconds) {

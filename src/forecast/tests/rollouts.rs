@@ -3,7 +3,7 @@
 use rollplan_core::action::apply;
 use rollplan_core::plan_pass;
 use rollplan_core::snapshot::{Options, Strategy};
-use rollplan_forecast::{Answer, Counts, Horizon, Outcome, Range};
+use rollplan_forecast::{Answer, Change, Counts, Horizon, Outcome, Range};
 use rollplan_world::{mk_deployment, rolling};
 
 use crate::world::{forecast, mk_complete, mk_complete_of, mk_request, mk_rollout, mk_starting};
@@ -23,18 +23,18 @@ fn a_rollout_of_ten_pods_always_has_the_same_forecast() {
     assert_eq!((limits.pods_max, limits.available_min), (13, 8));
     assert_eq!(expected.outcomes, [(Outcome::Completes, 100)]);
     let duration = Range {
-        low: 14_733,
-        median: Some(18_186),
-        high: 22_078,
+        low: 15_683,
+        median: Some(19_736),
+        high: 24_870,
     };
     assert_eq!(expected.duration, Some(duration));
     assert_eq!(expected.pods_max, counts(13, 13, 13));
     assert_eq!(expected.available_min, counts(8, 8, 8));
     assert_eq!(expected.available_at_end, counts(10, 10, 10));
     assert_eq!(expected.waves, counts(2, 2, 3));
-    assert_eq!(expected.replica_set_writes, counts(6, 14, 16));
+    assert_eq!(expected.replica_set_writes, counts(9, 15, 16));
     let last = expected.trajectory.last().unwrap();
-    assert_eq!((last.offset, &*last.pods), (18_186, &[10, 0][..]));
+    assert_eq!((last.offset, &*last.pods), (19_736, &[10, 0][..]));
     assert_eq!(expected.trajectory.first().unwrap().pods, [0, 10]);
 }
 
@@ -82,8 +82,9 @@ fn recreate_waits_for_the_old_pods() {
     assert_eq!(expected.available_min, counts(0, 0, 0));
     assert_eq!(expected.pods_with_terminating_max, counts(3, 3, 3));
     let duration = expected.duration.unwrap();
+    // The rest are the writes of a control plane that may be busy.
     assert!((25_000..25_500).contains(&duration.low), "{duration:?}");
-    assert!((25_000..25_500).contains(&duration.high), "{duration:?}");
+    assert!((25_500..30_000).contains(&duration.high), "{duration:?}");
 }
 
 #[test]
@@ -175,7 +176,7 @@ fn long_trajectories_have_few_points() {
     let expected = forecast(request).expected;
     assert_eq!(expected.outcome, Outcome::Completes);
     let points = expected.trajectory.len();
-    assert!((200..=500).contains(&points), "{points}");
+    assert!((150..=500).contains(&points), "{points}");
     let offsets = expected.trajectory.iter().map(|point| point.offset);
     assert!(offsets.is_sorted());
     let steps = expected.trajectory.iter().flat_map(|point| &point.events);
@@ -185,4 +186,29 @@ fn long_trajectories_have_few_points() {
         steps.count(),
         usize::try_from(expected.replica_set_writes.median).unwrap()
     );
+}
+
+#[test]
+fn a_certain_failure_of_the_current_template_prevents_completion() {
+    let mut request = mk_request(mk_complete(&STARTS), vec![Change::Replicas(12)]);
+    request.failure = Some("The image cannot be pulled.".to_owned());
+    let scaled = forecast(request.clone()).expected;
+    assert_eq!(
+        (scaled.outcome, &*scaled.reason),
+        (Outcome::Never, "The image cannot be pulled.")
+    );
+    request.changes = mk_rollout(mk_complete(&STARTS)).changes;
+    assert_eq!(forecast(request).expected.outcome, Outcome::Completes);
+}
+
+#[test]
+fn the_slowest_pod_may_still_be_starting() {
+    let mut snapshot = mk_complete(&STARTS);
+    let pods = std::sync::Arc::make_mut(&mut snapshot.pods);
+    pods[0].conditions.clear();
+    pods[0].metadata.creation_timestamp = Some(snapshot.now.plus_seconds(-60));
+    let slow = forecast(mk_rollout(snapshot)).slow.unwrap();
+    // Two waves of pods that take at least as long as this one has taken so far.
+    let low = slow.duration.unwrap().low;
+    assert!((120_000..140_000).contains(&low), "{low}");
 }

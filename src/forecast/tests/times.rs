@@ -59,8 +59,8 @@ fn up_to_four_start_times_are_a_guess_without_a_median() {
         .duration;
     let Range { low, median, high } = duration.unwrap();
     assert_eq!(median, None);
-    // Two waves within the range that was observed.
-    assert!(10_000 <= low && high <= 18_500, "{low} {high}");
+    // Two waves within the range that was observed, and the writes of a control plane that may be busy.
+    assert!(10_000 <= low && high <= 22_500, "{low} {high}");
 }
 
 #[test]

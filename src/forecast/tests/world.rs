@@ -89,6 +89,7 @@ pub(crate) fn with_image(snapshot: &Snapshot, image: &str) -> Change {
 pub(crate) fn mk_request(snapshot: Snapshot, changes: Vec<Change>) -> Request {
     Request {
         snapshot,
+        failure: None,
         changes,
         horizon: Horizon::Pass,
         options: Options::default(),

@@ -68,16 +68,17 @@ func (r record) observe(s segment) observation {
 	counts := r.counts()
 	o.availableMin = math.MaxInt
 	for i, count := range counts {
-		end := s.End
-		if i+1 < len(counts) {
-			end = min(end, counts[i+1].at)
+		end, isLast := s.End, true
+		if i+1 < len(counts) && counts[i+1].at <= s.End {
+			end, isLast = counts[i+1].at, false
 		}
 		if count.at <= s.Start {
-			o.sizeAtStart, o.sizeMax, o.podsMax = count.size, count.size, count.pods
+			o.sizeAtStart, o.sizeMax, o.podsMax, o.availableMin = count.size, count.size, count.pods, count.available
 		} else if count.at <= s.End {
 			o.sizeMax = max(o.sizeMax, count.size)
 		}
-		if lasted := end.since(max(count.at, s.Start)); lasted >= instant {
+		lasts := end.since(max(count.at, s.Start)) >= instant || isLast && s.Complete && count.at <= s.End
+		if lasts {
 			o.podsMax, o.availableMin = max(o.podsMax, count.pods), min(o.availableMin, count.available)
 		}
 	}

@@ -19,6 +19,8 @@ type verdict struct {
 	different []string
 	// covered counts the rollouts with enough independent start times by whether their duration is in the interval.
 	covered ratio
+	// uncovered lists those whose duration is not in it.
+	uncovered []string
 	// stuck is the number of rollouts that were forecast never to complete, and wrong lists the other outcomes that were wrong.
 	stuck int
 	wrong []string
@@ -89,6 +91,9 @@ func judge(compared []*comparison) (v verdict) {
 		}
 		if k.isTimed() && k.c.Start.Shape != correlated && k.answer.StartTimes.Count >= enough {
 			v.covered.add(k.isCovered())
+			if !k.isCovered() {
+				v.uncovered = append(v.uncovered, fmt.Sprintf("%s: %s, forecast %s", label, o.duration.Round(100*time.Millisecond), e.Duration))
+			}
 		}
 		// Another order of starts gives another number of steps: the range of the samples, with a tolerance.
 		allowed := func(writes int) float64 { return max(1, 0.1*float64(writes)) }
@@ -184,6 +189,7 @@ func report(compared, control []*comparison, version string, seed uint64) (table
 	}{
 		{"Outside the envelope", func(v verdict) []string { return v.outside }},
 		{"Other extremes than the median sample", func(v verdict) []string { return v.different }},
+		{"Durations outside the interval", func(v verdict) []string { return v.uncovered }},
 		{"Wrong outcomes", func(v verdict) []string { return v.wrong }},
 		{"Other numbers of writes", func(v verdict) []string { return v.writes }},
 	} {
@@ -198,4 +204,9 @@ func report(compared, control []*comparison, version string, seed uint64) (table
 		failed = append(failed, errors.New("forecasts of another strategy pass too: the comparison shows nothing"))
 	}
 	return b.String(), lists.String(), errors.Join(failed...)
+}
+
+func (r durationRange) String() string {
+	tenths := func(d duration) time.Duration { return time.Duration(d).Round(100 * time.Millisecond) }
+	return fmt.Sprintf("%s (%s–%s)", tenths(r.Median), tenths(r.Low), tenths(r.High))
 }
