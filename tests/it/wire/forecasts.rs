@@ -240,3 +240,36 @@ fn interrupted_forecast_stops() {
         assert!(matches!(error, Error::Interrupted(_)), "{checks}: {error}");
     }
 }
+
+#[test]
+fn a_rollout_that_certainly_needs_a_change_never_completes() {
+    let mut request = example("stuck-bad-image");
+    // Before the progress deadline.
+    request.spec()["progressDeadlineSeconds"] = 600.into();
+    let pulls: Vec<&mut Value> = request
+        .all("Pod")
+        .filter_map(|pod| pod.pointer_mut("/status/containerStatuses/0/state/waiting"))
+        .collect();
+    assert_eq!(pulls.len(), 2);
+    for waiting in pulls {
+        *waiting = serde_json::json!({"reason": "InvalidImageName", "message": "invalid reference format"});
+    }
+    let forecast = |changes| {
+        let answer = wire::forecast_rollout(mk_forecast(&request, changes)).unwrap();
+        answer.expected.unwrap()
+    };
+    let expected = forecast(Vec::new());
+    assert_eq!(expected.outcome(), proto::Outcome::Never);
+    assert!(
+        expected.reason.contains("InvalidImageName"),
+        "{}",
+        expected.reason
+    );
+    let fixed = forecast(vec![Change::Deployment(manifest(&request).to_string())]);
+    assert_eq!(
+        fixed.outcome(),
+        proto::Outcome::Completes,
+        "{}",
+        fixed.reason
+    );
+}
