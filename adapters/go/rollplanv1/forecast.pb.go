@@ -213,8 +213,7 @@ func (Outcome) EnumDescriptor() ([]byte, []int) {
 
 // ForecastRolloutRequest is the request of RolloutPlanner.ForecastRollout.
 //
-// The Deployment has at most 5,000 desired pods, before and after the changes. A request has at most 10 changes, 1,000 samples
-// and 10,000 start times and termination times each. A call that exceeds a limit fails with RESOURCE_EXHAUSTED.
+// A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
 type ForecastRolloutRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Current state of the Deployment. Required, with `replica_sets_complete` and `pods_complete`: the forecast counts the

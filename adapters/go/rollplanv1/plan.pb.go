@@ -200,10 +200,7 @@ func (Verb) EnumDescriptor() ([]byte, []int) {
 
 // Snapshot is the state of one Deployment as the caller observes it.
 //
-// The Deployment of a snapshot has at most 10,000 ReplicaSets, 20,000 pods and 20,000 events, and a selector with at most
-// 100 expressions and 1,000 values in total. There are at most 1,000 answers. A request has at most 16 MiB, and takes at
-// most 256 MiB of memory while it is read (only text with very short values takes that much). A response has at most 4 MiB,
-// the default limit of gRPC clients. A call that exceeds a limit fails with RESOURCE_EXHAUSTED.
+// A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
 type Snapshot struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Current time, since the planner has no clock of its own. Required. It may be earlier than the creation time of an
@@ -215,8 +212,7 @@ type Snapshot struct {
 	// the strategy Recreate. Events about these objects are optional: reports and verdicts use them, but plans do not.
 	//
 	// The objects of the Deployment are selected first; only they are validated, and only they count toward the limits of
-	// the lists. The name of another ReplicaSet of the namespace is not used for a new one. Of all objects, at most 200,000
-	// may be sent. docs/api.md lists the rules.
+	// the lists. The name of another ReplicaSet of the namespace is not used for a new one. docs/api.md lists the rules.
 	Objects []string `protobuf:"bytes,2,rep,name=objects,proto3" json:"objects,omitempty"`
 	// Whether `objects` contains all ReplicaSets described above. If true and `objects` contains none, the Deployment has no
 	// ReplicaSets. If false, nothing is planned or counted, because the new ReplicaSet would exceed the surge if an old one were

@@ -442,8 +442,8 @@ func (RestartDecision) EnumDescriptor() ([]byte, []int) {
 
 // PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/restarts.md describes how restarts are decided.
 //
-// A request has at most 20,000 workloads and 40,000 configurations, including those in `objects`. An item that is invalid
-// is reported in the response, and the others are planned.
+// An item that is invalid is reported in the response, and the others are planned. A call that exceeds a limit fails with
+// RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
 type PlanRestartsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Current time. Required.

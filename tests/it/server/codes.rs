@@ -10,7 +10,8 @@ use flate2::write::GzEncoder;
 use prost::{Message, Name};
 use rcgen::SanType;
 use rollplan::proto::{
-    ComputeStatusRequest, ForecastRolloutRequest, PlanRolloutRequest, RollbackRequest, StepAnswer,
+    ComputeStatusRequest, ForecastRolloutRequest, ObjectMeta, PlanRestartsRequest,
+    PlanRolloutRequest, RollbackRequest, StepAnswer, Workload,
 };
 use rollplan::server::{Config, Shutdown};
 use rollplan::wire::{REQUEST_BYTES_MAX, json};
@@ -32,6 +33,7 @@ use crate::request::Request;
 
 const STATUS: &str = "/rollplan.v1.RolloutPlanner/ComputeStatus";
 const FORECAST: &str = "/rollplan.v1.RolloutPlanner/ForecastRollout";
+const RESTARTS: &str = "/rollplan.v1.RolloutPlanner/PlanRestarts";
 const ROLLBACK: &str = "/rollplan.v1.RolloutPlanner/Rollback";
 
 /// A server, a connection to it, and the table to compare its answers with.
@@ -90,6 +92,7 @@ async fn every_row_of_the_error_table_matches_the_server() {
     requests(&mut checks).await;
     rollbacks(&mut checks).await;
     forecasts(&mut checks).await;
+    restarts(&mut checks).await;
     protocols(&mut checks).await;
     let Checks { mut table, .. } = checks;
     overloaded_and_bugs(&mut table).await;
@@ -215,8 +218,8 @@ async fn forecasts(checks: &mut Checks) {
     for (cause, snapshot, samples) in [
         ("forecast without `pods_complete`", incomplete.snapshot, 1),
         (
-            "a forecast with more than 5,000 desired pods, 10 changes, 1,000 samples, or 10,000 times of pods of either \
-             kind",
+            "a forecast with more than 5,000 desired pods before or after the changes, 10 changes, 1,000 samples, or \
+             10,000 times of pods of either kind",
             complete.snapshot,
             1_001,
         ),
@@ -228,6 +231,25 @@ async fn forecasts(checks: &mut Checks) {
         };
         checks.message(cause, FORECAST, &request).await;
     }
+}
+
+async fn restarts(checks: &mut Checks) {
+    let workloads = (0..20_001).map(|index| Workload {
+        api_version: "apps/v1".to_owned(),
+        kind: "Deployment".to_owned(),
+        metadata: Some(ObjectMeta {
+            name: format!("web-{index}"),
+            ..ObjectMeta::default()
+        }),
+        ..Workload::default()
+    });
+    let request = PlanRestartsRequest {
+        now: Some(prost_types::Timestamp::default()),
+        workloads: workloads.collect(),
+        ..PlanRestartsRequest::default()
+    };
+    let cause = "restarts of more than 20,000 workloads";
+    checks.message(cause, RESTARTS, &request).await;
 }
 
 /// Errors of a call that do not depend on its message.

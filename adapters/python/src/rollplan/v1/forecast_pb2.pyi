@@ -127,8 +127,7 @@ Global___Outcome: _TypeAlias = Outcome  # noqa: Y015
 class ForecastRolloutRequest(_message.Message):
     """ForecastRolloutRequest is the request of RolloutPlanner.ForecastRollout.
 
-    The Deployment has at most 5,000 desired pods, before and after the changes. A request has at most 10 changes, 1,000 samples
-    and 10,000 start times and termination times each. A call that exceeds a limit fails with RESOURCE_EXHAUSTED.
+    A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -119,10 +119,7 @@ Global___Verb: _TypeAlias = Verb  # noqa: Y015
 class Snapshot(_message.Message):
     """Snapshot is the state of one Deployment as the caller observes it.
 
-    The Deployment of a snapshot has at most 10,000 ReplicaSets, 20,000 pods and 20,000 events, and a selector with at most
-    100 expressions and 1,000 values in total. There are at most 1,000 answers. A request has at most 16 MiB, and takes at
-    most 256 MiB of memory while it is read (only text with very short values takes that much). A response has at most 4 MiB,
-    the default limit of gRPC clients. A call that exceeds a limit fails with RESOURCE_EXHAUSTED.
+    A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -158,8 +155,7 @@ class Snapshot(_message.Message):
         the strategy Recreate. Events about these objects are optional: reports and verdicts use them, but plans do not.
 
         The objects of the Deployment are selected first; only they are validated, and only they count toward the limits of
-        the lists. The name of another ReplicaSet of the namespace is not used for a new one. Of all objects, at most 200,000
-        may be sent. docs/api.md lists the rules.
+        the lists. The name of another ReplicaSet of the namespace is not used for a new one. docs/api.md lists the rules.
         """
 
     @_builtins.property

@@ -239,8 +239,8 @@ Global___RestartDecision: _TypeAlias = RestartDecision  # noqa: Y015
 class PlanRestartsRequest(_message.Message):
     """PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/restarts.md describes how restarts are decided.
 
-    A request has at most 20,000 workloads and 40,000 configurations, including those in `objects`. An item that is invalid
-    is reported in the response, and the others are planned.
+    An item that is invalid is reported in the response, and the others are planned. A call that exceeds a limit fails with
+    RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
     """
 
     DESCRIPTOR: _descriptor.Descriptor

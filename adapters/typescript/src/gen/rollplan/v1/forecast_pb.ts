@@ -25,8 +25,7 @@ export const file_rollplan_v1_forecast: GenFile = /*@__PURE__*/
 /**
  * ForecastRolloutRequest is the request of RolloutPlanner.ForecastRollout.
  *
- * The Deployment has at most 5,000 desired pods, before and after the changes. A request has at most 10 changes, 1,000 samples
- * and 10,000 start times and termination times each. A call that exceeds a limit fails with RESOURCE_EXHAUSTED.
+ * A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
  *
  * @generated from message rollplan.v1.ForecastRolloutRequest
  */

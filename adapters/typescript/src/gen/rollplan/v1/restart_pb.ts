@@ -23,8 +23,8 @@ export const file_rollplan_v1_restart: GenFile = /*@__PURE__*/
 /**
  * PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/restarts.md describes how restarts are decided.
  *
- * A request has at most 20,000 workloads and 40,000 configurations, including those in `objects`. An item that is invalid
- * is reported in the response, and the others are planned.
+ * An item that is invalid is reported in the response, and the others are planned. A call that exceeds a limit fails with
+ * RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
  *
  * @generated from message rollplan.v1.PlanRestartsRequest
  */
