@@ -239,6 +239,8 @@ async fn restarts(checks: &mut Checks) {
         kind: "Deployment".to_owned(),
         metadata: Some(ObjectMeta {
             name: format!("web-{index}"),
+            namespace: "shop".to_owned(),
+            uid: index.to_string(),
             ..ObjectMeta::default()
         }),
         ..Workload::default()
