@@ -67,12 +67,10 @@ fn up_to_four_start_times_are_a_guess_without_a_median() {
 fn without_start_times_there_are_waves_but_no_seconds() {
     let mut snapshot = mk_complete(&[1; 10]);
     for pod in std::sync::Arc::make_mut(&mut snapshot.pods) {
-        for container in [Container {
+        pod.containers.push(Container {
             restarts: 1,
             ..Container::default()
-        }] {
-            pod.containers.push(container);
-        }
+        });
     }
     let answer = forecast(mk_rollout(snapshot));
     assert_eq!(answer.start_times.source, Source::None);
