@@ -15,7 +15,7 @@ use crate::report::{Reason, ReasonKind};
 use crate::state::Fields;
 
 /// The decision about a held canary.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is not decided.
     Undecided,

@@ -7,7 +7,7 @@ use rollplan_core::template::Template;
 use rollplan_core::time::Time;
 
 use crate::decision::{Decision, Hold, Outcome, decide, is_failure, verdict};
-use crate::observed::{Observed, template_of};
+use crate::observed::{Observed, stored_digest, template_of};
 use crate::patch::{Patch, Step};
 use crate::policy::held_surge;
 use crate::refusal::{Refusal, RefusalCause};
@@ -362,8 +362,9 @@ impl Planner<'_> {
                 if stage == Stage::Aborting {
                     return Err(RefusalCause::Aborting.into());
                 }
+                let template = &changed.spec.template;
                 let current = &self.observed.deployment().spec.template;
-                if !changed.spec.template.same_as(current) {
+                if !template.same_as(current) && stored_digest(template) != canary.digest {
                     return Err(RefusalCause::InProgress.into());
                 }
             }
@@ -822,8 +823,8 @@ impl Planner<'_> {
 
     /// The number of pods that a held canary must have: its size, once it has one.
     fn wanted(&self, canary: &Canary) -> i32 {
-        let size = self.observed.new.map_or(0, |set| set.replicas);
-        match size {
+        let set = self.observed.set_of(&canary.digest);
+        match set.map_or(0, |set| set.replicas) {
             0 => canary.surge.rounded_up(self.observed.replicas()),
             size => size,
         }

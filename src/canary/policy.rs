@@ -82,3 +82,34 @@ pub fn held_surge(pods: i32, limit: IntOrPercent, replicas: i32) -> IntOrPercent
         false => IntOrPercent::Int(pods),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use IntOrPercent::{Int, Percent};
+
+    #[test]
+    fn held_surge_is_exact_and_never_looser_after_scaling() {
+        for replicas in 1..=150 {
+            for limit in [Int(1), Int(7), Percent(1), Percent(25), Percent(100)] {
+                for pods in 1..=limit.rounded_up(replicas) {
+                    let surge = held_surge(pods, limit, replicas);
+                    assert_eq!(
+                        surge.rounded_up(replicas),
+                        pods,
+                        "{replicas} {limit:?} {pods}"
+                    );
+                    let is_same_form =
+                        matches!((surge, limit), (Int(_), Int(_)) | (Percent(_), Percent(_)));
+                    assert!(
+                        is_same_form || replicas > 100,
+                        "{replicas} {limit:?} {pods}"
+                    );
+                    for other in (1..=200).filter(|_| is_same_form) {
+                        assert!(surge.rounded_up(other) <= limit.rounded_up(other));
+                    }
+                }
+            }
+        }
+    }
+}

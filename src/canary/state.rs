@@ -269,3 +269,79 @@ fn checksum(json: &Json) -> String {
     let hash = Sha256::digest(json.to_string());
     hash[..4].iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(canary: bool) -> State {
+        let time = Time::new(1_768_478_400, 250_000_000).unwrap();
+        let user = Fields {
+            max_surge: IntOrPercent::Percent(25),
+            max_unavailable: IntOrPercent::Int(0),
+            min_ready_seconds: 5,
+            progress_deadline_seconds: 600,
+        };
+        State {
+            uid: "web-uid".to_owned(),
+            sequence: 3,
+            since: time,
+            stable: "sha256:1".to_owned(),
+            label: true,
+            rejected: vec!["sha256:2".to_owned()],
+            canary: canary.then(|| Canary {
+                stage: Stage::Hold,
+                started: time,
+                digest: "sha256:3".to_owned(),
+                revision: 7,
+                user,
+                surge: IntOrPercent::Percent(20),
+                allowed: None,
+            }),
+        }
+    }
+
+    #[test]
+    fn text_is_parsed_as_the_same_state() {
+        for state in [state(true), state(false)] {
+            assert_eq!(State::parse(&state.text()), Ok(state));
+        }
+    }
+
+    #[test]
+    fn any_edit_is_detected() {
+        let text = state(true).text();
+        for end in 0..text.len() {
+            assert_eq!(State::parse(&text[..end]), Err(Unreadable::Edited), "{end}");
+        }
+        for digit in text
+            .match_indices(|it: char| it.is_ascii_digit())
+            .map(|it| it.0)
+        {
+            let mut edited = text.clone();
+            let other = if &text[digit..=digit] == "9" {
+                "8"
+            } else {
+                "9"
+            };
+            edited.replace_range(digit..=digit, other);
+            assert!(State::parse(&edited).is_err(), "{edited}");
+        }
+        let newer = text.replace(r#""v":1"#, r#""v":2"#);
+        assert_eq!(State::parse(&newer), Err(Unreadable::Newer));
+    }
+
+    #[test]
+    fn rejected_templates_are_limited() {
+        let mut state = state(false);
+        for number in 0..20 {
+            state.reject(&format!("sha256:{number}"));
+        }
+        assert_eq!(state.rejected.len(), REJECTED_MAX);
+        state.reject("sha256:15");
+        assert_eq!(
+            (state.rejected.len(), state.rejected[0].as_str()),
+            (REJECTED_MAX, "sha256:15")
+        );
+    }
+}

@@ -96,11 +96,13 @@ fn run(seed: u64, events: Events, sabotage: Option<fn(&mut Patch)>) -> World {
     world
 }
 
-/// The limit of the new ReplicaSet applies until its promotion.
+/// The limit of the new ReplicaSet applies until its promotion. From then on, the guarantees are those of the Deployment controller,
+/// which undoes a rollout within its limits only with current statuses.
 fn is_promoted(world: &mut World, phase: Phase) {
     if !matches!(phase, Phase::Hold) {
         world.held_max = i32::MAX;
     }
+    world.has_current_statuses |= phase == Phase::Promoting;
 }
 
 /// A steerer ends the canary, and all controllers come to rest.
@@ -191,6 +193,27 @@ fn is_caught(sabotage: fn(&mut Patch)) -> bool {
             .violations
             .is_empty()
     })
+}
+
+#[test]
+fn control_without_a_canary_goes_below_the_floor_with_late_statuses() {
+    let is_violated = |seed| {
+        let mut random = Random::new(seed);
+        let mut world = World::new(8, IntOrPercent::Int(2), IntOrPercent::Int(2), 0);
+        world.apply_image(NEW);
+        for _ in 0..600 {
+            match random.below(12) {
+                0..=2 => world.sync_cache(random.below(3)),
+                3..=5 => _ = world.sync_deployment(),
+                6..=7 => _ = world.sync_set(random.below(2)),
+                8..=10 => _ = world.advance_pod(random.below(world.pods.len())),
+                _ if random.below(20) == 0 => world.apply_image("v1"),
+                _ => {}
+            }
+        }
+        !world.violations.is_empty()
+    };
+    assert!((0..300).any(is_violated));
 }
 
 fn replace(patch: &mut Patch, path: &str, value: &serde_json::Value) {

@@ -13,7 +13,7 @@ use rollplan_core::interrupt::Never;
 use rollplan_core::plan_pass;
 use rollplan_core::size::{IntOrPercent, Limits};
 use rollplan_core::snapshot::{Deployment, Options, ReplicaSet, Snapshot, Strategy};
-use rollplan_core::template::{Template, Value};
+use rollplan_core::template::{Template, Value, with_defaults};
 use rollplan_simulation::clock;
 use rollplan_simulation::pods::{Fault, PodState, StoredPod, Transition};
 use rollplan_simulation::replica_set::{self, Sync};
@@ -25,6 +25,11 @@ pub(crate) const NEW: &str = "v2";
 
 /// A patch in transit.
 pub(crate) type Patch = Vec<Json>;
+
+/// The template of an image as the API server stores it.
+pub(crate) fn template(image: &str) -> Template {
+    Template::from(with_defaults(mk_template(image)))
+}
 
 #[derive(Clone)]
 pub(crate) struct World {
@@ -51,6 +56,8 @@ pub(crate) struct World {
     pub(crate) violations: Vec<String>,
     /// The highest size of the new ReplicaSet that a hold allows.
     pub(crate) held_max: i32,
+    /// Whether the controller has the current statuses of ReplicaSets in each sync.
+    pub(crate) has_current_statuses: bool,
     /// Changes patches of the planner, in controls.
     pub(crate) sabotage: Option<fn(&mut Patch)>,
 }
@@ -69,7 +76,9 @@ impl World {
             max_unavailable: unavailable,
         };
         deployment.spec.min_ready_seconds = min_ready;
-        let set = mk_set(&deployment, "v1", 1, replicas);
+        let mut set = mk_set(&deployment, "v1", 1, replicas);
+        deployment.spec.template = template("v1");
+        set.template = Template::from(with_defaults(set.template.value().clone()));
         let mut world = Self {
             cached: deployment.clone(),
             stored: mk_snapshot(deployment, vec![set]),
@@ -86,6 +95,7 @@ impl World {
             desired: (replicas, replicas),
             violations: Vec::new(),
             held_max: replicas,
+            has_current_statuses: false,
             sabotage: None,
         };
         for _ in 0..replicas {
@@ -225,7 +235,7 @@ impl World {
     }
 
     pub(crate) fn apply_image(&mut self, image: &str) {
-        self.edit(|it| it.spec.template = Template::from(mk_template(image)));
+        self.edit(|it| it.spec.template = template(image));
     }
 
     pub(crate) fn scale(&mut self, replicas: i32) {
@@ -258,6 +268,11 @@ impl World {
 
     /// One sync of the Deployment controller, on its caches. It ends at the first write that is stale.
     pub(crate) fn sync_deployment(&mut self) -> bool {
+        if self.has_current_statuses {
+            let sets = 0..self.stored.replica_sets.len();
+            while sets.clone().any(|index| self.sync_set(index)) {}
+            sets.for_each(|index| self.sync_cache(index + 1));
+        }
         let mut view = self.stored.clone();
         view.now = clock::at(self.now);
         view.deployment = self.cached.clone();
@@ -335,7 +350,7 @@ impl World {
     }
 
     pub(crate) fn set(&self, image: &str) -> Option<&ReplicaSet> {
-        let template = Template::from(mk_template(image));
+        let template = template(image);
         self.stored
             .replica_sets
             .iter()
@@ -353,12 +368,7 @@ impl World {
                 .push(format!("{after} pods, and the ceiling is {ceiling}"));
         }
         let size = self.size_of(NEW);
-        let is_held = self
-            .stored
-            .deployment
-            .spec
-            .template
-            .same_as(&Template::from(mk_template(NEW)))
+        let is_held = self.stored.deployment.spec.template.same_as(&template(NEW))
             && self
                 .stored
                 .deployment
@@ -542,7 +552,9 @@ fn operate(deployment: &mut Deployment, operation: &Json) -> bool {
         ("add", "/metadata/labels") => metadata.labels = map(value),
         ("add", "/spec/minReadySeconds") => spec.min_ready_seconds = seconds(value),
         ("add", "/spec/progressDeadlineSeconds") => spec.progress_deadline_seconds = seconds(value),
-        ("replace", "/spec/template") => spec.template = Template::from(Value::from(value)),
+        ("replace", "/spec/template") => {
+            spec.template = Template::from(with_defaults(Value::from(value)))
+        }
         (
             "add",
             "/spec/strategy/rollingUpdate/maxSurge" | "/spec/strategy/rollingUpdate/maxUnavailable",
