@@ -96,12 +96,15 @@ fn run(seed: u64, events: Events, sabotage: Option<fn(&mut Patch)>) -> World {
     world
 }
 
-/// The limit of the new ReplicaSet applies until its promotion. From then on, the guarantees are those of the Deployment controller,
-/// which undoes a rollout within its limits only with current statuses.
+/// The limit of the new ReplicaSet applies until its promotion. From then on, the guarantees are those of the Deployment controller
+/// alone. It undoes a rollout within its limits only with current statuses, and without `minReadySeconds`: the ReplicaSet
+/// controller may keep a pod that is only ready, and delete one that is available.
 fn is_promoted(world: &mut World, phase: Phase) {
-    if !matches!(phase, Phase::Hold) {
+    if phase != Phase::Hold {
         world.held_max = i32::MAX;
     }
+    let has_begun = world.has_current_statuses;
+    world.checks_floor &= !(has_begun && phase == Phase::Aborting && world.min_ready > 0);
     world.has_current_statuses |= phase == Phase::Promoting;
 }
 

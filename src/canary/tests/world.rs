@@ -56,6 +56,8 @@ pub(crate) struct World {
     pub(crate) violations: Vec<String>,
     /// The highest size of the new ReplicaSet that a hold allows.
     pub(crate) held_max: i32,
+    /// Whether available pods below the floor are a violation.
+    pub(crate) checks_floor: bool,
     /// Whether the controller has the current statuses of ReplicaSets in each sync.
     pub(crate) has_current_statuses: bool,
     /// Changes patches of the planner, in controls.
@@ -95,6 +97,7 @@ impl World {
             desired: (replicas, replicas),
             violations: Vec::new(),
             held_max: replicas,
+            checks_floor: true,
             has_current_statuses: false,
             sabotage: None,
         };
@@ -423,7 +426,7 @@ impl World {
                 let fewest = self.desired.0;
                 let limits = Limits::rolling(fewest, self.surge, self.unavailable);
                 let floor = limits.min_available() - self.losses;
-                if after < before && after < floor {
+                if self.checks_floor && after < before && after < floor {
                     self.violations
                         .push(format!("{after} available pods, and the floor is {floor}"));
                 }
