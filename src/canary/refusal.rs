@@ -154,3 +154,39 @@ pub enum RefusalCause {
     )]
     Lost,
 }
+
+// === impl RefusalCause ===
+
+impl RefusalCause {
+    /// The machine-readable reason.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Incomplete => "LISTS_INCOMPLETE",
+            Self::NotNative => "NOT_A_DEPLOYMENT",
+            Self::Deleting => "DELETING",
+            Self::Recreate => "STRATEGY_RECREATE",
+            Self::Paused => "DEPLOYMENT_PAUSED",
+            Self::NoReplicas => "NO_REPLICAS",
+            Self::NoSurge => "NO_SURGE",
+            Self::AboveSurge { .. } => "ABOVE_SURGE",
+            Self::Pods { .. } => "PODS_OUT_OF_RANGE",
+            Self::OtherController { .. } => "OTHER_CONTROLLER",
+            Self::NotComplete => "ROLLOUT_NOT_COMPLETE",
+            Self::MinReadySeconds => "MIN_READY_SECONDS_TOO_HIGH",
+            Self::SameTemplate => "SAME_TEMPLATE",
+            Self::OtherChanges { .. } => "OTHER_CHANGES",
+            Self::Rejected => "REJECTED_TEMPLATE",
+            Self::InProgress => "CANARY_IN_PROGRESS",
+            Self::NoCanary => "NO_CANARY",
+            Self::Aborting => "CANARY_ABORTING",
+            Self::NothingRejected => "NOTHING_REJECTED",
+            Self::RejectedGone => "REJECTED_GONE",
+            Self::StableGone => "STABLE_GONE",
+            Self::Edited => "STATE_EDITED",
+            Self::Newer => "STATE_NEWER",
+            Self::Foreign => "STATE_FOREIGN",
+            Self::Lost => "STATE_LOST",
+        }
+    }
+}
