@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
 use rollplan::proto::{
-    ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
-    RollbackRequest, RollbackResponse,
+    ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
+    ListRevisionsRequest, ListRevisionsResponse, PlanRestartsRequest, PlanRestartsResponse,
+    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
 };
 use rollplan::server::RolloutPlanner;
 use rollplan::server::{Config, Server, Shutdown};
@@ -224,6 +224,13 @@ impl RolloutPlanner for Constant {
         &self,
         _: Request<RollbackRequest>,
     ) -> Result<Response<RollbackResponse>, Status> {
+        Err(Status::unimplemented("not measured"))
+    }
+
+    async fn forecast_rollout(
+        &self,
+        _: Request<ForecastRolloutRequest>,
+    ) -> Result<Response<ForecastRolloutResponse>, Status> {
         Err(Status::unimplemented("not measured"))
     }
 

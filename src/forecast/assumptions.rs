@@ -5,11 +5,11 @@ use rollplan_core::snapshot::Snapshot;
 use crate::times::{Model, Source};
 use crate::world::ClusterLimits;
 
-/// The assumptions, each as one sentence.
+/// The assumptions, each as one sentence. `limits` are those that the caller gives, and those that the forecast uses.
 pub(crate) fn list(
     snapshot: &Snapshot,
     model: &Model,
-    limits: ClusterLimits,
+    [given, limits]: [ClusterLimits; 2],
     has_deployment: bool,
 ) -> Vec<String> {
     let mut assumptions = Vec::new();
@@ -37,11 +37,21 @@ pub(crate) fn list(
             described.termination.high / 1000
         ));
     }
-    if limits.pods_in_quota.is_none() {
-        assume("No quota prevents pods from being created.".to_owned());
+    match (given.pods_in_quota, limits.pods_in_quota) {
+        (Some(_), _) => {}
+        (None, Some(_)) => assume(
+            "The quota of the namespace has no room for more pods, as a ReplicaSet reports."
+                .to_owned(),
+        ),
+        (None, None) => assume("No quota prevents pods from being created.".to_owned()),
     }
-    if limits.pods_on_nodes.is_none() {
-        assume("The nodes have room for all pods.".to_owned());
+    match (given.pods_on_nodes, limits.pods_on_nodes) {
+        (Some(_), _) => {}
+        (None, Some(_)) => assume(
+            "The nodes have no room for more pods, as a pod that cannot be scheduled reports."
+                .to_owned(),
+        ),
+        (None, None) => assume("The nodes have room for all pods.".to_owned()),
     }
     assume("Pods that are ready stay ready, and nothing else changes the Deployment.".to_owned());
     if has_deployment {

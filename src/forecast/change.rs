@@ -2,7 +2,7 @@
 
 use rollplan_core::action::apply;
 use rollplan_core::interrupt::{Interrupt, Interrupted};
-use rollplan_core::pass::{has_template_of, roles};
+use rollplan_core::pass::{has_template_of, is_refused, roles};
 use rollplan_core::revision::{self, REVISION};
 use rollplan_core::snapshot::{Deployment, DeploymentSpec, ReplicaSet, Snapshot};
 use rollplan_core::template::Template;
@@ -152,6 +152,15 @@ fn effect(before: &Snapshot, after: &Snapshot, is_same: bool, interrupt: &dyn In
     revision.map_or(Effect::StartsRollout, Effect::ReturnsToRevision)
 }
 
+/// Whether a ReplicaSet belongs to the Deployment, or will after its adoption.
+pub(crate) fn is_own(snapshot: &Snapshot, set: &ReplicaSet) -> bool {
+    let deployment = &snapshot.deployment;
+    set.metadata.controller().map_or_else(
+        || deployment.spec.selector.matches(&set.metadata.labels),
+        |controller| controller.uid == deployment.metadata.uid,
+    )
+}
+
 /// Replaces the Deployment as a write of the whole object does. The server keeps what only it or the controller writes. Returns
 /// whether the spec changes.
 fn replace(deployment: &mut Deployment, changed: Deployment) -> bool {
@@ -206,9 +215,15 @@ fn is_changed(before: &DeploymentSpec, after: &DeploymentSpec) -> bool {
         || !before.template.same_as(&after.template)
 }
 
-/// Replaces the templates of ReplicaSets such that comparing them with that of the Deployment takes no time: a forecast
-/// makes thousands of passes.
-pub(crate) fn share_templates(snapshot: &mut Snapshot) {
+/// Prepares a snapshot for thousands of passes: removes ReplicaSets of others, unless the planner may use their names, and replaces
+/// templates such that comparing them with that of the Deployment takes no time.
+pub(crate) fn prepare(snapshot: &mut Snapshot) {
+    let prefix = format!("{}-", snapshot.deployment.metadata.name);
+    if !is_refused(snapshot) {
+        let mut sets = std::mem::take(&mut snapshot.replica_sets);
+        sets.retain(|set| is_own(snapshot, set) || set.metadata.name.starts_with(&prefix));
+        snapshot.replica_sets = sets;
+    }
     if rollplan_core::pass::rollback_annotation::requested(&snapshot.deployment).is_some() {
         // The pass restores one of the templates.
         return;

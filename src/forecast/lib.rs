@@ -204,14 +204,16 @@ pub fn forecast_observed(
         return Ok(Err(ForecastError::TooManyPods { replicas }));
     }
     let model = Model::learn(&snapshot, pod_times);
-    let assumptions = assumptions::list(&snapshot, &model, cluster, has_deployment);
+    let given = cluster;
+    let cluster = given.with_observed(&snapshot);
+    let assumptions = assumptions::list(&snapshot, &model, [given, cluster], has_deployment);
     let limits = rollout_limits(&snapshot);
     let replica_sets = references(&snapshot, interrupt);
     let names: Vec<Arc<str>> = replica_sets
         .iter()
         .map(|it| it.name.as_str().into())
         .collect();
-    change::share_templates(&mut snapshot);
+    change::prepare(&mut snapshot);
     let world = World::new(snapshot, cluster, &model);
     let simulation = Simulation {
         world: &world,

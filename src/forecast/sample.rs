@@ -1,9 +1,10 @@
-//! One sample: a rollout in a world, from the snapshot until it is complete or nothing happens any more.
+//! One sample: a rollout in a world, from the snapshot until it is complete or nothing more happens.
 
 use rollplan_core::action::Action;
 use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::snapshot::{Options, Snapshot};
 use rollplan_core::status::{self, PROGRESSING, TIMED_OUT};
+use rollplan_core::time::Span;
 use rollplan_core::{Plan, action, pass, plan_pass_until, plan_settled_until};
 
 use crate::Horizon;
@@ -13,6 +14,8 @@ use crate::world::{Chance, SYNC_LATENCY, World};
 
 /// The time after which a simulation ends: a hundred years.
 const TIME_MAX: i64 = 100 * 365 * 86_400_000;
+/// The number of pods after which a simulation ends. ReplicaSets may be much larger than the Deployment.
+const PODS_MAX: usize = 50_000;
 /// The number of events after which a simulation ends, for each pod, and in addition.
 const EVENTS_PER_POD: i64 = 100;
 const EVENTS_MIN: i64 = 10_000;
@@ -49,7 +52,7 @@ pub(crate) struct Sample {
 /// Observes the plans of all samples. Tests check the rules of plans with it.
 pub type Observer<'o> = &'o dyn Fn(&Snapshot, &Plan);
 
-/// A rollout that goes on.
+/// A rollout in progress.
 pub(crate) struct Rollout<'a> {
     pub(crate) world: World,
     pub(crate) chance: Chance,
@@ -87,7 +90,7 @@ impl Rollout<'_> {
         let mut events = 0;
         while let Some((time, event)) = self.world.queue.next() {
             self.interrupt.check()?;
-            if time > TIME_MAX || events > events_max {
+            if time > TIME_MAX || events > events_max || self.world.pods_made() > PODS_MAX {
                 sample.outcome = Outcome::Undecided;
                 break;
             }
@@ -100,8 +103,8 @@ impl Rollout<'_> {
                 Event::ReplicaSet(set) if !self.world.is_due(set) => continue,
                 Event::Deployment => {
                     self.world.deployment_due = None;
-                    let texts = self.sync(awaits_old_pods, &mut sample)?;
-                    let is_complete = self.check(&mut sample);
+                    let mut texts = self.sync(awaits_old_pods, &mut sample)?;
+                    let is_complete = self.check(&mut sample, &mut texts);
                     self.record(texts);
                     sample.end = time;
                     if is_complete {
@@ -113,6 +116,9 @@ impl Rollout<'_> {
                 Event::Terminated(number) => self.world.remove(number, &mut self.chance),
             }
             self.record(Vec::new());
+            if self.world.is_between_writes() {
+                continue;
+            }
             let totals = self.world.totals;
             let all = totals.pods.saturating_add(totals.terminating);
             sample.pods_max = sample.pods_max.max(totals.pods);
@@ -163,7 +169,10 @@ impl Rollout<'_> {
             world.observe_writes();
             world.make_deployment_due(world.now + SYNC_LATENCY);
         }
-        if let Some(span) = plan.requeue_after {
+        // A deadline that has passed without a write, for example because Kubernetes detects a scaling event indefinitely, does not
+        // become a write later.
+        let is_futile = |span: &Span| !is_written && *span <= Span::from_seconds(1);
+        if let Some(span) = plan.requeue_after.filter(|span| !is_futile(span)) {
             let millis = span.seconds().saturating_mul(1000);
             let millis = millis.saturating_add(i64::from(span.subsec_nanos() / 1_000_000) + 1);
             world.make_deployment_due(world.now.saturating_add(millis));
@@ -172,14 +181,18 @@ impl Rollout<'_> {
     }
 
     /// Whether the rollout is complete after a sync.
-    fn check(&mut self, sample: &mut Sample) -> bool {
+    fn check(&mut self, sample: &mut Sample, texts: &mut Vec<String>) -> bool {
         let deployment = &self.world.snapshot.deployment;
         let progressing = status::condition(&deployment.status, PROGRESSING);
         if progressing.is_some_and(|progressing| progressing.reason == TIMED_OUT) {
+            if sample.deadline_exceeded.is_none() {
+                texts.push("the progress deadline is exceeded".to_owned());
+            }
             sample.deadline_exceeded.get_or_insert(self.world.now);
         }
         let is_complete = status::is_complete(deployment, &deployment.status);
         if is_complete {
+            texts.push("the rollout is complete".to_owned());
             sample.outcome = match sample.deadline_exceeded {
                 Some(_) => Outcome::CompletesLate,
                 None => Outcome::Completes,
@@ -219,8 +232,10 @@ fn changes_size(action: &Action) -> bool {
 /// Why a rollout does not complete, as one sentence.
 pub(crate) fn reason(world: &World) -> String {
     let deployment = &world.snapshot.deployment;
-    let replicas = deployment.spec.replicas;
-    let missing = replicas.saturating_sub(world.totals.available);
+    let more_pods = |count| match count {
+        1 => "1 more pod".to_owned(),
+        count => format!("{count} more pods"),
+    };
     match () {
         () if pass::is_refused(&world.snapshot) => {
             "The selector of the Deployment is empty, or it matches the pods of another Deployment."
@@ -231,17 +246,17 @@ pub(crate) fn reason(world: &World) -> String {
         }
         () if deployment.spec.paused => "The Deployment is paused.".to_owned(),
         () if world.pods_refused() > 0 => format!(
-            "The quota of the namespace has no room for {} more pods.",
-            world.pods_refused()
+            "The quota of the namespace has no room for {}.",
+            more_pods(world.pods_refused())
         ),
         () if world.pods_unscheduled() > 0 => format!(
-            "The nodes have no room for {} more pods.",
-            world.pods_unscheduled()
+            "The nodes have no room for {}.",
+            more_pods(world.pods_unscheduled())
         ),
-        () if world.pods_not_ready() > 0 => format!(
-            "{} pods never become ready, so {missing} of {replicas} pods are not available.",
-            world.pods_not_ready()
-        ),
-        () => format!("{missing} of {replicas} pods are not available, and nothing more happens."),
+        () if world.pods_not_ready() == 1 => "1 pod never becomes ready.".to_owned(),
+        () if world.pods_not_ready() > 1 => {
+            format!("{} pods never become ready.", world.pods_not_ready())
+        }
+        () => "The controller has nothing more to do, but its status is not that of a complete rollout.".to_owned(),
     }
 }

@@ -14,6 +14,8 @@ const UNKNOWN_START: i64 = 10_000;
 const QUICK_TERMINATION: i64 = 1000;
 /// The number of start times up to which a forecast is a guess.
 const GUESS_MAX: usize = 4;
+/// How many observations fewer than there are a sample draws, if there are many.
+const FEWER: usize = 6;
 /// `terminationGracePeriodSeconds` of a template without one.
 const GRACE_PERIOD_SECONDS: i64 = 30;
 /// The progress deadline of Kubernetes, for Deployments without one.
@@ -174,9 +176,11 @@ impl Model {
     }
 
     /// The times of a sample. The observations are resampled, because few of them show little about the pods to come: each
-    /// sample is a world that is as likely as the observed one.
+    /// sample is a world that is as likely as the observed one. Drawing as many as there are would understate how much these
+    /// worlds differ, as the normal distribution does in comparison with Student's.
     pub(crate) fn sample(&self, random: &mut Random) -> SampleTimes {
-        let drawn = (0..self.observations.len()).map(|_| {
+        let count = self.observations.len();
+        let drawn = (0..count - (count / 3).min(FEWER)).map(|_| {
             let mut at = self.observations[random.index(self.observations.len())];
             // A pod that is not ready yet takes as long as one of those that took longer.
             while !at.is_ready {
@@ -191,7 +195,8 @@ impl Model {
         });
         let starts = match self.described.source {
             Source::None => vec![UNKNOWN_START],
-            _ => drawn.collect(),
+            Source::Request => drawn.collect(),
+            Source::SameTemplate | Source::OtherTemplates => without_rounding(drawn.collect()),
         };
         SampleTimes::new(starts, self.terminations(random))
     }
@@ -221,6 +226,31 @@ impl Model {
             _ => vec![QUICK_TERMINATION.min(*grace)],
         }
     }
+}
+
+/// Observed times without the part of their variance that is due to rounding: the times of the creation and of readiness are whole
+/// seconds, so pods that start alike seem to differ by a second.
+fn without_rounding(mut times: Vec<i64>) -> Vec<i64> {
+    /// The variance of the difference of two times that are rounded down to 1,000 ms.
+    const ROUNDING: i128 = 1000 * 1000 / 6;
+    let count = length(times.len()).max(1);
+    let mean = times.iter().sum::<i64>() / count;
+    let squares = times.iter().map(|time| i128::from(time - mean).pow(2));
+    let variance = squares.sum::<i128>() / i128::from(count);
+    let (low, high) = (times.iter().min(), times.iter().max());
+    let is_one_time = low.zip(high).is_some_and(|(low, high)| high - low <= 1000);
+    let rest = if is_one_time {
+        0
+    } else {
+        (variance - ROUNDING).max(0)
+    };
+    // The ratio of the standard deviations.
+    let ratio = ((rest << 20) / variance.max(1)).isqrt();
+    for time in &mut times {
+        let distance = i128::from(*time - mean) * ratio / (1 << 10);
+        *time = mean + i64::try_from(distance).unwrap_or(0);
+    }
+    times
 }
 
 fn ready(time: i64) -> Observation {
@@ -356,13 +386,37 @@ impl SampleTimes {
     }
 }
 
+/// The number of times from which those below the lowest and above the highest are drawn as well.
+const TAILS_MIN: usize = 5;
+
 /// How finely times between two observations are drawn.
 const PARTS: i64 = 1 << 16;
 
-/// A time between the lowest and the highest, with the same probability between any two neighbors.
+/// A time with the same probability between any two neighbors, below the lowest and above the highest.
 fn draw(times: &[i64], random: &mut Random) -> i64 {
-    let gaps = times.len().saturating_sub(1);
-    between(times, random.below(length(gaps) * PARTS + 1))
+    let position = random.below((length(times.len()) + 1) * PARTS);
+    at(times, position - PARTS)
+}
+
+/// The time at a position, in parts of the distance between neighbors. Below the lowest, times are at most as far away as neighbors
+/// are from each other there. Above the highest, they are so on average, if times of this length become less frequent exponentially:
+/// then the distance of the highest from the one four below it is 1 + 1/2 + 1/3 + 1/4 times as long.
+fn at(times: &[i64], position: i64) -> i64 {
+    let last = length(times.len().saturating_sub(1)) * PARTS;
+    let count = times.len();
+    match () {
+        () if count < TAILS_MIN || (0..=last).contains(&position) => {
+            between(times, position.clamp(0, last))
+        }
+        () if position < 0 => {
+            let gap = (times[4] - times[0]) / 4;
+            (times[0] + gap * position / PARTS).max(times[0] / 2)
+        }
+        () => {
+            let gap = (times[count - 1] - times[count - 5]) * 12 / 25;
+            times[count - 1] + 2 * gap * (position - last) / PARTS
+        }
+    }
 }
 
 /// The time at a position, in parts of the distance between neighbors.
@@ -389,8 +443,8 @@ fn rest(times: &[i64], age: i64, random: &mut Random) -> i64 {
         }
         None => 0,
     };
-    let end = length(times.len() - 1) * PARTS;
-    (between(times, start + random.below(end - start + 1)) - age).max(1)
+    let end = length(times.len()) * PARTS;
+    (at(times, start + random.below(end - start)) - age).max(1)
 }
 
 fn length(count: usize) -> i64 {

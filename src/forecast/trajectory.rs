@@ -30,6 +30,8 @@ pub(crate) struct Recorder {
     /// The names of the ReplicaSets.
     names: Vec<Arc<str>>,
     points: Vec<Point>,
+    /// The events since the last point.
+    events: Vec<String>,
     /// Two points are at least this many milliseconds apart.
     distance: i64,
     points_max: usize,
@@ -44,12 +46,19 @@ impl Recorder {
         Self {
             names,
             points: Vec::new(),
+            events: Vec::new(),
             distance: 0,
             points_max: points_max.clamp(2, POINTS_MAX),
         }
     }
 
-    pub(crate) fn record(&mut self, world: &World, events: Vec<String>) {
+    /// Records a point, unless nothing has changed. Events between the writes of sizes and the syncs that carry them out become
+    /// part of the point after these.
+    pub(crate) fn record(&mut self, world: &World, mut events: Vec<String>) {
+        self.events.append(&mut events);
+        if world.is_between_writes() {
+            return;
+        }
         let counts = |count: &dyn Fn(&crate::world::SetPods) -> i32| {
             let of = |name: &Arc<str>| {
                 let sets = world.sets.iter().filter(|set| set.name == *name);
@@ -62,7 +71,7 @@ impl Recorder {
             pods: counts(&|set| set.pods()),
             available: counts(&|set| set.available),
             terminating: world.totals.terminating,
-            events,
+            events: std::mem::take(&mut self.events),
         };
         let is_first = self.points.len() < 2;
         if let Some(last) = self.points.last_mut() {
@@ -90,7 +99,7 @@ impl Recorder {
         let span = self.points.last().map_or(0, |last| last.offset);
         while self.points.len() > self.points_max / 2 {
             let least = span / i64::try_from(self.points_max).unwrap_or(i64::MAX);
-            self.distance = (self.distance * 2).max(least).max(1);
+            self.distance = (self.distance + self.distance / 4 + 1).max(least);
             let mut kept: Vec<Point> = Vec::new();
             for mut point in std::mem::take(&mut self.points) {
                 match kept.last_mut() {

@@ -3,14 +3,16 @@
 //!
 //! Times are milliseconds since the snapshot. Kubernetes stores whole seconds, and so do the pods.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use rollplan_core::snapshot::{ObjectMeta, OwnerReference, Pod, ReplicaSet, Snapshot};
+use rollplan_core::status::REPLICA_FAILURE;
 use rollplan_core::time::Time;
 use rollplan_simulation::pods::{Fault, PodState, StoredPod, Transition};
 use rollplan_simulation::replica_set::{self, Ranks, Sync};
 
+use crate::change::is_own;
 use crate::queue::{Event, Queue};
 use crate::random::Random;
 use crate::times::{Model, SampleTimes, has_ended, millis_between, ready_since};
@@ -30,6 +32,30 @@ pub struct ClusterLimits {
     pub pods_on_nodes: Option<i32>,
     /// The milliseconds until the ReplicaSet controller first tries again when it could not create a pod.
     pub create_back_off: i64,
+}
+
+// === impl ClusterLimits ===
+
+impl ClusterLimits {
+    /// The limits with those that a snapshot shows, unless the caller gives them: there is no room if a pod cannot be created or
+    /// scheduled now.
+    pub(crate) fn with_observed(self, snapshot: &Snapshot) -> Self {
+        let sets = snapshot.replica_sets.iter();
+        let exceeds_quota = sets
+            .flat_map(|set| &set.status.conditions)
+            .any(|condition| {
+                condition.kind == REPLICA_FAILURE && condition.message.contains("exceeded quota")
+            });
+        let mut conditions = snapshot.pods.iter().flat_map(|pod| &pod.conditions);
+        let is_unschedulable = conditions.any(|condition| {
+            condition.kind == "PodScheduled" && condition.reason == "Unschedulable"
+        });
+        Self {
+            pods_in_quota: self.pods_in_quota.or(exceeds_quota.then_some(0)),
+            pods_on_nodes: self.pods_on_nodes.or(is_unschedulable.then_some(0)),
+            ..self
+        }
+    }
 }
 
 impl Default for ClusterLimits {
@@ -60,6 +86,8 @@ struct WorldPod {
 pub(crate) struct SetPods {
     uid: Arc<str>,
     pub(crate) name: Arc<str>,
+    /// Whether it belongs to the Deployment, or will after its adoption. Nothing is known about the pods of others.
+    is_own: bool,
     /// Its index in the snapshot, unless it is deleted.
     index: Option<usize>,
     /// The numbers of its active pods.
@@ -165,8 +193,15 @@ impl World {
         };
         let observed = std::mem::replace(&mut world.snapshot.pods, Arc::from([]));
         world.find_new_sets();
+        let own = world.sets.iter().enumerate().filter(|(_, set)| set.is_own);
+        let by_uid: BTreeMap<Arc<str>, usize> = own
+            .map(|(index, set)| (Arc::clone(&set.uid), index))
+            .collect();
         for pod in observed.iter().filter(|pod| !has_ended(pod)) {
-            world.observe(pod, model);
+            let owner = pod.metadata.controller();
+            if let Some(set) = owner.and_then(|owner| by_uid.get(owner.uid.as_str())) {
+                world.observe(pod, *set, model);
+            }
         }
         for set in 0..world.sets.len() {
             world.count_available(set);
@@ -175,11 +210,7 @@ impl World {
     }
 
     /// Adds a pod of the snapshot.
-    fn observe(&mut self, pod: &Pod, model: &Model) {
-        let owner = pod.metadata.controller().map(|owner| owner.uid.as_str());
-        let Some(set) = self.sets.iter().position(|set| Some(&*set.uid) == owner) else {
-            return;
-        };
+    fn observe(&mut self, pod: &Pod, set: usize, model: &Model) {
         let deleting = pod.metadata.deletion_timestamp;
         let ready_since = ready_since(pod).filter(|_| deleting.is_none());
         let created = pod.metadata.creation_timestamp.unwrap_or(self.start);
@@ -277,8 +308,8 @@ impl World {
 
     /// Makes a sync of a ReplicaSet due at this time, unless an earlier one is.
     fn make_due(&mut self, set: usize, time: i64) {
-        let due = &mut self.sets[set].due;
-        if due.is_none_or(|due| due > time) {
+        let SetPods { due, is_own, .. } = &mut self.sets[set];
+        if *is_own && due.is_none_or(|due| due > time) {
             *due = Some(time);
             self.queue.add(time, Event::ReplicaSet(set));
         }
@@ -297,15 +328,25 @@ impl World {
             set.available_max = ReplicaSet::UNTOUCHED;
         }
         for set in 0..self.sets.len() {
-            let index = self.sets[set].index;
-            let stored = index.and_then(|index| self.snapshot.replica_sets.get(index));
-            let is_behind = stored.is_some_and(|stored| {
-                stored.status.observed_generation != stored.metadata.generation
-            });
-            if is_behind {
+            if self.is_behind(set) {
                 self.make_due(set, self.now + SYNC_LATENCY);
             }
         }
+    }
+
+    /// Whether the ReplicaSet controller has not observed the latest size yet.
+    fn is_behind(&self, set: usize) -> bool {
+        let SetPods { index, is_own, .. } = self.sets[set];
+        let stored = index.and_then(|index| self.snapshot.replica_sets.get(index));
+        let is_behind =
+            |stored: &ReplicaSet| stored.status.observed_generation != stored.metadata.generation;
+        is_own && stored.is_some_and(is_behind)
+    }
+
+    /// Whether sizes were written that some ReplicaSets do not have yet. For an instant, there may be too many pods, because each
+    /// ReplicaSet has a sync of its own.
+    pub(crate) fn is_between_writes(&self) -> bool {
+        (0..self.sets.len()).any(|set| self.is_behind(set))
     }
 
     /// Updates the indices of the ReplicaSets after writes, and adds those that were created.
@@ -327,6 +368,7 @@ impl World {
             sets.push(SetPods {
                 uid: stored.metadata.uid.as_str().into(),
                 name: stored.metadata.name.as_str().into(),
+                is_own: is_own(snapshot, stored),
                 index: Some(index),
                 active: Vec::new(),
                 available: 0,
@@ -593,12 +635,17 @@ impl World {
         self.snapshot.pods = pods;
     }
 
+    /// The number of pods so far, including those that are gone.
+    pub(crate) fn pods_made(&self) -> usize {
+        self.pods.len()
+    }
+
     /// The number of pods that could not be created within the quota.
-    pub(crate) fn pods_refused(&self) -> i32 {
+    pub(crate) fn pods_refused(&self) -> usize {
         let behind = self.sets.iter().filter(|set| set.back_off.is_some());
         let missing = behind.filter_map(|set| {
             let stored = self.snapshot.replica_sets.get(set.index?)?;
-            Some(stored.replicas - set.pods())
+            usize::try_from(stored.replicas - set.pods()).ok()
         });
         missing.sum()
     }

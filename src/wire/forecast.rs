@@ -16,7 +16,7 @@ use super::{decode_request, deployment};
 use crate::proto;
 use crate::proto::deployment_change::Change as Given;
 
-/// Forecasts what changes of a Deployment will do, or how a rollout goes on.
+/// Forecasts what changes of a Deployment will do, or how a rollout continues.
 ///
 /// # Errors
 ///

@@ -30,9 +30,9 @@ use std::time::Duration;
 
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
-    ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
-    RollbackRequest, RollbackResponse,
+    ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
+    ListRevisionsRequest, ListRevisionsResponse, PlanRestartsRequest, PlanRestartsResponse,
+    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
 };
 use rollplan::server::{RolloutPlanner, RolloutPlannerServer};
 use tokio::net::TcpListener;
@@ -310,6 +310,13 @@ impl RolloutPlanner for Misbehaving {
         &self,
         _: Request<RollbackRequest>,
     ) -> Result<Response<RollbackResponse>, Status> {
+        unreachable!()
+    }
+
+    async fn forecast_rollout(
+        &self,
+        _: Request<ForecastRolloutRequest>,
+    ) -> Result<Response<ForecastRolloutResponse>, Status> {
         unreachable!()
     }
 

@@ -2,5 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails at the first surprise")]
 
+mod bounds;
+mod changes;
+mod clusters;
+mod coverage;
 mod rollouts;
+mod times;
 mod world;

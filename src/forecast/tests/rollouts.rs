@@ -1,18 +1,188 @@
-//! Rollouts of new templates.
+//! How rollouts continue, and how they end.
 
-use rollplan_forecast::{Effect, Outcome, Source};
+use rollplan_core::action::apply;
+use rollplan_core::plan_pass;
+use rollplan_core::snapshot::{Options, Strategy};
+use rollplan_forecast::{Answer, Counts, Horizon, Outcome, Range};
+use rollplan_world::{mk_deployment, rolling};
 
-use crate::world::{forecast, mk_complete, mk_rollout};
+use crate::world::{forecast, mk_complete, mk_complete_of, mk_request, mk_rollout, mk_starting};
+
+const STARTS: [i64; 10] = [5, 6, 7, 8, 9, 10, 8, 7, 6, 9];
+
+fn counts(low: i32, median: i32, high: i32) -> Counts {
+    Counts { low, median, high }
+}
+
+/// The numbers must be the same on every platform, and change only if the model does.
+#[test]
+fn a_rollout_of_ten_pods_always_has_the_same_forecast() {
+    let Answer {
+        limits, expected, ..
+    } = forecast(mk_rollout(mk_complete(&STARTS)));
+    assert_eq!((limits.pods_max, limits.available_min), (13, 8));
+    assert_eq!(expected.outcomes, [(Outcome::Completes, 100)]);
+    let duration = Range {
+        low: 15_046,
+        median: Some(18_253),
+        high: 22_396,
+    };
+    assert_eq!(expected.duration, Some(duration));
+    assert_eq!(expected.pods_max, counts(13, 13, 13));
+    assert_eq!(expected.available_min, counts(8, 8, 8));
+    assert_eq!(expected.available_at_end, counts(10, 10, 10));
+    assert_eq!(expected.waves, counts(2, 2, 3));
+    assert_eq!(expected.replica_set_writes, counts(9, 14, 16));
+    let last = expected.trajectory.last().unwrap();
+    assert_eq!((last.offset, &*last.pods), (18_253, &[10, 0][..]));
+    assert_eq!(expected.trajectory.first().unwrap().pods, [0, 10]);
+}
 
 #[test]
-fn a_rollout_of_ten_pods_has_known_bounds() {
-    let snapshot = mk_complete(&[5, 6, 7, 8, 9, 10, 8, 7, 6, 9]);
-    let answer = forecast(mk_rollout(snapshot));
-    println!("{answer:#?}");
-    assert_eq!(answer.effect, Effect::StartsRollout);
-    assert_eq!(answer.start_times.source, Source::OtherTemplates);
-    assert_eq!(answer.expected.outcome, Outcome::Completes);
-    assert_eq!(answer.expected.pods_max.high, 13);
-    assert_eq!(answer.expected.available_min.low, 8);
-    assert_eq!(answer.never_ready.outcome, Outcome::Never);
+fn the_seed_determines_the_samples() {
+    let mut request = mk_rollout(mk_complete(&STARTS));
+    let first = forecast(request.clone());
+    assert_eq!(forecast(request.clone()), first);
+    request.seed = 2;
+    assert_ne!(forecast(request).expected.duration, first.expected.duration);
+}
+
+#[test]
+fn without_ready_pods_the_rollout_stops_at_the_minimum() {
+    let never_ready = forecast(mk_rollout(mk_complete(&STARTS))).never_ready;
+    assert_eq!(never_ready.outcomes, [(Outcome::Never, 10)]);
+    assert_eq!(never_ready.reason, "5 pods never become ready.");
+    assert_eq!(never_ready.available_at_end, counts(8, 8, 8));
+    // The progress deadline and the second that Kubernetes adds.
+    let exceeded = never_ready.deadline_exceeded.unwrap();
+    assert!((601_000..602_000).contains(&exceeded.low), "{exceeded:?}");
+    assert_eq!(never_ready.duration, None);
+}
+
+#[test]
+fn the_slowest_start_of_every_pod_takes_longest() {
+    let answer = forecast(mk_rollout(mk_complete(&STARTS)));
+    let (slow, expected) = (answer.slow.unwrap(), answer.expected);
+    let low = slow.duration.unwrap().low;
+    // Two waves of ten seconds.
+    assert!((20_000..20_500).contains(&low), "{low}");
+    assert!(low > expected.duration.unwrap().median.unwrap());
+}
+
+#[test]
+fn recreate_waits_for_the_old_pods() {
+    let mut deployment = mk_deployment(3);
+    deployment.spec.strategy = Strategy::Recreate;
+    let mut request = mk_rollout(mk_complete_of(deployment, &[5, 5, 5]));
+    request.pod_times.termination = vec![20_000];
+    request.pod_times.start = vec![5_000];
+    let answer = forecast(request);
+    assert_eq!(answer.limits.available_min, 0);
+    let expected = answer.expected;
+    assert_eq!(expected.available_min, counts(0, 0, 0));
+    assert_eq!(expected.pods_with_terminating_max, counts(3, 3, 3));
+    let duration = expected.duration.unwrap();
+    assert!((25_000..25_500).contains(&duration.low), "{duration:?}");
+    assert!((25_000..25_500).contains(&duration.high), "{duration:?}");
+}
+
+#[test]
+fn min_ready_seconds_are_waited_for_in_each_wave() {
+    let mut deployment = mk_deployment(4);
+    deployment.spec.min_ready_seconds = 30;
+    deployment.spec.strategy = rolling(2, 0);
+    let mut request = mk_rollout(mk_complete_of(deployment, &[5, 5, 5, 5]));
+    request.pod_times.start = vec![5_000];
+    let duration = forecast(request).expected.duration.unwrap();
+    // Available times count from a whole second.
+    assert!((69_000..70_500).contains(&duration.low), "{duration:?}");
+}
+
+#[test]
+fn a_rollout_beyond_its_deadline_completes_late() {
+    let mut deployment = mk_deployment(2);
+    deployment.spec.progress_deadline_seconds = 60;
+    let mut request = mk_rollout(mk_complete_of(deployment, &[5, 5]));
+    request.pod_times.start = vec![100_000];
+    let expected = forecast(request).expected;
+    assert_eq!(expected.outcomes, [(Outcome::CompletesLate, 100)]);
+    assert_eq!(expected.reason, "");
+    let exceeded = expected.deadline_exceeded.unwrap();
+    assert!((61_000..62_000).contains(&exceeded.low), "{exceeded:?}");
+}
+
+#[test]
+fn a_complete_rollout_has_nothing_left_to_do() {
+    let answer = forecast(mk_request(mk_complete(&STARTS), Vec::new()));
+    for forecast in [answer.expected, answer.never_ready] {
+        assert_eq!(forecast.outcome, Outcome::Completes);
+        assert_eq!(forecast.replica_set_writes, counts(0, 0, 0));
+        assert_eq!(forecast.waves, counts(0, 0, 0));
+    }
+}
+
+/// The rollout in progress: its first pods have been starting for a while.
+#[test]
+fn pods_that_are_starting_have_less_time_left() {
+    let mut snapshot = mk_complete_of(
+        {
+            let mut deployment = mk_deployment(4);
+            deployment.spec.strategy = rolling(4, 0);
+            deployment
+        },
+        &[20, 20, 20, 20],
+    );
+    let changed = crate::world::with_image(&snapshot, "v2");
+    let rollplan_forecast::Change::Deployment(deployment) = changed else {
+        unreachable!()
+    };
+    snapshot.deployment.spec = deployment.spec;
+    snapshot.deployment.metadata.generation += 1;
+    for _ in 0..2 {
+        let plan = plan_pass(&snapshot, Options::default());
+        let actions = plan.steps.iter().filter_map(|it| it.action.as_ref());
+        actions.for_each(|action| apply(&mut snapshot, action));
+    }
+    let new = snapshot.replica_sets.last().unwrap().clone();
+    assert_eq!(new.replicas, 4);
+    let starting = (10..14).map(|number| mk_starting(&new, number, 15));
+    snapshot.pods = snapshot.pods.iter().cloned().chain(starting).collect();
+    let mut request = mk_request(snapshot, Vec::new());
+    request.pod_times.start = vec![20_000];
+    let duration = forecast(request).expected.duration.unwrap();
+    assert!((5_000..5_500).contains(&duration.low), "{duration:?}");
+}
+
+#[test]
+fn adapters_make_fewer_writes_than_the_controller_of_kubernetes() {
+    let mut request = mk_rollout(mk_complete(&STARTS));
+    let passes = forecast(request.clone()).expected;
+    request.horizon = Horizon::Settled;
+    let settled = forecast(request).expected;
+    assert_eq!(settled.outcome, Outcome::Completes);
+    assert_eq!(settled.pods_max, counts(13, 13, 13));
+    assert_eq!(settled.available_min, counts(8, 8, 8));
+    assert!(settled.replica_set_writes.median <= passes.replica_set_writes.median);
+}
+
+#[test]
+fn long_trajectories_have_few_points() {
+    let mut deployment = mk_deployment(400);
+    deployment.spec.strategy = rolling(1, 0);
+    let starts: Vec<i64> = (0..400).map(|number| 2 + number % 5).collect();
+    let mut request = mk_rollout(mk_complete_of(deployment, &starts));
+    request.samples = 1;
+    let expected = forecast(request).expected;
+    assert_eq!(expected.outcome, Outcome::Completes);
+    let points = expected.trajectory.len();
+    assert!((200..=500).contains(&points), "{points}");
+    let offsets = expected.trajectory.iter().map(|point| point.offset);
+    assert!(offsets.is_sorted());
+    let steps = expected.trajectory.iter().flat_map(|point| &point.events);
+    let steps = steps.filter(|event| event.contains("ReplicaSet"));
+    // No step is lost with the points that are.
+    assert_eq!(
+        steps.count(),
+        usize::try_from(expected.replica_set_writes.median).unwrap()
+    );
 }

@@ -44,8 +44,20 @@ pub(crate) fn mk_complete_of(deployment: Deployment, starts: &[i64]) -> Snapshot
     let pods: Vec<Pod> = pods.collect();
     let mut snapshot = mk_snapshot(deployment, vec![set]);
     snapshot.pods = pods.into();
+    store_defaults(&mut snapshot);
     settle(&mut snapshot);
     snapshot
+}
+
+/// Gives all templates the defaults that the API server stores.
+pub(crate) fn store_defaults(snapshot: &mut Snapshot) {
+    let templates = snapshot
+        .replica_sets
+        .iter_mut()
+        .map(|set| &mut set.template);
+    for template in templates.chain([&mut snapshot.deployment.spec.template]) {
+        *template = Template::from(template.defaulted().clone());
+    }
 }
 
 /// Carries out plans until nothing is left to do.

@@ -4,7 +4,8 @@ use std::fmt::Debug;
 
 use prost::{Message, Name};
 use rollplan::proto::{
-    ComputeStatusRequest, Horizon, ListRevisionsRequest, PlanRolloutRequest, RollbackRequest,
+    ComputeStatusRequest, ForecastRolloutRequest, ForecastRolloutResponse, Horizon,
+    ListRevisionsRequest, PlanRolloutRequest, RollbackRequest,
 };
 use rollplan::wire::{self, Error, json};
 use rollplan_core::Plan;
@@ -62,9 +63,36 @@ pub fn check_request(request: &PlanRolloutRequest) {
     if let Some(back) = twice(&back, wire::rollback) {
         bound(back.encoded_len());
     }
+    let forecast = ForecastRolloutRequest {
+        snapshot: snapshot.clone(),
+        options,
+        samples: 2,
+        ..ForecastRolloutRequest::default()
+    };
+    if let Some(forecast) = twice(&forecast, wire::forecast_rollout) {
+        check_forecast(&forecast);
+    }
     let list = ListRevisionsRequest { snapshot };
     if let Some(list) = twice(&list, wire::list_revisions) {
         bound(list.encoded_len());
+    }
+}
+
+/// Checks that the numbers of a forecast are possible.
+pub fn check_forecast(forecast: &ForecastRolloutResponse) {
+    check_json(forecast);
+    let scenarios = [&forecast.expected, &forecast.never_ready, &forecast.slow];
+    for scenario in scenarios.into_iter().flatten() {
+        let points = &scenario.trajectory;
+        assert!(points.len() <= 500, "{} points", points.len());
+        for point in points {
+            let all = point.pods.iter().zip(&point.available);
+            for (pods, available) in all {
+                assert!(0 <= *available && available <= pods, "{point:?}");
+            }
+            assert!(point.terminating >= 0, "{point:?}");
+        }
+        assert!(!scenario.outcomes.is_empty(), "a forecast without samples");
     }
 }
 

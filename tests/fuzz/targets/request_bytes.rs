@@ -5,10 +5,11 @@
 use libfuzzer_sys::fuzz_target;
 use prost::Message as _;
 use rollplan::proto::{
-    ListRevisionsRequest, PlanRestartsRequest, PlanRolloutRequest, RollbackRequest,
+    ForecastRolloutRequest, ListRevisionsRequest, PlanRestartsRequest, PlanRolloutRequest,
+    RollbackRequest,
 };
 use rollplan::wire;
-use rollplan_fuzz::answers::{check_error, check_request};
+use rollplan_fuzz::answers::{check_error, check_forecast, check_request};
 
 fuzz_target!(|bytes: &[u8]| {
     for answer in [
@@ -28,6 +29,14 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if let Ok(request) = ListRevisionsRequest::decode(bytes) {
         _ = wire::list_revisions(request);
+    }
+    if let Ok(request) = ForecastRolloutRequest::decode(bytes) {
+        let samples = request.samples.min(2);
+        let request = ForecastRolloutRequest { samples, ..request };
+        match wire::forecast_rollout(request) {
+            Ok(answer) => check_forecast(&answer),
+            Err(error) => check_error(&error),
+        }
     }
     if let Ok(request) = PlanRolloutRequest::decode(bytes) {
         check_request(&request);

@@ -4,7 +4,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use rollplan::client::RolloutPlannerClient;
-use rollplan::proto::{PlanRestartsRequest, PlanRolloutRequest};
+use rollplan::proto::{ForecastRolloutRequest, PlanRestartsRequest, PlanRolloutRequest};
 use rollplan::server::Config;
 use rollplan::wire;
 use serde_json::{Map, json};
@@ -77,6 +77,20 @@ async fn rollbacks_and_revisions_match_wire() {
     let expected = wire::list_revisions(request.clone()).unwrap();
     assert!(!expected.revisions.is_empty());
     let answer = client.list_revisions(request).await.unwrap();
+    assert_eq!(answer.into_inner(), expected);
+}
+
+#[tokio::test]
+async fn forecasts_match_wire() {
+    let Serving { mut client, .. } = start().await;
+    let mut snapshot = mk_odd_rollout().message().snapshot;
+    snapshot.get_or_insert_default().pods_complete = true;
+    let request = ForecastRolloutRequest {
+        snapshot,
+        ..ForecastRolloutRequest::default()
+    };
+    let expected = wire::forecast_rollout(request.clone()).unwrap();
+    let answer = client.forecast_rollout(request).await.unwrap();
     assert_eq!(answer.into_inner(), expected);
 }
 

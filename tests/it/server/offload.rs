@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
-    ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
-    RollbackRequest, RollbackResponse,
+    ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
+    ListRevisionsRequest, ListRevisionsResponse, PlanRestartsRequest, PlanRestartsResponse,
+    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
 };
 use rollplan::server::RolloutPlanner;
 use rollplan::server::{Config, CurrentCall, Server};
@@ -62,6 +62,13 @@ impl RolloutPlanner for Watched {
             Ok(_) => Ok(Response::new(RollbackResponse::default())),
             Err(_) => Err(Status::aborted("nobody else came")),
         }
+    }
+
+    async fn forecast_rollout(
+        &self,
+        _: Request<ForecastRolloutRequest>,
+    ) -> Result<Response<ForecastRolloutResponse>, Status> {
+        unreachable!()
     }
 
     async fn list_revisions(
@@ -206,6 +213,13 @@ impl RolloutPlanner for Endless {
         _: Request<RollbackRequest>,
     ) -> Result<Response<RollbackResponse>, Status> {
         Ok(Response::new(RollbackResponse::default()))
+    }
+
+    async fn forecast_rollout(
+        &self,
+        _: Request<ForecastRolloutRequest>,
+    ) -> Result<Response<ForecastRolloutResponse>, Status> {
+        unreachable!()
     }
 
     async fn list_revisions(

@@ -6,6 +6,7 @@ mod baseline;
 mod calls;
 mod capacity;
 mod fixtures;
+mod forecasts;
 mod interrupts;
 mod kinds;
 mod objects;

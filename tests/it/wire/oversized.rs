@@ -142,12 +142,19 @@ fn answers(request: &Request) -> Vec<Result<Vec<u8>, Found>> {
     let revisions = proto::ListRevisionsRequest {
         snapshot: snapshot(),
     };
+    let mut forecast = proto::ForecastRolloutRequest {
+        snapshot: snapshot(),
+        samples: 1,
+        ..Default::default()
+    };
+    forecast.snapshot.as_mut().unwrap().pods_complete = true;
     let answers = [
         wire::plan_rollout_bytes(&plan.encode_to_vec()),
         wire::plan_rollout_bytes(&with_report.encode_to_vec()),
         wire::compute_status_bytes(&status.encode_to_vec()),
         wire::rollback(rollback).map(|answer| answer.encode_to_vec()),
         wire::list_revisions(revisions).map(|answer| answer.encode_to_vec()),
+        wire::forecast_rollout_bytes(&forecast.encode_to_vec()),
     ];
     let answers = answers.into_iter().map(|answer| {
         answer.map_err(|error| match error {

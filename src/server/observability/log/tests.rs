@@ -10,9 +10,9 @@ use tokio::sync::watch;
 use super::*;
 use crate::client::RolloutPlannerClient;
 use crate::proto::{
-    ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
-    RollbackRequest, RollbackResponse,
+    ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
+    ListRevisionsRequest, ListRevisionsResponse, PlanRestartsRequest, PlanRestartsResponse,
+    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
 };
 use crate::server::RolloutPlanner;
 use crate::server::call::health::Health;
@@ -52,6 +52,13 @@ impl RolloutPlanner for Panicking {
         &self,
         _: tonic::Request<RollbackRequest>,
     ) -> Result<tonic::Response<RollbackResponse>, Status> {
+        unreachable!()
+    }
+
+    async fn forecast_rollout(
+        &self,
+        _: tonic::Request<ForecastRolloutRequest>,
+    ) -> Result<tonic::Response<ForecastRolloutResponse>, Status> {
         unreachable!()
     }
 

@@ -1,0 +1,97 @@
+//! Limits of the cluster.
+
+use rollplan_core::snapshot::{Condition, Snapshot};
+use rollplan_forecast::{Change, ClusterLimits, Outcome, Request};
+use rollplan_world::{mk_deployment, rolling};
+
+use crate::world::{forecast, mk_complete, mk_complete_of, mk_request, mk_rollout};
+
+/// A rollout of four pods with this surge and unavailability, and quick starts.
+fn mk_limited(surge: i32, unavailable: i32, limits: ClusterLimits) -> Request {
+    let mut deployment = mk_deployment(4);
+    deployment.spec.strategy = rolling(surge, unavailable);
+    let mut request = mk_rollout(mk_complete_of(deployment, &[5; 4]));
+    request.pod_times.start = vec![5_000];
+    request.pod_times.termination = vec![3_000];
+    request.limits = limits;
+    request
+}
+
+fn quota(pods: i32) -> ClusterLimits {
+    ClusterLimits {
+        pods_in_quota: Some(pods),
+        ..ClusterLimits::default()
+    }
+}
+
+fn nodes(pods: i32) -> ClusterLimits {
+    ClusterLimits {
+        pods_on_nodes: Some(pods),
+        ..ClusterLimits::default()
+    }
+}
+
+#[test]
+fn a_quota_without_room_for_the_surge_blocks_the_rollout() {
+    let expected = forecast(mk_limited(1, 0, quota(0))).expected;
+    assert_eq!(expected.outcomes, [(Outcome::Never, 100)]);
+    assert_eq!(
+        expected.reason,
+        "The quota of the namespace has no room for 1 more pod."
+    );
+    assert_eq!(expected.available_at_end.low, 4);
+    let expected = forecast(mk_limited(1, 0, quota(1))).expected;
+    assert_eq!(expected.outcome, Outcome::Completes);
+    assert!(expected.pods_with_terminating_max.high <= 5);
+}
+
+/// Terminating pods use the quota until they are gone, and failed attempts delay the next one.
+#[test]
+fn a_quota_and_its_back_off_make_a_rollout_slower() {
+    let duration = |limits| {
+        let expected = forecast(mk_limited(0, 1, limits)).expected;
+        assert_eq!(expected.outcome, Outcome::Completes);
+        expected.duration.unwrap().low
+    };
+    let unlimited = duration(ClusterLimits::default());
+    let limited = duration(quota(0));
+    // Each of the four pods waits for the end of an old one.
+    assert!(limited >= unlimited + 4 * 2_900, "{limited} {unlimited}");
+    let patient = duration(ClusterLimits {
+        create_back_off: 60_000,
+        ..quota(0)
+    });
+    assert!(patient > limited, "{patient} {limited}");
+}
+
+#[test]
+fn pods_wait_until_nodes_have_room() {
+    let expected = forecast(mk_limited(1, 0, nodes(0))).expected;
+    assert_eq!(expected.outcome, Outcome::Never);
+    assert_eq!(expected.reason, "The nodes have no room for 1 more pod.");
+    let expected = forecast(mk_limited(0, 1, nodes(0))).expected;
+    assert_eq!(expected.outcome, Outcome::Completes);
+    // Start and termination follow each other for each of the four pods.
+    assert!(expected.duration.unwrap().low >= 4 * 8_000);
+}
+
+#[test]
+fn limits_that_the_snapshot_shows_count() {
+    let mut snapshot: Snapshot = mk_complete(&[5; 4]);
+    snapshot.replica_sets[0].status.conditions = vec![Condition {
+        kind: "ReplicaFailure".to_owned(),
+        status: "True".to_owned(),
+        reason: "FailedCreate".to_owned(),
+        message: "pods \"web-1\" is forbidden: exceeded quota: pods".to_owned(),
+        ..Condition::default()
+    }];
+    let scaled = |limits| {
+        let mut request = mk_request(snapshot.clone(), vec![Change::Replicas(5)]);
+        request.limits = limits;
+        forecast(request)
+    };
+    let answer = scaled(ClusterLimits::default());
+    assert_eq!(answer.expected.outcome, Outcome::Never);
+    assert!(answer.assumptions.iter().any(|it| it.contains("quota")));
+    assert_eq!(scaled(quota(1)).expected.outcome, Outcome::Completes);
+}

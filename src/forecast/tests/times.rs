@@ -1,0 +1,167 @@
+//! Start times and times to terminate that a forecast learns from pods.
+
+use rollplan_core::snapshot::{Container, Snapshot};
+use rollplan_core::template::{Template, Value};
+use rollplan_forecast::{Range, Source, StartTimes};
+use rollplan_world::{at, mk_deployment, mk_set, mk_template};
+
+use crate::world::{
+    forecast, mk_complete, mk_complete_of, mk_ready, mk_request, mk_rollout, mk_starting,
+};
+
+fn learned(snapshot: Snapshot) -> StartTimes {
+    forecast(mk_request(snapshot, Vec::new())).start_times
+}
+
+/// Adds pods to a snapshot.
+fn add(snapshot: &mut Snapshot, pods: impl IntoIterator<Item = rollplan_core::snapshot::Pod>) {
+    snapshot.pods = snapshot.pods.iter().cloned().chain(pods).collect();
+}
+
+#[test]
+fn start_times_are_those_of_ready_pods() {
+    let times = learned(mk_complete(&[5, 9, 7, 6, 8]));
+    assert_eq!(times.source, Source::SameTemplate);
+    assert_eq!((times.count, times.guess), (5, false));
+    let range = Range {
+        low: 5_000,
+        median: Some(7_000),
+        high: 9_000,
+    };
+    assert_eq!(times.range, Some(range));
+}
+
+#[test]
+fn a_new_template_has_the_start_times_of_others() {
+    let answer = forecast(mk_rollout(mk_complete(&[5, 9, 7, 6, 8])));
+    assert_eq!(answer.start_times.source, Source::OtherTemplates);
+    assert_eq!(answer.start_times.count, 5);
+}
+
+#[test]
+fn pods_of_the_new_template_come_first() {
+    let mut snapshot = mk_complete(&[5, 9, 7]);
+    let old = mk_set(&snapshot.deployment, "v0", 1, 2);
+    let pods = [mk_ready(&old, 10, 900, 50), mk_ready(&old, 11, 900, 60)];
+    snapshot.replica_sets.insert(0, old);
+    add(&mut snapshot, pods);
+    let times = learned(snapshot);
+    assert_eq!((times.source, times.count), (Source::SameTemplate, 3));
+}
+
+#[test]
+fn up_to_four_start_times_are_a_guess_without_a_median() {
+    let answer = forecast(mk_request(mk_complete(&[5, 9, 7, 6]), Vec::new()));
+    assert!(answer.start_times.guess);
+    assert_eq!(answer.start_times.range.unwrap().median, None);
+    let duration = forecast(mk_rollout(mk_complete(&[5, 9, 7, 6])))
+        .expected
+        .duration;
+    let Range { low, median, high } = duration.unwrap();
+    assert_eq!(median, None);
+    // Two waves within the range that was observed.
+    assert!(10_000 <= low && high <= 18_500, "{low} {high}");
+}
+
+#[test]
+fn without_start_times_there_are_waves_but_no_seconds() {
+    let mut snapshot = mk_complete(&[1; 10]);
+    for pod in std::sync::Arc::make_mut(&mut snapshot.pods) {
+        for container in [Container {
+            restarts: 1,
+            ..Container::default()
+        }] {
+            pod.containers.push(container);
+        }
+    }
+    let answer = forecast(mk_rollout(snapshot));
+    assert_eq!(answer.start_times.source, Source::None);
+    assert_eq!(answer.start_times.dropped_restarted, 10);
+    assert_eq!(answer.start_times.range, None);
+    assert_eq!(answer.slow, None);
+    assert_eq!(answer.expected.duration, None);
+    assert_eq!(answer.never_ready.deadline_exceeded, None);
+    assert_eq!(answer.expected.waves.median, 2);
+    assert_eq!(answer.expected.pods_max.high, 13);
+}
+
+#[test]
+fn start_times_beyond_the_deadline_are_dropped() {
+    let mut snapshot = mk_complete(&[5, 6, 7, 8, 9, 700]);
+    let times = learned(snapshot.clone());
+    assert_eq!((times.count, times.dropped_late), (5, 1));
+    snapshot.deployment.spec.progress_deadline_seconds = 900;
+    let times = learned(snapshot);
+    assert_eq!((times.count, times.dropped_late), (6, 0));
+}
+
+/// Pods that are still starting have taken at least their age: without them, only the fast ones would count.
+#[test]
+fn pods_that_are_starting_make_a_forecast_longer() {
+    let mut snapshot = mk_complete(&[5, 5, 5, 5, 60, 60, 60, 60]);
+    let set = snapshot.replica_sets[0].clone();
+    let of = |snapshot: Snapshot| {
+        let mut request = mk_rollout(snapshot);
+        request.samples = 400;
+        let answer = forecast(request);
+        let median = answer.expected.duration.unwrap().median.unwrap();
+        (answer.start_times.still_starting, median)
+    };
+    let (none, before) = of(snapshot.clone());
+    // These are part of the old ReplicaSet in addition to its size, and are removed first.
+    add(
+        &mut snapshot,
+        (20..40).map(|number| mk_starting(&set, number, 40)),
+    );
+    let (starting, after) = of(snapshot);
+    assert_eq!((none, starting), (0, 20));
+    assert!(after > before, "{after} {before}");
+}
+
+#[test]
+fn times_of_the_request_replace_those_of_pods() {
+    let mut request = mk_rollout(mk_complete(&[5; 10]));
+    request.pod_times.start = vec![60_000; 10];
+    request.pod_times.termination = vec![7_000];
+    let answer = forecast(request);
+    assert_eq!(answer.start_times.source, Source::Request);
+    assert!(answer.expected.duration.unwrap().low > 120_000);
+    let termination = answer.start_times.termination;
+    assert_eq!((termination.low, termination.high), (7_000, 7_000));
+}
+
+#[test]
+fn pods_terminate_by_the_end_of_their_grace_period() {
+    let termination = |seconds: Option<i64>| {
+        let mut deployment = mk_deployment(1);
+        let mut template = mk_template("v1");
+        if let (Some(seconds), Some(map)) = (seconds, template.as_map_mut()) {
+            let spec = map.get_mut("spec").unwrap().as_map_mut().unwrap();
+            let key = "terminationGracePeriodSeconds".to_owned();
+            spec.insert(
+                key,
+                Value::from(rollplan_core::template::Number::from(seconds)),
+            );
+        }
+        deployment.spec.template = Template::from(template);
+        let snapshot = mk_complete_of(deployment, &[5]);
+        let Range { low, high, .. } = learned(snapshot).termination;
+        (low, high)
+    };
+    assert_eq!(termination(None), (1_000, 30_000));
+    assert_eq!(termination(Some(90)), (1_000, 90_000));
+    assert_eq!(termination(Some(0)), (0, 0));
+}
+
+#[test]
+fn terminating_pods_of_the_snapshot_are_counted_until_they_are_gone() {
+    let mut snapshot = mk_complete(&[5, 5]);
+    let set = snapshot.replica_sets[0].clone();
+    let mut pod = mk_ready(&set, 9, 600, 5);
+    pod.metadata.deletion_timestamp = Some(at(20));
+    add(&mut snapshot, [pod]);
+    let answer = forecast(mk_rollout(snapshot));
+    let first = answer.expected.trajectory.first().unwrap();
+    assert_eq!((&*first.pods, first.terminating), (&[0, 2][..], 1));
+    assert_eq!(answer.start_times.count, 2);
+}
