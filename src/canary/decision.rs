@@ -11,21 +11,8 @@ use rollplan_health::report::verdict::{Outlook, Verdict};
 
 use crate::observed::{Observed, ready_since, restarted_at};
 use crate::policy::{CallerVerdict, CheckResult, Policy};
-use crate::report::{Reason, ReasonKind};
+use crate::report::{Outcome, Reason, ReasonKind};
 use crate::state::Fields;
-
-/// The decision about a held canary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It is not decided.
-    Undecided,
-    /// All pods have been ready for long enough, and all checks have passed.
-    Good,
-    /// A check has failed, or the pods certainly need a change.
-    Failed,
-    /// It was not decided in time.
-    TimedOut,
-}
 
 /// A decision with its reasons.
 pub(crate) struct Decision {

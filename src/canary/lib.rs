@@ -19,11 +19,10 @@ mod report;
 mod start;
 mod state;
 
-pub use decision::Outcome;
 pub use patch::Step;
 pub use policy::{CallerVerdict, CheckResult, Policy, held_surge};
 pub use refusal::{Refusal, RefusalCause};
-pub use report::{Phase, Reason, ReasonKind, Report};
+pub use report::{Outcome, Phase, Reason, ReasonKind, Report};
 pub use state::{ANNOTATION, Fields, HELD_DEADLINE, HELD_MIN_READY, LABEL, parse_limit};
 
 use rollplan_core::interrupt::{Interrupt, Interrupted};

@@ -6,12 +6,12 @@ use rollplan_core::snapshot::ReplicaSet;
 use rollplan_core::template::Template;
 use rollplan_core::time::Time;
 
-use crate::decision::{Decision, Hold, Outcome, decide, is_failure, verdict};
+use crate::decision::{Decision, Hold, decide, is_failure, verdict};
 use crate::observed::{Observed, stored_digest, template_of};
 use crate::patch::{Patch, Step};
 use crate::policy::held_surge;
 use crate::refusal::{Refusal, RefusalCause};
-use crate::report::{Phase, Reason, ReasonKind, Report};
+use crate::report::{Outcome, Phase, Reason, ReasonKind, Report};
 use crate::start::{check_changes, held, start};
 use crate::state::{ANNOTATION, Canary, Fields, HELD_MIN_READY, Stage, State, Unreadable};
 use crate::{Command, Input, Plan};
@@ -406,7 +406,8 @@ impl Planner<'_> {
             return Ok(self.abort(state, canary, None, true)?);
         }
         if !observed.is_held() {
-            let why = "another client has restored the fields of the user, so the rollout goes on";
+            let why =
+                "another client has restored the fields of the user, so the rollout continues";
             let why = reason(ReasonKind::Resumed, why);
             return Ok(self.promote(state, canary, vec![why]));
         }
@@ -422,12 +423,14 @@ impl Planner<'_> {
             );
             return Ok(self.abort_or_hold(state, canary, why, true));
         }
-        if matches!(self.input.command, Some(Command::Promote)) {
+        let is_promote = matches!(self.input.command, Some(Command::Promote));
+        // The user has not seen a template that was changed since.
+        if is_promote && observed.digest == canary.digest {
             return Ok(self.promote(state, canary, Vec::new()));
         }
         let (adopted, changes) = self.adopt(&canary);
         let Some(adopted) = adopted else {
-            return Ok(self.abort_or_hold(state, canary, changes, true));
+            return Ok(self.abort_or_hold(state, canary, changes, false));
         };
         if adopted != canary || is_recovered {
             let mut state = state;
@@ -576,7 +579,7 @@ impl Planner<'_> {
             }
             at = verdict.decided_after;
         }
-        let mut draft = Draft::new(Phase::Promoting, "the rollout goes on", Some(state));
+        let mut draft = Draft::new(Phase::Promoting, "the rollout continues", Some(state));
         draft.at = at;
         if is_paused {
             draft
@@ -633,7 +636,7 @@ impl Planner<'_> {
         canary.user = fields;
         state.since = observed.now();
         state.canary = Some(canary);
-        let message = "the canary is promoted: the rollout goes on within the limits of the user";
+        let message = "the canary is promoted: the rollout continues within the limits of the user";
         let mut draft = self.write(Phase::Promoting, message, state, |patch| {
             patch.fields(observed.fields, fields)
         });

@@ -2,8 +2,6 @@
 
 use rollplan_core::time::Time;
 
-use crate::decision::Outcome;
-
 /// The phase of a canary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -19,6 +17,19 @@ pub enum Phase {
     Done,
     /// The stable template is restored, and the rejected one is remembered.
     Aborted,
+}
+
+/// The decision about a held canary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is not decided.
+    Undecided,
+    /// All pods have been ready for long enough, and all checks have passed.
+    Good,
+    /// A check has failed, or the pods certainly need a change.
+    Failed,
+    /// It was not decided in time.
+    TimedOut,
 }
 
 /// The report about a canary, after the step of the plan.

@@ -163,7 +163,9 @@ fn third_template_is_the_canary_from_then_on() {
     let mut world = hold();
     let before = world.plan(&policy(), None).unwrap().report;
     world.apply_image("v3");
-    let plan = world.steer(&policy(), None);
+    // The command was about the template before.
+    let plan = world.steer(&policy(), Some(Command::Promote));
+    assert_eq!(plan.report.phase, Phase::Hold);
     assert_eq!(reasons(&plan), ["TEMPLATE_REPLACED"]);
     assert_ne!(plan.report.template_digest, before.template_digest);
     assert!(plan.report.since > before.since);
@@ -376,4 +378,19 @@ fn canary_without_pods_still_aborts() {
     world.steer(&Policy::default(), Some(Command::Abort));
     assert_eq!(end(&mut world), Phase::Aborted);
     assert_eq!((world.size_of("v1"), world.size_of(NEW)), (3, 0));
+}
+
+#[test]
+fn numbers_as_limits_keep_the_surge_of_the_user_when_scaling() {
+    let mut world = World::new(10, IntOrPercent::Int(2), IntOrPercent::Int(0), 0);
+    let start = world.start(NEW);
+    world.steer(&policy(), Some(start));
+    world.settle();
+    let mut sizes = Vec::new();
+    for replicas in [20, 10] {
+        world.scale(replicas);
+        world.settle();
+        sizes.push((world.size_of("v1"), world.size_of(NEW)));
+    }
+    assert_eq!(sizes, [(18, 4), (10, 2)]);
 }

@@ -103,6 +103,7 @@ async fn canaries_match_wire() {
         snapshot: mk_odd_rollout().message().snapshot,
         ..PlanCanaryRequest::default()
     };
+    request.snapshot.get_or_insert_default().pods_complete = false;
     let status = client.plan_canary(request.clone()).await.unwrap_err();
     assert_eq!(status.code(), tonic::Code::FailedPrecondition);
     assert_eq!(
