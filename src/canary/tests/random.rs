@@ -73,11 +73,9 @@ fn run(seed: u64, events: Events, sabotage: Option<fn(&mut Patch)>) -> World {
                     late.push(step.call.body_json);
                 }
             }
-            11..=12 => {
-                if !late.is_empty() {
-                    let body = late.swap_remove(random.below(late.len()));
-                    world.patch(&body);
-                }
+            11..=12 if !late.is_empty() => {
+                let body = late.swap_remove(random.below(late.len()));
+                world.patch(&body);
             }
             _ if events.crashes && random.below(4) == 0 => {
                 world.crash(random.below(world.pods.len().max(1)));

@@ -494,8 +494,10 @@ impl World {
             self.now += seconds;
             // A container that keeps crashing restarts only a few times in this time.
             for _ in 0..8 {
-                let pods = (0..self.pods.len()).rev();
-                let changed = pods.fold(false, |changed, index| self.advance_pod(index) || changed);
+                let mut changed = false;
+                for index in (0..self.pods.len()).rev() {
+                    changed |= self.advance_pod(index);
+                }
                 self.settle_controllers();
                 if !changed {
                     break;
