@@ -20,6 +20,7 @@ const AFTER_HELP: &str = "\
 Examples:
   rollplan status deploy/web -n prod
   rollplan wait deploy/web -n prod --for=complete --timeout 10m
+  rollplan forecast web -n prod -f web.yaml
   rollplan history web -n prod
   rollplan undo web -n prod --to-revision 3 -o kubectl
   kubectl get deploy,rs,pods -n prod -o json | rollplan plan -f -
@@ -28,7 +29,8 @@ Examples:
 
 Exit codes:
    0  done: the answer was printed; for status and wait, the rollout is complete
-   1  the rollout needs a change, has stalled, or is being deleted; for undo, the undo target was not found
+   1  the rollout needs a change, has stalled, or is being deleted; for undo, the undo target was not \
+found; for forecast, the rollout would never complete
    2  invalid command line or input, including an unknown Deployment, a missing permission and a kind that the cluster \
 does not serve
    3  the rollout is in progress or paused, or the timeout expired
@@ -76,6 +78,12 @@ pub(super) enum Command {
     /// expires.
     #[command(after_help = commands::wait::HELP)]
     Wait(commands::wait::WaitArgs),
+    /// Print what a change of a Deployment will do, before it is applied, or how its rollout continues
+    ///
+    /// Prints whether the change starts a rollout, its steps, how many pods exist and are available at the extremes, how long
+    /// it takes, and whether it completes. Changes nothing: with a cluster, kubectl makes a dry run of the change.
+    #[command(after_help = commands::forecast::HELP)]
+    Forecast(commands::forecast::ForecastArgs),
     /// Print the revisions of a Deployment
     #[command(after_help = commands::history::HELP)]
     History(commands::history::HistoryArgs),

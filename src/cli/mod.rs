@@ -6,6 +6,7 @@
 mod args;
 mod cluster;
 mod commands;
+mod course;
 mod error;
 mod exit;
 mod fail_on;
@@ -115,6 +116,7 @@ fn dispatch(command: Command) -> Result<Exit, Error> {
         Command::Plan(args) => commands::plan::run(args),
         Command::Status(args) => commands::status::run(args),
         Command::Wait(args) => commands::wait::run(args),
+        Command::Forecast(args) => commands::forecast::run(args),
         Command::History(args) => commands::history::run(args),
         Command::Undo(args) => commands::undo::run(args),
         Command::Restarts(args) => commands::restarts::run(args),

@@ -116,7 +116,7 @@ pub(super) struct InputArgs {
 }
 
 /// Which lists of objects in files are complete.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(super) struct CompleteArgs {
     /// Whether the input contains every pod of the ReplicaSets
     ///

@@ -12,6 +12,8 @@ use crate::random::Random;
 const UNKNOWN_START: i64 = 10_000;
 /// The time within which most containers terminate that handle SIGTERM.
 const QUICK_TERMINATION: i64 = 1000;
+/// The number of errors of rounding after which they cancel out.
+const SECONDS_MAX: usize = 100;
 /// The number of start times up to which a forecast is a guess.
 const GUESS_MAX: usize = 4;
 /// How many observations fewer than there are a sample draws, if there are many.
@@ -81,6 +83,8 @@ struct Observation {
     /// The time until it was ready, or its age if it is not ready yet.
     time: i64,
     is_ready: bool,
+    /// The second in which it was created.
+    created: i64,
 }
 
 /// The times of pods from which samples draw.
@@ -89,6 +93,8 @@ pub(crate) struct Model {
     /// In ascending order.
     observations: Vec<Observation>,
     terminations: Vec<i64>,
+    /// The number of different seconds in which the observed pods were created.
+    seconds: usize,
     /// The grace period of the template before the changes.
     pub(crate) grace: i64,
     /// The age at which a pod that is not ready counts as stuck.
@@ -153,6 +159,8 @@ impl Model {
             median: range.median.filter(|_| !described.guess),
             ..range
         });
+        let seconds: std::collections::BTreeSet<i64> =
+            observations.iter().map(|it| it.created).collect();
         let mut terminations = given.termination;
         terminations.sort_unstable();
         let grace = grace_period(snapshot);
@@ -164,6 +172,7 @@ impl Model {
         Self {
             observations,
             terminations,
+            seconds: seconds.len(),
             grace,
             stuck_after,
             described,
@@ -196,9 +205,21 @@ impl Model {
         let starts = match self.described.source {
             Source::None => vec![UNKNOWN_START],
             Source::Request => drawn.collect(),
-            Source::SameTemplate | Source::OtherTemplates => without_rounding(drawn.collect()),
+            Source::SameTemplate | Source::OtherTemplates => {
+                let times = without_rounding(drawn.collect());
+                let error = self.rounding_error(random);
+                times.iter().map(|time| (time + error).max(1)).collect()
+            }
         };
         SampleTimes::new(starts, self.terminations(random))
+    }
+
+    /// How wrong the observed times are in common because of rounding. Pods that were created together have the same error, and
+    /// those that were created at different times have errors that cancel out.
+    fn rounding_error(&self, random: &mut Random) -> i64 {
+        let seconds = self.seconds.clamp(1, SECONDS_MAX);
+        let errors = (0..seconds).map(|_| random.below(1000) - random.below(1000));
+        errors.sum::<i64>() / length(seconds)
     }
 
     /// The times of a sample in which every pod takes as long to start as the slowest. `None` if none is known.
@@ -257,6 +278,7 @@ fn ready(time: i64) -> Observation {
     Observation {
         time,
         is_ready: true,
+        created: 0,
     }
 }
 
@@ -289,12 +311,11 @@ fn observe(
         let Some(created) = pod.metadata.creation_timestamp.filter(|_| is_active) else {
             continue;
         };
-        let observation = match ready_since(pod) {
-            Some(since) => ready(millis_between(created, since)),
-            None => Observation {
-                time: millis_between(created, snapshot.now),
-                is_ready: false,
-            },
+        let since = ready_since(pod);
+        let observation = Observation {
+            time: millis_between(created, since.unwrap_or(snapshot.now)),
+            is_ready: since.is_some(),
+            created: created.seconds(),
         };
         if has_ended(pod) {
             continue;

@@ -2,6 +2,7 @@
 //!
 //! Text from a cluster is escaped here, so it cannot control a terminal.
 
+pub(crate) mod forecast;
 mod numbers;
 mod page;
 mod printable;
@@ -18,9 +19,9 @@ pub(crate) use self::numbers::{Numbers, counter};
 pub(crate) use self::page::{Page, Style, fit, is_command, padded, paint, parts, width, wrapped};
 pub(crate) use self::printable::{ascii, is_unprintable, one_line, printable, printable_json};
 pub(crate) use self::restarts::{
-    ChangeEffect, ConfigurationChange, changes, effects, restarts, uses, violations,
+    ChangeEffect, ConfigurationChange, changes, effects, identity, restarts, uses, violations,
 };
-pub(crate) use self::revision::{comparison, history, template, undo, undo_title};
+pub(crate) use self::revision::{comparison, history, json_or_absent, template, undo, undo_title};
 pub(crate) use self::rollouts::{RowWidths, causes, deleted_row, row, row_head};
 pub(crate) use self::state::{DELETED, state, state_style};
 pub(crate) use self::table::{LogExcerpt, lacks_sets, log, plan, status, summary};

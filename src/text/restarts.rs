@@ -166,7 +166,7 @@ fn effect_on(kind: &str, is_restarted: bool) -> &'static str {
 }
 
 /// Namespace, kind and name of a workload.
-fn place(plan: &proto::RestartPlan) -> (&str, &str, &str) {
+pub(crate) fn identity(plan: &proto::RestartPlan) -> (&str, &str, &str) {
     (&plan.namespace, &plan.kind, &plan.name)
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn effects(
     all: &proto::PlanRestartsResponse,
     selected: &proto::PlanRestartsResponse,
 ) -> Vec<ChangeEffect> {
-    let restarted: HashSet<_> = selected.plans.iter().map(place).collect();
+    let restarted: HashSet<_> = selected.plans.iter().map(identity).collect();
     let effects = all.plans.iter().map(|plan| ChangeEffect {
         namespace: plan.namespace.clone(),
         workload: match plan.namespace.as_str() {
@@ -183,7 +183,7 @@ pub(crate) fn effects(
             namespace => format!("{} {namespace}/{}", plan.kind, plan.name),
         },
         kind: plan.kind.clone(),
-        is_restarted: restarted.contains(&place(plan)),
+        is_restarted: restarted.contains(&identity(plan)),
     });
     effects.collect()
 }
@@ -256,7 +256,7 @@ pub(crate) fn uses(
         return;
     }
     page.gap();
-    let restarted: HashSet<_> = selected.plans.iter().map(place).collect();
+    let restarted: HashSet<_> = selected.plans.iter().map(identity).collect();
     let mut table = Columns::head(["NAMESPACE", "WORKLOAD", "USED AS", "KEYS", "A CHANGE"]);
     for plan in &all.plans {
         for used in &plan.uses {
@@ -266,7 +266,7 @@ pub(crate) fn uses(
                 keys => keys.join(page.separator()),
             };
             let plain = |text: String| (text, Style::Plain);
-            let is_restarted = restarted.contains(&place(plan));
+            let is_restarted = restarted.contains(&identity(plan));
             let reason = match is_restarted {
                 true => String::new(),
                 false => reason(plan),

@@ -113,7 +113,7 @@ pub(crate) fn comparison(page: &mut Page, subject: &str, response: &proto::Rollb
     };
     let title = format!("{subject}: from revision {from_revision} to {to_revision}{what}");
     page.line(&title, Style::Strong);
-    changes(page, response);
+    template_changes(page, &response.changes);
 }
 
 /// A rollback: the changes of the template, notes, and the API call.
@@ -123,7 +123,7 @@ pub(crate) fn undo(page: &mut Page, subject: &str, response: &proto::RollbackRes
     if !response.reason.is_empty() {
         page.line(&response.reason, Style::Plain);
     }
-    changes(page, response);
+    template_changes(page, &response.changes);
     if !response.warnings.is_empty() {
         page.gap();
         page.line("Notes", Style::Strong);
@@ -137,24 +137,31 @@ pub(crate) fn undo(page: &mut Page, subject: &str, response: &proto::RollbackRes
     }
 }
 
-fn changes(page: &mut Page, response: &proto::RollbackResponse) {
-    if !response.changes.is_empty() {
-        page.gap();
-        page.line("Changes of the template", Style::Strong);
-        let shown = |json: &str| match json {
-            "" => "(absent)".to_owned(),
-            json => json.to_owned(),
-        };
-        for change in &response.changes {
-            let proto::TemplateChange {
-                path,
-                from_json,
-                to_json,
-            } = change;
-            page.paragraph("  ", Style::Plain, path, Style::Plain);
-            page.paragraph("    from  ", Style::Faint, &shown(from_json), Style::Bad);
-            page.paragraph("    to    ", Style::Faint, &shown(to_json), Style::Good);
-        }
+/// The fields of a template that differ.
+pub(super) fn template_changes(page: &mut Page, changes: &[proto::TemplateChange]) {
+    if changes.is_empty() {
+        return;
+    }
+    page.gap();
+    page.line("Changes of the template", Style::Strong);
+    for change in changes {
+        let proto::TemplateChange {
+            path,
+            from_json,
+            to_json,
+        } = change;
+        let (from, to) = (json_or_absent(from_json), json_or_absent(to_json));
+        page.paragraph("  ", Style::Plain, path, Style::Plain);
+        page.paragraph("    from  ", Style::Faint, from, Style::Bad);
+        page.paragraph("    to    ", Style::Faint, to, Style::Good);
+    }
+}
+
+/// A value of a field, or a word if the field is absent.
+pub(crate) fn json_or_absent(json: &str) -> &str {
+    match json {
+        "" => "(absent)",
+        json => json,
     }
 }
 

@@ -24,7 +24,11 @@ pub(crate) fn is_yaml(text: &[u8]) -> bool {
 }
 
 /// The texts of the objects in a body, as JSON.
-pub(crate) fn objects_of_body(body: &[u8]) -> Result<Vec<String>, Error> {
+///
+/// # Errors
+///
+/// [`Error::InvalidArgument`] if the body is not JSON or YAML of objects, [`Error::TooLarge`] for more than 4 MiB of YAML.
+pub fn objects_of_body(body: &[u8]) -> Result<Vec<String>, Error> {
     let violation = |reason, description: &str| {
         Error::violation(
             format_args!("{FIELD}[0]"),

@@ -34,7 +34,8 @@ mod snapshot;
 mod tree;
 pub(crate) mod yaml;
 
-pub(crate) use body::{is_yaml, objects_of_body, unreadable};
+pub use body::objects_of_body;
+pub(crate) use body::{is_yaml, unreadable};
 pub(crate) use canary::plan_canary_in;
 pub use canary::{plan_canary, plan_canary_bytes, plan_canary_until};
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};

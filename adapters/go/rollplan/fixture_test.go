@@ -34,7 +34,9 @@ import (
 type planner struct {
 	rollplanv1.RolloutPlannerClient
 	requests []*rollplanv1.PlanRolloutRequest
-	plans    [][]*rollplanv1.Step
+	// forecasts are the requests of forecasts.
+	forecasts []*rollplanv1.ForecastRolloutRequest
+	plans     [][]*rollplanv1.Step
 	// requeueAfter is part of each response, unless it is zero.
 	requeueAfter time.Duration
 }
@@ -49,6 +51,11 @@ func (p *planner) PlanRollout(_ context.Context, request *rollplanv1.PlanRollout
 		response.RequeueAfter = durationpb.New(p.requeueAfter)
 	}
 	return response, nil
+}
+
+func (p *planner) ForecastRollout(_ context.Context, request *rollplanv1.ForecastRolloutRequest, _ ...grpc.CallOption) (*rollplanv1.ForecastRolloutResponse, error) {
+	p.forecasts = append(p.forecasts, request)
+	return &rollplanv1.ForecastRolloutResponse{Effect: rollplanv1.ChangeEffect_CHANGE_EFFECT_SCALE_ONLY}, nil
 }
 
 // fixture is a fake API server, a cache of it that only changes with syncCache, and Rollouts that use the two.
@@ -261,6 +268,12 @@ func set(name string, size int, orphan bool, labels string) *unstructured.Unstru
 	return parse(fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"ReplicaSet",
 		"metadata":{"name":%q,"namespace":"shop","uid":"uid-of-%[1]s","resourceVersion":"20","labels":{"app":%q},"ownerReferences":%s},
 		"spec":{"replicas":%d,"selector":{"matchLabels":{"app":%[2]q}}}}`, name, labels, owners, size))
+}
+
+// pod returns a pod of the ReplicaSet web-1.
+func pod() *unstructured.Unstructured {
+	return parse(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-1-a","namespace":"shop","uid":"pod","resourceVersion":"30",
+		"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-1","uid":"uid-of-web-1","controller":true}]},"status":{"phase":"Running"}}`)
 }
 
 func parse(text string) *unstructured.Unstructured {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,7 +64,7 @@ type Rollouts struct {
 type Result struct {
 	// Response is the plan. It is nil if the Deployment does not exist, or if no plan was needed.
 	Response *rollplanv1.PlanRolloutResponse
-	// Unchanged is true if no plan was needed, because only the last plan itself has changed anything.
+	// Unchanged is true if no plan was needed, because nothing has changed since the last one, which made no calls.
 	Unchanged bool
 	// RequeueAfter is when to sync again even if nothing changes. Zero means that no timer is needed.
 	RequeueAfter time.Duration
@@ -80,7 +81,7 @@ type Result struct {
 func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, error) {
 	s := r.lock(key)
 	defer s.mu.Unlock()
-	observed, err := r.observe(ctx, key, s)
+	observed, err := r.observe(ctx, key, s, false)
 	if err != nil || observed == nil {
 		return Result{}, err
 	}
@@ -98,7 +99,7 @@ func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, 
 			return Result{}, err
 		}
 		if outdated || len(others) > 0 {
-			if observed, err = r.observe(ctx, key, s); err != nil || observed == nil {
+			if observed, err = r.observe(ctx, key, s, false); err != nil || observed == nil {
 				return Result{}, err
 			}
 			for _, other := range others {
@@ -140,24 +141,16 @@ func (r *Rollouts) carryOut(ctx context.Context, observed *observation, response
 			rejected = append(rejected, failed)
 		}
 	}
-	if own, ok := s.writes[observed.owner.UID]; ok {
-		observed.versions[observed.owner.UID] = own.object.ResourceVersion
-	}
-	if len(failed) == 0 && !result.Retry && r.isSettled(response) {
+	if !result.Retry && !makesCalls(response) {
 		s.plan(observed, result.RequeueAfter, time.Now())
 	}
 	return result, errors.Join(rejected...)
 }
 
-// isSettled reports whether the next plan is the same as long as nothing changes: this one writes only the status. The status of a
-// custom resource does not include its revision, which the next plan may write.
-func (r *Rollouts) isSettled(plan *rollplanv1.PlanRolloutResponse) bool {
-	for _, step := range plan.GetSteps() {
-		if step.GetCall() != nil && (step.GetUpdateDeploymentStatus() == nil || r.Kind != Deployment) {
-			return false
-		}
-	}
-	return true
+// makesCalls reports whether a plan makes calls. The next plan may then make others, even if nothing but these calls changes
+// anything: for example, a rollback follows the status that a resumed rollout begins with.
+func makesCalls(plan *rollplanv1.PlanRolloutResponse) bool {
+	return slices.ContainsFunc(plan.GetSteps(), func(step *rollplanv1.Step) bool { return step.GetCall() != nil })
 }
 
 func (r *Rollouts) plan(ctx context.Context, observed *observation, s *state) (*rollplanv1.PlanRolloutResponse, error) {
@@ -185,6 +178,23 @@ func (r *Rollouts) Plan(ctx context.Context, key types.NamespacedName) (*rollpla
 		return nil, err
 	}
 	return r.Planner.PlanRollout(ctx, &rollplanv1.PlanRolloutRequest{Snapshot: snapshot, Options: r.Options})
+}
+
+// Forecast reads a Deployment with its pods, and forecasts what the changes of the request will do, before they are
+// applied. Without changes, it forecasts how the rollout in progress continues. The snapshot of the request is replaced,
+// and its options are merged into Options. An apps/v1 Deployment may be managed by the native Deployment controller. Forecast
+// returns nil if the Deployment does not exist.
+func (r *Rollouts) Forecast(ctx context.Context, key types.NamespacedName, request *rollplanv1.ForecastRolloutRequest) (*rollplanv1.ForecastRolloutResponse, error) {
+	s := r.lock(key)
+	observed, err := r.observe(ctx, key, s, true)
+	s.mu.Unlock()
+	if err != nil || observed == nil {
+		return nil, err
+	}
+	forecast := &rollplanv1.ForecastRolloutRequest{Options: proto.CloneOf(r.Options)}
+	proto.Merge(forecast, request)
+	forecast.Snapshot = observed.snapshot
+	return r.Planner.ForecastRollout(ctx, forecast)
 }
 
 // ErrStalled means that a rollout cannot continue without intervention.

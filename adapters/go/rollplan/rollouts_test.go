@@ -62,7 +62,9 @@ func TestUnchangedObjectsNeedNoPlan(t *testing.T) {
 		}
 		f.planner.plans = [][]*rollplanv1.Step{{status}}
 		sync("the first plan publishes the status", 1)
-		sync("before the cache shows it", 0)
+		// A plan may publish only the beginning of a rollout, and leave the other writes of the Deployment to the next one.
+		sync("before the cache shows it", 1)
+		sync("after a plan without calls", 0)
 		f.syncCache()
 		sync("after the cache shows it", 0)
 
@@ -72,7 +74,7 @@ func TestUnchangedObjectsNeedNoPlan(t *testing.T) {
 		}
 		f.syncCache()
 		sync("another client's change", 1)
-		sync("after another write than that of the status", 1)
+		sync("after the write", 1)
 		f.syncCache()
 		sync("after the cache shows it", 0)
 
@@ -90,12 +92,45 @@ func TestSnapshotOfRecreateIncludesPods(t *testing.T) {
 	if err := unstructured.SetNestedField(owner.Object, "Recreate", "spec", "strategy", "type"); err != nil {
 		t.Fatal(err)
 	}
-	pod := parse(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-1-a","namespace":"shop","uid":"pod","resourceVersion":"30",
-		"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-1","uid":"uid-of-web-1","controller":true}]},"status":{"phase":"Running"}}`)
-	f := newFixture(t, owner, set("web-1", 1, false, "web"), pod)
+	f := newFixture(t, owner, set("web-1", 1, false, "web"), pod())
 	request, _ := f.sync(false)
 	if pods := objects(request, Pod); len(pods) != 1 || !request.GetSnapshot().GetPodsComplete() {
 		t.Errorf("pods are %v", pods)
+	}
+}
+
+func TestForecastHasPodsAndOptions(t *testing.T) {
+	f := newFixture(t, web(), set("web-1", 1, false, "web"), pod())
+	f.Options = &rollplanv1.PlanOptions{TerminatingReplicas: new(false)}
+	change := &rollplanv1.DeploymentChange{Change: &rollplanv1.DeploymentChange_Replicas{Replicas: 5}}
+	for _, given := range []*rollplanv1.ForecastRolloutRequest{
+		nil, {Changes: []*rollplanv1.DeploymentChange{change}, Samples: 10, Options: &rollplanv1.PlanOptions{Horizon: rollplanv1.Horizon_HORIZON_SETTLED}},
+	} {
+		response, err := f.Forecast(t.Context(), key, given)
+		if err != nil || response.GetEffect() != rollplanv1.ChangeEffect_CHANGE_EFFECT_SCALE_ONLY {
+			t.Fatalf("the forecast is %v, %v", response, err)
+		}
+		request := f.planner.forecasts[len(f.planner.forecasts)-1]
+		snapshot := request.GetSnapshot()
+		if len(snapshot.GetObjects()) != 3 || !snapshot.GetPodsComplete() || !snapshot.GetReplicaSetsComplete() {
+			t.Errorf("the snapshot is %v", snapshot)
+		}
+		options := request.GetOptions()
+		if len(request.GetChanges()) != len(given.GetChanges()) || request.GetSamples() != given.GetSamples() ||
+			options.TerminatingReplicas == nil || options.GetHorizon() != given.GetOptions().GetHorizon() {
+			t.Errorf("the request is %v", request)
+		}
+		// The native Deployment controller may carry out what is forecast.
+		f.Reader.(snapshotReader)[Deployment][0].nativeStatusWrite = time.Now()
+	}
+	if _, err := f.Sync(t.Context(), key); !errors.Is(err, ErrNativeController) {
+		t.Errorf("the native controller is not detected: %v", err)
+	}
+	if f.Options.GetHorizon() != rollplanv1.Horizon_HORIZON_UNSPECIFIED {
+		t.Errorf("the options have changed: %v", f.Options)
+	}
+	if response, err := f.Forecast(t.Context(), types.NamespacedName{Namespace: "shop", Name: "missing"}, nil); response != nil || err != nil {
+		t.Errorf("the forecast of a missing Deployment is %v, %v", response, err)
 	}
 }
 

@@ -26,7 +26,7 @@ type observation struct {
 func (r *Rollouts) Snapshot(ctx context.Context, key types.NamespacedName) (*rollplanv1.Snapshot, error) {
 	s := r.lock(key)
 	defer s.mu.Unlock()
-	observed, err := r.observe(ctx, key, s)
+	observed, err := r.observe(ctx, key, s, false)
 	if err != nil || observed == nil {
 		return nil, err
 	}
@@ -34,8 +34,8 @@ func (r *Rollouts) Snapshot(ctx context.Context, key types.NamespacedName) (*rol
 }
 
 // observe reads a Deployment, its ReplicaSets and, if needed, their pods. It returns nil if the Deployment does not
-// exist.
-func (r *Rollouts) observe(ctx context.Context, key types.NamespacedName, s *state) (*observation, error) {
+// exist. A forecast needs the pods, and may be about a Deployment of the native controller.
+func (r *Rollouts) observe(ctx context.Context, key types.NamespacedName, s *state, forecast bool) (*observation, error) {
 	owner, err := r.Reader.Get(ctx, r.Kind, key)
 	if apierrors.IsNotFound(err) {
 		r.forget(key, s)
@@ -45,7 +45,7 @@ func (r *Rollouts) observe(ctx context.Context, key types.NamespacedName, s *sta
 	}
 	s.resetIfReplaced(owner.UID)
 	now := time.Now()
-	if err := s.native.check(owner, now); err != nil {
+	if err := s.native.check(owner, now); err != nil && !forecast {
 		s.verified = false
 		if r.Recorder != nil {
 			r.Recorder.Event(owner, "Warning", "NativeController", err.Error())
@@ -70,7 +70,7 @@ func (r *Rollouts) observe(ctx context.Context, key types.NamespacedName, s *sta
 	}}
 	o.add(owner)
 	o.add(sets...)
-	if r.AllPods || IsRecreate(owner) {
+	if forecast || r.AllPods || IsRecreate(owner) {
 		uids := make([]types.UID, 0, len(sets))
 		for _, set := range sets {
 			uids = append(uids, set.UID)

@@ -26,43 +26,48 @@ var File_rollplan_v1_service_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_service_proto_rawDesc = "" +
 	"\n" +
-	"\x19rollplan/v1/service.proto\x12\vrollplan.v1\x1a\x16rollplan/v1/plan.proto\x1a\x19rollplan/v1/restart.proto\x1a\x1arollplan/v1/revision.proto2\xc9\x03\n" +
+	"\x19rollplan/v1/service.proto\x12\vrollplan.v1\x1a\x1arollplan/v1/forecast.proto\x1a\x16rollplan/v1/plan.proto\x1a\x19rollplan/v1/restart.proto\x1a\x1arollplan/v1/revision.proto2\xac\x04\n" +
 	"\x0eRolloutPlanner\x12U\n" +
 	"\vPlanRollout\x12\x1f.rollplan.v1.PlanRolloutRequest\x1a .rollplan.v1.PlanRolloutResponse\"\x03\x90\x02\x01\x12[\n" +
 	"\rComputeStatus\x12!.rollplan.v1.ComputeStatusRequest\x1a\".rollplan.v1.ComputeStatusResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\bRollback\x12\x1c.rollplan.v1.RollbackRequest\x1a\x1d.rollplan.v1.RollbackResponse\"\x03\x90\x02\x01\x12[\n" +
 	"\rListRevisions\x12!.rollplan.v1.ListRevisionsRequest\x1a\".rollplan.v1.ListRevisionsResponse\"\x03\x90\x02\x01\x12X\n" +
-	"\fPlanRestarts\x12 .rollplan.v1.PlanRestartsRequest\x1a!.rollplan.v1.PlanRestartsResponse\"\x03\x90\x02\x01B\x9a\x01\n" +
+	"\fPlanRestarts\x12 .rollplan.v1.PlanRestartsRequest\x1a!.rollplan.v1.PlanRestartsResponse\"\x03\x90\x02\x01\x12a\n" +
+	"\x0fForecastRollout\x12#.rollplan.v1.ForecastRolloutRequest\x1a$.rollplan.v1.ForecastRolloutResponse\"\x03\x90\x02\x01B\x9a\x01\n" +
 	"\x0fcom.rollplan.v1B\fServiceProtoP\x01Z,rollplan.dev/rollplan/adapters/go/rollplanv1\xa2\x02\x03RXX\xaa\x02\vRollplan.V1\xca\x02\vRollplan\\V1\xe2\x02\x17Rollplan\\V1\\GPBMetadata\xea\x02\fRollplan::V1b\x06proto3"
 
 var file_rollplan_v1_service_proto_goTypes = []any{
-	(*PlanRolloutRequest)(nil),    // 0: rollplan.v1.PlanRolloutRequest
-	(*ComputeStatusRequest)(nil),  // 1: rollplan.v1.ComputeStatusRequest
-	(*RollbackRequest)(nil),       // 2: rollplan.v1.RollbackRequest
-	(*ListRevisionsRequest)(nil),  // 3: rollplan.v1.ListRevisionsRequest
-	(*PlanRestartsRequest)(nil),   // 4: rollplan.v1.PlanRestartsRequest
-	(*PlanRolloutResponse)(nil),   // 5: rollplan.v1.PlanRolloutResponse
-	(*ComputeStatusResponse)(nil), // 6: rollplan.v1.ComputeStatusResponse
-	(*RollbackResponse)(nil),      // 7: rollplan.v1.RollbackResponse
-	(*ListRevisionsResponse)(nil), // 8: rollplan.v1.ListRevisionsResponse
-	(*PlanRestartsResponse)(nil),  // 9: rollplan.v1.PlanRestartsResponse
+	(*PlanRolloutRequest)(nil),      // 0: rollplan.v1.PlanRolloutRequest
+	(*ComputeStatusRequest)(nil),    // 1: rollplan.v1.ComputeStatusRequest
+	(*RollbackRequest)(nil),         // 2: rollplan.v1.RollbackRequest
+	(*ListRevisionsRequest)(nil),    // 3: rollplan.v1.ListRevisionsRequest
+	(*PlanRestartsRequest)(nil),     // 4: rollplan.v1.PlanRestartsRequest
+	(*ForecastRolloutRequest)(nil),  // 5: rollplan.v1.ForecastRolloutRequest
+	(*PlanRolloutResponse)(nil),     // 6: rollplan.v1.PlanRolloutResponse
+	(*ComputeStatusResponse)(nil),   // 7: rollplan.v1.ComputeStatusResponse
+	(*RollbackResponse)(nil),        // 8: rollplan.v1.RollbackResponse
+	(*ListRevisionsResponse)(nil),   // 9: rollplan.v1.ListRevisionsResponse
+	(*PlanRestartsResponse)(nil),    // 10: rollplan.v1.PlanRestartsResponse
+	(*ForecastRolloutResponse)(nil), // 11: rollplan.v1.ForecastRolloutResponse
 }
 var file_rollplan_v1_service_proto_depIdxs = []int32{
-	0, // 0: rollplan.v1.RolloutPlanner.PlanRollout:input_type -> rollplan.v1.PlanRolloutRequest
-	1, // 1: rollplan.v1.RolloutPlanner.ComputeStatus:input_type -> rollplan.v1.ComputeStatusRequest
-	2, // 2: rollplan.v1.RolloutPlanner.Rollback:input_type -> rollplan.v1.RollbackRequest
-	3, // 3: rollplan.v1.RolloutPlanner.ListRevisions:input_type -> rollplan.v1.ListRevisionsRequest
-	4, // 4: rollplan.v1.RolloutPlanner.PlanRestarts:input_type -> rollplan.v1.PlanRestartsRequest
-	5, // 5: rollplan.v1.RolloutPlanner.PlanRollout:output_type -> rollplan.v1.PlanRolloutResponse
-	6, // 6: rollplan.v1.RolloutPlanner.ComputeStatus:output_type -> rollplan.v1.ComputeStatusResponse
-	7, // 7: rollplan.v1.RolloutPlanner.Rollback:output_type -> rollplan.v1.RollbackResponse
-	8, // 8: rollplan.v1.RolloutPlanner.ListRevisions:output_type -> rollplan.v1.ListRevisionsResponse
-	9, // 9: rollplan.v1.RolloutPlanner.PlanRestarts:output_type -> rollplan.v1.PlanRestartsResponse
-	5, // [5:10] is the sub-list for method output_type
-	0, // [0:5] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	0,  // 0: rollplan.v1.RolloutPlanner.PlanRollout:input_type -> rollplan.v1.PlanRolloutRequest
+	1,  // 1: rollplan.v1.RolloutPlanner.ComputeStatus:input_type -> rollplan.v1.ComputeStatusRequest
+	2,  // 2: rollplan.v1.RolloutPlanner.Rollback:input_type -> rollplan.v1.RollbackRequest
+	3,  // 3: rollplan.v1.RolloutPlanner.ListRevisions:input_type -> rollplan.v1.ListRevisionsRequest
+	4,  // 4: rollplan.v1.RolloutPlanner.PlanRestarts:input_type -> rollplan.v1.PlanRestartsRequest
+	5,  // 5: rollplan.v1.RolloutPlanner.ForecastRollout:input_type -> rollplan.v1.ForecastRolloutRequest
+	6,  // 6: rollplan.v1.RolloutPlanner.PlanRollout:output_type -> rollplan.v1.PlanRolloutResponse
+	7,  // 7: rollplan.v1.RolloutPlanner.ComputeStatus:output_type -> rollplan.v1.ComputeStatusResponse
+	8,  // 8: rollplan.v1.RolloutPlanner.Rollback:output_type -> rollplan.v1.RollbackResponse
+	9,  // 9: rollplan.v1.RolloutPlanner.ListRevisions:output_type -> rollplan.v1.ListRevisionsResponse
+	10, // 10: rollplan.v1.RolloutPlanner.PlanRestarts:output_type -> rollplan.v1.PlanRestartsResponse
+	11, // 11: rollplan.v1.RolloutPlanner.ForecastRollout:output_type -> rollplan.v1.ForecastRolloutResponse
+	6,  // [6:12] is the sub-list for method output_type
+	0,  // [0:6] is the sub-list for method input_type
+	0,  // [0:0] is the sub-list for extension type_name
+	0,  // [0:0] is the sub-list for extension extendee
+	0,  // [0:0] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_service_proto_init() }
@@ -70,6 +75,7 @@ func file_rollplan_v1_service_proto_init() {
 	if File_rollplan_v1_service_proto != nil {
 		return
 	}
+	file_rollplan_v1_forecast_proto_init()
 	file_rollplan_v1_plan_proto_init()
 	file_rollplan_v1_restart_proto_init()
 	file_rollplan_v1_revision_proto_init()

@@ -21,11 +21,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	RolloutPlanner_PlanRollout_FullMethodName   = "/rollplan.v1.RolloutPlanner/PlanRollout"
-	RolloutPlanner_ComputeStatus_FullMethodName = "/rollplan.v1.RolloutPlanner/ComputeStatus"
-	RolloutPlanner_Rollback_FullMethodName      = "/rollplan.v1.RolloutPlanner/Rollback"
-	RolloutPlanner_ListRevisions_FullMethodName = "/rollplan.v1.RolloutPlanner/ListRevisions"
-	RolloutPlanner_PlanRestarts_FullMethodName  = "/rollplan.v1.RolloutPlanner/PlanRestarts"
+	RolloutPlanner_PlanRollout_FullMethodName     = "/rollplan.v1.RolloutPlanner/PlanRollout"
+	RolloutPlanner_ComputeStatus_FullMethodName   = "/rollplan.v1.RolloutPlanner/ComputeStatus"
+	RolloutPlanner_Rollback_FullMethodName        = "/rollplan.v1.RolloutPlanner/Rollback"
+	RolloutPlanner_ListRevisions_FullMethodName   = "/rollplan.v1.RolloutPlanner/ListRevisions"
+	RolloutPlanner_PlanRestarts_FullMethodName    = "/rollplan.v1.RolloutPlanner/PlanRestarts"
+	RolloutPlanner_ForecastRollout_FullMethodName = "/rollplan.v1.RolloutPlanner/ForecastRollout"
 )
 
 // RolloutPlannerClient is the client API for RolloutPlanner service.
@@ -47,6 +48,8 @@ type RolloutPlannerClient interface {
 	ListRevisions(ctx context.Context, in *ListRevisionsRequest, opts ...grpc.CallOption) (*ListRevisionsResponse, error)
 	// PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once.
 	PlanRestarts(ctx context.Context, in *PlanRestartsRequest, opts ...grpc.CallOption) (*PlanRestartsResponse, error)
+	// ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on.
+	ForecastRollout(ctx context.Context, in *ForecastRolloutRequest, opts ...grpc.CallOption) (*ForecastRolloutResponse, error)
 }
 
 type rolloutPlannerClient struct {
@@ -107,6 +110,16 @@ func (c *rolloutPlannerClient) PlanRestarts(ctx context.Context, in *PlanRestart
 	return out, nil
 }
 
+func (c *rolloutPlannerClient) ForecastRollout(ctx context.Context, in *ForecastRolloutRequest, opts ...grpc.CallOption) (*ForecastRolloutResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForecastRolloutResponse)
+	err := c.cc.Invoke(ctx, RolloutPlanner_ForecastRollout_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // RolloutPlannerServer is the server API for RolloutPlanner service.
 // All implementations must embed UnimplementedRolloutPlannerServer
 // for forward compatibility.
@@ -126,6 +139,8 @@ type RolloutPlannerServer interface {
 	ListRevisions(context.Context, *ListRevisionsRequest) (*ListRevisionsResponse, error)
 	// PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once.
 	PlanRestarts(context.Context, *PlanRestartsRequest) (*PlanRestartsResponse, error)
+	// ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on.
+	ForecastRollout(context.Context, *ForecastRolloutRequest) (*ForecastRolloutResponse, error)
 	mustEmbedUnimplementedRolloutPlannerServer()
 }
 
@@ -150,6 +165,9 @@ func (UnimplementedRolloutPlannerServer) ListRevisions(context.Context, *ListRev
 }
 func (UnimplementedRolloutPlannerServer) PlanRestarts(context.Context, *PlanRestartsRequest) (*PlanRestartsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PlanRestarts not implemented")
+}
+func (UnimplementedRolloutPlannerServer) ForecastRollout(context.Context, *ForecastRolloutRequest) (*ForecastRolloutResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ForecastRollout not implemented")
 }
 func (UnimplementedRolloutPlannerServer) mustEmbedUnimplementedRolloutPlannerServer() {}
 func (UnimplementedRolloutPlannerServer) testEmbeddedByValue()                        {}
@@ -262,6 +280,24 @@ func _RolloutPlanner_PlanRestarts_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _RolloutPlanner_ForecastRollout_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForecastRolloutRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RolloutPlannerServer).ForecastRollout(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RolloutPlanner_ForecastRollout_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RolloutPlannerServer).ForecastRollout(ctx, req.(*ForecastRolloutRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // RolloutPlanner_ServiceDesc is the grpc.ServiceDesc for RolloutPlanner service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -288,6 +324,10 @@ var RolloutPlanner_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PlanRestarts",
 			Handler:    _RolloutPlanner_PlanRestarts_Handler,
+		},
+		{
+			MethodName: "ForecastRollout",
+			Handler:    _RolloutPlanner_ForecastRollout_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

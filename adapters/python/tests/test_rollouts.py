@@ -10,7 +10,7 @@ from builder import build
 from rollplan import Failure, Key, NativeControllerError, NotFoundError, Rollouts, StalledError, WaitTimeoutError
 from rollplan._answer import Answer
 from rollplan.objects import DEPLOYMENT, EVENT, PLANNED_DEPLOYMENT, REPLICA_SET, Kind, Object
-from rollplan.v1 import plan_pb2, report_pb2
+from rollplan.v1 import forecast_pb2, plan_pb2, report_pb2
 
 KEY = Key("shop", "web")
 
@@ -50,6 +50,7 @@ class FakePlanner:
         self.reports: list[report_pb2.RolloutReport] = []
         self.previous: list[report_pb2.Verdict] = []
         self.requests: list[plan_pb2.PlanRolloutRequest] = []
+        self.forecasts: list[forecast_pb2.ForecastRolloutRequest] = []
 
     def plan_rollout(self, request: plan_pb2.PlanRolloutRequest, cancel: object = None) -> plan_pb2.PlanRolloutResponse:
         self.requests.append(request)
@@ -59,6 +60,10 @@ class FakePlanner:
         assert request.snapshot.pods_complete
         self.previous.append(request.previous_verdict)
         return plan_pb2.ComputeStatusResponse(report=self.reports.pop(0))
+
+    def forecast_rollout(self, request: forecast_pb2.ForecastRolloutRequest) -> forecast_pb2.ForecastRolloutResponse:
+        self.forecasts.append(request)
+        return forecast_pb2.ForecastRolloutResponse(effect=forecast_pb2.CHANGE_EFFECT_SCALE_ONLY)
 
 
 @pytest.fixture
@@ -109,6 +114,21 @@ def test_wait_ends_with_a_certain_verdict(
         assert raised.value.report in (last, LIKELY_STUCK)
         assert str(raised.value) == "m"
     assert planner.previous[:2] == [report_pb2.Verdict(), UNDECIDED.verdict]
+
+
+def test_forecast_has_the_pods_and_the_changes(rollouts: Rollouts, planner: FakePlanner) -> None:
+    change = forecast_pb2.DeploymentChange(replicas=5)
+    limits = forecast_pb2.ClusterLimits(pods_in_quota=1)
+    assert rollouts.forecast(KEY, [change], limits=limits, samples=10, seed=7).effect == forecast_pb2.CHANGE_EFFECT_SCALE_ONLY
+    rollouts.forecast(KEY)
+    with_change, in_progress = planner.forecasts
+    assert with_change.snapshot.pods_complete
+    assert with_change.snapshot.replica_sets_complete
+    assert (list(with_change.changes), with_change.samples, with_change.seed) == ([change], 10, 7)
+    assert with_change.limits == limits
+    assert not in_progress.changes
+    assert not in_progress.HasField("limits")
+    assert not in_progress.HasField("pod_times")
 
 
 def test_a_missing_deployment_is_an_error_for_scripts_only(rollouts: Rollouts, cluster: Cluster) -> None:

@@ -33,6 +33,7 @@ export {
 } from "./objects.js";
 export type {
   FailureRules,
+  ForecastOptions,
   Reader,
   RolloutsOptions,
   StatusOptions,

@@ -2,6 +2,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 
+import type { ForecastRolloutRequestSchema } from "./gen/rollplan/v1/forecast_pb.js";
 import type { FailureRuleSchema, PlanOptionsSchema, PlanRolloutResponse } from "./gen/rollplan/v1/plan_pb.js";
 import type { RolloutReport, Verdict } from "./gen/rollplan/v1/report_pb.js";
 import type { Key, Kind, KubeObject } from "./objects.js";
@@ -68,3 +69,7 @@ export interface WaitOptions extends CallOptions {
   /** Called with each report. */
   readonly progress?: (report: RolloutReport) => void;
 }
+
+/** Options of a forecast. */
+export interface ForecastOptions
+  extends CallOptions, Pick<MessageInitShape<typeof ForecastRolloutRequestSchema>, "changes" | "podTimes" | "limits" | "samples" | "seed"> {}

@@ -7,6 +7,7 @@ import { create, type DescMessage, type DescMethodUnary, type MessageInitShape, 
 import { connectTransport, grpcTransport, type ConnectOptions } from "./connect.js";
 import { CancelledError, PlannerError } from "./errors.js";
 import { fetchTransport, type FetchOptions } from "./fetch.js";
+import type { ForecastRolloutRequestSchema, ForecastRolloutResponse } from "./gen/rollplan/v1/forecast_pb.js";
 import type {
   ComputeStatusRequestSchema,
   ComputeStatusResponse,
@@ -98,6 +99,14 @@ export class Planner {
     options?: CallOptions,
   ): Promise<ListRevisionsResponse> {
     return this.#call(RolloutPlanner.method.listRevisions, request, options);
+  }
+
+  /** What changes of a Deployment will do, before they are applied. */
+  forecastRollout(
+    request: MessageInitShape<typeof ForecastRolloutRequestSchema>,
+    options?: CallOptions,
+  ): Promise<ForecastRolloutResponse> {
+    return this.#call(RolloutPlanner.method.forecastRollout, request, options);
   }
 
   /**

@@ -4,6 +4,7 @@ import { clone, create, mergeFromBinary, toBinary } from "@bufbuild/protobuf";
 import { durationMs, timestampNow } from "@bufbuild/protobuf/wkt";
 
 import { ApiError, NotFoundError, StalledError, WaitTimeoutError } from "./errors.js";
+import type { ForecastRolloutResponse } from "./gen/rollplan/v1/forecast_pb.js";
 import {
   PlanOptionsSchema,
   SnapshotSchema,
@@ -17,7 +18,7 @@ import { Outlook, Phase, type RolloutReport, type Verdict } from "./gen/rollplan
 import type { Revision, RollbackResponse } from "./gen/rollplan/v1/revision_pb.js";
 import type { Api } from "./kubernetes.js";
 import { DEPLOYMENT, EVENT, POD, REPLICA_SET, TERMINATING_REPLICAS, type Key, type Kind, type KubeObject } from "./objects.js";
-import type { Reader, RolloutsOptions, StatusOptions, SyncResult, WaitOptions } from "./options.js";
+import type { ForecastOptions, Reader, RolloutsOptions, StatusOptions, SyncResult, WaitOptions } from "./options.js";
 import { pause, type CallOptions, type Planner } from "./planner.js";
 import { States, type OwnerState } from "./state.js";
 import { carryOut, type Failure } from "./steps.js";
@@ -135,9 +136,18 @@ export class Rollouts {
     return (await this.#planner.listRevisions({ snapshot: await this.snapshot(key, options) }, options)).revisions;
   }
 
-  /** The Deployment and its objects. A report needs the pods and the warnings about them. */
-  async snapshot(key: Key, { report = false, signal }: CallOptions & { readonly report?: boolean } = {}): Promise<Snapshot> {
-    const observed = await this.#states.exclusively(key, () => this.#observe(key, { pods: report, signal }));
+  /** What changes of a Deployment will do, before they are applied. Without changes, how the rollout in progress continues. */
+  async forecast(key: Key, { signal, ...request }: ForecastOptions = {}): Promise<ForecastRolloutResponse> {
+    const snapshot = await this.snapshot(key, { pods: true, signal });
+    return this.#planner.forecastRollout({ ...request, snapshot, options: this.#options }, { signal });
+  }
+
+  /** The Deployment and its objects. A forecast needs the pods, and a report also the warnings about them. */
+  async snapshot(
+    key: Key,
+    { report = false, pods = report, signal }: CallOptions & { readonly report?: boolean; readonly pods?: boolean } = {},
+  ): Promise<Snapshot> {
+    const observed = await this.#states.exclusively(key, () => this.#observe(key, { pods, signal }));
     if (!observed) throw new NotFoundError(`${this.#kind.kind} ${key.namespace}/${key.name} not found`);
     if (report) observed.snapshot.objects.push(...(await this.#warnings(key, signal)).map((it) => it.json));
     return observed.snapshot;

@@ -178,13 +178,15 @@ test("a ReplicaSet wakes its owner, and an orphan every Deployment of its namesp
   assert.deepEqual(names(bench), ["a", "b"]);
 });
 
-test("pods are watched when Recreate needs them, and wake it when they are deleted", async (context) => {
+test("pods are watched when Recreate needs them, and each one that is deleted wakes it", async (context) => {
   const bench = await start(context, (world) => {
     world.put(DEPLOYMENT, "a", { type: "Recreate" });
     world.put(DEPLOYMENT, "b");
     for (const owner of ["a", "b"]) {
       world.put(REPLICA_SET, `${owner}-1`, { owner: { kind: "Deployment", name: owner, uid: owner } });
-      world.put(POD, `${owner}-1-1`, { owner: { kind: "ReplicaSet", name: `${owner}-1`, uid: `${owner}-1` } });
+      for (const pod of [1, 2]) {
+        world.put(POD, `${owner}-1-${pod}`, { owner: { kind: "ReplicaSet", name: `${owner}-1`, uid: `${owner}-1` } });
+      }
     }
   });
   const { world, clock, controller } = bench;
@@ -192,13 +194,15 @@ test("pods are watched when Recreate needs them, and wake it when they are delet
   await clock.advance(1_000);
   assert.equal(world.watched.length, 2);
   const pods = await bench.reader().controlledBy(POD, "shop", new Set(["a-1", "b-1"]));
-  assert.deepEqual(pods.map((it) => it.key.name), ["a-1-1", "b-1-1"]);
+  assert.deepEqual(pods.map((it) => it.key.name), ["a-1-1", "a-1-2", "b-1-1", "b-1-2"]);
   await settle();
   assert.equal(world.watched.length, 3);
   names(bench);
-  for (const pod of pods) world.remove(POD, pod);
-  await clock.advance(1_000);
-  assert.deepEqual(names(bench), ["a"]);
+  for (const pod of pods) {
+    world.remove(POD, pod);
+    await clock.advance(1_000);
+    assert.deepEqual(names(bench), pod.key.name.startsWith("a") ? ["a"] : []);
+  }
 });
 
 test("a failure is tried again with a backoff that doubles, and anything unexpected is logged", async (context) => {

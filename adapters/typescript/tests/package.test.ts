@@ -133,7 +133,7 @@ async function runReadme(context: TestContext, directory: string): Promise<void>
 
   const readme = await readFile(join(HERE, "README.md"), "utf8");
   const examples = Array.from(readme.matchAll(/```ts\n(.*?)```/gs), (it) => it[1] ?? "");
-  assert.equal(examples.length, 6);
+  assert.equal(examples.length, 7);
   const address = await start(context, binary, ["serve", "--listen", "127.0.0.1:0"], /listening on (127\.0\.0\.1:\d+)/);
   const url = await start(context, "python3", [CLUSTER, EXAMPLE], /^(http:.*)/);
   await copyFile(EXAMPLE, join(directory, "shop.json"));
@@ -154,6 +154,7 @@ async function runReadme(context: TestContext, directory: string): Promise<void>
     const { stdout } = await run(process.execPath, ["example.js"], { cwd: directory, env: environment, timeout: 600_000 });
     assert.match(stdout, /^scale .*/);
     assert.match(stdout, /deployment "web" successfully rolled out/);
+    assert.match(stdout, /SCALE_ONLY/);
     assert.match(stdout, /registry\.example\/web.* → /);
     assert.match(stdout, /^\d calls failed$/m);
     assert.match(stdout, /^(UNDECIDED|NEEDS_CHANGE)$/m);

@@ -23,7 +23,9 @@ import { PLANNED_DEPLOYMENT, REPLICA_SET } from "../src/objects.js";
 import { Failure } from "../src/steps.js";
 import {
   ApiCallSchema,
+  ChangeEffect,
   ComputeStatusResponseSchema,
+  ForecastRolloutResponseSchema,
   OnFailure,
   Outlook,
   Phase,
@@ -31,6 +33,8 @@ import {
   StepSchema,
   Verb,
   type ComputeStatusResponse,
+  type ForecastRolloutRequestSchema,
+  type ForecastRolloutResponse,
   type PlanRolloutResponse,
   type PlanRolloutRequestSchema,
   type ComputeStatusRequestSchema,
@@ -78,6 +82,7 @@ class FakePlanner extends Planner {
   readonly reports: ComputeStatusResponse[] = [];
   readonly planned: MessageInitShape<typeof PlanRolloutRequestSchema>[] = [];
   readonly judged: MessageInitShape<typeof ComputeStatusRequestSchema>[] = [];
+  readonly forecasts: MessageInitShape<typeof ForecastRolloutRequestSchema>[] = [];
 
   constructor() {
     super({ unary: () => Promise.reject(new Error("not used")), close: () => undefined });
@@ -94,6 +99,11 @@ class FakePlanner extends Planner {
     const report = this.reports.length > 1 ? this.reports.shift() : this.reports[0];
     return report ? Promise.resolve(report) : Promise.reject(new Error("no report is left"));
   }
+
+  override forecastRollout(request: MessageInitShape<typeof ForecastRolloutRequestSchema>): Promise<ForecastRolloutResponse> {
+    this.forecasts.push(request);
+    return Promise.resolve(create(ForecastRolloutResponseSchema, { effect: ChangeEffect.SCALE_ONLY }));
+  }
 }
 
 function setUp(options: RolloutsOptions = {}): { cluster: Cluster; planner: FakePlanner; rollouts: Rollouts } {
@@ -108,6 +118,19 @@ function reported(phase: Phase, outlook: Outlook, certain: boolean): ComputeStat
 
 const UNDECIDED = reported(Phase.PROGRESSING, Outlook.UNDECIDED, false);
 const LIKELY_STUCK = reported(Phase.PROGRESSING, Outlook.NEEDS_CHANGE, false);
+
+test("a forecast has the pods and the changes", async () => {
+  const { planner, rollouts } = setUp();
+  const changes = [{ change: { case: "replicas", value: 5 } } as const];
+  const { effect } = await rollouts.forecast(KEY, { changes, limits: { podsInQuota: 1 }, samples: 10, seed: 7n });
+  assert.equal(effect, ChangeEffect.SCALE_ONLY);
+  await rollouts.forecast(KEY);
+  const [withChanges, inProgress] = planner.forecasts;
+  assert.deepEqual(withChanges?.changes, changes);
+  assert.deepEqual([withChanges.limits?.podsInQuota, withChanges.samples, withChanges.seed], [1, 10, 7n]);
+  assert.ok(planner.forecasts.every((it) => it.snapshot?.podsComplete && it.snapshot.replicaSetsComplete));
+  assert.equal(inProgress?.changes, undefined);
+});
 
 test("a wait ends when the rollout is complete, and passes the previous verdict", async () => {
   const { planner, rollouts } = setUp();

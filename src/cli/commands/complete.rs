@@ -136,11 +136,13 @@ fn wanted<'w>(command: &Command, before: &'w [String], word: &'w str) -> Wanted<
         return Wanted::Words(longs.collect());
     }
     match (verb.get_name(), word.split_once('/')) {
-        ("plan" | "history" | "undo" | "status" | "wait", Some((kind, _))) => Wanted::Names {
-            kind,
-            prefix: &word[..=kind.len()],
-        },
-        ("plan" | "history" | "undo", None) => Wanted::NamesAndKinds {
+        ("plan" | "forecast" | "history" | "undo" | "status" | "wait", Some((kind, _))) => {
+            Wanted::Names {
+                kind,
+                prefix: &word[..=kind.len()],
+            }
+        }
+        ("plan" | "forecast" | "history" | "undo", None) => Wanted::NamesAndKinds {
             kind: "deploy",
             kinds: vec!["deploy/".to_owned(), "pdeploy/".to_owned()],
         },

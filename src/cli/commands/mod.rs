@@ -1,6 +1,7 @@
 //! The commands that answer questions about rollouts, with their options.
 
 pub(super) mod complete;
+pub(super) mod forecast;
 pub(super) mod history;
 pub(super) mod plan;
 mod read;

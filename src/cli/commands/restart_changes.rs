@@ -1,6 +1,6 @@
 //! `rollplan restarts --since`: which workloads a change of manifests restarts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::Value as Json;
 
@@ -8,7 +8,7 @@ use super::restart_objects::objects;
 use crate::cli::error::Error;
 use crate::cli::input::{self, Texts};
 use crate::proto::{ConfigurationKind, RestartPlan};
-use crate::text::{ChangeEffect, ConfigurationChange};
+use crate::text::{ChangeEffect, ConfigurationChange, identity};
 
 /// Namespace, kind and name.
 type Id = (String, String, String);
@@ -122,15 +122,17 @@ fn effects(
                 used.kind() == kind && used.name == *name && is_read
             })
     };
-    let is_same = |a: &RestartPlan, b: &RestartPlan| {
-        (&a.namespace, &a.kind, &a.name) == (&b.namespace, &b.kind, &b.name)
-    };
+    let restarted: HashSet<_> = selected
+        .iter()
+        .filter(|plan| uses(plan))
+        .map(identity)
+        .collect();
     let users = all.iter().filter(|plan| uses(plan));
     let effects = users.map(|plan| ChangeEffect {
         namespace: plan.namespace.clone(),
         workload: format!("{}/{}", plan.kind, plan.name),
         kind: plan.kind.clone(),
-        is_restarted: selected.iter().any(|it| is_same(it, plan) && uses(it)),
+        is_restarted: restarted.contains(&identity(plan)),
     });
     effects.collect()
 }

@@ -157,6 +157,17 @@ fn target_of(object: &Object<'_>) -> Result<Target, Error> {
     })
 }
 
+/// The requested object of manifests, or their only Deployment: its JSON, and its name in a cluster.
+pub(in crate::cli) fn manifest(
+    objects: &Objects<'_>,
+    wanted: Option<&Wanted>,
+) -> Result<(String, Target), Error> {
+    let object = &objects.all[choose(objects, wanted)?];
+    let mut json = String::new();
+    object.found.write_json(&mut json);
+    Ok((json, target_of(object)?))
+}
+
 /// Creates a request about the object with this index.
 fn about(
     objects: &Objects<'_>,

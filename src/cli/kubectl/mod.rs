@@ -20,6 +20,9 @@ const PROGRAM_VARIABLE: &str = "KUBECTL";
 /// The timeout of each request. Long lists are read in several requests.
 const REQUEST_TIMEOUT: &str = "--request-timeout=30s";
 
+/// The options of a dry run, in which the API server returns what it would store.
+const DRY_RUN: [&str; 4] = ["--dry-run=server", "-o", "json", REQUEST_TIMEOUT];
+
 /// The number of log lines to read.
 const LOG_LINES: &str = "--tail=100";
 
@@ -66,6 +69,34 @@ impl Kubectl {
     pub(super) fn get(&self, target: &Target, limit: Duration) -> Result<Vec<u8>, Failure> {
         let Target { resource, name, .. } = target;
         self.get_json(&[resource.argument(), name], limit)
+    }
+
+    /// The objects after these manifests would have been applied, as the API server returns them for a dry run.
+    pub(super) fn apply_dry_run(
+        &self,
+        files: &[String],
+        limit: Duration,
+    ) -> Result<Vec<u8>, Failure> {
+        let files = files.iter().map(|file| format!("--filename={file}"));
+        let files: Vec<String> = files.collect();
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        self.run(&[&["apply"], &*files, &DRY_RUN].concat(), limit)
+    }
+
+    /// A Deployment after its containers would have got these images, each as CONTAINER=IMAGE.
+    pub(super) fn set_image_dry_run(
+        &self,
+        target: &Target,
+        images: &[String],
+        limit: Duration,
+    ) -> Result<Vec<u8>, Failure> {
+        let Target { resource, name, .. } = target;
+        let object = format!("{}/{name}", resource.argument());
+        let images: Vec<&str> = images.iter().map(String::as_str).collect();
+        self.run(
+            &[&["set", "image", &object], &*images, &DRY_RUN].concat(),
+            limit,
+        )
     }
 
     /// Lists the objects of the namespace that match the selector, or all of them.

@@ -70,6 +70,16 @@ impl Planner {
         }
     }
 
+    pub(super) fn forecast_rollout(
+        &self,
+        request: proto::ForecastRolloutRequest,
+    ) -> Result<proto::ForecastRolloutResponse, Refusal> {
+        match self {
+            Self::Local => Ok(wire::forecast_rollout(request)?),
+            Self::Service(service) => service.forecast_rollout(request),
+        }
+    }
+
     pub(super) fn list_revisions(
         &self,
         request: proto::ListRevisionsRequest,

@@ -100,6 +100,13 @@ impl Service {
         self.call(async |mut client| client.rollback(request).await)
     }
 
+    pub(super) fn forecast_rollout(
+        &self,
+        request: proto::ForecastRolloutRequest,
+    ) -> Result<proto::ForecastRolloutResponse, Refusal> {
+        self.call(async |mut client| client.forecast_rollout(request).await)
+    }
+
     pub(super) fn list_revisions(
         &self,
         request: proto::ListRevisionsRequest,

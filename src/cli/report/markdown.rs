@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 
 use super::RolloutResult;
 use crate::cli::goal::Goal;
-use crate::text::{ChangeEffect, ConfigurationChange, Numbers, is_command, one_line, parts};
+use crate::text::forecast::{Counts, Facts, Step};
+use crate::text::{
+    ChangeEffect, ConfigurationChange, Numbers, is_command, json_or_absent, one_line, parts,
+};
 
 pub(super) fn document(command: &str, goal: &Goal, results: &[RolloutResult]) -> String {
     let done = results.iter().filter(|result| result.is_done()).count();
@@ -118,6 +121,71 @@ pub(in crate::cli) fn uses(subject: &str, effects: &[ChangeEffect]) -> String {
     text
 }
 
+/// A forecast for a pull request: the outcome, the changes of the template and the scenarios, and the steps folded.
+pub(in crate::cli) fn forecast(facts: &Facts<'_>) -> String {
+    let mut text = format!(
+        "### {}\n\n**{}**\n\n",
+        escaped(&facts.title()),
+        escaped(&facts.outcome())
+    );
+    let changes = &facts.response.template_changes;
+    if !changes.is_empty() {
+        text += "| Field of the template | From | To |\n| --- | --- | --- |\n";
+    }
+    for change in changes {
+        let cells = [
+            change.path.as_str(),
+            json_or_absent(&change.from_json),
+            json_or_absent(&change.to_json),
+        ];
+        text += &row_of(cells.map(escaped));
+    }
+    if !changes.is_empty() {
+        text.push('\n');
+    }
+    let scenarios = facts.scenarios();
+    let heads = scenarios.iter().map(|it| it.name.to_owned());
+    text += &row_of([String::new()].into_iter().chain(heads));
+    text += &row_of(std::iter::repeat_n("---".to_owned(), scenarios.len() + 1));
+    for (name, values) in facts.comparison() {
+        let values = values.iter().map(|value| escaped(value));
+        text += &row_of([name.to_owned()].into_iter().chain(values));
+    }
+    text += &format!(
+        "\n<details><summary>Steps and assumptions</summary>\n\n| {} ",
+        facts.step_head()
+    );
+    text += "| new | old | available | terminating | what happens |\n| --- | ---: | ---: | ---: | ---: | --- |\n";
+    for step in facts.steps() {
+        text += &match step {
+            Step::At { at, counts, events } => {
+                let Counts {
+                    new,
+                    old,
+                    available,
+                    terminating,
+                } = counts;
+                let counts = [new, old, available, terminating].map(|it| it.to_string());
+                let events: Vec<String> = events.iter().map(|it| escaped(it)).collect();
+                let cells = [at].into_iter().chain(counts);
+                row_of(cells.chain([events.join("<br>")]))
+            }
+            Step::More(count) => format!("| … | | | | | {count} more steps |\n"),
+        };
+    }
+    text += &format!("\n- start times: {}\n", escaped(&facts.start_times()));
+    for assumption in &facts.response.assumptions {
+        text += &format!("- {}\n", escaped(assumption));
+    }
+    text + "\n</details>\n"
+}
+
+/// A row of a table, of cells that are escaped already.
+fn row_of(cells: impl IntoIterator<Item = String>) -> String {
+    let cells: Vec<String> = cells.into_iter().collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
 /// Text on one line. Characters with a meaning in Markdown or HTML, and mentions of users, are escaped.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -166,6 +234,9 @@ fn code(text: &str) -> String {
 mod tests {
     use super::super::tests::results;
     use super::*;
+    use crate::proto::{
+        self, Forecast, ForecastRolloutResponse, Outcome, TemplateChange, TrajectoryPoint,
+    };
 
     #[test]
     fn rollouts_are_rows_followed_by_causes() {
@@ -237,5 +308,63 @@ mod tests {
     fn code_is_fenced_by_more_backticks_than_it_has() {
         assert_eq!(code("a b"), "`a b`");
         assert_eq!(code("a `b` ``c"), "``` a `b` ``c ```");
+    }
+
+    #[test]
+    fn forecasts_are_tables_with_folded_steps() {
+        let forecast = Forecast {
+            outcome: Outcome::Never.into(),
+            reason: "The quota is *used up*.".to_owned(),
+            trajectory: vec![TrajectoryPoint {
+                pods: vec![0, 4],
+                available: vec![0, 4],
+                events: vec!["scale up <b>".to_owned(), "b".to_owned()],
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let response = ForecastRolloutResponse {
+            effect: proto::ChangeEffect::StartsRollout.into(),
+            template_changes: vec![TemplateChange {
+                path: "spec.a|b".to_owned(),
+                from_json: String::new(),
+                to_json: "\"@team\"".to_owned(),
+            }],
+            expected: Some(forecast.clone()),
+            never_ready: Some(forecast),
+            assumptions: vec!["a_b".to_owned()],
+            ..Default::default()
+        };
+        let facts = Facts {
+            subject: "Deployment shop/web",
+            has_changes: true,
+            response: &response,
+        };
+        assert_eq!(
+            super::forecast(&facts),
+            r#"### Deployment shop/web: the change starts a rollout, which replaces all pods
+
+**Never completes. The quota is \*used up\*.**
+
+| Field of the template | From | To |
+| --- | --- | --- |
+| spec.a\|b | (absent) | "&#64;team" |
+
+|  | expected | never ready |
+| --- | --- | --- |
+| outcome | never completes | never completes |
+
+<details><summary>Steps and assumptions</summary>
+
+| step | new | old | available | terminating | what happens |
+| --- | ---: | ---: | ---: | ---: | --- |
+| 1 | 0 | 4 | 4 | 0 | scale up &lt;b&gt;<br>b |
+
+- start times: none is known, so the forecast has no durations
+- a\_b
+
+</details>
+"#
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Reports to CI systems: files for their pages, and lines that they interpret in a log.
 
+mod html;
 mod junit;
 mod log;
 pub(super) mod markdown;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use self::log::Log;
+use super::course::Course;
 use super::error::Error;
 use super::exit::Exit;
 use super::goal::Goal;
@@ -24,10 +26,11 @@ use crate::text::{self, DELETED, Page, one_line, printable, state};
 /// What to report, besides what is printed.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ReportArgs {
-    /// Write a report at the end: junit=FILE, markdown=FILE or json=FILE; may be repeated
+    /// Write a report at the end: junit=FILE, markdown=FILE, html=FILE or json=FILE; may be repeated
     ///
     /// junit writes a test case for each rollout, which passes if the rollout is complete or meets the condition of --for. markdown
-    /// is appended to the file, for example to $GITHUB_STEP_SUMMARY. json writes the last status of each rollout that could be
+    /// is appended to the file, for example to $GITHUB_STEP_SUMMARY. html is a page that draws each Deployment as it was,
+    /// beside the forecast that was made at the start. json writes the last status of each rollout that could be
     /// read, in the format of -o json, one per line.
     #[arg(long = "report", value_name = "FORMAT=FILE", value_parser = destination)]
     destinations: Vec<Destination>,
@@ -50,6 +53,7 @@ struct Destination {
 enum Format {
     Junit,
     Markdown,
+    Html,
     Json,
 }
 
@@ -92,6 +96,8 @@ pub(super) struct RolloutResult {
     pub(super) is_deleted: bool,
     /// Whether it is listed only: it is not judged, and does not have to be.
     pub(super) is_skipped: bool,
+    /// How it went, as far as it was watched.
+    pub(super) course: Course,
 }
 
 // === impl ReportArgs ===
@@ -140,10 +146,12 @@ fn destination(text: &str) -> Result<Destination, String> {
     let format = match format {
         "junit" => Format::Junit,
         "markdown" => Format::Markdown,
+        "html" => Format::Html,
         "json" => Format::Json,
         _ => {
             return Err(
-                "unknown report; must be junit=FILE, markdown=FILE or json=FILE".to_owned(),
+                "unknown report; must be junit=FILE, markdown=FILE, html=FILE or json=FILE"
+                    .to_owned(),
             );
         }
     };
@@ -170,6 +178,11 @@ impl Reporter {
     /// Whether an object that is not judged counts.
     pub(super) fn requires_judged(&self) -> bool {
         self.requires_judged
+    }
+
+    /// Whether a report draws the rollouts.
+    pub(super) fn draws(&self) -> bool {
+        self.destinations.iter().any(|it| it.format == Format::Html)
     }
 
     /// Notes how many objects were listed only.
@@ -229,6 +242,7 @@ impl Reporter {
                 elapsed: None,
                 is_deleted: false,
                 is_skipped: false,
+                course: Course::default(),
             });
         }
     }
@@ -244,6 +258,7 @@ impl Reporter {
                 Format::Markdown => append(file).and_then(|mut file| {
                     file.write_all(markdown::document(command, &self.goal, results).as_bytes())
                 }),
+                Format::Html => fs::write(file, html::document(command, &self.goal, results)),
                 Format::Json => fs::write(file, lines(results)?),
             };
             written.map_err(|source| Error::Report {
@@ -280,6 +295,7 @@ impl RolloutResult {
             elapsed: None,
             is_deleted: false,
             is_skipped: false,
+            course: Course::default(),
         }
     }
 
@@ -364,6 +380,7 @@ mod tests {
                 elapsed: Some(Duration::from_millis(12_340)),
                 is_deleted: false,
                 is_skipped: false,
+                course: Course::default(),
             };
         let failed = RolloutReport {
             blockers: vec![Blocker {
@@ -426,7 +443,7 @@ mod tests {
             read("markdown=s.md"),
             Ok((Format::Markdown, PathBuf::from("s.md")))
         );
-        for wrong in ["", "junit", "junit=", "html=x", "=x"] {
+        for wrong in ["", "junit", "junit=", "pdf=x", "=x"] {
             assert!(destination(wrong).is_err(), "{wrong}");
         }
     }

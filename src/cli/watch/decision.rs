@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use super::{Failures, Time};
+use crate::cli::course::{Course, Purposes};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::goal::{Finding, Goal};
 use crate::cli::observe::{Status, StatusOptions};
 use crate::cli::options::{JudgementArgs, Switch};
+use crate::cli::planner::Planner;
 use crate::cli::report::RolloutResult;
 use crate::proto;
 use crate::text::{DELETED, Numbers, Style, counter, state, state_style};
@@ -58,6 +60,7 @@ pub(super) struct Member {
     pub(super) failures: Failures,
     /// The last progress, and its time.
     progress: Option<(Progress, Duration)>,
+    pub(super) course: Course,
 }
 
 /// The state of an object that was observed before and does not exist now.
@@ -125,6 +128,7 @@ impl Member {
             unmet: None,
             failures: Failures::default(),
             progress: None,
+            course: Course::default(),
         }
     }
 
@@ -143,6 +147,7 @@ impl Member {
         self.options.previous = report.verdict.clone().filter(|_| is_same);
         if is_another {
             self.progress = None;
+            self.course = Course::default();
             self.unjudged_since = None;
         }
         let news = match is_another {
@@ -152,6 +157,7 @@ impl Member {
         self.subject.clone_from(&status.subject);
         let refusal = self.refusal(&status, &report);
         self.last = Some(status);
+        self.course.observe(&report, elapsed);
         self.is_deleted = is_another && self.goal == Goal::Deleted;
         self.outcome = match self.is_deleted {
             true => Some(Outcome::Exit(Exit::Done)),
@@ -164,6 +170,22 @@ impl Member {
             self.outcome = Some(Outcome::Stalled);
         }
         news
+    }
+
+    /// Forecasts the rest of the rollout from what was just observed.
+    pub(super) fn forecast(
+        &mut self,
+        planner: &Planner,
+        snapshot: Option<proto::Snapshot>,
+        purposes: Purposes,
+    ) {
+        let last = self.last.as_ref();
+        let report = last.and_then(|last| last.response.report.as_ref());
+        if let (Some(snapshot), Some(report)) = (snapshot, report) {
+            let elapsed = self.elapsed;
+            self.course
+                .forecast(planner, snapshot, report, elapsed, purposes);
+        }
     }
 
     /// Handles a failed poll. Returns the error if the poll is to be repeated.
@@ -204,6 +226,7 @@ impl Member {
             elapsed: Some(self.elapsed),
             is_deleted: self.is_deleted,
             is_skipped: false,
+            course: self.course.clone(),
         }
     }
 

@@ -6,6 +6,7 @@ use super::decision::{Member, News, Outcome, STALLED_AFTER, worst};
 use super::view::View;
 use super::{End, Limits, Observation, SystemClock, Time, watch};
 use crate::cli::cluster::{Fleet, Scope};
+use crate::cli::course::Purposes;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::goal::Goal;
@@ -255,9 +256,14 @@ impl Observation for Group<'_> {
             fleet,
             members,
             view,
+            reporter,
             ..
         } = self;
         let is_several = members.len() > 1;
+        let purposes = Purposes {
+            shows_time_left: view.shows_tree(),
+            reports_start: reporter.draws(),
+        };
         fleet.read_trees(view.shows_tree());
         let mut absent = Vec::new();
         let read = fleet.read(&undecided, None, &|| time.limit(), &mut |index, read, events| {
@@ -269,6 +275,9 @@ impl Observation for Group<'_> {
                 }
                 read => read,
             };
+            // Cloning shares the texts of the objects.
+            let snapshot = read.as_ref().ok().filter(|it| purposes.apply_to(it));
+            let snapshot = snapshot.map(|request| request.snapshot.clone());
             let status = read.and_then(|request| {
                 observe(planner, request, &member.options, view.shows_tree(), events)
             });
@@ -284,6 +293,7 @@ impl Observation for Group<'_> {
                             member.subject
                         ));
                     }
+                    member.forecast(planner, snapshot, purposes);
                     view.observed(index, member)
                 }
                 Err(error) => take_error(member, error, time, view)

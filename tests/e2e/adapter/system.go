@@ -248,7 +248,10 @@ func (s *System) Stop() error {
 	return s.service.Stop()
 }
 
-// stopCleanly stops an adapter, which must not log an error meanwhile.
+// interruptedRead is what client-go itself logs as an error when a stop interrupts the body of a response.
+const interruptedRead = `"msg":"Unexpected error when reading response body"`
+
+// stopCleanly stops an adapter, which must not log an error of its own meanwhile.
 func stopCleanly(adapter *controlplane.Program) error {
 	before, err := os.ReadFile(adapter.Log())
 	if err != nil {
@@ -258,10 +261,16 @@ func stopCleanly(adapter *controlplane.Program) error {
 		return err
 	}
 	after, err := os.ReadFile(adapter.Log())
-	if err == nil && strings.Contains(string(after[len(before):]), `"level":"error"`) {
-		err = fmt.Errorf("the adapter has logged an error while it stopped:\n%s", after[len(before):])
+	if err != nil {
+		return err
 	}
-	return err
+	for line := range strings.Lines(string(after[len(before):])) {
+		interrupted := strings.Contains(line, interruptedRead) && strings.Contains(line, `"error":"context canceled"`)
+		if strings.Contains(line, `"level":"error"`) && !interrupted {
+			return fmt.Errorf("the adapter has logged an error while it stopped:\n%s", after[len(before):])
+		}
+	}
+	return nil
 }
 
 // freeAddress returns an address with an unused port.

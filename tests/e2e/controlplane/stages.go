@@ -20,6 +20,8 @@ const (
 	PodsReportLate
 	// PodsHold leaves new pods in ContainerCreating and deleted pods terminating.
 	PodsHold
+	// PodsIgnore leaves all pods but those with a missing image to the test: it makes them ready, and removes deleted ones.
+	PodsIgnore
 )
 
 // imageMissing matches pods with the tag that the upstream tests use for an image that does not exist.
@@ -41,8 +43,11 @@ func writeStages(path, cache string, behavior PodBehavior) error {
 		return string(text), err
 	}
 	var stages []string
-	names := []string{"node-initialize.yaml", "node-heartbeat-with-lease.yaml", "pod-complete.yaml"}
-	if behavior != PodsHold {
+	names := []string{"node-initialize.yaml", "node-heartbeat-with-lease.yaml"}
+	if behavior != PodsIgnore {
+		names = append(names, "pod-complete.yaml")
+	}
+	if behavior != PodsIgnore && behavior != PodsHold {
 		names = append(names, "pod-delete.yaml")
 	}
 	switch behavior {
@@ -62,9 +67,11 @@ func writeStages(path, cache string, behavior PodBehavior) error {
 	case PodsReportLate:
 		stages = append(stages, strings.ReplaceAll(containerCreating, "IMAGE_MISSING", imageMissing),
 			strings.ReplaceAll(lateReport, "IMAGE_MISSING", imageMissing))
+	case PodsIgnore:
 	default:
 		return fmt.Errorf("unknown pod behavior %d", behavior)
 	}
+	// Without any stage for pods, kwok would use its own.
 	stages = append(stages, strings.ReplaceAll(imagePullBackOff, "IMAGE_MISSING", imageMissing))
 	for _, name := range names {
 		text, err := read(name)

@@ -28,6 +28,23 @@ const FORMATS: [Printed; 3] = [
     ("plan", &["-o", "yaml"], "plan.yaml"),
     ("plan", &["-o", "kubectl", "--takeover"], "plan.sh"),
 ];
+/// Forecasts of the rollouts in progress, and of a change.
+const FORECASTS: [Printed; 2] = [
+    ("forecast", &[], "forecast.txt"),
+    ("forecast", &IMAGE, "forecast-image.txt"),
+];
+const IMAGE: [&str; 3] = [
+    "--image=*=registry.example/web:9",
+    "--start-time=8s,9s,10s,12s,20s",
+    "--termination-time=2s",
+];
+const WITH_FORECASTS: [&str; 5] = [
+    "mid-rollout",
+    "paused-midway",
+    "recreate-waiting",
+    "rollover",
+    "stuck-quota",
+];
 const IN_ALL_FORMATS: [&str; 4] = [
     "adopt-orphan",
     "fresh-create",
@@ -49,12 +66,22 @@ fn examples_match_their_golden_files() {
         if IN_ALL_FORMATS.contains(&example.as_str()) {
             all.extend(FORMATS);
         }
+        if WITH_FORECASTS.contains(&example.as_str()) {
+            all.extend(FORECASTS);
+        }
         for (verb, more, ending) in all {
-            let args = [&[verb, "-f", &file, "--now", &now], more].concat();
+            let input = match verb {
+                // Its -f is the changed manifest.
+                "forecast" => "--snapshot",
+                _ => "-f",
+            };
+            let args = [&[verb, input, &file, "--now", &now], more].concat();
             let run = rollplan(&args, "");
             match verb {
                 // The exit code is checked below.
                 "status" => assert_eq!(run.err, ""),
+                // A paused rollout never completes.
+                "forecast" => assert!([0, 1].contains(&run.exit), "{run:?}"),
                 // Some have only one revision.
                 "undo" => assert!([0, 1].contains(&run.exit), "{run:?}"),
                 _ => assert_eq!((run.exit, run.err.as_str()), (0, ""), "{args:?}"),

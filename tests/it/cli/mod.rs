@@ -3,6 +3,7 @@
 mod answers;
 mod cluster;
 pub(crate) mod examples;
+mod forecast;
 mod input;
 mod judged;
 mod kinds;

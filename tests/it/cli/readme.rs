@@ -1,6 +1,6 @@
 //! Commands in the documentation are valid, and the output in the README matches that of its commands.
 
-use super::{read, rollplan};
+use super::{path, read, rollplan};
 
 /// The ```` ```console ```` blocks of the README: the command of each, and the excerpt of its output.
 fn consoles(readme: &str) -> Vec<(String, Vec<String>)> {
@@ -18,7 +18,7 @@ fn consoles(readme: &str) -> Vec<(String, Vec<String>)> {
 #[test]
 fn readme_matches_the_output_of_its_commands() {
     let consoles = consoles(&read("README.md"));
-    assert_eq!(consoles.len(), 2);
+    assert_eq!(consoles.len(), 3);
     for (command, excerpt) in consoles {
         let args: Vec<&str> = command.split_whitespace().collect();
         let run = rollplan(&args, "");
@@ -37,13 +37,27 @@ fn readme_matches_the_output_of_its_commands() {
     }
 }
 
+/// `UPDATE_GOLDEN=1` updates it.
+#[test]
+fn picture_in_the_readme_is_that_of_its_forecast() {
+    let consoles = consoles(&read("README.md"));
+    let (command, _) = &consoles[1];
+    let args: Vec<&str> = command.split_whitespace().chain(["-o", "svg"]).collect();
+    let run = rollplan(&args, "");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(path("docs/forecast.svg"), &run.out).expect("a picture");
+    }
+    assert_eq!(run.out, read("docs/forecast.svg"));
+}
+
 /// The pages with commands for users.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "README.md",
     "docs/adapters.md",
     "docs/argocd.md",
     "docs/ci.md",
     "docs/flux.md",
+    "docs/forecast.md",
     "docs/install.md",
     "docs/operations.md",
     "docs/restarts.md",

@@ -199,5 +199,19 @@ fn unwritable_file_is_refused_before_anything_is_read() {
         run.err
     );
     assert_eq!(kubectl.calls(), [""; 0]);
-    assert!(refused(&["wait", "web", "--report=html=x"], "").contains("junit=FILE"));
+    assert!(refused(&["wait", "web", "--report=pdf=x"], "").contains("junit=FILE"));
+}
+
+/// The rollout as it was, and the forecast that was made at its start, have the same axes.
+#[test]
+fn page_draws_the_rollout_beside_its_forecast() {
+    let reports = Reports::new();
+    let kubectl = Kubectl::new(&[rollout(0), rollout(1), rollout(2)]);
+    let run = kubectl.watch(&["wait", "web", &reports.option("html")]);
+    assert_eq!(run.err, "");
+    let page = reports.read("html");
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
+    assert!(at("<h2>Deployment shop/web: ") < at(">Forecast at the start<"));
+    assert!(at(">Forecast at the start<") < at(">As it was<"));
+    assert_eq!(page.matches("<svg ").count(), 2);
 }

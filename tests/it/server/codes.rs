@@ -9,7 +9,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::{Message, Name};
 use rcgen::SanType;
-use rollplan::proto::{ComputeStatusRequest, PlanRolloutRequest, RollbackRequest, StepAnswer};
+use rollplan::proto::{
+    ComputeStatusRequest, ForecastRolloutRequest, PlanRolloutRequest, RollbackRequest, StepAnswer,
+};
 use rollplan::server::{Config, Shutdown};
 use rollplan::wire::{REQUEST_BYTES_MAX, json};
 use serde_json::{Value, json};
@@ -29,6 +31,7 @@ use super::{
 use crate::request::Request;
 
 const STATUS: &str = "/rollplan.v1.RolloutPlanner/ComputeStatus";
+const FORECAST: &str = "/rollplan.v1.RolloutPlanner/ForecastRollout";
 const ROLLBACK: &str = "/rollplan.v1.RolloutPlanner/Rollback";
 
 /// A server, a connection to it, and the table to compare its answers with.
@@ -86,6 +89,7 @@ async fn every_row_of_the_error_table_matches_the_server() {
     };
     requests(&mut checks).await;
     rollbacks(&mut checks).await;
+    forecasts(&mut checks).await;
     protocols(&mut checks).await;
     let Checks { mut table, .. } = checks;
     overloaded_and_bugs(&mut table).await;
@@ -194,11 +198,35 @@ async fn rollbacks(checks: &mut Checks) {
     missing.to_revision = 99;
     for (cause, request) in [
         ("rollback of a paused Deployment", paused),
-        ("rollback without `replica_sets_complete`", incomplete),
+        (
+            "rollback or forecast without `replica_sets_complete`",
+            incomplete,
+        ),
         ("rollback with no earlier revision", first),
         ("rollback to a revision that does not exist", missing),
     ] {
         checks.message(cause, ROLLBACK, &request).await;
+    }
+}
+
+async fn forecasts(checks: &mut Checks) {
+    let incomplete = mk_rollback(|it| it.snapshot.pods_complete = false);
+    let complete = mk_rollback(|it| it.snapshot.pods_complete = true);
+    for (cause, snapshot, samples) in [
+        ("forecast without `pods_complete`", incomplete.snapshot, 1),
+        (
+            "a forecast with more than 5,000 desired pods, 10 changes, 1,000 samples, or 10,000 times of pods of either \
+             kind",
+            complete.snapshot,
+            1_001,
+        ),
+    ] {
+        let request = ForecastRolloutRequest {
+            snapshot,
+            samples,
+            ..ForecastRolloutRequest::default()
+        };
+        checks.message(cause, FORECAST, &request).await;
     }
 }
 

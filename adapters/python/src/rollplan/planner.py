@@ -15,7 +15,7 @@ from rollplan._grpc import AsyncGrpcTransport, GrpcTransport
 from rollplan._http import AsyncHttpTransport, HttpTransport
 from rollplan._retry import retry_delay
 from rollplan._transport import AsyncTransport, Method, Request, Response, Transport
-from rollplan.v1 import plan_pb2, revision_pb2
+from rollplan.v1 import forecast_pb2, plan_pb2, revision_pb2
 
 # The deadline of one attempt in seconds. The largest plans take well under a second.
 DEFAULT_TIMEOUT = 10.0
@@ -24,6 +24,7 @@ PLAN_ROLLOUT = Method("PlanRollout", plan_pb2.PlanRolloutRequest, plan_pb2.PlanR
 COMPUTE_STATUS = Method("ComputeStatus", plan_pb2.ComputeStatusRequest, plan_pb2.ComputeStatusResponse)
 ROLLBACK = Method("Rollback", revision_pb2.RollbackRequest, revision_pb2.RollbackResponse)
 LIST_REVISIONS = Method("ListRevisions", revision_pb2.ListRevisionsRequest, revision_pb2.ListRevisionsResponse)
+FORECAST_ROLLOUT = Method("ForecastRollout", forecast_pb2.ForecastRolloutRequest, forecast_pb2.ForecastRolloutResponse)
 
 # Called after each attempt, with its duration in seconds and its code.
 Observer = Callable[[float, str], None]
@@ -87,6 +88,12 @@ class Planner:
     ) -> revision_pb2.ListRevisionsResponse:
         """The revisions of a Deployment."""
         return self._call(LIST_REVISIONS, request, cancel)
+
+    def forecast_rollout(
+        self, request: forecast_pb2.ForecastRolloutRequest, cancel: Cancellation | None = None
+    ) -> forecast_pb2.ForecastRolloutResponse:
+        """What changes of a Deployment will do, before they are applied."""
+        return self._call(FORECAST_ROLLOUT, request, cancel)
 
     def check(self, timeout: float) -> None:
         """Raises PlannerError unless the service is reachable."""
@@ -159,6 +166,10 @@ class AsyncPlanner:
     async def list_revisions(self, request: revision_pb2.ListRevisionsRequest) -> revision_pb2.ListRevisionsResponse:
         """The revisions of a Deployment."""
         return await self._call(LIST_REVISIONS, request)
+
+    async def forecast_rollout(self, request: forecast_pb2.ForecastRolloutRequest) -> forecast_pb2.ForecastRolloutResponse:
+        """What changes of a Deployment will do, before they are applied."""
+        return await self._call(FORECAST_ROLLOUT, request)
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -13,7 +13,7 @@ from rollplan._state import OwnerState, States
 from rollplan._steps import Failure, carry_out
 from rollplan.objects import DEPLOYMENT, EVENT, POD, REPLICA_SET, TERMINATING_REPLICAS, Key, Kind, Object
 from rollplan.planner import Planner
-from rollplan.v1 import plan_pb2, report_pb2, revision_pb2
+from rollplan.v1 import forecast_pb2, plan_pb2, report_pb2, revision_pb2
 
 if TYPE_CHECKING:
     from rollplan.kubernetes import Api
@@ -167,10 +167,35 @@ class Rollouts:
         request = revision_pb2.ListRevisionsRequest(snapshot=self.snapshot(key))
         return list(self._planner.list_revisions(request).revisions)
 
-    def snapshot(self, key: Key, *, report: bool = False) -> plan_pb2.Snapshot:
-        """The Deployment and its objects. A report needs the pods and the warnings about them."""
+    def forecast(
+        self,
+        key: Key,
+        changes: Iterable[forecast_pb2.DeploymentChange] = (),
+        *,
+        pod_times: forecast_pb2.PodTimes | None = None,
+        limits: forecast_pb2.ClusterLimits | None = None,
+        samples: int = 0,
+        seed: int = 0,
+    ) -> forecast_pb2.ForecastRolloutResponse:
+        """What changes of a Deployment will do, before they are applied.
+
+        Without changes, how the rollout in progress continues.
+        """
+        request = forecast_pb2.ForecastRolloutRequest(
+            snapshot=self.snapshot(key, pods=True),
+            changes=changes,
+            options=self._options,
+            pod_times=pod_times,
+            limits=limits,
+            samples=samples,
+            seed=seed,
+        )
+        return self._planner.forecast_rollout(request)
+
+    def snapshot(self, key: Key, *, report: bool = False, pods: bool = False) -> plan_pb2.Snapshot:
+        """The Deployment and its objects. A forecast needs the pods, and a report also the warnings about them."""
         with self._states.locked(key) as state:
-            observed = self._observe(key, state, pods=report)
+            observed = self._observe(key, state, pods=pods or report)
         if observed is None:
             raise NotFoundError(f"{self.kind.kind} {key} not found")
         snapshot = observed[1]

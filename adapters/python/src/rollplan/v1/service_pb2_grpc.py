@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from rollplan.v1 import forecast_pb2 as rollplan_dot_v1_dot_forecast__pb2
 from rollplan.v1 import plan_pb2 as rollplan_dot_v1_dot_plan__pb2
 from rollplan.v1 import restart_pb2 as rollplan_dot_v1_dot_restart__pb2
 from rollplan.v1 import revision_pb2 as rollplan_dot_v1_dot_revision__pb2
@@ -65,6 +66,11 @@ class RolloutPlannerStub:
                 request_serializer=rollplan_dot_v1_dot_restart__pb2.PlanRestartsRequest.SerializeToString,
                 response_deserializer=rollplan_dot_v1_dot_restart__pb2.PlanRestartsResponse.FromString,
                 _registered_method=True)
+        self.ForecastRollout = channel.unary_unary(
+                '/rollplan.v1.RolloutPlanner/ForecastRollout',
+                request_serializer=rollplan_dot_v1_dot_forecast__pb2.ForecastRolloutRequest.SerializeToString,
+                response_deserializer=rollplan_dot_v1_dot_forecast__pb2.ForecastRolloutResponse.FromString,
+                _registered_method=True)
 
 
 class RolloutPlannerServicer:
@@ -109,6 +115,13 @@ class RolloutPlannerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ForecastRollout(self, request, context):
+        """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RolloutPlannerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -136,6 +149,11 @@ def add_RolloutPlannerServicer_to_server(servicer, server):
                     servicer.PlanRestarts,
                     request_deserializer=rollplan_dot_v1_dot_restart__pb2.PlanRestartsRequest.FromString,
                     response_serializer=rollplan_dot_v1_dot_restart__pb2.PlanRestartsResponse.SerializeToString,
+            ),
+            'ForecastRollout': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForecastRollout,
+                    request_deserializer=rollplan_dot_v1_dot_forecast__pb2.ForecastRolloutRequest.FromString,
+                    response_serializer=rollplan_dot_v1_dot_forecast__pb2.ForecastRolloutResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -277,6 +295,33 @@ class RolloutPlanner:
             '/rollplan.v1.RolloutPlanner/PlanRestarts',
             rollplan_dot_v1_dot_restart__pb2.PlanRestartsRequest.SerializeToString,
             rollplan_dot_v1_dot_restart__pb2.PlanRestartsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForecastRollout(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rollplan.v1.RolloutPlanner/ForecastRollout',
+            rollplan_dot_v1_dot_forecast__pb2.ForecastRolloutRequest.SerializeToString,
+            rollplan_dot_v1_dot_forecast__pb2.ForecastRolloutResponse.FromString,
             options,
             channel_credentials,
             insecure,

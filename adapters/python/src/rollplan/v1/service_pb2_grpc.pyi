@@ -5,6 +5,7 @@ The planner as a gRPC service."""
 
 from collections import abc as _abc
 from grpc import aio as _aio
+from rollplan.v1 import forecast_pb2 as _forecast_pb2
 from rollplan.v1 import plan_pb2 as _plan_pb2
 from rollplan.v1 import restart_pb2 as _restart_pb2
 from rollplan.v1 import revision_pb2 as _revision_pb2
@@ -49,6 +50,8 @@ class RolloutPlannerStub:
     """ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`."""
     PlanRestarts: _grpc.UnaryUnaryMultiCallable[_restart_pb2.PlanRestartsRequest, _restart_pb2.PlanRestartsResponse]
     """PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once."""
+    ForecastRollout: _grpc.UnaryUnaryMultiCallable[_forecast_pb2.ForecastRolloutRequest, _forecast_pb2.ForecastRolloutResponse]
+    """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on."""
 
 @_typing.type_check_only
 class RolloutPlannerAsyncStub(RolloutPlannerStub):
@@ -69,6 +72,8 @@ class RolloutPlannerAsyncStub(RolloutPlannerStub):
     """ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`."""
     PlanRestarts: _aio.UnaryUnaryMultiCallable[_restart_pb2.PlanRestartsRequest, _restart_pb2.PlanRestartsResponse]  # type: ignore[assignment]
     """PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once."""
+    ForecastRollout: _aio.UnaryUnaryMultiCallable[_forecast_pb2.ForecastRolloutRequest, _forecast_pb2.ForecastRolloutResponse]  # type: ignore[assignment]
+    """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on."""
 
 class RolloutPlannerServicer(metaclass=_abc_1.ABCMeta):
     """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
@@ -116,5 +121,13 @@ class RolloutPlannerServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_restart_pb2.PlanRestartsResponse, _abc.Awaitable[_restart_pb2.PlanRestartsResponse]]:
         """PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once."""
+
+    @_abc_1.abstractmethod
+    def ForecastRollout(
+        self,
+        request: _forecast_pb2.ForecastRolloutRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_forecast_pb2.ForecastRolloutResponse, _abc.Awaitable[_forecast_pb2.ForecastRolloutResponse]]:
+        """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on."""
 
 def add_RolloutPlannerServicer_to_server(servicer: RolloutPlannerServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

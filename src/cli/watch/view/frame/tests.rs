@@ -2,6 +2,7 @@
 
 use super::bars::{ASCII, UNICODE};
 use super::*;
+use crate::cli::course::Course;
 use crate::cli::goal::Goal;
 use crate::cli::input::{Health, Node, Place};
 use crate::cli::observe::Status;
@@ -95,6 +96,24 @@ fn lines(members: &[Member], size: (usize, usize), is_final: bool) -> Vec<String
         .into_iter()
         .map(|line| line.into_iter().map(|(text, _)| text).collect())
         .collect()
+}
+
+#[test]
+fn time_left_is_shown_if_it_is_known() {
+    let mut member = member("shop/web", 2, 0);
+    let at = |seconds| Duration::from_secs(seconds);
+    for (left, expected) in [
+        (
+            Some(at(20)),
+            "progressing  42s  about 18s left  deadline in 9m55s",
+        ),
+        (Some(at(2)), "progressing  42s  deadline in 9m55s"),
+        (None, "progressing  42s  deadline in 9m55s"),
+    ] {
+        member.course = Course::with_forecast(at(40), left);
+        let head = &lines(std::slice::from_ref(&member), (100, 24), false)[0];
+        assert!(head.ends_with(expected), "{head}");
+    }
 }
 
 #[test]

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"rollplan.dev/rollplan/tests/e2e/adapter"
+)
+
+const (
+	// name is the name of the Deployment, which is alone in its namespace.
+	name = "web"
+	// hangTimeout limits each rollout that is expected to complete.
+	hangTimeout = 20 * time.Minute
+	// nodes is the number of nodes that all cases share.
+	nodes = 6
+)
+
+// record is what was observed of a case.
+type record struct {
+	Case     testCase    `json:"case"`
+	Segments []segment   `json:"segments"`
+	Sets     []setChange `json:"sets"`
+	Pods     []podChange `json:"pods"`
+}
+
+// segment is the part of a rollout that one forecast is about.
+type segment struct {
+	Request json.RawMessage `json:"request"`
+	Start   milliseconds    `json:"start"`
+	End     milliseconds    `json:"end"`
+	// Complete is false if the rollout was not complete at the end.
+	Complete bool `json:"complete"`
+	// Writes is the number of writes of ReplicaSets.
+	Writes int `json:"writes"`
+}
+
+// harness runs cases.
+type harness struct {
+	*adapter.System
+	// hold is how long a rollout that may never complete is observed.
+	hold time.Duration
+
+	mu   sync.Mutex
+	logs map[string]*namespaceLog
+	// kubelets of the cases, by namespace.
+	kubelets map[string]*kubelets
+	errs     []error
+}
+
+func (h *harness) failed(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.errs = append(h.errs, err)
+}
+
+func (h *harness) err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return errors.Join(h.errs...)
+}
+
+// watch observes all cases until the context ends.
+func (h *harness) watch(ctx context.Context) {
+	observe := func(resource schema.GroupVersionResource, observe func(*namespaceLog, *kubelets, *unstructured.Unstructured, bool) error) {
+		go func() {
+			err := watchAll(ctx, h.Dynamic, resource, func(object *unstructured.Unstructured, deleted bool) {
+				h.mu.Lock()
+				log, kubelets := h.logs[object.GetNamespace()], h.kubelets[object.GetNamespace()]
+				h.mu.Unlock()
+				if log == nil {
+					return
+				}
+				if err := observe(log, kubelets, object, deleted); err != nil {
+					h.failed(err)
+				}
+			})
+			if err != nil {
+				h.failed(err)
+			}
+		}()
+	}
+	owner := func(log *namespaceLog, _ *kubelets, object *unstructured.Unstructured, _ bool) error {
+		deployment, err := decode[appsv1.Deployment](object)
+		if err == nil {
+			log.observeOwner(deployment)
+		}
+		return err
+	}
+	observe(deployments, owner)
+	observe(plannedDeployments, owner)
+	observe(replicaSets, func(log *namespaceLog, _ *kubelets, object *unstructured.Unstructured, deleted bool) error {
+		set, err := decode[appsv1.ReplicaSet](object)
+		if err == nil {
+			log.observeSet(set, deleted)
+		}
+		return err
+	})
+	observe(pods, func(log *namespaceLog, kubelets *kubelets, object *unstructured.Unstructured, deleted bool) error {
+		pod, err := decode[corev1.Pod](object)
+		if err == nil {
+			log.observePod(pod, deleted)
+			if !deleted {
+				kubelets.observe(ctx, pod)
+			}
+		}
+		return err
+	})
+}
+
+// owners are the Deployments of a case.
+func (h *harness) owners(c testCase) (schema.GroupVersionResource, string) {
+	if c.Adapter {
+		return plannedDeployments, "PlannedDeployment"
+	}
+	return deployments, "Deployment"
+}
+
+// run runs one case.
+func (h *harness) run(ctx context.Context, c testCase) (record, error) {
+	r := record{Case: c}
+	log := &namespaceLog{}
+	h.mu.Lock()
+	h.logs[c.Name], h.kubelets[c.Name] = log, newKubelets(h.Typed, c, h.failed)
+	h.mu.Unlock()
+	if err := h.prepare(ctx, c); err != nil {
+		return r, fmt.Errorf("prepare: %w", err)
+	}
+	if _, ok := log.await(ctx, hangTimeout, isComplete(1)); !ok {
+		return r, errors.Join(errors.New("the first rollout has not completed"), ctx.Err())
+	}
+	// The last writes of the controllers.
+	time.Sleep(2 * time.Second)
+
+	log.mu.Lock()
+	before := log.Sets[0].Name
+	log.mu.Unlock()
+	change := func(patch string) (milliseconds, int64, error) {
+		resource, _ := h.owners(c)
+		owners := h.Dynamic.Resource(resource).Namespace(c.Name)
+		changed, err := owners.Patch(ctx, name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			return 0, 0, err
+		}
+		request, err := h.request(ctx, c, changed)
+		if err != nil {
+			return 0, 0, err
+		}
+		start := now()
+		made, err := owners.Patch(ctx, name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+		if err != nil {
+			return 0, 0, err
+		}
+		r.Segments = append(r.Segments, segment{Request: request, Start: start})
+		return start, made.GetGeneration(), nil
+	}
+	_, generation, err := change(fmt.Sprintf(`[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "registry.example/%s:2"}]`, c.Name))
+	if err != nil {
+		return r, err
+	}
+	if c.Kind == scaledRollout {
+		// In the middle, and not while many pods become ready: the snapshot would not show one state.
+		for log.readyPods(before) < max(1, c.Replicas/3) || log.quiet() < time.Second {
+			time.Sleep(20 * time.Millisecond)
+			if h.err() != nil || ctx.Err() != nil {
+				return r, errors.Join(h.err(), ctx.Err())
+			}
+		}
+		var at milliseconds
+		at, generation, err = change(fmt.Sprintf(`[{"op": "replace", "path": "/spec/replicas", "value": %d}]`, c.ScaleTo))
+		if err != nil {
+			return r, err
+		}
+		r.Segments[0].End = at
+	}
+	timeout := hangTimeout
+	if c.isSlow() {
+		timeout = h.hold
+	}
+	last := &r.Segments[len(r.Segments)-1]
+	last.End, last.Complete = log.await(ctx, timeout, isComplete(generation))
+	// The last events of pods.
+	time.Sleep(time.Second)
+	log.mu.Lock()
+	r.Sets, r.Pods = log.Sets, log.Pods
+	log.mu.Unlock()
+	// The objects of ended cases would slow down the others.
+	return r, h.Typed.CoreV1().Namespaces().Delete(ctx, c.Name, metav1.DeleteOptions{})
+}
+
+// prepare creates the Deployment of a case, with its namespace, its quota and its node.
+func (h *harness) prepare(ctx context.Context, c testCase) error {
+	if _, err := h.Typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Name}}, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	if err := h.AwaitNamespace(ctx, c.Name); err != nil {
+		return err
+	}
+	if c.QuotaLeft != nil {
+		hard := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(c.Replicas+*c.QuotaLeft), resource.DecimalSI)}
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
+		if _, err := h.Typed.CoreV1().ResourceQuotas(c.Name).Create(ctx, quota, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	pod := corev1.PodSpec{
+		Containers:                    []corev1.Container{{Name: "main", Image: "registry.example/" + c.Name + ":1"}},
+		TerminationGracePeriodSeconds: new(int64(3)),
+	}
+	if c.NodeLeft != nil {
+		if err := h.createNode(ctx, c.Name, int64(c.Replicas+*c.NodeLeft), true); err != nil {
+			return err
+		}
+		pod.NodeSelector = map[string]string{corev1.LabelHostname: c.Name}
+		pod.Tolerations = []corev1.Toleration{{Key: "forecast", Operator: corev1.TolerationOpExists}}
+	}
+	surge, unavailable := intstr.Parse(c.MaxSurge), intstr.Parse(c.MaxUnavailable)
+	labels := map[string]string{"app": name}
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(c.Replicas)), MinReadySeconds: int32(c.MinReady), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Strategy: appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
+		},
+	}
+	text, err := json.Marshal(deployment)
+	if err != nil {
+		return err
+	}
+	object := &unstructured.Unstructured{}
+	if err := json.Unmarshal(text, &object.Object); err != nil {
+		return err
+	}
+	resource, kind := h.owners(c)
+	object.SetGroupVersionKind(resource.GroupVersion().WithKind(kind))
+	unstructured.RemoveNestedField(object.Object, "status")
+	_, err = h.Dynamic.Resource(resource).Namespace(c.Name).Create(ctx, object, metav1.CreateOptions{})
+	return err
+}
+
+// createNode creates a node with room for a number of pods. Only pods that tolerate it run on a dedicated node.
+func (h *harness) createNode(ctx context.Context, name string, capacity int64, dedicated bool) error {
+	resources := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("1000"), corev1.ResourceMemory: resource.MustParse("4Ti"),
+		corev1.ResourcePods: *resource.NewQuantity(capacity, resource.DecimalSI),
+	}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}},
+		Status:     corev1.NodeStatus{Capacity: resources, Allocatable: resources},
+	}
+	if dedicated {
+		node.Spec.Taints = []corev1.Taint{{Key: "forecast", Value: name, Effect: corev1.TaintEffectNoSchedule}}
+	}
+	_, err := h.Typed.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	return err
+}
+
+// request returns the request of a forecast of a change, from the current state.
+func (h *harness) request(ctx context.Context, c testCase, changed *unstructured.Unstructured) (json.RawMessage, error) {
+	resource, kind := h.owners(c)
+	var objects []string
+	var podCount int
+	for _, each := range []schema.GroupVersionResource{resource, replicaSets, pods} {
+		list, err := h.Dynamic.Resource(each).Namespace(c.Name).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range list.Items {
+			text, err := asText(&object)
+			if err != nil {
+				return nil, err
+			}
+			objects = append(objects, text)
+		}
+		podCount = len(list.Items) // those of the last list
+	}
+	text, err := asText(changed)
+	if err != nil {
+		return nil, err
+	}
+	limits := map[string]any{}
+	if c.QuotaLeft != nil {
+		limits["podsInQuota"] = c.Replicas + *c.QuotaLeft - podCount
+	}
+	if c.NodeLeft != nil {
+		limits["podsOnNodes"] = c.Replicas + *c.NodeLeft - podCount
+	}
+	return json.Marshal(map[string]any{
+		"snapshot": map[string]any{
+			"now": time.Now().UTC().Format(time.RFC3339Nano), "objects": objects, "replicaSetsComplete": true, "podsComplete": true,
+			"target": map[string]any{"apiVersion": resource.GroupVersion().String(), "kind": kind, "namespace": c.Name, "name": name, "resource": resource.Resource},
+		},
+		"changes": []any{map[string]any{"deployment": text}},
+		"limits":  limits,
+		"seed":    fmt.Sprint(c.Seed),
+	})
+}
+
+// asText returns an object as kubectl prints it.
+func asText(object *unstructured.Unstructured) (string, error) {
+	object.SetManagedFields(nil)
+	text, err := object.MarshalJSON()
+	return string(text), err
+}

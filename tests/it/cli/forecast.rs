@@ -1,0 +1,385 @@
+//! `rollplan forecast`.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::kubectl::{Answer, Kubectl, OPTIONS, Poll, example, failing, forbidden_text, poll};
+use super::{Scratch, answered, path, refused, rollplan};
+
+/// A complete rollout of two revisions.
+const SNAPSHOT: &str = "examples/after-undo.json";
+const EXAMPLE: &str = "after-undo";
+const SELECTOR: &str = "app.kubernetes.io/name=web";
+const TIMES: [&str; 2] = ["--start-time=8s,9s,10s,11s,12s", "--termination-time=2s"];
+
+fn now() -> String {
+    super::examples::time_of(EXAMPLE)
+}
+
+fn deployment() -> Value {
+    let objects = example(EXAMPLE).objects();
+    let mut deployments = objects.into_iter().filter(|it| it["kind"] == "Deployment");
+    deployments.next().unwrap()
+}
+
+/// The Deployment with another image.
+fn changed() -> Value {
+    let mut changed = deployment();
+    changed["spec"]["template"]["spec"]["containers"][0]["image"] = json!("registry.example/web:9");
+    changed
+}
+
+/// The arguments of a forecast from files.
+fn offline(more: &[&str]) -> Vec<String> {
+    let now = format!("--now={}", now());
+    let args = ["forecast", "--snapshot", SNAPSHOT, &now];
+    let args = args.iter().chain(&TIMES).chain(more);
+    args.map(|it| (*it).to_owned()).collect()
+}
+
+fn forecast(more: &[&str]) -> String {
+    let args = offline(more);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    answered(&args, "")
+}
+
+fn title(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+#[test]
+fn effect_of_a_change_is_the_first_line() {
+    let manifest = Scratch::new(&deployment().to_string());
+    let other = Scratch::new(&changed().to_string());
+    for (change, expected) in [
+        (&[][..], "no rollout is in progress"),
+        (
+            &["--image", "web=registry.example/web:9"],
+            "the change starts a rollout, which replaces all pods",
+        ),
+        (
+            &["-f", other.path()],
+            "the change starts a rollout, which replaces all pods",
+        ),
+        (
+            &["-f", manifest.path()],
+            "nothing changes, and no pod is replaced",
+        ),
+        (
+            &["--replicas", "12"],
+            "the change only scales to 12, and no pod is replaced",
+        ),
+        (
+            &["--undo", "--to-revision", "3"],
+            "the change returns to revision 3, with a rollout that replaces all pods",
+        ),
+    ] {
+        let text = forecast(change);
+        assert_eq!(
+            title(&text),
+            format!("Deployment shop/web: {expected}"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn outcome_is_the_last_line_and_the_exit_code() {
+    let image = ["--image", "web=registry.example/web:9"];
+    let text = forecast(&image);
+    let last = text.lines().last().unwrap();
+    assert!(last.starts_with("Completes in "), "{text}");
+    // Without room for one more pod, a rollout that may not remove any never completes.
+    let mut stuck = example(EXAMPLE).objects();
+    for object in stuck.iter_mut().filter(|it| it["kind"] == "Deployment") {
+        object["spec"]["strategy"]["rollingUpdate"] = json!({"maxSurge": 1, "maxUnavailable": 0});
+    }
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": stuck});
+    let now = now();
+    let args = [
+        "forecast",
+        "--snapshot",
+        "-",
+        "--now",
+        &now,
+        "--quota-pods=0",
+    ];
+    let run = rollplan(&[&args, &TIMES[..], &image].concat(), &list.to_string());
+    assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
+    let last = run.out.lines().last().unwrap();
+    assert!(
+        last.starts_with("Never completes. The quota "),
+        "{}",
+        run.out
+    );
+}
+
+#[test]
+fn forecast_is_the_same_for_the_same_seed() {
+    let args = |seed| ["--image", "web=x:9", "--seed", seed, "-o", "json"];
+    assert_eq!(forecast(&args("7")), forecast(&args("7")));
+    assert_ne!(forecast(&args("7")), forecast(&args("8")));
+}
+
+#[test]
+fn formats_show_the_same_outcome() {
+    let formatted = |format: &str| forecast(&["--image", "web=x:9", "-o", format]);
+    let text = forecast(&["--image", "web=x:9"]);
+    let outcome = text.lines().last().unwrap();
+    for (format, start) in [
+        ("svg", "<svg xmlns="),
+        ("html", "<!DOCTYPE html>\n"),
+        (
+            "markdown",
+            "### Deployment shop/web: the change starts a rollout",
+        ),
+    ] {
+        let text = formatted(format);
+        assert!(text.starts_with(start), "{format}: {text}");
+        assert!(text.contains(outcome), "{format}: {outcome}: {text}");
+    }
+    let json: Value = serde_json::from_str(&formatted("json")).unwrap();
+    assert_eq!(json["expected"]["outcome"], "OUTCOME_COMPLETES");
+    assert!(formatted("yaml").contains("outcome: OUTCOME_COMPLETES"));
+}
+
+/// Without a cluster, nothing is known about defaults and webhooks.
+#[test]
+fn manifests_without_a_cluster_are_the_whole_deployment() {
+    let mut manifest = changed();
+    manifest["metadata"] = json!({"name": "web"});
+    manifest["status"].take();
+    let manifest = Scratch::new(&manifest.to_string());
+    let text = forecast(&["-f", manifest.path()]).replace('\n', " ");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("assumption: The manifest is the whole Deployment: "),
+        "{text}"
+    );
+    assert!(!forecast(&["--replicas=3"]).contains("The manifest"));
+}
+
+#[test]
+fn wrong_changes_are_refused() {
+    let other = Scratch::new(&deployment().to_string().replace("\"web\"", "\"api\""));
+    for (args, expected) in [
+        (
+            &["--image", "nope=x:1"][..],
+            "error: Deployment shop/web has no container nope\n",
+        ),
+        (&["--image", "x:1"], "must be CONTAINER=IMAGE"),
+        (&["--image=-x=y"], "must be CONTAINER=IMAGE"),
+        (&["--image", "web=x", "--undo"], "cannot be used with"),
+        (&["--to-revision=2"], "--undo"),
+        (&["--samples=0"], "--samples"),
+        (
+            &["-f", other.path()],
+            "error: Deployment web not found in the input, which has:",
+        ),
+        (
+            &["-n", "shop"],
+            "error: --namespace cannot be used with --snapshot",
+        ),
+    ] {
+        let args = offline(args);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let error = refused(&args, "");
+        assert!(error.contains(expected), "{error}");
+    }
+    let error = refused(&["forecast"], "");
+    assert!(
+        error.starts_with("error: no Deployment selected: "),
+        "{error}"
+    );
+    refused(&["forecast", "--snapshot", "-", "-f", "-"], "");
+    refused(&["forecast", "web", "--snapshot", SNAPSHOT], "");
+}
+
+fn with_deployment(deployment: &Value) -> Poll {
+    Poll {
+        deployment: Answer::Out(deployment.to_string()),
+        ..example(EXAMPLE)
+    }
+}
+
+fn get_calls(options: &str) -> Vec<String> {
+    vec![
+        format!("get deploy web {OPTIONS}{options}"),
+        format!("get rs --selector={SELECTOR} {OPTIONS}{options}"),
+        format!("get pods --selector={SELECTOR} {OPTIONS}{options}"),
+    ]
+}
+
+/// The API server knows the defaults, webhooks and other owners of fields.
+#[test]
+fn cluster_makes_dry_runs_of_changes() {
+    let dry_run = "--dry-run=server -o json --request-timeout=30s --namespace=shop";
+    let (current, changed) = (with_deployment(&deployment()), with_deployment(&changed()));
+    let gets = get_calls(" --namespace=shop");
+    let apply = |options: &str| format!("apply --filename=a b.yaml --filename=- {options}");
+    let apply = apply(dry_run);
+    let files = ["-n", "shop", "-f", "a b.yaml", "-f", "-"];
+    let set_image = format!("set image deploy/web web=x:9 *=y {dry_run}");
+    let images = ["web", "-n", "shop", "--image", "web=x:9", "--image=*=y"];
+    for (args, polls, calls) in [
+        (
+            [&["web"], &files[..]].concat(),
+            [&changed, &current],
+            [&[apply.clone()][..], &gets].concat(),
+        ),
+        // The manifest has the name.
+        (
+            files.to_vec(),
+            [&changed, &current],
+            [&[apply][..], &gets].concat(),
+        ),
+        (
+            images.to_vec(),
+            [&current, &changed],
+            [&gets[..], &[set_image]].concat(),
+        ),
+    ] {
+        let kubectl = Kubectl::new(&polls.map(Poll::clone));
+        let run = kubectl.run(&[&["forecast"], &args[..], &TIMES].concat());
+        assert_eq!((run.exit, run.err.as_str()), (0, ""), "{args:?}");
+        let expected = "Deployment shop/web: the change starts a rollout, which replaces all pods";
+        assert_eq!(title(&run.out), expected);
+        assert!(!run.out.contains("The manifest is"), "{}", run.out);
+        assert_eq!(kubectl.calls(), calls);
+    }
+}
+
+#[test]
+fn namespace_of_the_manifest_is_read() {
+    let polls = [with_deployment(&changed()), with_deployment(&deployment())];
+    let kubectl = Kubectl::new(&polls);
+    let run = kubectl.run(&["forecast", "-f", "web.yaml"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    assert_eq!(kubectl.calls()[1..], get_calls(" --namespace=shop"));
+}
+
+#[test]
+fn rollout_in_progress_needs_no_dry_run() {
+    let kubectl = Kubectl::new(&[example("mid-rollout")]);
+    let run = kubectl.run(&[&["forecast", "web", "-n", "shop"], &TIMES[..]].concat());
+    assert_eq!(run.err, "");
+    assert_eq!(
+        title(&run.out),
+        "Deployment shop/web: a rollout is in progress"
+    );
+    assert_eq!(kubectl.calls(), get_calls(" --namespace=shop"));
+}
+
+#[test]
+fn refused_dry_runs_are_errors() {
+    for (text, exit) in [
+        (forbidden_text("deployments"), 2),
+        ("The connection to the server was refused".to_owned(), 4),
+    ] {
+        let kubectl = Kubectl::new(&[failing(&text)]);
+        let run = kubectl.run(&["forecast", "web", "-f", "web.yaml"]);
+        assert_eq!((run.exit, run.out.as_str()), (exit, ""), "{}", run.err);
+    }
+    // kubectl may print other objects than the Deployment.
+    let other = poll(vec![
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "api"}}),
+    ]);
+    let kubectl = Kubectl::new(&[other]);
+    let run = kubectl.run(&["forecast", "web", "-f", "web.yaml"]);
+    assert_eq!(run.exit, 2, "{}", run.err);
+}
+
+/// Runs the script of the GitHub Action, with scripts that replace kubectl and gh.
+#[test]
+fn pull_requests_get_one_comment() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let gh = folder.path().join("gh");
+    let script = "#!/bin/sh\nprintf '%s\\n' \"$*\" >>\"$GH_CALLS\"\ncase \"$*\" in *--jq*) cat \"$GH_FOUND\" ;; *) \
+                  eval last=\\${$#}; cp \"${last#body=@}\" \"$GH_BODY\" ;; esac\n";
+    fs::write(&gh, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&gh, mode).unwrap();
+    let file = |name: &str| folder.path().join(name);
+    for (found, call) in [
+        ("", "api --silent repos/o/shop/issues/5/comments -F body=@"),
+        (
+            "77\n78\n",
+            "api --silent --method PATCH repos/o/shop/issues/comments/77 -F body=@",
+        ),
+    ] {
+        let polls = [with_deployment(&changed()), with_deployment(&deployment())];
+        let kubectl = Kubectl::new(&[polls.clone(), polls].concat());
+        fs::write(file("found"), found).unwrap();
+        fs::write(file("calls"), "").unwrap();
+        let program = std::path::Path::new(env!("CARGO_BIN_EXE_rollplan"));
+        let [folders, bin] =
+            [folder.path(), program.parent().unwrap()].map(|it| it.display().to_string());
+        let paths = format!(
+            "{bin}:{folders}:{}:{}",
+            path("tests/it/cli/bin").display(),
+            std::env::var("PATH").unwrap()
+        );
+        let kubectl_folder = kubectl.file("");
+        let output = Command::new("bash")
+            .arg(path("examples/pipelines/forecast.sh"))
+            .args(["web.yaml", "shop", "web"])
+            .env("PATH", paths)
+            .env("FAKE_KUBECTL", kubectl_folder)
+            .env("GH_CALLS", file("calls"))
+            .env("GH_FOUND", file("found"))
+            .env("GH_BODY", file("body"))
+            .env("GITHUB_STEP_SUMMARY", file("summary"))
+            .env("HTML", file("page.html"))
+            .envs([
+                ("PULL_REQUEST", "5"),
+                ("GH_TOKEN", "t"),
+                ("GITHUB_REPOSITORY", "o/shop"),
+            ])
+            .env_remove("ROLLPLAN_SERVER")
+            .env_remove("KUBECTL")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            printed.starts_with("### Deployment shop/web: the change starts a rollout"),
+            "{printed}"
+        );
+        let calls = fs::read_to_string(file("calls")).unwrap();
+        let calls: Vec<&str> = calls.lines().collect();
+        assert_eq!(calls.len(), 2, "{calls:?}");
+        assert!(calls[1].starts_with(call), "{calls:?}");
+        let body = fs::read_to_string(file("body")).unwrap();
+        assert_eq!(
+            body,
+            format!("<!-- rollplan forecast shop/web -->\n{printed}")
+        );
+        assert!(
+            fs::read_to_string(file("page.html"))
+                .unwrap()
+                .starts_with("<!DOCTYPE html>")
+        );
+    }
+    assert!(
+        fs::read_to_string(file("summary"))
+            .unwrap()
+            .starts_with("### ")
+    );
+}
+
+/// A component is one file, so it has a copy of the script.
+#[test]
+fn component_has_the_script() {
+    let script = super::read("examples/pipelines/forecast.sh");
+    let script: String = script
+        .lines()
+        .map(|line| match line {
+            "" => "\n".to_owned(),
+            line => format!("      {line}\n"),
+        })
+        .collect();
+    let component = super::read("packaging/gitlab/templates/forecast.yml");
+    assert!(component.contains(&format!("<<'SCRIPT'\n{script}      SCRIPT\n")));
+}
