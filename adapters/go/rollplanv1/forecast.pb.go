@@ -230,7 +230,8 @@ type ForecastRolloutRequest struct {
 	PodTimes *PodTimes `protobuf:"bytes,4,opt,name=pod_times,json=podTimes,proto3" json:"pod_times,omitempty"`
 	// Limits of the cluster that a snapshot does not show. Defaults to no limits.
 	Limits *ClusterLimits `protobuf:"bytes,5,opt,name=limits,proto3" json:"limits,omitempty"`
-	// How often the rollout is simulated, each time with other pod times. Defaults to 100.
+	// How often the rollout is simulated, each time with other pod times. Defaults to 100. `never_ready` and `slow` are simulated
+	// at most 10 times, because little in them is random.
 	Samples int32 `protobuf:"varint,6,opt,name=samples,proto3" json:"samples,omitempty"`
 	// Seed of all random choices. The same request always returns the same bytes.
 	Seed          uint64 `protobuf:"varint,7,opt,name=seed,proto3" json:"seed,omitempty"`
@@ -443,9 +444,9 @@ func (*DeploymentChange_Paused) isDeploymentChange_Change() {}
 // PodTimes says how long pods take to start and to terminate. Each forecast draws from these times with equal probability.
 type PodTimes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Times from the creation of a pod until it is ready. Must be positive.
+	// Times from the creation of a pod until it is ready. Must be positive, and at most a year.
 	Start []*durationpb.Duration `protobuf:"bytes,1,rep,name=start,proto3" json:"start,omitempty"`
-	// Times from the deletion of a pod until it is gone. Must not be negative.
+	// Times from the deletion of a pod until it is gone. Must not be negative, and at most a year.
 	Termination   []*durationpb.Duration `protobuf:"bytes,2,rep,name=termination,proto3" json:"termination,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -499,13 +500,14 @@ func (x *PodTimes) GetTermination() []*durationpb.Duration {
 type ClusterLimits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of pods that can be created, in addition to those of the snapshot, before the quota of the namespace is used up.
-	// A pod that is gone frees its part. Must not be negative.
+	// A pod that is gone frees its part. Must not be negative. If a ReplicaSet reports that the quota is exceeded, it defaults
+	// to 0.
 	PodsInQuota *int32 `protobuf:"varint,1,opt,name=pods_in_quota,json=podsInQuota,proto3,oneof" json:"pods_in_quota,omitempty"`
 	// Number of pods that fit on the nodes, in addition to those of the snapshot. Further pods wait until others are gone.
-	// Must not be negative.
+	// Must not be negative. If a pod of the snapshot cannot be scheduled, it defaults to 0.
 	PodsOnNodes *int32 `protobuf:"varint,2,opt,name=pods_on_nodes,json=podsOnNodes,proto3,oneof" json:"pods_on_nodes,omitempty"`
 	// Time after which the ReplicaSet controller first tries again when it could not create a pod. It doubles after each
-	// attempt, up to 1,000 s. Defaults to 5 ms, as in Kubernetes. A ReplicaSet that has failed for a while has a longer one.
+	// attempt, up to 1,000 s. Defaults to 5 ms, as in Kubernetes, and is at most a year. A ReplicaSet that has failed for a while has a longer one.
 	CreateBackOff *durationpb.Duration `protobuf:"bytes,3,opt,name=create_back_off,json=createBackOff,proto3" json:"create_back_off,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -574,8 +576,8 @@ type ForecastRolloutResponse struct {
 	TemplateChanges []*TemplateChange `protobuf:"bytes,3,rep,name=template_changes,json=templateChanges,proto3" json:"template_changes,omitempty"`
 	// Number of desired pods and the limits of the rollout, after the changes.
 	Limits *RolloutLimits `protobuf:"bytes,4,opt,name=limits,proto3" json:"limits,omitempty"`
-	// The ReplicaSets of the trajectories: the new one first, and then the old ones, newest first. A ReplicaSet that does
-	// not exist yet has no UID.
+	// The ReplicaSets of the trajectories: the new one first, and then the old ones that have pods, newest first. A ReplicaSet
+	// that does not exist yet has no UID.
 	ReplicaSets []*ObjectReference `protobuf:"bytes,5,rep,name=replica_sets,json=replicaSets,proto3" json:"replica_sets,omitempty"`
 	// Where the start times come from.
 	StartTimes *StartTimes `protobuf:"bytes,6,opt,name=start_times,json=startTimes,proto3" json:"start_times,omitempty"`
@@ -938,7 +940,8 @@ func (x *DurationRange) GetHigh() *durationpb.Duration {
 	return nil
 }
 
-// CountRange is a range of counts over all samples of a forecast.
+// CountRange is a range of counts over all samples of a forecast. Instants between the writes of sizes and the syncs of the
+// ReplicaSet controller do not count.
 type CountRange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Lowest of all samples.

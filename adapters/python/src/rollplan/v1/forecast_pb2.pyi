@@ -141,7 +141,9 @@ class ForecastRolloutRequest(_message.Message):
     SAMPLES_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     samples: _builtins.int
-    """How often the rollout is simulated, each time with other pod times. Defaults to 100."""
+    """How often the rollout is simulated, each time with other pod times. Defaults to 100. `never_ready` and `slow` are simulated
+    at most 10 times, because little in them is random.
+    """
     seed: _builtins.int
     """Seed of all random choices. The same request always returns the same bytes."""
     @_builtins.property
@@ -237,11 +239,11 @@ class PodTimes(_message.Message):
     TERMINATION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def start(self) -> _containers.RepeatedCompositeFieldContainer[_duration_pb2.Duration]:
-        """Times from the creation of a pod until it is ready. Must be positive."""
+        """Times from the creation of a pod until it is ready. Must be positive, and at most a year."""
 
     @_builtins.property
     def termination(self) -> _containers.RepeatedCompositeFieldContainer[_duration_pb2.Duration]:
-        """Times from the deletion of a pod until it is gone. Must not be negative."""
+        """Times from the deletion of a pod until it is gone. Must not be negative, and at most a year."""
 
     def __init__(
         self,
@@ -268,16 +270,17 @@ class ClusterLimits(_message.Message):
     CREATE_BACK_OFF_FIELD_NUMBER: _builtins.int
     pods_in_quota: _builtins.int
     """Number of pods that can be created, in addition to those of the snapshot, before the quota of the namespace is used up.
-    A pod that is gone frees its part. Must not be negative.
+    A pod that is gone frees its part. Must not be negative. If a ReplicaSet reports that the quota is exceeded, it defaults
+    to 0.
     """
     pods_on_nodes: _builtins.int
     """Number of pods that fit on the nodes, in addition to those of the snapshot. Further pods wait until others are gone.
-    Must not be negative.
+    Must not be negative. If a pod of the snapshot cannot be scheduled, it defaults to 0.
     """
     @_builtins.property
     def create_back_off(self) -> _duration_pb2.Duration:
         """Time after which the ReplicaSet controller first tries again when it could not create a pod. It doubles after each
-        attempt, up to 1,000 s. Defaults to 5 ms, as in Kubernetes. A ReplicaSet that has failed for a while has a longer one.
+        attempt, up to 1,000 s. Defaults to 5 ms, as in Kubernetes, and is at most a year. A ReplicaSet that has failed for a while has a longer one.
         """
 
     def __init__(
@@ -334,8 +337,8 @@ class ForecastRolloutResponse(_message.Message):
 
     @_builtins.property
     def replica_sets(self) -> _containers.RepeatedCompositeFieldContainer[_kubernetes_pb2.ObjectReference]:
-        """The ReplicaSets of the trajectories: the new one first, and then the old ones, newest first. A ReplicaSet that does
-        not exist yet has no UID.
+        """The ReplicaSets of the trajectories: the new one first, and then the old ones that have pods, newest first. A ReplicaSet
+        that does not exist yet has no UID.
         """
 
     @_builtins.property
@@ -510,7 +513,9 @@ Global___DurationRange: _TypeAlias = DurationRange  # noqa: Y015
 
 @_typing.final
 class CountRange(_message.Message):
-    """CountRange is a range of counts over all samples of a forecast."""
+    """CountRange is a range of counts over all samples of a forecast. Instants between the writes of sizes and the syncs of the
+    ReplicaSet controller do not count.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

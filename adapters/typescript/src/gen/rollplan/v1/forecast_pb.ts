@@ -70,7 +70,8 @@ export type ForecastRolloutRequest = Message<"rollplan.v1.ForecastRolloutRequest
   limits?: ClusterLimits | undefined;
 
   /**
-   * How often the rollout is simulated, each time with other pod times. Defaults to 100.
+   * How often the rollout is simulated, each time with other pod times. Defaults to 100. `never_ready` and `slow` are simulated
+   * at most 10 times, because little in them is random.
    *
    * @generated from field: int32 samples = 6;
    */
@@ -153,14 +154,14 @@ export const DeploymentChangeSchema: GenMessage<DeploymentChange> = /*@__PURE__*
  */
 export type PodTimes = Message<"rollplan.v1.PodTimes"> & {
   /**
-   * Times from the creation of a pod until it is ready. Must be positive.
+   * Times from the creation of a pod until it is ready. Must be positive, and at most a year.
    *
    * @generated from field: repeated google.protobuf.Duration start = 1;
    */
   start: Duration[];
 
   /**
-   * Times from the deletion of a pod until it is gone. Must not be negative.
+   * Times from the deletion of a pod until it is gone. Must not be negative, and at most a year.
    *
    * @generated from field: repeated google.protobuf.Duration termination = 2;
    */
@@ -182,7 +183,8 @@ export const PodTimesSchema: GenMessage<PodTimes> = /*@__PURE__*/
 export type ClusterLimits = Message<"rollplan.v1.ClusterLimits"> & {
   /**
    * Number of pods that can be created, in addition to those of the snapshot, before the quota of the namespace is used up.
-   * A pod that is gone frees its part. Must not be negative.
+   * A pod that is gone frees its part. Must not be negative. If a ReplicaSet reports that the quota is exceeded, it defaults
+   * to 0.
    *
    * @generated from field: optional int32 pods_in_quota = 1;
    */
@@ -190,7 +192,7 @@ export type ClusterLimits = Message<"rollplan.v1.ClusterLimits"> & {
 
   /**
    * Number of pods that fit on the nodes, in addition to those of the snapshot. Further pods wait until others are gone.
-   * Must not be negative.
+   * Must not be negative. If a pod of the snapshot cannot be scheduled, it defaults to 0.
    *
    * @generated from field: optional int32 pods_on_nodes = 2;
    */
@@ -198,7 +200,7 @@ export type ClusterLimits = Message<"rollplan.v1.ClusterLimits"> & {
 
   /**
    * Time after which the ReplicaSet controller first tries again when it could not create a pod. It doubles after each
-   * attempt, up to 1,000 s. Defaults to 5 ms, as in Kubernetes. A ReplicaSet that has failed for a while has a longer one.
+   * attempt, up to 1,000 s. Defaults to 5 ms, as in Kubernetes, and is at most a year. A ReplicaSet that has failed for a while has a longer one.
    *
    * @generated from field: google.protobuf.Duration create_back_off = 3;
    */
@@ -248,8 +250,8 @@ export type ForecastRolloutResponse = Message<"rollplan.v1.ForecastRolloutRespon
   limits?: RolloutLimits | undefined;
 
   /**
-   * The ReplicaSets of the trajectories: the new one first, and then the old ones, newest first. A ReplicaSet that does
-   * not exist yet has no UID.
+   * The ReplicaSets of the trajectories: the new one first, and then the old ones that have pods, newest first. A ReplicaSet
+   * that does not exist yet has no UID.
    *
    * @generated from field: repeated rollplan.v1.ObjectReference replica_sets = 5;
    */
@@ -447,7 +449,8 @@ export const DurationRangeSchema: GenMessage<DurationRange> = /*@__PURE__*/
   messageDesc(file_rollplan_v1_forecast, 7);
 
 /**
- * CountRange is a range of counts over all samples of a forecast.
+ * CountRange is a range of counts over all samples of a forecast. Instants between the writes of sizes and the syncs of the
+ * ReplicaSet controller do not count.
  *
  * @generated from message rollplan.v1.CountRange
  */
