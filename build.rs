@@ -12,7 +12,8 @@ use prost::Message as _;
 
 use tonic_prost_build::{Config, FileDescriptorSet};
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
+    "rollplan/v1/canary.proto",
     "rollplan/v1/forecast.proto",
     "rollplan/v1/kubernetes.proto",
     "rollplan/v1/plan.proto",

@@ -31,6 +31,7 @@ fn answer(line: &str) -> Result<String, Error> {
         "ListRevisions" => {
             json::to_kubernetes_json(&wire::list_revisions(json::from_json(request)?)?)
         }
+        "PlanCanary" => json::to_kubernetes_json(&wire::plan_canary(json::from_json(request)?)?),
         "ForecastRollout" => {
             json::to_kubernetes_json(&wire::forecast_rollout(json::from_json(request)?)?)
         }

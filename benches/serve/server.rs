@@ -9,8 +9,9 @@ use std::process::{Child, Command, Stdio};
 
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
-    ListRevisionsRequest, ListRevisionsResponse, PlanRestartsRequest, PlanRestartsResponse,
-    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+    ListRevisionsRequest, ListRevisionsResponse, PlanCanaryRequest, PlanCanaryResponse,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
+    RollbackRequest, RollbackResponse,
 };
 use rollplan::server::RolloutPlanner;
 use rollplan::server::{Config, Server, Shutdown};
@@ -231,6 +232,13 @@ impl RolloutPlanner for Constant {
         &self,
         _: Request<ForecastRolloutRequest>,
     ) -> Result<Response<ForecastRolloutResponse>, Status> {
+        Err(Status::unimplemented("not measured"))
+    }
+
+    async fn plan_canary(
+        &self,
+        _: Request<PlanCanaryRequest>,
+    ) -> Result<Response<PlanCanaryResponse>, Status> {
         Err(Status::unimplemented("not measured"))
     }
 

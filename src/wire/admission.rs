@@ -13,8 +13,8 @@ use rollplan_core::interrupt::Interrupt;
 use super::error::Error;
 use super::memory::{MEMORY_BYTES_MAX, check_memory};
 use crate::proto::{
-    Configuration, DeploymentChange, FailureRule, ForecastRolloutRequest, NamespaceSettings,
-    Reference, StepAnswer, Workload, WorkloadKind,
+    CanaryCommand, CanaryVerdict, Configuration, DeploymentChange, FailureRule,
+    ForecastRolloutRequest, NamespaceSettings, Reference, StepAnswer, Workload, WorkloadKind,
 };
 
 /// The memory of a string in a list.
@@ -24,7 +24,8 @@ const MAP_ENTRY: usize = 4 * STRING;
 /// Half of the memory of a workload's plan: three copies of its state, changes, conditions and the body of a call.
 const RESTART_PLAN: usize = 2048;
 /// The memory of list entries, by the names of their messages. Lists grow by doubling.
-const ENTRIES: [(&str, usize); 9] = [
+const ENTRIES: [(&str, usize); 10] = [
+    entry::<CanaryVerdict>(0),
     entry::<Configuration>(0),
     entry::<DeploymentChange>(0),
     entry::<Duration>(0),
@@ -210,8 +211,8 @@ impl Contract {
 
 impl CountedField {
     fn read(field: &FieldDescriptor, by_name: &HashMap<String, usize>) -> Self {
-        let is_json =
-            field.name() == "objects" || field.parent_message().name() == DeploymentChange::NAME;
+        let owners = [CanaryCommand::NAME, DeploymentChange::NAME];
+        let is_json = field.name() == "objects" || owners.contains(&field.parent_message().name());
         match field.kind() {
             _ if field.is_map() => Self {
                 memory: MAP_ENTRY,

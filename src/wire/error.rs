@@ -52,6 +52,9 @@ pub enum Error {
     /// The Deployment cannot be rolled back to the requested revision.
     #[error(transparent)]
     Rollback(#[from] rollplan_core::RollbackError),
+    /// A command about a canary is refused, or nothing can be planned.
+    #[error(transparent)]
+    Canary(#[from] rollplan_canary::Refusal),
     /// There is no forecast for the Deployment.
     #[error(transparent)]
     Forecast(#[from] rollplan_forecast::ForecastError),

@@ -3,20 +3,19 @@
 use bytes::Bytes;
 use prost::Message as _;
 use rollplan_core::interrupt::{Interrupt, Never};
-use rollplan_core::snapshot::{Deployment, Options, Snapshot};
+use rollplan_core::snapshot::{Options, Snapshot};
 use rollplan_forecast::{Change, Horizon, Request, forecast_until};
 use rollplan_health::diagnosis::failure::judgement::Judgement;
 use rollplan_health::diagnosis::{Finality, diagnose_until};
 use rollplan_health::report::report;
 use rollplan_health::report::verdict::Outlook;
 
-use super::error::{Error, Reason, Violations};
+use super::error::Error;
 use super::limits::{CHANGES_MAX, limit};
+use super::manifest::ManifestReader;
 use super::memory::Memory;
-use super::objects::{Found, Objects};
-use super::parse::{Needed, Parser, Path, RawTemplate, limit_selector};
+use super::parse::{Parser, Path};
 use super::print_forecast::print_forecast;
-use super::read::{Json, kubernetes};
 use super::snapshot::{Context, Kinds, Subject, read_snapshot};
 use super::{decode_request, deployment};
 use crate::proto;
@@ -94,13 +93,13 @@ pub(crate) fn forecast_rollout_in(
     for (index, change) in changes.into_iter().enumerate() {
         let path = Path::Root("changes");
         let path = path.index(index);
-        let mut reader = ChangeReader {
+        let mut reader = ManifestReader {
             parser: &mut parser,
             memory: &mut memory,
             current,
             interrupt,
         };
-        read.extend(reader.change(change, &path)?);
+        read.extend(read_change(&mut reader, change, &path)?);
     }
     let snapshot = parser.finish(subject).and_then(deployment)?;
     let horizon = horizon.unwrap_or(match snapshot.deployment.is_native() {
@@ -148,115 +147,27 @@ fn certain_failure(
     Ok(is_certain.then_some(verdict.message))
 }
 
-/// Reads changes.
-struct ChangeReader<'r, 'i> {
-    parser: &'r mut Parser<'i>,
-    memory: &'r mut Memory,
-    /// The Deployment of the snapshot, if it could be read.
-    current: Option<&'r Deployment>,
-    interrupt: &'i dyn Interrupt,
-}
-
-// === impl ChangeReader ===
-
-impl ChangeReader<'_, '_> {
-    /// `None` after a violation.
-    fn change(
-        &mut self,
-        change: proto::DeploymentChange,
-        path: &Path<'_>,
-    ) -> Result<Option<Change>, Error> {
-        let proto::DeploymentChange { change } = change;
-        let change = self.parser.required(change, &path.field("change"));
-        Ok(match change {
-            None => None,
-            Some(Given::Deployment(text)) => self.deployment(&text, &path.field("deployment"))?,
-            Some(Given::Replicas(replicas)) => Some(Change::Replicas(
-                self.parser.count(replicas, &path.field("replicas")),
-            )),
-            Some(Given::UndoToRevision(revision)) => Some(Change::Undo(
-                self.parser.count(revision, &path.field("undo_to_revision")),
-            )),
-            Some(Given::Paused(paused)) => Some(Change::Paused(paused)),
-        })
-    }
-
-    /// A whole Deployment.
-    fn deployment(&mut self, text: &str, path: &Path<'_>) -> Result<Option<Change>, Error> {
-        let place = path.to_string();
-        let mut violations = Violations::default();
-        let objects = Objects::find_in(&place, text, &mut violations, self.interrupt)?;
-        let is_readable = violations.is_empty();
-        self.parser.violations.extend(violations);
-        let Objects { found, .. } = objects;
-        let [object] = &found[..] else {
-            if is_readable {
-                let description = format_args!("has {} objects, and must be one", found.len());
-                self.parser.violation(path, Reason::WrongType, description);
-            }
-            return Ok(None);
-        };
-        let mut json = Json::of_similar_objects("", self.interrupt);
-        let content = match object.read::<kubernetes::Deployment<'_>>(&mut json, self.memory)? {
-            Ok(content) => content,
-            Err(fault) => {
-                object.refuse(&fault, &mut self.parser.violations);
-                return Ok(None);
-            }
-        };
-        let spec = content.spec.as_ref();
-        if let Some(selector) = spec.and_then(|spec| spec.selector.as_ref()) {
-            limit_selector(selector)?;
-        }
-        let template = spec.and_then(|spec| spec.template).map(RawTemplate::new);
-        let origin = object.origin();
-        let path = Path::Object(&origin);
-        let (deployment, _) =
-            self.parser
-                .deployment(object, content, &template, Needed::MANIFEST, &path);
-        self.check_identity(object, &deployment, &path);
-        Ok(Some(Change::Deployment(Box::new(deployment))))
-    }
-
-    /// Checks that it is the Deployment of the snapshot.
-    fn check_identity(&mut self, object: &Found<'_>, changed: &Deployment, path: &Path<'_>) {
-        let Some(current) = self.current else {
-            return;
-        };
-        let metadata_path = path.field("metadata");
-        let (before, after) = (&current.metadata, &changed.metadata);
-        let mut check = |is_same: bool, path: &Path<'_>, value: &str, expected: &str| {
-            if !is_same {
-                let description =
-                    format_args!("is {value:?}, and must be {expected:?}, as in the snapshot");
-                self.parser.violation(path, Reason::NotFound, description);
-            }
-        };
-        let (version, kind) = (&object.api_version, &object.kind);
-        let path_of = |name| path.field(name);
-        check(
-            **version == current.api_version,
-            &path_of("api_version"),
-            version,
-            &current.api_version,
-        );
-        check(
-            **kind == current.kind,
-            &path_of("kind"),
-            kind,
-            &current.kind,
-        );
-        check(
-            after.name == before.name,
-            &metadata_path.field("name"),
-            &after.name,
-            &before.name,
-        );
-        check(
-            after.namespace.is_empty() || after.namespace == before.namespace,
-            &metadata_path.field("namespace"),
-            &after.namespace,
-            &before.namespace,
-        );
-    }
+/// Reads a change. `None` after a violation.
+fn read_change(
+    reader: &mut ManifestReader<'_, '_>,
+    change: proto::DeploymentChange,
+    path: &Path<'_>,
+) -> Result<Option<Change>, Error> {
+    let proto::DeploymentChange { change } = change;
+    let change = reader.parser.required(change, &path.field("change"));
+    Ok(match change {
+        None => None,
+        Some(Given::Deployment(text)) => reader
+            .read(&text, &path.field("deployment"))?
+            .map(|deployment| Change::Deployment(Box::new(deployment))),
+        Some(Given::Replicas(replicas)) => Some(Change::Replicas(
+            reader.parser.count(replicas, &path.field("replicas")),
+        )),
+        Some(Given::UndoToRevision(revision)) => Some(Change::Undo(
+            reader
+                .parser
+                .count(revision, &path.field("undo_to_revision")),
+        )),
+        Some(Given::Paused(paused)) => Some(Change::Paused(paused)),
+    })
 }

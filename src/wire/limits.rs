@@ -19,6 +19,9 @@ pub const WORKLOADS_MAX: usize = 20_000;
 /// The maximum number of configurations in a request for restarts.
 pub const CONFIGURATIONS_MAX: usize = 40_000;
 
+/// The maximum number of verdicts, and of gates, in a request for a canary.
+pub const VERDICTS_MAX: usize = 1_000;
+
 /// The maximum number of changes in a forecast.
 pub const CHANGES_MAX: usize = 10;
 /// The maximum number of samples of a forecast.

@@ -6,6 +6,7 @@
 
 pub mod admission;
 mod body;
+mod canary;
 mod error;
 mod event_calls;
 mod forecast;
@@ -13,12 +14,14 @@ mod interruptible;
 pub mod json;
 mod kinds;
 mod limits;
+mod manifest;
 mod memory;
 pub(crate) mod objects;
 mod origin;
 mod parse;
 mod path;
 mod print;
+mod print_canary;
 mod print_forecast;
 mod print_report;
 mod print_revision;
@@ -33,13 +36,15 @@ pub(crate) mod yaml;
 
 pub use body::objects_of_body;
 pub(crate) use body::{is_yaml, unreadable};
+pub(crate) use canary::plan_canary_in;
+pub use canary::{plan_canary, plan_canary_bytes, plan_canary_until};
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
 pub(crate) use forecast::forecast_rollout_in;
 pub use forecast::{forecast_rollout, forecast_rollout_bytes, forecast_rollout_until};
 pub use limits::{
     ANNOTATIONS_BYTES_MAX, ANSWERS_MAX, CHANGES_MAX, CONFIGURATIONS_MAX, ENTRIES_MAX, EVENTS_MAX,
     EXPRESSIONS_MAX, OBJECT_BYTES_MAX, OBJECTS_MAX, POD_TIMES_MAX, PODS_MAX, REPLICA_SETS_MAX,
-    SAMPLES_MAX, VALUES_MAX, WORKLOADS_MAX,
+    SAMPLES_MAX, VALUES_MAX, VERDICTS_MAX, WORKLOADS_MAX,
 };
 pub use memory::MEMORY_BYTES_MAX;
 pub(crate) use objects::Shown;

@@ -625,6 +625,26 @@ func TestMonitoringFiles(t *testing.T) {
 	}
 }
 
+// The chart creates the guard that `rollplan canary guard` prints, with labels and a name of the release, also without anything else.
+func TestCanaryGuard(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(chart, "files/canary-guard.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := render(t, "--set", "server.enabled=false,canaryGuard.enabled=true")
+	for _, object := range have {
+		accessor, err := meta.Accessor(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		accessor.SetLabels(nil)
+	}
+	text = bytes.ReplaceAll(text, []byte("rollplan-canary-guard"), []byte("rollplan-system-rollplan-canary-guard"))
+	if want := decode(t, text); !reflect.DeepEqual(have, want) {
+		t.Errorf("the chart renders\n%+v\nwant\n%+v", have, want)
+	}
+}
+
 // The manifests in adapters/config are rendered from the chart.
 func TestAdapterManifests(t *testing.T) {
 	helm4, _ := helm(t)

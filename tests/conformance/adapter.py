@@ -80,8 +80,8 @@ class Adapter:
     """The state of one Deployment that the next sync needs."""
 
     owner: Owner
-    # Calls PlanRollout: takes the request as JSON, and returns the response.
-    plan: Callable[[Json], Json]
+    # Calls a method of the service: takes its name and the request as JSON, and returns the response.
+    plan: Callable[[str, Json], Json]
     # Makes an API call: method, path, query, content type and body.
     call: Callable[[str, str, str, str, bytes], Answer]
     # Records an event on the Deployment.
@@ -99,12 +99,8 @@ class Adapter:
 
     def sync(self, cache: list[Json]) -> tuple[str, str]:
         """Requests a plan and carries it out. Returns the outcome, and the time after which to sync again."""
-        owner = next((it for it in cache if self.owner.is_of(it)), None)
-        if owner is None:
-            self._reset("")
+        if not self._find(cache):
             return "missing", ""
-        if owner["metadata"]["uid"] != self.uid:
-            self._reset(owner["metadata"]["uid"])
         try:
             objects, response = self._plan(cache)
             unverified = not self.verified and any(_is_of_replica_set(step) for step in response.get("steps", []))
@@ -116,6 +112,24 @@ class Adapter:
         reacted, self.answers = bool(self.answers), self._carry_out(response.get("steps", []))
         return ("again" if reacted or self.answers else "done"), response.get("requeueAfter", "")
 
+    def canary(self, cache: list[Json], request: Json) -> tuple[str, str]:
+        """Requests the plan of a canary, with this policy, command and verdicts, and carries it out."""
+        if not self._find(cache):
+            return "missing", ""
+        try:
+            response = self.plan("PlanCanary", {"snapshot": self._snapshot(self._observe(cache)), **request})
+        except PlannerError:
+            return "failed", ""
+        failed = self._carry_out(response.get("steps", []))
+        return ("again" if failed else "done"), response.get("requeueAfter", "")
+
+    def _find(self, cache: list[Json]) -> bool:
+        """Whether the Deployment exists. Without it, or with another UID, nothing is kept."""
+        uid = next((it["metadata"]["uid"] for it in cache if self.owner.is_of(it)), "")
+        if uid != self.uid:
+            self._reset(uid)
+        return bool(uid)
+
     def _reset(self, uid: str) -> None:
         self.uid, self.writes, self.answers, self.verified, self.drops_terminating = uid, {}, [], False, False
 
@@ -124,16 +138,18 @@ class Adapter:
         if any(it["kind"] == "ReplicaSet" and self._is_ours(it) and _terminating(it) is not None for it in objects):
             self.drops_terminating = False
         options = {"terminatingReplicas": False, **self.options} if self.drops_terminating else self.options
+        snapshot = {**self._snapshot(objects), "answers": self.answers}
+        return objects, self.plan("PlanRollout", {"snapshot": snapshot, "options": options})
+
+    def _snapshot(self, objects: list[Json]) -> Json:
         # An adapter may send all objects that it has, because the planner selects those of the Deployment.
-        snapshot: Json = {
+        return {
             "now": self.now(),
             "objects": [json.dumps(it) for it in objects],
             "target": self.owner.target(),
             "replicaSetsComplete": True,
             "podsComplete": True,
-            "answers": self.answers,
         }
-        return objects, self.plan({"snapshot": snapshot, "options": options})
 
     def _observe(self, cache: list[Json]) -> list[Json]:
         """The cache as it will be once it shows the adapter's own writes."""

@@ -22,12 +22,19 @@ from urllib.parse import urlsplit
 
 from adapter import Adapter, Answer, Json, Owner, PlannerError
 
-METHOD = "/rollplan.v1.RolloutPlanner/PlanRollout"
+SERVICE = "/rollplan.v1.RolloutPlanner/"
 ATTEMPTS_MAX = 3
 FIRST_DELAY = 0.1
 
 # The mistakes of clients that the transcripts must detect.
-WRONG = ("drops-unknown-fields", "retries-blindly", "rounds-integers", "reorders-calls", "drops-bodies")
+WRONG = (
+    "drops-unknown-fields",
+    "retries-blindly",
+    "rounds-integers",
+    "reorders-calls",
+    "drops-bodies",
+    "replaces-field-managers",
+)
 
 
 class Connection:
@@ -68,11 +75,15 @@ class Run:
         options = start.get("options", {})
         self.adapter = Adapter(Owner(*names), self.plan, self.call, self.events.append, rfc3339_now, options)
 
-    def sync(self, cache: list[str]) -> Json:
+    def run(self, command: Json) -> Json:
+        """One sync, or one plan of a canary."""
         self.connection.cancelled = False
         self.events.clear()
-        objects = [json.loads(text, parse_int=self.parse_int()) for text in cache]
-        outcome, requeue_after = self.adapter.sync(objects)
+        objects = [json.loads(text, parse_int=self.parse_int()) for text in command["cache"]]
+        if command["command"] == "canary":
+            outcome, requeue_after = self.adapter.canary(objects, command["request"])
+        else:
+            outcome, requeue_after = self.adapter.sync(objects)
         if self.connection.cancelled:
             outcome = "cancelled"
         seconds = float(requeue_after.removesuffix("s") or 0)
@@ -81,12 +92,12 @@ class Run:
     def parse_int(self) -> Callable[[str], Any]:
         return (lambda digits: int(float(digits))) if self.wrong == "rounds-integers" else int
 
-    def plan(self, request: Json) -> Json:
+    def plan(self, method: str, request: Json) -> Json:
         timeout = self.start["plannerTimeoutMs"]
         headers = {"content-type": "application/json", "connect-protocol-version": "1", "connect-timeout-ms": str(timeout)}
         for attempt in range(ATTEMPTS_MAX):
             body = json.dumps(request).encode()
-            answer = self.connection.request(self.start["planner"], "POST", METHOD, body, headers, timeout / 1000)
+            answer = self.connection.request(self.start["planner"], "POST", SERVICE + method, body, headers, timeout / 1000)
             if answer.ok:
                 return self.reorder(answer.object())
             delay = retry_delay(answer, attempt)
@@ -102,6 +113,8 @@ class Run:
 
     def call(self, method: str, path: str, query: str, content_type: str, body: bytes) -> Answer:
         headers = {"content-type": content_type} if content_type else {}
+        if self.wrong == "replaces-field-managers":
+            query = query.replace("rollplan-canary", "rollplan")
         url = path + (f"?{query}" if query else "")
         if self.wrong == "drops-unknown-fields" and method == "POST":
             body = drop_unknown_fields(body)
@@ -176,7 +189,7 @@ def main() -> None:
             run, reply = Run(command, wrong), {}
         else:
             assert run
-            reply = run.sync(command["cache"])
+            reply = run.run(command)
         print(json.dumps(reply), flush=True)
 
 

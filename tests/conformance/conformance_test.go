@@ -60,6 +60,7 @@ func TestWrongClientsAreNoticed(t *testing.T) {
 		}},
 		{"reorders-calls", map[string]string{"update": "want PATCH", "failed-precondition": "want PATCH"}},
 		{"drops-bodies", map[string]string{"proxy-page": "body is \"\""}},
+		{"replaces-field-managers", map[string]string{"canary": "want \"fieldManager=rollplan-canary\""}},
 	} {
 		t.Run(test.wrong, func(t *testing.T) {
 			found := deviations(t, "--wrong", test.wrong)

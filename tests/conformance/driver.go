@@ -70,10 +70,12 @@ type driverOwner struct {
 	Name       string `json:"name"`
 }
 
-// syncCommand runs one sync. The objects are those that a cache shows, each as the API server printed it.
+// syncCommand runs one sync, or plans a canary with a request. The objects are those that a cache shows, each as the API server
+// printed it.
 type syncCommand struct {
-	Command string   `json:"command"`
-	Cache   []string `json:"cache"`
+	Command string          `json:"command"`
+	Cache   []string        `json:"cache"`
+	Request json.RawMessage `json:"request,omitempty"`
 }
 
 type syncResult struct {
@@ -151,7 +153,7 @@ func (d *driver) stop() error {
 }
 
 // play plays one transcript.
-func (d *driver) play(c *contract, t *transcript, protocol string) (err error) {
+func (d *driver) play(c contract, t *transcript, protocol string) (err error) {
 	s, err := newScript(c, t, func() { _ = d.send(map[string]string{"command": "cancel"}) })
 	if err != nil {
 		return err
@@ -172,7 +174,10 @@ func (d *driver) play(c *contract, t *transcript, protocol string) (err error) {
 		return err
 	}
 	for i, sync := range t.Syncs {
-		command := syncCommand{Command: "sync", Cache: []string{}}
+		command := syncCommand{Command: "sync", Cache: []string{}, Request: sync.Canary}
+		if sync.Canary != nil {
+			command.Command = "canary"
+		}
 		for _, key := range sync.Cache {
 			command.Cache = append(command.Cache, string(t.Objects[key]))
 		}

@@ -15,7 +15,7 @@ import http.client
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import scenarios
@@ -24,7 +24,7 @@ from scenarios import Planner, Scenario, Server
 from world import World
 
 HERE = Path(__file__).parent
-METHOD = "/rollplan.v1.RolloutPlanner/PlanRollout"
+SERVICE = "/rollplan.v1.RolloutPlanner/"
 
 
 class Service:
@@ -40,8 +40,8 @@ class Service:
                 return
         sys.exit("the service did not start")
 
-    def plan(self, request: Json) -> Json:
-        self.connection.request("POST", METHOD, json.dumps(request), {"content-type": "application/json"})
+    def plan(self, method: str, request: Json) -> Json:
+        self.connection.request("POST", SERVICE + method, json.dumps(request), {"content-type": "application/json"})
         answer = self.connection.getresponse()
         body = json.loads(answer.read())
         if answer.status != 200:
@@ -79,21 +79,35 @@ class Recorder:
 
     def sync(self, about: str, *faults: Planner | Server) -> None:
         """Runs one sync with these faults, which occur in this order."""
+        self.rejected = any(is_rejection(it) for it in self.adapter.answers)
+        current = self.begin(about, faults)
+        self.end(current, *self.adapter.sync(copy.deepcopy(self.cache)))
+        if current["outcomes"] == ["again"] and not self.adapter.answers and not self.rejected:
+            # The plan reacts to answers, and none of them was a rejection, so there is nothing to retry.
+            current["outcomes"] = ["again", "done"]
+
+    def canary(self, about: str, request: Json, *faults: Planner | Server) -> Json:
+        """Plans a canary with this policy, command and verdicts. Returns the report."""
+        current = self.begin(about, faults)
+        current["canary"] = request
+        self.end(current, *self.adapter.canary(copy.deepcopy(self.cache), request))
+        report: Json = self.exchanges()[0]["response"]["report"]
+        return report
+
+    def begin(self, about: str, faults: Iterable[Planner | Server]) -> Json:
         self.planner_faults = [it for it in faults if isinstance(it, Planner)]
         self.server_faults = [it for it in faults if isinstance(it, Server)]
         current: Json = {"about": about, "cache": [self.key(it) for it in self.cache], "exchanges": [], "events": []}
         self.syncs.append(current)
         self.cancelled = False
-        self.rejected = any(is_rejection(it) for it in self.adapter.answers)
-        outcome, requeue_after = self.adapter.sync(copy.deepcopy(self.cache))
+        return current
+
+    def end(self, current: Json, outcome: str, requeue_after: str) -> None:
         if self.cancelled:
             outcome, requeue_after = "cancelled", ""
         left = [*self.planner_faults, *(it for it in self.server_faults if not it.used)]
         assert not left, f"{self.scenario.name}: faults that did not happen: {left}"
         current["outcomes"] = [outcome]
-        if outcome == "again" and not self.adapter.answers and not self.rejected:
-            # The plan reacts to answers, and none of them was a rejection, so there is nothing to retry.
-            current["outcomes"] = ["again", "done"]
         if requeue_after:
             current["requeueAfter"] = requeue_after
 
@@ -101,19 +115,19 @@ class Recorder:
         """The name of the ReplicaSet that a plan for the stored objects creates."""
         objects = [json.dumps(it) for it in self.world.all()]
         snapshot = {"now": self.clock, "objects": objects, "replicaSetsComplete": True}
-        return str(self.service.plan({"snapshot": snapshot})["steps"][0]["call"]["name"])
+        return str(self.service.plan("PlanRollout", {"snapshot": snapshot})["steps"][0]["call"]["name"])
 
     # --- called by the adapter
 
-    def plan(self, request: Json) -> Json:
+    def plan(self, method: str, request: Json) -> Json:
         for _ in range(3):
             fault = self.planner_faults.pop(0) if self.planner_faults else None
-            exchange: Json = {"plan": self.describe(request)}
+            exchange: Json = {"plan": self.describe(method, request)}
             if (exchange["plan"], self.clock) == self.at_rest:
                 exchange["optional"] = True
             self.exchanges().append(exchange)
             if fault is None:
-                response = exchange["response"] = self.service.plan(request)
+                response = exchange["response"] = self.service.plan(method, request)
                 self.at_rest = None if "steps" in response else (exchange["plan"], self.clock)
                 return copy.deepcopy(exchange["response"])
             exchange |= fault.exchange
@@ -122,19 +136,20 @@ class Recorder:
                 break
         raise PlannerError
 
-    def describe(self, request: Json) -> Json:
+    def describe(self, method: str, request: Json) -> Json:
         """The request in the form in which the runner compares it: the objects that the planner selects, and the others."""
         snapshot = request["snapshot"]
         sent = [json.loads(text) for text in snapshot["objects"]]
-        needed = selected(sent, self.scenario.owner)
+        with_pods = method == "PlanCanary" or recreate(sent, self.scenario.owner)
+        needed = selected(sent, self.scenario.owner, with_pods)
         plan: Json = {"objects": [self.key(it) for it in needed]}
         if others := [self.key(it) for it in sent if it not in needed]:
             plan["others"] = others
-        if recreate(sent, self.scenario.owner):
+        if with_pods:
             plan["podsComplete"] = True
-        if "terminatingReplicas" in request["options"]:
+        if "terminatingReplicas" in request.get("options", {}):
             plan["terminatingReplicas"] = request["options"]["terminatingReplicas"]
-        if snapshot["answers"]:
+        if snapshot.get("answers"):
             plan["answers"] = [describe_answer(it, self.key) for it in snapshot["answers"]]
         return plan
 
@@ -221,7 +236,7 @@ def is_rejection(answer: Json) -> bool:
     return body["reason"] in ("Forbidden", "AlreadyExists") or "causes" in body["details"]
 
 
-def selected(objects: list[Json], owner: Owner) -> list[Json]:
+def selected(objects: list[Json], owner: Owner, with_pods: bool) -> list[Json]:
     """The Deployment, the ReplicaSets that it controls or may adopt and, where the plan depends on them, their pods."""
     deployment = next(it for it in objects if owner.is_of(it))
     labels = deployment["spec"]["selector"]["matchLabels"].items()
@@ -234,7 +249,7 @@ def selected(objects: list[Json], owner: Owner) -> list[Json]:
             or (controller(it) is None and labels <= it["metadata"].get("labels", {}).items())
         )
     ]
-    uids = {it["metadata"]["uid"] for it in sets} if recreate(objects, owner) else set()
+    uids = {it["metadata"]["uid"] for it in sets} if with_pods else set()
     return [deployment, *sets, *(it for it in objects if it["kind"] == "Pod" and controller(it) in uids)]
 
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -28,17 +29,23 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-const planMethod = "/rollplan.v1.RolloutPlanner/PlanRollout"
+// The methods that adapters call.
+const (
+	planRollout = "PlanRollout"
+	planCanary  = "PlanCanary"
+)
 
 // clockTolerance is how far Snapshot.now may be from the time of the request.
 const clockTolerance = time.Minute
 
-// contract has the messages, read from the descriptor set, so that the runner does not depend on generated code.
-type contract struct {
+// contract has the messages by method, read from the descriptor set, so that the runner does not depend on generated code.
+type contract map[string]messages
+
+type messages struct {
 	request, response protoreflect.MessageDescriptor
 }
 
-func readContract(path string) (*contract, error) {
+func readContract(path string) (contract, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -59,7 +66,11 @@ func readContract(path string) (*contract, error) {
 		}
 		return found.(protoreflect.MessageDescriptor)
 	}
-	c := &contract{message("rollplan.v1.PlanRolloutRequest"), message("rollplan.v1.PlanRolloutResponse")}
+	c := contract{}
+	for _, method := range []string{planRollout, planCanary} {
+		name := protoreflect.FullName("rollplan.v1." + method)
+		c[method] = messages{message(name + "Request"), message(name + "Response")}
+	}
 	return c, err
 }
 
@@ -86,12 +97,12 @@ func codecOf(r *http.Request) (codec, error) {
 }
 
 // read returns the request in protobuf's JSON.
-func (c *contract) read(r *http.Request, kind codec) (map[string]any, error) {
+func (m messages) read(r *http.Request, kind codec) (map[string]any, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
 	}
-	message := dynamicpb.NewMessage(c.request)
+	message := dynamicpb.NewMessage(m.request)
 	switch kind {
 	case grpcProto:
 		if len(body) < 5 || body[0] != 0 || int(binary.BigEndian.Uint32(body[1:])) != len(body)-5 {
@@ -121,13 +132,13 @@ func (c *contract) read(r *http.Request, kind codec) (map[string]any, error) {
 }
 
 // write sends a response.
-func (c *contract) write(w http.ResponseWriter, kind codec, response json.RawMessage, eventCalls bool) error {
-	message := dynamicpb.NewMessage(c.response)
+func (m messages) write(w http.ResponseWriter, kind codec, response json.RawMessage, eventCalls bool) error {
+	message := dynamicpb.NewMessage(m.response)
 	if err := (protojson.UnmarshalOptions{Resolver: protoregistry.GlobalTypes}).Unmarshal(response, message); err != nil {
 		return fmt.Errorf("response of the transcript: %w", err)
 	}
 	if !eventCalls {
-		steps := message.Get(c.response.Fields().ByName("steps")).List()
+		steps := message.Get(m.response.Fields().ByName("steps")).List()
 		for i := range steps.Len() {
 			step := steps.Get(i).Message()
 			step.Clear(step.Descriptor().Fields().ByName("event_calls"))
@@ -214,26 +225,29 @@ func writeError(w http.ResponseWriter, kind codec, failure *plannerError) error 
 	return json.NewEncoder(w).Encode(body)
 }
 
-// plan is the handler of PlanRollout.
-func (s *script) plan(w http.ResponseWriter, r *http.Request) {
+// plan is the handler of a method.
+func (s *script) plan(method string, w http.ResponseWriter, r *http.Request) {
 	kind, err := codecOf(r)
 	if err != nil {
-		s.deviate("PlanRollout: %v", err)
+		s.deviate("%s: %v", method, err)
 		http.Error(w, err.Error(), http.StatusUnsupportedMediaType)
 		return
 	}
-	request, err := s.contract.read(r, kind)
+	request, err := s.contract[method].read(r, kind)
 	if err != nil {
-		s.fail(w, kind, "PlanRollout: %v", err)
+		s.fail(w, kind, "%s: %v", method, err)
 		return
 	}
 	if r.Header.Get("Grpc-Timeout") == "" && r.Header.Get("Connect-Timeout-Ms") == "" {
-		s.fail(w, kind, "PlanRollout: the service is not told the deadline of the call (grpc-timeout or Connect-Timeout-Ms)")
+		s.fail(w, kind, "%s: the service is not told the deadline of the call (grpc-timeout or Connect-Timeout-Ms)", method)
 		return
 	}
-	e := s.take("PlanRollout", func(e *exchange) error {
+	e := s.take(method, func(e *exchange) error {
 		if e.Plan == nil {
 			return errors.New("no plan is requested here")
+		}
+		if want := s.sync.method(); method != want {
+			return fmt.Errorf("want %s", want)
 		}
 		return s.sameRequest(e.Plan, request)
 	})
@@ -254,10 +268,10 @@ func (s *script) plan(w http.ResponseWriter, r *http.Request) {
 		err = writeError(w, kind, e.Error)
 	default:
 		options, _ := request["options"].(map[string]any)
-		err = s.contract.write(w, kind, e.Response, options["eventsAsCalls"] == true)
+		err = s.contract[method].write(w, kind, e.Response, options["eventsAsCalls"] == true)
 	}
 	if err != nil {
-		s.deviate("answer of PlanRollout: %v", err)
+		s.deviate("answer of %s: %v", method, err)
 	}
 }
 
@@ -281,6 +295,17 @@ func (s *script) sameRequest(want *planRequest, request map[string]any) error {
 	}
 	if have := options["terminatingReplicas"]; have != terminating {
 		return fmt.Errorf("options.terminatingReplicas is %v, want %v", have, terminating)
+	}
+	if s.sync.Canary != nil {
+		canary, err := decode(s.sync.Canary)
+		if err != nil {
+			return err
+		}
+		have := maps.Clone(request)
+		delete(have, "snapshot")
+		if found := difference("request", canary, have); found != "" {
+			return errors.New(found)
+		}
 	}
 	snapshot, _ := request["snapshot"].(map[string]any)
 	now, err := time.Parse(time.RFC3339Nano, fmt.Sprint(snapshot["now"]))

@@ -547,3 +547,50 @@ def going_on(run: Recorder) -> None:
     conflict = status(409, "Operation cannot be fulfilled on replicasets.apps: the object has been modified")
     run.sync("the scale-down conflicts, and the status is updated", answers("PATCH", "/replicasets/", conflict))
     run.sync("the request has the answer")
+
+
+UNDONE = example("after-undo")
+
+
+def changed(objects: list[Json]) -> str:
+    """The Deployment with another image, as `kubectl apply --dry-run=server -o json` prints it."""
+    it = copy.deepcopy(next(it for it in objects if it["kind"] == "Deployment"))
+    del it["metadata"]["managedFields"]
+    it["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example/web:2.0"
+    return json.dumps(it)
+
+
+POLICY: Json = {"policy": {"pods": "1", "bake": "60s", "gates": ["smoke"], "timeout": "900s"}}
+START: Json = {**POLICY, "command": {"action": "CANARY_ACTION_START", "deployment": changed(UNDONE)}}
+
+
+@scenario(UNDONE)
+def canary(run: Recorder) -> None:
+    """A canary is started and aborted. Its patches have the field manager of the plan, which an admission policy recognizes."""
+    run.canary("starts the canary", START)
+    report = run.canary("the cache does not show the patch, and the request has the object that it returned", POLICY)
+    run.show()
+    verdict = {
+        "name": "smoke",
+        "templateDigest": report["templateDigest"],
+        "result": "CANARY_RESULT_FAIL",
+        "observedAt": report["since"],
+    }
+    run.canary("a verdict fails, and the canary is aborted", {**POLICY, "verdicts": [verdict]})
+    run.show()
+    run.canary("restores the stable template", POLICY)
+
+
+@scenario(UNDONE)
+def canary_conflict(run: Recorder) -> None:
+    """The precondition of a patch fails, because another client has changed the Deployment: the next request has the change."""
+    run.canary("the patch fails", START, Server("PATCH", "/deployments/web", meanwhile=pause))
+    run.show()
+    run.canary("plans with the change", POLICY)
+
+
+def pause(world: World) -> None:
+    it = copy.deepcopy(world.find("Deployment", "web"))
+    it["spec"]["paused"] = True
+    it["metadata"]["generation"] += 1
+    world.put(it)

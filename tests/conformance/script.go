@@ -12,7 +12,7 @@ import (
 // script plays a transcript: it answers the requests of an adapter to both servers in the recorded order, and records the
 // first deviation.
 type script struct {
-	contract   *contract
+	contract   contract
 	transcript *transcript
 	options    map[string]any
 	// cancel cancels the sync that is in progress.
@@ -32,7 +32,7 @@ type script struct {
 	ended chan struct{}
 }
 
-func newScript(c *contract, t *transcript, cancel func()) (*script, error) {
+func newScript(c contract, t *transcript, cancel func()) (*script, error) {
 	s := &script{contract: c, transcript: t, cancel: cancel, ended: make(chan struct{})}
 	if t.Options != nil {
 		if err := json.Unmarshal(t.Options, &s.options); err != nil {
@@ -45,7 +45,9 @@ func newScript(c *contract, t *transcript, cancel func()) (*script, error) {
 // serve starts both servers. The planner speaks HTTP/1.1 and HTTP/2 without TLS.
 func (s *script) serve() (api, planner *httptest.Server) {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+planMethod, s.plan)
+	for method := range s.contract {
+		mux.HandleFunc("POST /rollplan.v1.RolloutPlanner/"+method, func(w http.ResponseWriter, r *http.Request) { s.plan(method, w, r) })
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.deviate("the adapter calls %s, which the service does not have", r.URL.Path)
 		http.NotFound(w, r)

@@ -27,6 +27,16 @@ type transcriptSync struct {
 	Events       []event     `json:"events"`
 	Outcomes     []string    `json:"outcomes"`
 	RequeueAfter string      `json:"requeueAfter"`
+	// Canary has the policy, the command and the verdicts of a request of PlanCanary. Without it, the sync calls PlanRollout.
+	Canary json.RawMessage `json:"canary"`
+}
+
+// method returns the method of the service that a sync calls.
+func (s *transcriptSync) method() string {
+	if s.Canary != nil {
+		return planCanary
+	}
+	return planRollout
 }
 
 type event struct {
@@ -57,7 +67,7 @@ type exchange struct {
 func (e *exchange) String() string {
 	switch {
 	case e.Plan != nil:
-		return "PlanRollout"
+		return "a plan"
 	case e.List != "":
 		return "GET " + e.List
 	default:

@@ -11,7 +11,8 @@ use quote::ToTokens as _;
 use syn::{Attribute, Item, UseTree};
 
 /// The rings, each with the rings that it may import.
-const RINGS: [(&str, &[&str]); 11] = [
+const RINGS: [(&str, &[&str]); 12] = [
+    ("canary", &["core", "health"]),
     ("core", &[]),
     ("forecast", &["core", "simulation"]),
     ("health", &["core"]),
@@ -19,7 +20,10 @@ const RINGS: [(&str, &[&str]); 11] = [
     ("simulation", &["core"]),
     ("proto", &[]),
     ("client", &["proto"]),
-    ("wire", &["core", "forecast", "health", "restart", "proto"]),
+    (
+        "wire",
+        &["canary", "core", "forecast", "health", "restart", "proto"],
+    ),
     ("text", &["core", "health", "proto", "wire"]),
     ("server", &["core", "forecast", "proto", "wire", "text"]),
     (
@@ -31,7 +35,14 @@ const RINGS: [(&str, &[&str]); 11] = [
 ];
 
 /// The rings that are crates of their own.
-const CRATES: [&str; 5] = ["core", "forecast", "health", "restart", "simulation"];
+const CRATES: [&str; 6] = [
+    "canary",
+    "core",
+    "forecast",
+    "health",
+    "restart",
+    "simulation",
+];
 
 /// The module path of a file. Its first part is the ring.
 type Module = Vec<String>;

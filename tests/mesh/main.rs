@@ -31,8 +31,9 @@ use std::time::Duration;
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
-    ListRevisionsRequest, ListRevisionsResponse, PlanRestartsRequest, PlanRestartsResponse,
-    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+    ListRevisionsRequest, ListRevisionsResponse, PlanCanaryRequest, PlanCanaryResponse,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
+    RollbackRequest, RollbackResponse,
 };
 use rollplan::server::{RolloutPlanner, RolloutPlannerServer};
 use tokio::net::TcpListener;
@@ -317,6 +318,13 @@ impl RolloutPlanner for Misbehaving {
         &self,
         _: Request<ForecastRolloutRequest>,
     ) -> Result<Response<ForecastRolloutResponse>, Status> {
+        unreachable!()
+    }
+
+    async fn plan_canary(
+        &self,
+        _: Request<PlanCanaryRequest>,
+    ) -> Result<Response<PlanCanaryResponse>, Status> {
         unreachable!()
     }
 

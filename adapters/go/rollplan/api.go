@@ -41,7 +41,7 @@ type API struct {
 }
 
 // NewAPI returns the API of a cluster. The HTTP client makes all calls; [rest.HTTPClientFor] creates it from a
-// configuration. The user agent of the configuration is the field manager of writes.
+// configuration. The user agent of the configuration is the field manager of writes, except for those of canaries.
 func NewAPI(config *rest.Config, client *http.Client) (*API, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
@@ -140,7 +140,8 @@ func (a *API) Call(ctx context.Context, call *rollplanv1.ApiCall) (Answer, error
 	if err != nil {
 		return Answer{}, fmt.Errorf("query of the call: %w", err)
 	}
-	if query.Has("fieldManager") && a.manager != "" {
+	// Canaries have another field manager, by which an admission policy recognizes their writes.
+	if query.Get("fieldManager") == "rollplan" && a.manager != "" {
 		query.Set("fieldManager", a.manager)
 	}
 	for key := range query {

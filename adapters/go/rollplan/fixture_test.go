@@ -36,7 +36,9 @@ type planner struct {
 	requests []*rollplanv1.PlanRolloutRequest
 	// forecasts are the requests of forecasts.
 	forecasts []*rollplanv1.ForecastRolloutRequest
-	plans     [][]*rollplanv1.Step
+	// canaries are the requests of plans of canaries.
+	canaries []*rollplanv1.PlanCanaryRequest
+	plans    [][]*rollplanv1.Step
 	// requeueAfter is part of each response, unless it is zero.
 	requeueAfter time.Duration
 }
@@ -58,6 +60,16 @@ func (p *planner) ForecastRollout(_ context.Context, request *rollplanv1.Forecas
 	return &rollplanv1.ForecastRolloutResponse{Effect: rollplanv1.ChangeEffect_CHANGE_EFFECT_SCALE_ONLY}, nil
 }
 
+// PlanCanary returns the first of the given plans.
+func (p *planner) PlanCanary(_ context.Context, request *rollplanv1.PlanCanaryRequest, _ ...grpc.CallOption) (*rollplanv1.PlanCanaryResponse, error) {
+	p.canaries = append(p.canaries, request)
+	response := &rollplanv1.PlanCanaryResponse{Report: &rollplanv1.CanaryReport{Phase: rollplanv1.CanaryPhase_CANARY_PHASE_HOLD}}
+	if len(p.plans) > 0 {
+		response.Steps, p.plans = p.plans[0], p.plans[1:]
+	}
+	return response, nil
+}
+
 // fixture is a fake API server, a cache of it that only changes with syncCache, and Rollouts that use the two.
 type fixture struct {
 	*Rollouts
@@ -69,6 +81,8 @@ type fixture struct {
 	// callErrors maps a call, for example "patch web-1", to the error that it returns.
 	callErrors map[string]error
 	calls      []string
+	// managers are the field managers of the calls.
+	managers []string
 	// lists counts the list requests to the server.
 	lists int
 }
@@ -137,6 +151,7 @@ func (f *fixture) serve(request *http.Request, body []byte) (any, error) {
 	called := func(verb string) error {
 		call := verb + " " + target.GetName()
 		f.calls = append(f.calls, call)
+		f.managers = append(f.managers, request.URL.Query().Get("fieldManager"))
 		return f.callErrors[call]
 	}
 	switch {

@@ -185,16 +185,29 @@ func (r *Rollouts) Plan(ctx context.Context, key types.NamespacedName) (*rollpla
 // and its options are merged into Options. An apps/v1 Deployment may be managed by the native Deployment controller. Forecast
 // returns nil if the Deployment does not exist.
 func (r *Rollouts) Forecast(ctx context.Context, key types.NamespacedName, request *rollplanv1.ForecastRolloutRequest) (*rollplanv1.ForecastRolloutResponse, error) {
-	s := r.lock(key)
-	observed, err := r.observe(ctx, key, s, true)
-	s.mu.Unlock()
-	if err != nil || observed == nil {
+	snapshot, err := r.nativeSnapshot(ctx, key)
+	if err != nil || snapshot == nil {
 		return nil, err
 	}
 	forecast := &rollplanv1.ForecastRolloutRequest{Options: proto.CloneOf(r.Options)}
 	proto.Merge(forecast, request)
-	forecast.Snapshot = observed.snapshot
+	forecast.Snapshot = snapshot
 	return r.Planner.ForecastRollout(ctx, forecast)
+}
+
+// PlanCanary reads a Deployment with its pods, and plans the next write of its canary, with the policy, the command and the verdicts
+// of the request. Carry it out with Apply, and call PlanCanary again after each change and after the requeue_after of the response.
+// Kind must be [Deployment], which the native Deployment controller manages. The snapshot of the request is replaced. PlanCanary
+// returns nil if the Deployment does not exist.
+func (r *Rollouts) PlanCanary(ctx context.Context, key types.NamespacedName, request *rollplanv1.PlanCanaryRequest) (*rollplanv1.PlanCanaryResponse, error) {
+	snapshot, err := r.nativeSnapshot(ctx, key)
+	if err != nil || snapshot == nil {
+		return nil, err
+	}
+	canary := &rollplanv1.PlanCanaryRequest{}
+	proto.Merge(canary, request)
+	canary.Snapshot = snapshot
+	return r.Planner.PlanCanary(ctx, canary)
 }
 
 // ErrStalled means that a rollout cannot continue without intervention.

@@ -134,6 +134,53 @@ func TestForecastHasPodsAndOptions(t *testing.T) {
 	}
 }
 
+func TestCanaryIsPlannedAndApplied(t *testing.T) {
+	f := newFixture(t, web(), set("web-1", 1, false, "web"), pod())
+	reader := f.Reader.(snapshotReader)
+	reader[Deployment][0].nativeStatusWrite = time.Now() // it is the native Deployment controller that does the work
+	start := scale("web", 5)
+	start.Call.Kind, start.Call.Path, start.Call.Query = "Deployment", "/apis/apps/v1/namespaces/shop/deployments/web", "fieldManager=rollplan-canary"
+	start.Call.BodyJson = `[{"op":"add","path":"/metadata/annotations","value":{"rollplan.dev/canary":"{}"}}]`
+	f.planner.plans = [][]*rollplanv1.Step{{start}}
+	given := &rollplanv1.PlanCanaryRequest{
+		Policy:   &rollplanv1.CanaryPolicy{Pods: "2"},
+		Command:  &rollplanv1.CanaryCommand{Action: rollplanv1.CanaryAction_CANARY_ACTION_PROMOTE},
+		Verdicts: []*rollplanv1.CanaryVerdict{{Name: "smoke"}},
+	}
+	response, err := f.PlanCanary(t.Context(), key, given)
+	if err != nil || response.GetReport().GetPhase() != rollplanv1.CanaryPhase_CANARY_PHASE_HOLD {
+		t.Fatalf("the plan is %v, %v", response, err)
+	}
+	request := f.planner.canaries[0]
+	snapshot := request.GetSnapshot()
+	if len(snapshot.GetObjects()) != 3 || !snapshot.GetPodsComplete() || !snapshot.GetReplicaSetsComplete() {
+		t.Errorf("the snapshot is %v", snapshot)
+	}
+	if request.GetPolicy().GetPods() != "2" || request.GetCommand().GetAction() != given.Command.Action || len(request.GetVerdicts()) != 1 {
+		t.Errorf("the request is %v", request)
+	}
+	if given.Snapshot != nil {
+		t.Error("the given request has changed")
+	}
+	if err := f.Apply(t.Context(), key, response.GetSteps()); err != nil {
+		t.Fatal(err)
+	}
+	// The guard recognizes the field manager, which must not be that of the client.
+	if want := []string{"rollplan-canary"}; !slices.Equal(f.managers, want) {
+		t.Errorf("field managers are %v, want %v", f.managers, want)
+	}
+	// The cache does not show the patch yet.
+	if _, err := f.PlanCanary(t.Context(), key, nil); err != nil {
+		t.Fatal(err)
+	}
+	if owner := f.planner.canaries[1].GetSnapshot().GetObjects()[0]; !strings.Contains(owner, "rollplan.dev/canary") {
+		t.Errorf("the own write is not in the next request: %s", owner)
+	}
+	if response, err := f.PlanCanary(t.Context(), types.NamespacedName{Namespace: "shop", Name: "missing"}, nil); response != nil || err != nil {
+		t.Errorf("the canary of a missing Deployment is %v, %v", response, err)
+	}
+}
+
 func TestOwnWritesOverrideStaleCache(t *testing.T) {
 	f := newFixture(t, web(), set("web-1", 3, false, "web"), set("web-0", 0, false, "web"))
 	f.sync(false, create("web-2", 1), scale("web-1", 2), remove("web-0"))

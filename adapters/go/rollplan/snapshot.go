@@ -33,9 +33,20 @@ func (r *Rollouts) Snapshot(ctx context.Context, key types.NamespacedName) (*rol
 	return observed.snapshot, nil
 }
 
+// nativeSnapshot is like Snapshot, but with the pods, and also for a Deployment that the native controller manages.
+func (r *Rollouts) nativeSnapshot(ctx context.Context, key types.NamespacedName) (*rollplanv1.Snapshot, error) {
+	s := r.lock(key)
+	defer s.mu.Unlock()
+	observed, err := r.observe(ctx, key, s, true)
+	if err != nil || observed == nil {
+		return nil, err
+	}
+	return observed.snapshot, nil
+}
+
 // observe reads a Deployment, its ReplicaSets and, if needed, their pods. It returns nil if the Deployment does not
-// exist. A forecast needs the pods, and may be about a Deployment of the native controller.
-func (r *Rollouts) observe(ctx context.Context, key types.NamespacedName, s *state, forecast bool) (*observation, error) {
+// exist. Forecasts and canaries need the pods, and may be about a Deployment of the native controller.
+func (r *Rollouts) observe(ctx context.Context, key types.NamespacedName, s *state, native bool) (*observation, error) {
 	owner, err := r.Reader.Get(ctx, r.Kind, key)
 	if apierrors.IsNotFound(err) {
 		r.forget(key, s)
@@ -45,7 +56,7 @@ func (r *Rollouts) observe(ctx context.Context, key types.NamespacedName, s *sta
 	}
 	s.resetIfReplaced(owner.UID)
 	now := time.Now()
-	if err := s.native.check(owner, now); err != nil && !forecast {
+	if err := s.native.check(owner, now); err != nil && !native {
 		s.verified = false
 		if r.Recorder != nil {
 			r.Recorder.Event(owner, "Warning", "NativeController", err.Error())
@@ -70,7 +81,7 @@ func (r *Rollouts) observe(ctx context.Context, key types.NamespacedName, s *sta
 	}}
 	o.add(owner)
 	o.add(sets...)
-	if forecast || r.AllPods || IsRecreate(owner) {
+	if native || r.AllPods || IsRecreate(owner) {
 		uids := make([]types.UID, 0, len(sets))
 		for _, set := range sets {
 			uids = append(uids, set.UID)

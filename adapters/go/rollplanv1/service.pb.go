@@ -26,14 +26,16 @@ var File_rollplan_v1_service_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_service_proto_rawDesc = "" +
 	"\n" +
-	"\x19rollplan/v1/service.proto\x12\vrollplan.v1\x1a\x1arollplan/v1/forecast.proto\x1a\x16rollplan/v1/plan.proto\x1a\x19rollplan/v1/restart.proto\x1a\x1arollplan/v1/revision.proto2\xac\x04\n" +
+	"\x19rollplan/v1/service.proto\x12\vrollplan.v1\x1a\x18rollplan/v1/canary.proto\x1a\x1arollplan/v1/forecast.proto\x1a\x16rollplan/v1/plan.proto\x1a\x19rollplan/v1/restart.proto\x1a\x1arollplan/v1/revision.proto2\x80\x05\n" +
 	"\x0eRolloutPlanner\x12U\n" +
 	"\vPlanRollout\x12\x1f.rollplan.v1.PlanRolloutRequest\x1a .rollplan.v1.PlanRolloutResponse\"\x03\x90\x02\x01\x12[\n" +
 	"\rComputeStatus\x12!.rollplan.v1.ComputeStatusRequest\x1a\".rollplan.v1.ComputeStatusResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\bRollback\x12\x1c.rollplan.v1.RollbackRequest\x1a\x1d.rollplan.v1.RollbackResponse\"\x03\x90\x02\x01\x12[\n" +
 	"\rListRevisions\x12!.rollplan.v1.ListRevisionsRequest\x1a\".rollplan.v1.ListRevisionsResponse\"\x03\x90\x02\x01\x12X\n" +
 	"\fPlanRestarts\x12 .rollplan.v1.PlanRestartsRequest\x1a!.rollplan.v1.PlanRestartsResponse\"\x03\x90\x02\x01\x12a\n" +
-	"\x0fForecastRollout\x12#.rollplan.v1.ForecastRolloutRequest\x1a$.rollplan.v1.ForecastRolloutResponse\"\x03\x90\x02\x01B\x9a\x01\n" +
+	"\x0fForecastRollout\x12#.rollplan.v1.ForecastRolloutRequest\x1a$.rollplan.v1.ForecastRolloutResponse\"\x03\x90\x02\x01\x12R\n" +
+	"\n" +
+	"PlanCanary\x12\x1e.rollplan.v1.PlanCanaryRequest\x1a\x1f.rollplan.v1.PlanCanaryResponse\"\x03\x90\x02\x01B\x9a\x01\n" +
 	"\x0fcom.rollplan.v1B\fServiceProtoP\x01Z,rollplan.dev/rollplan/adapters/go/rollplanv1\xa2\x02\x03RXX\xaa\x02\vRollplan.V1\xca\x02\vRollplan\\V1\xe2\x02\x17Rollplan\\V1\\GPBMetadata\xea\x02\fRollplan::V1b\x06proto3"
 
 var file_rollplan_v1_service_proto_goTypes = []any{
@@ -43,12 +45,14 @@ var file_rollplan_v1_service_proto_goTypes = []any{
 	(*ListRevisionsRequest)(nil),    // 3: rollplan.v1.ListRevisionsRequest
 	(*PlanRestartsRequest)(nil),     // 4: rollplan.v1.PlanRestartsRequest
 	(*ForecastRolloutRequest)(nil),  // 5: rollplan.v1.ForecastRolloutRequest
-	(*PlanRolloutResponse)(nil),     // 6: rollplan.v1.PlanRolloutResponse
-	(*ComputeStatusResponse)(nil),   // 7: rollplan.v1.ComputeStatusResponse
-	(*RollbackResponse)(nil),        // 8: rollplan.v1.RollbackResponse
-	(*ListRevisionsResponse)(nil),   // 9: rollplan.v1.ListRevisionsResponse
-	(*PlanRestartsResponse)(nil),    // 10: rollplan.v1.PlanRestartsResponse
-	(*ForecastRolloutResponse)(nil), // 11: rollplan.v1.ForecastRolloutResponse
+	(*PlanCanaryRequest)(nil),       // 6: rollplan.v1.PlanCanaryRequest
+	(*PlanRolloutResponse)(nil),     // 7: rollplan.v1.PlanRolloutResponse
+	(*ComputeStatusResponse)(nil),   // 8: rollplan.v1.ComputeStatusResponse
+	(*RollbackResponse)(nil),        // 9: rollplan.v1.RollbackResponse
+	(*ListRevisionsResponse)(nil),   // 10: rollplan.v1.ListRevisionsResponse
+	(*PlanRestartsResponse)(nil),    // 11: rollplan.v1.PlanRestartsResponse
+	(*ForecastRolloutResponse)(nil), // 12: rollplan.v1.ForecastRolloutResponse
+	(*PlanCanaryResponse)(nil),      // 13: rollplan.v1.PlanCanaryResponse
 }
 var file_rollplan_v1_service_proto_depIdxs = []int32{
 	0,  // 0: rollplan.v1.RolloutPlanner.PlanRollout:input_type -> rollplan.v1.PlanRolloutRequest
@@ -57,14 +61,16 @@ var file_rollplan_v1_service_proto_depIdxs = []int32{
 	3,  // 3: rollplan.v1.RolloutPlanner.ListRevisions:input_type -> rollplan.v1.ListRevisionsRequest
 	4,  // 4: rollplan.v1.RolloutPlanner.PlanRestarts:input_type -> rollplan.v1.PlanRestartsRequest
 	5,  // 5: rollplan.v1.RolloutPlanner.ForecastRollout:input_type -> rollplan.v1.ForecastRolloutRequest
-	6,  // 6: rollplan.v1.RolloutPlanner.PlanRollout:output_type -> rollplan.v1.PlanRolloutResponse
-	7,  // 7: rollplan.v1.RolloutPlanner.ComputeStatus:output_type -> rollplan.v1.ComputeStatusResponse
-	8,  // 8: rollplan.v1.RolloutPlanner.Rollback:output_type -> rollplan.v1.RollbackResponse
-	9,  // 9: rollplan.v1.RolloutPlanner.ListRevisions:output_type -> rollplan.v1.ListRevisionsResponse
-	10, // 10: rollplan.v1.RolloutPlanner.PlanRestarts:output_type -> rollplan.v1.PlanRestartsResponse
-	11, // 11: rollplan.v1.RolloutPlanner.ForecastRollout:output_type -> rollplan.v1.ForecastRolloutResponse
-	6,  // [6:12] is the sub-list for method output_type
-	0,  // [0:6] is the sub-list for method input_type
+	6,  // 6: rollplan.v1.RolloutPlanner.PlanCanary:input_type -> rollplan.v1.PlanCanaryRequest
+	7,  // 7: rollplan.v1.RolloutPlanner.PlanRollout:output_type -> rollplan.v1.PlanRolloutResponse
+	8,  // 8: rollplan.v1.RolloutPlanner.ComputeStatus:output_type -> rollplan.v1.ComputeStatusResponse
+	9,  // 9: rollplan.v1.RolloutPlanner.Rollback:output_type -> rollplan.v1.RollbackResponse
+	10, // 10: rollplan.v1.RolloutPlanner.ListRevisions:output_type -> rollplan.v1.ListRevisionsResponse
+	11, // 11: rollplan.v1.RolloutPlanner.PlanRestarts:output_type -> rollplan.v1.PlanRestartsResponse
+	12, // 12: rollplan.v1.RolloutPlanner.ForecastRollout:output_type -> rollplan.v1.ForecastRolloutResponse
+	13, // 13: rollplan.v1.RolloutPlanner.PlanCanary:output_type -> rollplan.v1.PlanCanaryResponse
+	7,  // [7:14] is the sub-list for method output_type
+	0,  // [0:7] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name
@@ -75,6 +81,7 @@ func file_rollplan_v1_service_proto_init() {
 	if File_rollplan_v1_service_proto != nil {
 		return
 	}
+	file_rollplan_v1_canary_proto_init()
 	file_rollplan_v1_forecast_proto_init()
 	file_rollplan_v1_plan_proto_init()
 	file_rollplan_v1_restart_proto_init()

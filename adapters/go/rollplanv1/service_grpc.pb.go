@@ -27,6 +27,7 @@ const (
 	RolloutPlanner_ListRevisions_FullMethodName   = "/rollplan.v1.RolloutPlanner/ListRevisions"
 	RolloutPlanner_PlanRestarts_FullMethodName    = "/rollplan.v1.RolloutPlanner/PlanRestarts"
 	RolloutPlanner_ForecastRollout_FullMethodName = "/rollplan.v1.RolloutPlanner/ForecastRollout"
+	RolloutPlanner_PlanCanary_FullMethodName      = "/rollplan.v1.RolloutPlanner/PlanCanary"
 )
 
 // RolloutPlannerClient is the client API for RolloutPlanner service.
@@ -50,6 +51,8 @@ type RolloutPlannerClient interface {
 	PlanRestarts(ctx context.Context, in *PlanRestartsRequest, opts ...grpc.CallOption) (*PlanRestartsResponse, error)
 	// ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on.
 	ForecastRollout(ctx context.Context, in *ForecastRolloutRequest, opts ...grpc.CallOption) (*ForecastRolloutResponse, error)
+	// PlanCanary returns the next patch of a Deployment for a canary, or for the automatic rollback of a rollout.
+	PlanCanary(ctx context.Context, in *PlanCanaryRequest, opts ...grpc.CallOption) (*PlanCanaryResponse, error)
 }
 
 type rolloutPlannerClient struct {
@@ -120,6 +123,16 @@ func (c *rolloutPlannerClient) ForecastRollout(ctx context.Context, in *Forecast
 	return out, nil
 }
 
+func (c *rolloutPlannerClient) PlanCanary(ctx context.Context, in *PlanCanaryRequest, opts ...grpc.CallOption) (*PlanCanaryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PlanCanaryResponse)
+	err := c.cc.Invoke(ctx, RolloutPlanner_PlanCanary_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // RolloutPlannerServer is the server API for RolloutPlanner service.
 // All implementations must embed UnimplementedRolloutPlannerServer
 // for forward compatibility.
@@ -141,6 +154,8 @@ type RolloutPlannerServer interface {
 	PlanRestarts(context.Context, *PlanRestartsRequest) (*PlanRestartsResponse, error)
 	// ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on.
 	ForecastRollout(context.Context, *ForecastRolloutRequest) (*ForecastRolloutResponse, error)
+	// PlanCanary returns the next patch of a Deployment for a canary, or for the automatic rollback of a rollout.
+	PlanCanary(context.Context, *PlanCanaryRequest) (*PlanCanaryResponse, error)
 	mustEmbedUnimplementedRolloutPlannerServer()
 }
 
@@ -168,6 +183,9 @@ func (UnimplementedRolloutPlannerServer) PlanRestarts(context.Context, *PlanRest
 }
 func (UnimplementedRolloutPlannerServer) ForecastRollout(context.Context, *ForecastRolloutRequest) (*ForecastRolloutResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ForecastRollout not implemented")
+}
+func (UnimplementedRolloutPlannerServer) PlanCanary(context.Context, *PlanCanaryRequest) (*PlanCanaryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PlanCanary not implemented")
 }
 func (UnimplementedRolloutPlannerServer) mustEmbedUnimplementedRolloutPlannerServer() {}
 func (UnimplementedRolloutPlannerServer) testEmbeddedByValue()                        {}
@@ -298,6 +316,24 @@ func _RolloutPlanner_ForecastRollout_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _RolloutPlanner_PlanCanary_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PlanCanaryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RolloutPlannerServer).PlanCanary(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RolloutPlanner_PlanCanary_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RolloutPlannerServer).PlanCanary(ctx, req.(*PlanCanaryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // RolloutPlanner_ServiceDesc is the grpc.ServiceDesc for RolloutPlanner service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -328,6 +364,10 @@ var RolloutPlanner_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ForecastRollout",
 			Handler:    _RolloutPlanner_ForecastRollout_Handler,
+		},
+		{
+			MethodName: "PlanCanary",
+			Handler:    _RolloutPlanner_PlanCanary_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

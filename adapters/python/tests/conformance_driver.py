@@ -14,7 +14,7 @@ from google.protobuf import json_format
 
 from rollplan import Api, AsyncPlanner, Cancellation, CancelledError, Key, Kind, Object, Planner, Rollouts, RollplanError
 from rollplan.objects import POD, REPLICA_SET
-from rollplan.v1 import plan_pb2
+from rollplan.v1 import canary_pb2, plan_pb2
 
 
 class Cache:
@@ -61,6 +61,9 @@ class FromAsync:
             if type(error).__name__ == "CancelledError":
                 raise CancelledError from error
             raise
+
+    def plan_canary(self, request: canary_pb2.PlanCanaryRequest) -> canary_pb2.PlanCanaryResponse:
+        return asyncio.run_coroutine_threadsafe(self._planner.plan_canary(request), self._loop).result()
 
     def close(self) -> None:
         asyncio.run_coroutine_threadsafe(self._planner.close(), self._loop).result()
@@ -115,6 +118,18 @@ class Run:
         milliseconds = (result.requeue_after or 0) * 1000
         return {"outcome": "again" if result.again else "done", "requeueAfterMs": milliseconds}
 
+    def canary(self, cache: list[str], request: dict[str, Any]) -> dict[str, Any]:
+        self.cache.replace(cache)
+        given = json_format.ParseDict(request, canary_pb2.PlanCanaryRequest())
+        parts = {"policy": given.policy, "command": given.command if given.HasField("command") else None}
+        try:
+            response = self.rollouts.plan_canary(self.key, **parts, verdicts=given.verdicts)
+        except RollplanError as error:
+            return {"outcome": "failed", "error": str(error)}
+        failures = self.rollouts.apply(self.key, response.steps)
+        milliseconds = response.requeue_after.ToTimedelta().total_seconds() * 1000
+        return {"outcome": "again" if failures else "done", "requeueAfterMs": milliseconds}
+
     def close(self) -> None:
         self.planner.close()
 
@@ -140,6 +155,8 @@ def main() -> None:
             if run:
                 run.close()
             run = Run(command)
+        elif run and command["command"] == "canary":
+            reply = run.canary(command["cache"], command["request"])
         else:
             assert run
             reply = run.repeat(command["syncs"]) if command["command"] == "repeat" else run.sync(command["cache"])

@@ -134,7 +134,7 @@ def test_the_readme_runs_as_written_in_a_clean_environment(distributions: Path, 
     environment = Environment(tmp_path)
     (tmp_path / "shop.json").write_text(EXAMPLE.read_text())
     examples = written("python")
-    assert len(examples) == 8
+    assert len(examples) == 9
     environment.install(wheel, "[controller]")
     [command] = [it for it in written("sh") if "rollplan.controller" in it]
     cluster = subprocess.Popen(CLUSTER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -159,6 +159,7 @@ def test_the_readme_runs_as_written_in_a_clean_environment(distributions: Path, 
         print(log)  # pytest shows it after a failure
     assert 'deployment "web" successfully rolled out' in output
     assert "CHANGE_EFFECT_SCALE_ONLY" in output
+    assert "CANARY_PHASE_REST" in output
     assert "registry.example/web" in output  # what the rollback changes
     assert controller.returncode == 0
     assert "The native Deployment controller is not running" in log

@@ -10,7 +10,7 @@ from builder import build
 from rollplan import Failure, Key, NativeControllerError, NotFoundError, Rollouts, StalledError, WaitTimeoutError
 from rollplan._answer import Answer
 from rollplan.objects import DEPLOYMENT, EVENT, PLANNED_DEPLOYMENT, REPLICA_SET, Kind, Object
-from rollplan.v1 import forecast_pb2, plan_pb2, report_pb2
+from rollplan.v1 import canary_pb2, forecast_pb2, plan_pb2, report_pb2
 
 KEY = Key("shop", "web")
 
@@ -23,6 +23,7 @@ class Cluster:
         self.answers: list[Answer] = []
         self.calls: list[str] = []
         self.sets: list[Object] = []
+        self.warnings: list[Object] = []
 
     def get(self, kind: Kind, key: Key) -> Object | None:
         return self.owner
@@ -32,7 +33,7 @@ class Cluster:
 
     def list_objects(self, kind: Kind, namespace: str, fields: str) -> tuple[list[Object], str]:
         assert (kind, fields) == (EVENT, "type=Warning")
-        return [], "1"
+        return self.warnings, "1"
 
     def replica_sets(self, owner: Object, cancel: object) -> list[Object]:
         return self.sets
@@ -51,6 +52,7 @@ class FakePlanner:
         self.previous: list[report_pb2.Verdict] = []
         self.requests: list[plan_pb2.PlanRolloutRequest] = []
         self.forecasts: list[forecast_pb2.ForecastRolloutRequest] = []
+        self.canaries: list[canary_pb2.PlanCanaryRequest] = []
 
     def plan_rollout(self, request: plan_pb2.PlanRolloutRequest, cancel: object = None) -> plan_pb2.PlanRolloutResponse:
         self.requests.append(request)
@@ -64,6 +66,10 @@ class FakePlanner:
     def forecast_rollout(self, request: forecast_pb2.ForecastRolloutRequest) -> forecast_pb2.ForecastRolloutResponse:
         self.forecasts.append(request)
         return forecast_pb2.ForecastRolloutResponse(effect=forecast_pb2.CHANGE_EFFECT_SCALE_ONLY)
+
+    def plan_canary(self, request: canary_pb2.PlanCanaryRequest) -> canary_pb2.PlanCanaryResponse:
+        self.canaries.append(request)
+        return canary_pb2.PlanCanaryResponse(report=canary_pb2.CanaryReport(phase=canary_pb2.CANARY_PHASE_HOLD))
 
 
 @pytest.fixture
@@ -129,6 +135,24 @@ def test_forecast_has_the_pods_and_the_changes(rollouts: Rollouts, planner: Fake
     assert not in_progress.changes
     assert not in_progress.HasField("limits")
     assert not in_progress.HasField("pod_times")
+
+
+def test_plan_of_a_canary_has_pods_warnings_and_the_parts_of_the_request(
+    rollouts: Rollouts, planner: FakePlanner, cluster: Cluster
+) -> None:
+    cluster.warnings = [build(EVENT, "web.1")]
+    policy, verdict = canary_pb2.CanaryPolicy(pods="2"), canary_pb2.CanaryVerdict(name="smoke")
+    command = canary_pb2.CanaryCommand(action=canary_pb2.CANARY_ACTION_PROMOTE)
+    response = rollouts.plan_canary(KEY, policy=policy, command=command, verdicts=[verdict])
+    assert response.report.phase == canary_pb2.CANARY_PHASE_HOLD
+    rollouts.plan_canary(KEY)
+    given, plain = planner.canaries
+    assert given.snapshot.pods_complete
+    assert given.snapshot.replica_sets_complete
+    assert cluster.warnings[0].json in given.snapshot.objects
+    assert (given.policy, given.command, list(given.verdicts)) == (policy, command, [verdict])
+    assert not plain.HasField("policy")
+    assert not plain.HasField("command")
 
 
 def test_a_missing_deployment_is_an_error_for_scripts_only(rollouts: Rollouts, cluster: Cluster) -> None:

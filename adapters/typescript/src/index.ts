@@ -32,6 +32,7 @@ export {
   type WatchEvent,
 } from "./objects.js";
 export type {
+  CanaryOptions,
   FailureRules,
   ForecastOptions,
   Reader,

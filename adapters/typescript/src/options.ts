@@ -2,6 +2,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 
+import type { PlanCanaryRequestSchema } from "./gen/rollplan/v1/canary_pb.js";
 import type { ForecastRolloutRequestSchema } from "./gen/rollplan/v1/forecast_pb.js";
 import type { FailureRuleSchema, PlanOptionsSchema, PlanRolloutResponse } from "./gen/rollplan/v1/plan_pb.js";
 import type { RolloutReport, Verdict } from "./gen/rollplan/v1/report_pb.js";
@@ -73,3 +74,7 @@ export interface WaitOptions extends CallOptions {
 /** Options of a forecast. */
 export interface ForecastOptions
   extends CallOptions, Pick<MessageInitShape<typeof ForecastRolloutRequestSchema>, "changes" | "podTimes" | "limits" | "samples" | "seed"> {}
+
+/** Options of a plan of a canary. */
+export interface CanaryOptions
+  extends CallOptions, Pick<MessageInitShape<typeof PlanCanaryRequestSchema>, "policy" | "command" | "verdicts"> {}

@@ -7,6 +7,7 @@ import { create, type DescMessage, type DescMethodUnary, type MessageInitShape, 
 import { connectTransport, grpcTransport, type ConnectOptions } from "./connect.js";
 import { CancelledError, PlannerError } from "./errors.js";
 import { fetchTransport, type FetchOptions } from "./fetch.js";
+import type { PlanCanaryRequestSchema, PlanCanaryResponse } from "./gen/rollplan/v1/canary_pb.js";
 import type { ForecastRolloutRequestSchema, ForecastRolloutResponse } from "./gen/rollplan/v1/forecast_pb.js";
 import type {
   ComputeStatusRequestSchema,
@@ -107,6 +108,11 @@ export class Planner {
     options?: CallOptions,
   ): Promise<ForecastRolloutResponse> {
     return this.#call(RolloutPlanner.method.forecastRollout, request, options);
+  }
+
+  /** The next write of a canary, or of an automatic rollback. */
+  planCanary(request: MessageInitShape<typeof PlanCanaryRequestSchema>, options?: CallOptions): Promise<PlanCanaryResponse> {
+    return this.#call(RolloutPlanner.method.planCanary, request, options);
   }
 
   /**

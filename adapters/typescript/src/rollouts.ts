@@ -4,6 +4,7 @@ import { clone, create, mergeFromBinary, toBinary } from "@bufbuild/protobuf";
 import { durationMs, timestampNow } from "@bufbuild/protobuf/wkt";
 
 import { ApiError, NotFoundError, StalledError, WaitTimeoutError } from "./errors.js";
+import type { PlanCanaryResponse } from "./gen/rollplan/v1/canary_pb.js";
 import type { ForecastRolloutResponse } from "./gen/rollplan/v1/forecast_pb.js";
 import {
   PlanOptionsSchema,
@@ -18,7 +19,7 @@ import { Outlook, Phase, type RolloutReport, type Verdict } from "./gen/rollplan
 import type { Revision, RollbackResponse } from "./gen/rollplan/v1/revision_pb.js";
 import type { Api } from "./kubernetes.js";
 import { DEPLOYMENT, EVENT, POD, REPLICA_SET, TERMINATING_REPLICAS, type Key, type Kind, type KubeObject } from "./objects.js";
-import type { ForecastOptions, Reader, RolloutsOptions, StatusOptions, SyncResult, WaitOptions } from "./options.js";
+import type { CanaryOptions, ForecastOptions, Reader, RolloutsOptions, StatusOptions, SyncResult, WaitOptions } from "./options.js";
 import { pause, type CallOptions, type Planner } from "./planner.js";
 import { States, type OwnerState } from "./state.js";
 import { carryOut, type Failure } from "./steps.js";
@@ -142,7 +143,17 @@ export class Rollouts {
     return this.#planner.forecastRollout({ ...request, snapshot, options: this.#options }, { signal });
   }
 
-  /** The Deployment and its objects. A forecast needs the pods, and a report also the warnings about them. */
+  /**
+   * The next write of the canary of a Deployment that the native Deployment controller manages, and a report.
+   *
+   * Pass the steps to `apply`, and plan again after each change, and after the `requeueAfter` of the response.
+   */
+  async planCanary(key: Key, { signal, ...request }: CanaryOptions = {}): Promise<PlanCanaryResponse> {
+    const snapshot = await this.snapshot(key, { report: true, signal });
+    return this.#planner.planCanary({ ...request, snapshot }, { signal });
+  }
+
+  /** The Deployment and its objects. A forecast needs the pods. A report or canary also needs the warnings. */
   async snapshot(
     key: Key,
     { report = false, pods = report, signal }: CallOptions & { readonly report?: boolean; readonly pods?: boolean } = {},

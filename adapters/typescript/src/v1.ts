@@ -1,5 +1,6 @@
 /** The messages of the contract, generated from proto/rollplan/v1. */
 
+export * from "./gen/rollplan/v1/canary_pb.js";
 export * from "./gen/rollplan/v1/forecast_pb.js";
 export * from "./gen/rollplan/v1/kubernetes_pb.js";
 export * from "./gen/rollplan/v1/plan_pb.js";

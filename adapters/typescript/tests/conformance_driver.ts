@@ -18,7 +18,7 @@ import {
   type KubeObject,
   type Reader,
 } from "../src/index.js";
-import { PlanOptionsSchema } from "../src/v1.js";
+import { durationMs, PlanCanaryRequestSchema, PlanOptionsSchema } from "../src/v1.js";
 
 interface Start {
   readonly command: "start";
@@ -30,7 +30,18 @@ interface Start {
   readonly plannerTimeoutMs: number;
 }
 
-type Command = Start | { command: "sync"; cache: string[] } | { command: "repeat"; syncs: number } | { command: "cancel" };
+type Command =
+  | Start
+  | { command: "sync"; cache: string[] }
+  | { command: "canary"; cache: string[]; request: JsonValue }
+  | { command: "repeat"; syncs: number }
+  | { command: "cancel" };
+
+interface Reply {
+  readonly outcome: string;
+  readonly requeueAfterMs?: number;
+  readonly error?: string;
+}
 
 /** The objects that the watches show. */
 class Cache implements Reader {
@@ -114,7 +125,7 @@ class Run {
     return {};
   }
 
-  async sync(cache: string[]): Promise<{ outcome: string; requeueAfterMs?: number; error?: string }> {
+  async sync(cache: string[]): Promise<Reply> {
     this.#texts = cache;
     this.#cache.replace(cache);
     this.#abort = new AbortController();
@@ -125,6 +136,19 @@ class Run {
       return { outcome: result.again ? "again" : "done", requeueAfterMs: result.requeueAfterMs ?? 0 };
     } catch (error) {
       if (error instanceof CancelledError) return { outcome: "cancelled" };
+      if (error instanceof RollplanError) return { outcome: "failed", error: error.message };
+      throw error;
+    }
+  }
+
+  async canary(cache: string[], request: JsonValue): Promise<Reply> {
+    this.#cache.replace(cache);
+    const { policy, command, verdicts } = fromJson(PlanCanaryRequestSchema, request);
+    try {
+      const { steps, requeueAfter } = await this.#rollouts.planCanary(this.#key, { policy, command, verdicts });
+      const failures = await this.#rollouts.apply(this.#key, steps);
+      return { outcome: failures.length > 0 ? "again" : "done", requeueAfterMs: requeueAfter ? durationMs(requeueAfter) : 0 };
+    } catch (error) {
       if (error instanceof RollplanError) return { outcome: "failed", error: error.message };
       throw error;
     }
@@ -146,6 +170,8 @@ async function answer(command: Command): Promise<void> {
     run = new Run(command);
   } else if (run && command.command === "sync") {
     reply = await run.sync(command.cache);
+  } else if (run && command.command === "canary") {
+    reply = await run.canary(command.cache, command.request);
   } else if (run && command.command === "repeat") {
     reply = await run.repeat(command.syncs);
   }

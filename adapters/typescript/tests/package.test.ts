@@ -133,7 +133,7 @@ async function runReadme(context: TestContext, directory: string): Promise<void>
 
   const readme = await readFile(join(HERE, "README.md"), "utf8");
   const examples = Array.from(readme.matchAll(/```ts\n(.*?)```/gs), (it) => it[1] ?? "");
-  assert.equal(examples.length, 7);
+  assert.equal(examples.length, 8);
   const address = await start(context, binary, ["serve", "--listen", "127.0.0.1:0"], /listening on (127\.0\.0\.1:\d+)/);
   const url = await start(context, "python3", [CLUSTER, EXAMPLE], /^(http:.*)/);
   await copyFile(EXAMPLE, join(directory, "shop.json"));
@@ -155,6 +155,7 @@ async function runReadme(context: TestContext, directory: string): Promise<void>
     assert.match(stdout, /^scale .*/);
     assert.match(stdout, /deployment "web" successfully rolled out/);
     assert.match(stdout, /SCALE_ONLY/);
+    assert.match(stdout, /^REST there is no canary$/m);
     assert.match(stdout, /registry\.example\/web.* → /);
     assert.match(stdout, /^\d calls failed$/m);
     assert.match(stdout, /^(UNDECIDED|NEEDS_CHANGE)$/m);

@@ -23,18 +23,23 @@ import { PLANNED_DEPLOYMENT, REPLICA_SET } from "../src/objects.js";
 import { Failure } from "../src/steps.js";
 import {
   ApiCallSchema,
+  CanaryAction,
+  CanaryPhase,
   ChangeEffect,
   ComputeStatusResponseSchema,
   ForecastRolloutResponseSchema,
   OnFailure,
   Outlook,
   Phase,
+  PlanCanaryResponseSchema,
   PlanRolloutResponseSchema,
   StepSchema,
   Verb,
   type ComputeStatusResponse,
   type ForecastRolloutRequestSchema,
   type ForecastRolloutResponse,
+  type PlanCanaryRequestSchema,
+  type PlanCanaryResponse,
   type PlanRolloutResponse,
   type PlanRolloutRequestSchema,
   type ComputeStatusRequestSchema,
@@ -52,6 +57,7 @@ class Cluster extends Api {
   owner: KubeObject | undefined = deployment();
   answers: Answer[] = [];
   sets: KubeObject[] = [];
+  warnings: KubeObject[] = [];
   readonly calls: string[] = [];
 
   constructor() {
@@ -63,7 +69,7 @@ class Cluster extends Api {
   }
 
   override list(): Promise<KubeObject[]> {
-    return Promise.resolve([]);
+    return Promise.resolve(this.warnings);
   }
 
   override replicaSets(): Promise<KubeObject[]> {
@@ -83,6 +89,7 @@ class FakePlanner extends Planner {
   readonly planned: MessageInitShape<typeof PlanRolloutRequestSchema>[] = [];
   readonly judged: MessageInitShape<typeof ComputeStatusRequestSchema>[] = [];
   readonly forecasts: MessageInitShape<typeof ForecastRolloutRequestSchema>[] = [];
+  readonly canaries: MessageInitShape<typeof PlanCanaryRequestSchema>[] = [];
 
   constructor() {
     super({ unary: () => Promise.reject(new Error("not used")), close: () => undefined });
@@ -103,6 +110,11 @@ class FakePlanner extends Planner {
   override forecastRollout(request: MessageInitShape<typeof ForecastRolloutRequestSchema>): Promise<ForecastRolloutResponse> {
     this.forecasts.push(request);
     return Promise.resolve(create(ForecastRolloutResponseSchema, { effect: ChangeEffect.SCALE_ONLY }));
+  }
+
+  override planCanary(request: MessageInitShape<typeof PlanCanaryRequestSchema>): Promise<PlanCanaryResponse> {
+    this.canaries.push(request);
+    return Promise.resolve(create(PlanCanaryResponseSchema, { report: { phase: CanaryPhase.HOLD } }));
   }
 }
 
@@ -130,6 +142,21 @@ test("a forecast has the pods and the changes", async () => {
   assert.deepEqual([withChanges.limits?.podsInQuota, withChanges.samples, withChanges.seed], [1, 10, 7n]);
   assert.ok(planner.forecasts.every((it) => it.snapshot?.podsComplete && it.snapshot.replicaSetsComplete));
   assert.equal(inProgress?.changes, undefined);
+});
+
+test("a plan of a canary has the pods, the warnings and the parts of the request", async () => {
+  const { cluster, planner, rollouts } = setUp();
+  const warning = deployment({ name: "web.1" });
+  cluster.warnings = [warning];
+  const [policy, command, verdicts] = [{ pods: "2" }, { action: CanaryAction.PROMOTE }, [{ name: "smoke" }]];
+  const { report } = await rollouts.planCanary(KEY, { policy, command, verdicts });
+  assert.equal(report?.phase, CanaryPhase.HOLD);
+  await rollouts.planCanary(KEY);
+  const [given, plain] = planner.canaries;
+  assert.ok(given?.snapshot?.podsComplete && given.snapshot.replicaSetsComplete);
+  assert.ok(given.snapshot.objects?.includes(warning.json));
+  assert.deepEqual([given.policy, given.command, given.verdicts], [policy, command, verdicts]);
+  assert.deepEqual([plain?.policy, plain?.command], [undefined, undefined]);
 });
 
 test("a wait ends when the rollout is complete, and passes the previous verdict", async () => {

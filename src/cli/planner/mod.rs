@@ -143,6 +143,7 @@ impl From<wire::Error> for Refusal {
                 Self::Error(Error::RollbackRefused(error.to_string()))
             }
             wire::Error::Forecast(error) => Self::Error(Error::input("", error.to_string())),
+            wire::Error::Canary(refusal) => Self::Error(Error::input("", refusal.to_string())),
             // The command line encodes its own messages and never interrupts, so these do not occur.
             wire::Error::Interrupted(_)
             | wire::Error::AnswerTooLarge { .. }

@@ -5,8 +5,9 @@ use tonic::{Request, Response, Status};
 
 use crate::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
-    ListRevisionsRequest, ListRevisionsResponse, PlanRestartsRequest, PlanRestartsResponse,
-    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+    ListRevisionsRequest, ListRevisionsResponse, PlanCanaryRequest, PlanCanaryResponse,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
+    RollbackRequest, RollbackResponse,
 };
 use crate::server::RolloutPlanner;
 
@@ -70,6 +71,13 @@ impl<P: RolloutPlanner> RolloutPlanner for LargeAnswersCompressed<P> {
         request: Request<ForecastRolloutRequest>,
     ) -> Result<Response<ForecastRolloutResponse>, Status> {
         self.decide(self.planner.forecast_rollout(request).await)
+    }
+
+    async fn plan_canary(
+        &self,
+        request: Request<PlanCanaryRequest>,
+    ) -> Result<Response<PlanCanaryResponse>, Status> {
+        self.decide(self.planner.plan_canary(request).await)
     }
 
     async fn plan_restarts(

@@ -10,8 +10,9 @@ use tracing::Span;
 
 use crate::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
-    ListRevisionsRequest, ListRevisionsResponse, PlanRestartsRequest, PlanRestartsResponse,
-    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+    ListRevisionsRequest, ListRevisionsResponse, PlanCanaryRequest, PlanCanaryResponse,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
+    RollbackRequest, RollbackResponse,
 };
 use crate::server::RolloutPlanner;
 use crate::server::call::cancellation::Current;
@@ -75,6 +76,13 @@ impl RolloutPlanner for Planner {
         request: Request<ForecastRolloutRequest>,
     ) -> Result<Response<ForecastRolloutResponse>, Status> {
         answer(request, wire::forecast_rollout_in).0
+    }
+
+    async fn plan_canary(
+        &self,
+        request: Request<PlanCanaryRequest>,
+    ) -> Result<Response<PlanCanaryResponse>, Status> {
+        answer(request, wire::plan_canary_in).0
     }
 
     async fn plan_restarts(

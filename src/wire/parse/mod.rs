@@ -2,6 +2,7 @@
 //! parsing continues with placeholders, so that one response reports all of them.
 
 mod answer;
+mod canary;
 mod deployment;
 mod event;
 mod forecast;

@@ -5,8 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use prost::Message as _;
 use rollplan::proto::{
-    ForecastRolloutRequest, ListRevisionsRequest, PlanRestartsRequest, PlanRolloutRequest,
-    RollbackRequest,
+    ForecastRolloutRequest, ListRevisionsRequest, PlanCanaryRequest, PlanRestartsRequest,
+    PlanRolloutRequest, RollbackRequest,
 };
 use rollplan::wire;
 use rollplan_fuzz::answers::{check_error, check_forecast, check_request};
@@ -36,6 +36,11 @@ fuzz_target!(|bytes: &[u8]| {
         match wire::forecast_rollout(request) {
             Ok(answer) => check_forecast(&answer),
             Err(error) => check_error(&error),
+        }
+    }
+    if let Ok(request) = PlanCanaryRequest::decode(bytes) {
+        if let Err(error) = wire::plan_canary(request) {
+            check_error(&error);
         }
     }
     if let Ok(request) = PlanRolloutRequest::decode(bytes) {

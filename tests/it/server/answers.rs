@@ -4,7 +4,9 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use rollplan::client::RolloutPlannerClient;
-use rollplan::proto::{ForecastRolloutRequest, PlanRestartsRequest, PlanRolloutRequest};
+use rollplan::proto::{
+    ForecastRolloutRequest, PlanCanaryRequest, PlanRestartsRequest, PlanRolloutRequest,
+};
 use rollplan::server::Config;
 use rollplan::wire;
 use serde_json::{Map, json};
@@ -91,6 +93,26 @@ async fn forecasts_match_wire() {
     };
     let expected = wire::forecast_rollout(request.clone()).unwrap();
     let answer = client.forecast_rollout(request).await.unwrap();
+    assert_eq!(answer.into_inner(), expected);
+}
+
+#[tokio::test]
+async fn canaries_match_wire() {
+    let Serving { mut client, .. } = start().await;
+    let mut request = PlanCanaryRequest {
+        snapshot: mk_odd_rollout().message().snapshot,
+        ..PlanCanaryRequest::default()
+    };
+    request.snapshot.get_or_insert_default().pods_complete = false;
+    let status = client.plan_canary(request.clone()).await.unwrap_err();
+    assert_eq!(status.code(), tonic::Code::FailedPrecondition);
+    assert_eq!(
+        status.message(),
+        wire::plan_canary(request.clone()).unwrap_err().to_string()
+    );
+    request.snapshot.get_or_insert_default().pods_complete = true;
+    let expected = wire::plan_canary(request.clone()).unwrap();
+    let answer = client.plan_canary(request).await.unwrap();
     assert_eq!(answer.into_inner(), expected);
 }
 

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
-    ListRevisionsRequest, ListRevisionsResponse, PlanRestartsRequest, PlanRestartsResponse,
-    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+    ListRevisionsRequest, ListRevisionsResponse, PlanCanaryRequest, PlanCanaryResponse,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
+    RollbackRequest, RollbackResponse,
 };
 use rollplan::server::RolloutPlanner;
 use rollplan::server::{Config, CurrentCall, Server};
@@ -68,6 +69,13 @@ impl RolloutPlanner for Watched {
         &self,
         _: Request<ForecastRolloutRequest>,
     ) -> Result<Response<ForecastRolloutResponse>, Status> {
+        unreachable!()
+    }
+
+    async fn plan_canary(
+        &self,
+        _: Request<PlanCanaryRequest>,
+    ) -> Result<Response<PlanCanaryResponse>, Status> {
         unreachable!()
     }
 
@@ -219,6 +227,13 @@ impl RolloutPlanner for Endless {
         &self,
         _: Request<ForecastRolloutRequest>,
     ) -> Result<Response<ForecastRolloutResponse>, Status> {
+        unreachable!()
+    }
+
+    async fn plan_canary(
+        &self,
+        _: Request<PlanCanaryRequest>,
+    ) -> Result<Response<PlanCanaryResponse>, Status> {
         unreachable!()
     }
 

@@ -4,6 +4,7 @@ mod absurd;
 mod answers;
 mod baseline;
 mod calls;
+mod canaries;
 mod capacity;
 mod fixtures;
 mod forecasts;

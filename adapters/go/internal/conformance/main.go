@@ -45,6 +45,7 @@ type command struct {
 	Options          json.RawMessage `json:"options"`
 	PlannerTimeoutMs int64           `json:"plannerTimeoutMs"`
 	Cache            []string        `json:"cache"`
+	Request          json.RawMessage `json:"request"`
 	Syncs            int             `json:"syncs"`
 }
 
@@ -107,6 +108,11 @@ func run(in io.Reader, out io.Writer) error {
 					fmt.Fprintln(os.Stderr, "conformance:", err)
 				}
 			})
+		case "canary":
+			syncs.Wait()
+			if err := encoder.Encode(current.canary(context.Background(), c.Cache, c.Request)); err != nil {
+				return err
+			}
 		case "repeat":
 			syncs.Wait()
 			if err := encoder.Encode(current.repeat(c.Syncs)); err != nil {
@@ -166,17 +172,43 @@ func (d *driver) repeat(syncs int) reply {
 	return reply{}
 }
 
-func (d *driver) sync(ctx context.Context, texts []string) reply {
+// show replaces the objects that the watches show.
+func (d *driver) show(texts []string) error {
 	d.events.recorded, d.texts = nil, texts
 	shown := cache{}
 	for _, text := range texts {
 		object, err := rollplan.ParseObject([]byte(text), schema.GroupVersionKind{})
 		if err != nil {
-			return reply{Outcome: "failed", Error: err.Error()}
+			return err
 		}
 		shown = append(shown, object)
 	}
 	d.rollouts.Reader = shown
+	return nil
+}
+
+// canary plans a canary and makes the calls of the plan.
+func (d *driver) canary(ctx context.Context, texts []string, text json.RawMessage) reply {
+	request := &rollplanv1.PlanCanaryRequest{}
+	if err := errors.Join(d.show(texts), protojson.Unmarshal(text, request)); err != nil {
+		return reply{Outcome: "failed", Error: err.Error()}
+	}
+	response, err := d.rollouts.PlanCanary(ctx, d.key, request)
+	if err != nil {
+		return reply{Outcome: "failed", Error: err.Error()}
+	}
+	r := reply{Outcome: "done", RequeueAfterMs: response.GetRequeueAfter().AsDuration().Milliseconds()}
+	if err := d.rollouts.Apply(ctx, d.key, response.GetSteps()); err != nil {
+		r.Outcome, r.Error = "again", err.Error()
+	}
+	r.Events = d.events.recorded
+	return r
+}
+
+func (d *driver) sync(ctx context.Context, texts []string) reply {
+	if err := d.show(texts); err != nil {
+		return reply{Outcome: "failed", Error: err.Error()}
+	}
 	result, err := d.rollouts.Sync(ctx, d.key)
 	r := reply{Events: d.events.recorded, RequeueAfterMs: result.RequeueAfter.Milliseconds()}
 	var rejected *rollplan.CallError

@@ -15,7 +15,7 @@ from rollplan._grpc import AsyncGrpcTransport, GrpcTransport
 from rollplan._http import AsyncHttpTransport, HttpTransport
 from rollplan._retry import retry_delay
 from rollplan._transport import AsyncTransport, Method, Request, Response, Transport
-from rollplan.v1 import forecast_pb2, plan_pb2, revision_pb2
+from rollplan.v1 import canary_pb2, forecast_pb2, plan_pb2, revision_pb2
 
 # The deadline of one attempt in seconds. The largest plans take well under a second.
 DEFAULT_TIMEOUT = 10.0
@@ -25,6 +25,7 @@ COMPUTE_STATUS = Method("ComputeStatus", plan_pb2.ComputeStatusRequest, plan_pb2
 ROLLBACK = Method("Rollback", revision_pb2.RollbackRequest, revision_pb2.RollbackResponse)
 LIST_REVISIONS = Method("ListRevisions", revision_pb2.ListRevisionsRequest, revision_pb2.ListRevisionsResponse)
 FORECAST_ROLLOUT = Method("ForecastRollout", forecast_pb2.ForecastRolloutRequest, forecast_pb2.ForecastRolloutResponse)
+PLAN_CANARY = Method("PlanCanary", canary_pb2.PlanCanaryRequest, canary_pb2.PlanCanaryResponse)
 
 # Called after each attempt, with its duration in seconds and its code.
 Observer = Callable[[float, str], None]
@@ -94,6 +95,12 @@ class Planner:
     ) -> forecast_pb2.ForecastRolloutResponse:
         """What changes of a Deployment will do, before they are applied."""
         return self._call(FORECAST_ROLLOUT, request, cancel)
+
+    def plan_canary(
+        self, request: canary_pb2.PlanCanaryRequest, cancel: Cancellation | None = None
+    ) -> canary_pb2.PlanCanaryResponse:
+        """The next write of a canary, or of an automatic rollback."""
+        return self._call(PLAN_CANARY, request, cancel)
 
     def check(self, timeout: float) -> None:
         """Raises PlannerError unless the service is reachable."""
@@ -170,6 +177,10 @@ class AsyncPlanner:
     async def forecast_rollout(self, request: forecast_pb2.ForecastRolloutRequest) -> forecast_pb2.ForecastRolloutResponse:
         """What changes of a Deployment will do, before they are applied."""
         return await self._call(FORECAST_ROLLOUT, request)
+
+    async def plan_canary(self, request: canary_pb2.PlanCanaryRequest) -> canary_pb2.PlanCanaryResponse:
+        """The next write of a canary, or of an automatic rollback."""
+        return await self._call(PLAN_CANARY, request)
 
     async def close(self) -> None:
         """Closes the connections."""

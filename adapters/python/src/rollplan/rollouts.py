@@ -13,7 +13,7 @@ from rollplan._state import OwnerState, States
 from rollplan._steps import Failure, carry_out
 from rollplan.objects import DEPLOYMENT, EVENT, POD, REPLICA_SET, TERMINATING_REPLICAS, Key, Kind, Object
 from rollplan.planner import Planner
-from rollplan.v1 import forecast_pb2, plan_pb2, report_pb2, revision_pb2
+from rollplan.v1 import canary_pb2, forecast_pb2, plan_pb2, report_pb2, revision_pb2
 
 if TYPE_CHECKING:
     from rollplan.kubernetes import Api
@@ -192,8 +192,25 @@ class Rollouts:
         )
         return self._planner.forecast_rollout(request)
 
+    def plan_canary(
+        self,
+        key: Key,
+        *,
+        policy: canary_pb2.CanaryPolicy | None = None,
+        command: canary_pb2.CanaryCommand | None = None,
+        verdicts: Iterable[canary_pb2.CanaryVerdict] = (),
+    ) -> canary_pb2.PlanCanaryResponse:
+        """The next write of the canary of a Deployment that the native Deployment controller manages, and a report.
+
+        Pass the steps to `apply`, and plan again after each change, and after the `requeue_after` of the response.
+        """
+        request = canary_pb2.PlanCanaryRequest(
+            snapshot=self.snapshot(key, report=True), policy=policy, command=command, verdicts=verdicts
+        )
+        return self._planner.plan_canary(request)
+
     def snapshot(self, key: Key, *, report: bool = False, pods: bool = False) -> plan_pb2.Snapshot:
-        """The Deployment and its objects. A forecast needs the pods, and a report also the warnings about them."""
+        """The Deployment and its objects. A forecast needs the pods. A report or canary also needs the warnings."""
         with self._states.locked(key) as state:
             observed = self._observe(key, state, pods=pods or report)
         if observed is None:

@@ -64,6 +64,10 @@ pub fn to_status(error: &wire::Error) -> Status {
         ),
         wire::Error::Rollback(error) => refused_rollback(error),
         wire::Error::Forecast(error) => refused_forecast(error),
+        wire::Error::Canary(refusal) => {
+            let message = truncate_end(&refusal.to_string(), MESSAGE_BYTES_MAX);
+            precondition(&message, refusal.cause.as_str(), &refusal.name)
+        }
         // The client does not receive it.
         wire::Error::Interrupted(_) => {
             refusal(Code::Cancelled, &error.to_string(), "CANCELLED", &[])

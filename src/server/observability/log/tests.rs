@@ -11,8 +11,9 @@ use super::*;
 use crate::client::RolloutPlannerClient;
 use crate::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
-    ListRevisionsRequest, ListRevisionsResponse, PlanRestartsRequest, PlanRestartsResponse,
-    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+    ListRevisionsRequest, ListRevisionsResponse, PlanCanaryRequest, PlanCanaryResponse,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
+    RollbackRequest, RollbackResponse,
 };
 use crate::server::RolloutPlanner;
 use crate::server::call::health::Health;
@@ -59,6 +60,13 @@ impl RolloutPlanner for Panicking {
         &self,
         _: tonic::Request<ForecastRolloutRequest>,
     ) -> Result<tonic::Response<ForecastRolloutResponse>, Status> {
+        unreachable!()
+    }
+
+    async fn plan_canary(
+        &self,
+        _: tonic::Request<PlanCanaryRequest>,
+    ) -> Result<tonic::Response<PlanCanaryResponse>, Status> {
         unreachable!()
     }
 

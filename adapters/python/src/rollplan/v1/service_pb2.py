@@ -22,13 +22,14 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from rollplan.v1 import canary_pb2 as rollplan_dot_v1_dot_canary__pb2
 from rollplan.v1 import forecast_pb2 as rollplan_dot_v1_dot_forecast__pb2
 from rollplan.v1 import plan_pb2 as rollplan_dot_v1_dot_plan__pb2
 from rollplan.v1 import restart_pb2 as rollplan_dot_v1_dot_restart__pb2
 from rollplan.v1 import revision_pb2 as rollplan_dot_v1_dot_revision__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19rollplan/v1/service.proto\x12\x0brollplan.v1\x1a\x1arollplan/v1/forecast.proto\x1a\x16rollplan/v1/plan.proto\x1a\x19rollplan/v1/restart.proto\x1a\x1arollplan/v1/revision.proto2\xac\x04\n\x0eRolloutPlanner\x12U\n\x0bPlanRollout\x12\x1f.rollplan.v1.PlanRolloutRequest\x1a .rollplan.v1.PlanRolloutResponse\"\x03\x90\x02\x01\x12[\n\rComputeStatus\x12!.rollplan.v1.ComputeStatusRequest\x1a\".rollplan.v1.ComputeStatusResponse\"\x03\x90\x02\x01\x12L\n\x08Rollback\x12\x1c.rollplan.v1.RollbackRequest\x1a\x1d.rollplan.v1.RollbackResponse\"\x03\x90\x02\x01\x12[\n\rListRevisions\x12!.rollplan.v1.ListRevisionsRequest\x1a\".rollplan.v1.ListRevisionsResponse\"\x03\x90\x02\x01\x12X\n\x0cPlanRestarts\x12 .rollplan.v1.PlanRestartsRequest\x1a!.rollplan.v1.PlanRestartsResponse\"\x03\x90\x02\x01\x12\x61\n\x0f\x46orecastRollout\x12#.rollplan.v1.ForecastRolloutRequest\x1a$.rollplan.v1.ForecastRolloutResponse\"\x03\x90\x02\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19rollplan/v1/service.proto\x12\x0brollplan.v1\x1a\x18rollplan/v1/canary.proto\x1a\x1arollplan/v1/forecast.proto\x1a\x16rollplan/v1/plan.proto\x1a\x19rollplan/v1/restart.proto\x1a\x1arollplan/v1/revision.proto2\x80\x05\n\x0eRolloutPlanner\x12U\n\x0bPlanRollout\x12\x1f.rollplan.v1.PlanRolloutRequest\x1a .rollplan.v1.PlanRolloutResponse\"\x03\x90\x02\x01\x12[\n\rComputeStatus\x12!.rollplan.v1.ComputeStatusRequest\x1a\".rollplan.v1.ComputeStatusResponse\"\x03\x90\x02\x01\x12L\n\x08Rollback\x12\x1c.rollplan.v1.RollbackRequest\x1a\x1d.rollplan.v1.RollbackResponse\"\x03\x90\x02\x01\x12[\n\rListRevisions\x12!.rollplan.v1.ListRevisionsRequest\x1a\".rollplan.v1.ListRevisionsResponse\"\x03\x90\x02\x01\x12X\n\x0cPlanRestarts\x12 .rollplan.v1.PlanRestartsRequest\x1a!.rollplan.v1.PlanRestartsResponse\"\x03\x90\x02\x01\x12\x61\n\x0f\x46orecastRollout\x12#.rollplan.v1.ForecastRolloutRequest\x1a$.rollplan.v1.ForecastRolloutResponse\"\x03\x90\x02\x01\x12R\n\nPlanCanary\x12\x1e.rollplan.v1.PlanCanaryRequest\x1a\x1f.rollplan.v1.PlanCanaryResponse\"\x03\x90\x02\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -47,6 +48,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ROLLOUTPLANNER'].methods_by_name['PlanRestarts']._serialized_options = b'\220\002\001'
   _globals['_ROLLOUTPLANNER'].methods_by_name['ForecastRollout']._loaded_options = None
   _globals['_ROLLOUTPLANNER'].methods_by_name['ForecastRollout']._serialized_options = b'\220\002\001'
-  _globals['_ROLLOUTPLANNER']._serialized_start=150
-  _globals['_ROLLOUTPLANNER']._serialized_end=706
+  _globals['_ROLLOUTPLANNER'].methods_by_name['PlanCanary']._loaded_options = None
+  _globals['_ROLLOUTPLANNER'].methods_by_name['PlanCanary']._serialized_options = b'\220\002\001'
+  _globals['_ROLLOUTPLANNER']._serialized_start=176
+  _globals['_ROLLOUTPLANNER']._serialized_end=816
 # @@protoc_insertion_point(module_scope)

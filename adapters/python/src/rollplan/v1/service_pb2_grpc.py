@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from rollplan.v1 import canary_pb2 as rollplan_dot_v1_dot_canary__pb2
 from rollplan.v1 import forecast_pb2 as rollplan_dot_v1_dot_forecast__pb2
 from rollplan.v1 import plan_pb2 as rollplan_dot_v1_dot_plan__pb2
 from rollplan.v1 import restart_pb2 as rollplan_dot_v1_dot_restart__pb2
@@ -71,6 +72,11 @@ class RolloutPlannerStub:
                 request_serializer=rollplan_dot_v1_dot_forecast__pb2.ForecastRolloutRequest.SerializeToString,
                 response_deserializer=rollplan_dot_v1_dot_forecast__pb2.ForecastRolloutResponse.FromString,
                 _registered_method=True)
+        self.PlanCanary = channel.unary_unary(
+                '/rollplan.v1.RolloutPlanner/PlanCanary',
+                request_serializer=rollplan_dot_v1_dot_canary__pb2.PlanCanaryRequest.SerializeToString,
+                response_deserializer=rollplan_dot_v1_dot_canary__pb2.PlanCanaryResponse.FromString,
+                _registered_method=True)
 
 
 class RolloutPlannerServicer:
@@ -122,6 +128,13 @@ class RolloutPlannerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PlanCanary(self, request, context):
+        """PlanCanary returns the next patch of a Deployment for a canary, or for the automatic rollback of a rollout.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RolloutPlannerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -154,6 +167,11 @@ def add_RolloutPlannerServicer_to_server(servicer, server):
                     servicer.ForecastRollout,
                     request_deserializer=rollplan_dot_v1_dot_forecast__pb2.ForecastRolloutRequest.FromString,
                     response_serializer=rollplan_dot_v1_dot_forecast__pb2.ForecastRolloutResponse.SerializeToString,
+            ),
+            'PlanCanary': grpc.unary_unary_rpc_method_handler(
+                    servicer.PlanCanary,
+                    request_deserializer=rollplan_dot_v1_dot_canary__pb2.PlanCanaryRequest.FromString,
+                    response_serializer=rollplan_dot_v1_dot_canary__pb2.PlanCanaryResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -322,6 +340,33 @@ class RolloutPlanner:
             '/rollplan.v1.RolloutPlanner/ForecastRollout',
             rollplan_dot_v1_dot_forecast__pb2.ForecastRolloutRequest.SerializeToString,
             rollplan_dot_v1_dot_forecast__pb2.ForecastRolloutResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlanCanary(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rollplan.v1.RolloutPlanner/PlanCanary',
+            rollplan_dot_v1_dot_canary__pb2.PlanCanaryRequest.SerializeToString,
+            rollplan_dot_v1_dot_canary__pb2.PlanCanaryResponse.FromString,
             options,
             channel_credentials,
             insecure,

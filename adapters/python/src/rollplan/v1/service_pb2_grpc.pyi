@@ -5,6 +5,7 @@ The planner as a gRPC service."""
 
 from collections import abc as _abc
 from grpc import aio as _aio
+from rollplan.v1 import canary_pb2 as _canary_pb2
 from rollplan.v1 import forecast_pb2 as _forecast_pb2
 from rollplan.v1 import plan_pb2 as _plan_pb2
 from rollplan.v1 import restart_pb2 as _restart_pb2
@@ -52,6 +53,8 @@ class RolloutPlannerStub:
     """PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once."""
     ForecastRollout: _grpc.UnaryUnaryMultiCallable[_forecast_pb2.ForecastRolloutRequest, _forecast_pb2.ForecastRolloutResponse]
     """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on."""
+    PlanCanary: _grpc.UnaryUnaryMultiCallable[_canary_pb2.PlanCanaryRequest, _canary_pb2.PlanCanaryResponse]
+    """PlanCanary returns the next patch of a Deployment for a canary, or for the automatic rollback of a rollout."""
 
 @_typing.type_check_only
 class RolloutPlannerAsyncStub(RolloutPlannerStub):
@@ -74,6 +77,8 @@ class RolloutPlannerAsyncStub(RolloutPlannerStub):
     """PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once."""
     ForecastRollout: _aio.UnaryUnaryMultiCallable[_forecast_pb2.ForecastRolloutRequest, _forecast_pb2.ForecastRolloutResponse]  # type: ignore[assignment]
     """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on."""
+    PlanCanary: _aio.UnaryUnaryMultiCallable[_canary_pb2.PlanCanaryRequest, _canary_pb2.PlanCanaryResponse]  # type: ignore[assignment]
+    """PlanCanary returns the next patch of a Deployment for a canary, or for the automatic rollback of a rollout."""
 
 class RolloutPlannerServicer(metaclass=_abc_1.ABCMeta):
     """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
@@ -129,5 +134,13 @@ class RolloutPlannerServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_forecast_pb2.ForecastRolloutResponse, _abc.Awaitable[_forecast_pb2.ForecastRolloutResponse]]:
         """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on."""
+
+    @_abc_1.abstractmethod
+    def PlanCanary(
+        self,
+        request: _canary_pb2.PlanCanaryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_canary_pb2.PlanCanaryResponse, _abc.Awaitable[_canary_pb2.PlanCanaryResponse]]:
+        """PlanCanary returns the next patch of a Deployment for a canary, or for the automatic rollback of a rollout."""
 
 def add_RolloutPlannerServicer_to_server(servicer: RolloutPlannerServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

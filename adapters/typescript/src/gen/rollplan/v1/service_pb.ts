@@ -6,6 +6,8 @@
 
 import type { GenFile, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { PlanCanaryRequestSchema, PlanCanaryResponseSchema } from "./canary_pb.js";
+import { file_rollplan_v1_canary } from "./canary_pb.js";
 import type { ForecastRolloutRequestSchema, ForecastRolloutResponseSchema } from "./forecast_pb.js";
 import { file_rollplan_v1_forecast } from "./forecast_pb.js";
 import type { ComputeStatusRequestSchema, ComputeStatusResponseSchema, PlanRolloutRequestSchema, PlanRolloutResponseSchema } from "./plan_pb.js";
@@ -19,7 +21,7 @@ import { file_rollplan_v1_revision } from "./revision_pb.js";
  * Describes the file rollplan/v1/service.proto.
  */
 export const file_rollplan_v1_service: GenFile = /*@__PURE__*/
-  fileDesc("Chlyb2xscGxhbi92MS9zZXJ2aWNlLnByb3RvEgtyb2xscGxhbi52MTKsBAoOUm9sbG91dFBsYW5uZXISVQoLUGxhblJvbGxvdXQSHy5yb2xscGxhbi52MS5QbGFuUm9sbG91dFJlcXVlc3QaIC5yb2xscGxhbi52MS5QbGFuUm9sbG91dFJlc3BvbnNlIgOQAgESWwoNQ29tcHV0ZVN0YXR1cxIhLnJvbGxwbGFuLnYxLkNvbXB1dGVTdGF0dXNSZXF1ZXN0GiIucm9sbHBsYW4udjEuQ29tcHV0ZVN0YXR1c1Jlc3BvbnNlIgOQAgESTAoIUm9sbGJhY2sSHC5yb2xscGxhbi52MS5Sb2xsYmFja1JlcXVlc3QaHS5yb2xscGxhbi52MS5Sb2xsYmFja1Jlc3BvbnNlIgOQAgESWwoNTGlzdFJldmlzaW9ucxIhLnJvbGxwbGFuLnYxLkxpc3RSZXZpc2lvbnNSZXF1ZXN0GiIucm9sbHBsYW4udjEuTGlzdFJldmlzaW9uc1Jlc3BvbnNlIgOQAgESWAoMUGxhblJlc3RhcnRzEiAucm9sbHBsYW4udjEuUGxhblJlc3RhcnRzUmVxdWVzdBohLnJvbGxwbGFuLnYxLlBsYW5SZXN0YXJ0c1Jlc3BvbnNlIgOQAgESYQoPRm9yZWNhc3RSb2xsb3V0EiMucm9sbHBsYW4udjEuRm9yZWNhc3RSb2xsb3V0UmVxdWVzdBokLnJvbGxwbGFuLnYxLkZvcmVjYXN0Um9sbG91dFJlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_rollplan_v1_forecast, file_rollplan_v1_plan, file_rollplan_v1_restart, file_rollplan_v1_revision]);
+  fileDesc("Chlyb2xscGxhbi92MS9zZXJ2aWNlLnByb3RvEgtyb2xscGxhbi52MTKABQoOUm9sbG91dFBsYW5uZXISVQoLUGxhblJvbGxvdXQSHy5yb2xscGxhbi52MS5QbGFuUm9sbG91dFJlcXVlc3QaIC5yb2xscGxhbi52MS5QbGFuUm9sbG91dFJlc3BvbnNlIgOQAgESWwoNQ29tcHV0ZVN0YXR1cxIhLnJvbGxwbGFuLnYxLkNvbXB1dGVTdGF0dXNSZXF1ZXN0GiIucm9sbHBsYW4udjEuQ29tcHV0ZVN0YXR1c1Jlc3BvbnNlIgOQAgESTAoIUm9sbGJhY2sSHC5yb2xscGxhbi52MS5Sb2xsYmFja1JlcXVlc3QaHS5yb2xscGxhbi52MS5Sb2xsYmFja1Jlc3BvbnNlIgOQAgESWwoNTGlzdFJldmlzaW9ucxIhLnJvbGxwbGFuLnYxLkxpc3RSZXZpc2lvbnNSZXF1ZXN0GiIucm9sbHBsYW4udjEuTGlzdFJldmlzaW9uc1Jlc3BvbnNlIgOQAgESWAoMUGxhblJlc3RhcnRzEiAucm9sbHBsYW4udjEuUGxhblJlc3RhcnRzUmVxdWVzdBohLnJvbGxwbGFuLnYxLlBsYW5SZXN0YXJ0c1Jlc3BvbnNlIgOQAgESYQoPRm9yZWNhc3RSb2xsb3V0EiMucm9sbHBsYW4udjEuRm9yZWNhc3RSb2xsb3V0UmVxdWVzdBokLnJvbGxwbGFuLnYxLkZvcmVjYXN0Um9sbG91dFJlc3BvbnNlIgOQAgESUgoKUGxhbkNhbmFyeRIeLnJvbGxwbGFuLnYxLlBsYW5DYW5hcnlSZXF1ZXN0Gh8ucm9sbHBsYW4udjEuUGxhbkNhbmFyeVJlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_rollplan_v1_canary, file_rollplan_v1_forecast, file_rollplan_v1_plan, file_rollplan_v1_restart, file_rollplan_v1_revision]);
 
 /**
  * RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
@@ -89,6 +91,16 @@ export const RolloutPlanner: GenService<{
     methodKind: "unary";
     input: typeof ForecastRolloutRequestSchema;
     output: typeof ForecastRolloutResponseSchema;
+  },
+  /**
+   * PlanCanary returns the next patch of a Deployment for a canary, or for the automatic rollback of a rollout.
+   *
+   * @generated from rpc rollplan.v1.RolloutPlanner.PlanCanary
+   */
+  planCanary: {
+    methodKind: "unary";
+    input: typeof PlanCanaryRequestSchema;
+    output: typeof PlanCanaryResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rollplan_v1_service, 0);

@@ -1,0 +1,193 @@
+//! Whether a held canary is good, has failed, or has to wait.
+
+use rollplan_core::compute_status_until;
+use rollplan_core::interrupt::{Interrupt, Interrupted};
+use rollplan_core::snapshot::{Options, Snapshot};
+use rollplan_core::time::{Span, Time};
+use rollplan_health::diagnosis::failure::judgement::Judgement;
+use rollplan_health::diagnosis::{Cause, diagnose_until};
+use rollplan_health::report::report;
+use rollplan_health::report::verdict::{Outlook, Verdict};
+
+use crate::observed::{Observed, ready_since, restarted_at};
+use crate::policy::{CallerVerdict, CheckResult, Policy};
+use crate::report::{Outcome, Reason, ReasonKind};
+use crate::state::Fields;
+
+/// A decision with its reasons.
+pub(crate) struct Decision {
+    pub(crate) outcome: Outcome,
+    /// Why it has failed, or what it waits for.
+    pub(crate) reasons: Vec<Reason>,
+    /// When to decide again.
+    pub(crate) at: Option<Time>,
+}
+
+/// A hold, for a decision.
+pub(crate) struct Hold<'a> {
+    pub(crate) observed: &'a Observed<'a>,
+    pub(crate) user: Fields,
+    /// Since when the template is that of the canary.
+    pub(crate) since: Time,
+    pub(crate) wanted: i32,
+}
+
+/// Decides about a hold.
+pub(crate) fn decide(
+    hold: &Hold<'_>,
+    policy: &Policy,
+    verdicts: &[CallerVerdict],
+    interrupt: &dyn Interrupt,
+) -> Result<Decision, Interrupted> {
+    let now = hold.observed.now();
+    let mut failures = Vec::new();
+    let mut waits = Vec::new();
+    let checked = check_callers(hold, policy, verdicts, &mut failures, &mut waits);
+    let verdict = verdict(&hold.observed.with_fields(hold.user), interrupt)?;
+    if is_failure(&verdict) {
+        failures.push(Reason {
+            kind: ReasonKind::CanaryFailed,
+            message: verdict.message.clone(),
+        });
+    }
+    let ready_at = ready_at(hold, policy, &mut waits);
+    let deadline = policy.timeout.map(|it| after(hold.since, it));
+    let certain_at = verdict.decided_after;
+    let outcome = match () {
+        () if !failures.is_empty() => Outcome::Failed,
+        () if checked && ready_at.is_some_and(|it| it <= now) => Outcome::Good,
+        () if deadline.is_some_and(|it| it <= now) => Outcome::TimedOut,
+        () => Outcome::Undecided,
+    };
+    let times = [ready_at, deadline, certain_at].into_iter().flatten();
+    Ok(Decision {
+        at: match outcome {
+            Outcome::Undecided => times.filter(|it| *it > now).min(),
+            _ => None,
+        },
+        reasons: match outcome {
+            Outcome::Failed => failures,
+            Outcome::Good => Vec::new(),
+            Outcome::Undecided | Outcome::TimedOut => waits,
+        },
+        outcome,
+    })
+}
+
+/// When all pods are ready for long enough, if they are ready.
+fn ready_at(hold: &Hold<'_>, policy: &Policy, waits: &mut Vec<Reason>) -> Option<Time> {
+    let observed = hold.observed;
+    let mut wait = |message| {
+        waits.push(Reason {
+            kind: ReasonKind::WaitsForPods,
+            message,
+        });
+    };
+    let wanted = hold.wanted;
+    let pods = observed
+        .new
+        .map(|set| observed.pods(set).collect::<Vec<_>>());
+    let pods = pods.unwrap_or_default();
+    let ready: Vec<Time> = pods
+        .iter()
+        .filter_map(|pod| {
+            let min_ready = Span::from_seconds(i64::from(hold.user.min_ready_seconds));
+            let since = ready_since(pod)?;
+            let unbroken = restarted_at(pod).map_or(since, |it| it.max(since));
+            Some(after(since, min_ready).max(after(unbroken, policy.bake)))
+        })
+        .collect();
+    let is_unready = ready.len() < pods.len();
+    let count = i32::try_from(ready.len()).unwrap_or(i32::MAX);
+    if is_unready || count < wanted || wanted == 0 {
+        wait(format!("{count} of {wanted} canary pods are ready"));
+        return None;
+    }
+    let at = ready.into_iter().max()?;
+    if at > observed.now() {
+        let rest = at.since(observed.now());
+        wait(format!(
+            "{wanted} canary pods are ready, and must stay ready for {rest} more"
+        ));
+    }
+    Some(at)
+}
+
+/// Whether all verdicts of the caller have passed.
+fn check_callers(
+    hold: &Hold<'_>,
+    policy: &Policy,
+    verdicts: &[CallerVerdict],
+    failures: &mut Vec<Reason>,
+    waits: &mut Vec<Reason>,
+) -> bool {
+    let given = verdicts.iter().map(|it| it.name.as_str());
+    let names = policy.gates.iter().map(String::as_str).chain(given);
+    let names: std::collections::BTreeSet<&str> = names.collect();
+    let times = hold.since..=hold.observed.now();
+    let mut all_pass = true;
+    for name in names {
+        let of_name = || verdicts.iter().filter(|it| it.name == name);
+        let counts = |it: &&CallerVerdict| {
+            it.template_digest == hold.observed.digest && times.contains(&it.observed_at)
+        };
+        // Of two at one time, the worse one counts.
+        let latest = of_name()
+            .filter(counts)
+            .max_by_key(|it| (it.observed_at, it.result));
+        let message = match latest.map(|it| it.result) {
+            Some(CheckResult::Pass) => continue,
+            Some(CheckResult::Fail) => {
+                failures.push(Reason {
+                    kind: ReasonKind::VerdictFailed,
+                    message: format!("the verdict {name:?} is that the canary has failed"),
+                });
+                all_pass = false;
+                continue;
+            }
+            Some(CheckResult::Unknown) => format!("the verdict {name:?} is unknown"),
+            None if of_name().next().is_some() => {
+                format!("the verdict {name:?} is about another template or time")
+            }
+            None => format!("the verdict {name:?} is missing"),
+        };
+        all_pass = false;
+        waits.push(Reason {
+            kind: ReasonKind::WaitsForVerdict,
+            message,
+        });
+    }
+    all_pass
+}
+
+/// rollplan's own verdict about a rollout.
+pub(crate) fn verdict(
+    snapshot: &Snapshot,
+    interrupt: &dyn Interrupt,
+) -> Result<Verdict, Interrupted> {
+    let status = compute_status_until(snapshot, Options::default(), interrupt)?;
+    let diagnosis = diagnose_until(snapshot, Judgement::default(), interrupt)?;
+    Ok(report(&diagnosis, &status, &[]).verdict)
+}
+
+/// Whether the verdict is that the pods of the template certainly need a change, and no free capacity would help.
+pub(crate) fn is_failure(verdict: &Verdict) -> bool {
+    let is_of_template = matches!(
+        Cause::from_reason(verdict.reason),
+        Some(
+            Cause::ReplicaSetRefused
+                | Cause::ImagePull
+                | Cause::ContainerConfig
+                | Cause::CrashLoop
+                | Cause::PodsRefused
+        )
+    );
+    verdict.outlook == Outlook::NeedsChange && verdict.is_certain && is_of_template
+}
+
+fn after(time: Time, span: Span) -> Time {
+    let seconds = span
+        .seconds()
+        .saturating_add(i64::from(span.subsec_nanos() > 0));
+    time.plus_seconds(seconds)
+}

@@ -1,0 +1,81 @@
+//! Canary releases of Deployments, carried out by patching the Deployment while the Deployment controller of Kubernetes does the
+//! work, and automatic rollback.
+//!
+//! A patch writes the new template together with fields under which its pods never count as available, so that the controller
+//! creates a few of them within the surge and removes no old pod. A second patch restores the fields of the user, which promotes
+//! the canary, or the stable template as well, which aborts it. At no moment are the limits looser than those of the user.
+//!
+//! [`plan_canary`] is a pure function. All state is in one annotation (`state`), and each patch (`patch`) tests that nothing has
+//! changed since the snapshot. `policy` is what the user wants, `decision` whether a canary is good, `plan` the next patch,
+//! `start` its first one, and `refusal` why there is none.
+
+mod decision;
+mod observed;
+mod patch;
+mod plan;
+mod policy;
+mod refusal;
+mod report;
+mod start;
+mod state;
+
+pub use patch::Step;
+pub use policy::{CallerVerdict, CheckResult, Policy, held_surge};
+pub use refusal::{Refusal, RefusalCause};
+pub use report::{Outcome, Phase, Reason, ReasonKind, Report};
+pub use state::{ANNOTATION, Fields, HELD_DEADLINE, HELD_MIN_READY, LABEL, parse_limit};
+
+use rollplan_core::interrupt::{Interrupt, Interrupted};
+use rollplan_core::snapshot::{Deployment, Snapshot};
+use rollplan_core::time::Span;
+
+/// The request of a plan.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The observed state.
+    pub snapshot: Snapshot,
+    /// What the user wants.
+    pub policy: Policy,
+    /// The command of the user.
+    pub command: Option<Command>,
+    /// The verdicts of the caller.
+    pub verdicts: Vec<CallerVerdict>,
+}
+
+/// A command of the user. One that has been carried out plans nothing.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Start a canary with the template of this Deployment.
+    Start(Box<Deployment>),
+    /// Roll the template of the canary out.
+    Promote,
+    /// Restore the stable template.
+    Abort,
+    /// Start a canary with the template that was last rejected.
+    Retry,
+    /// Restore the fields of the user, keep the template, and remove the state.
+    Release,
+}
+
+/// The next patch, and the state after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The patch, if there is something to do.
+    pub step: Option<Step>,
+    /// The report.
+    pub report: Report,
+    /// The time after which to plan again even if nothing changes.
+    pub requeue_after: Option<Span>,
+}
+
+/// Plans the next patch.
+///
+/// # Errors
+///
+/// [`Interrupted`], or a [`Refusal`].
+pub fn plan_canary(
+    input: &Input,
+    interrupt: &dyn Interrupt,
+) -> Result<Result<Plan, Refusal>, Interrupted> {
+    plan::plan(input, interrupt)
+}

@@ -1,0 +1,888 @@
+//! The next patch of a Deployment, from its state, the command and the decision.
+
+use rollplan_core::interrupt::{Interrupt, Interrupted};
+use rollplan_core::size::{IntOrPercent, Limits};
+use rollplan_core::snapshot::ReplicaSet;
+use rollplan_core::template::Template;
+use rollplan_core::time::Time;
+
+use crate::decision::{Decision, Hold, decide, is_failure, verdict};
+use crate::observed::{Observed, stored_digest, template_of};
+use crate::patch::{Patch, Step};
+use crate::policy::held_surge;
+use crate::refusal::{Refusal, RefusalCause};
+use crate::report::{Outcome, Phase, Reason, ReasonKind, Report};
+use crate::start::{check_changes, held, start};
+use crate::state::{ANNOTATION, Canary, Fields, HELD_MIN_READY, Stage, State, Unreadable};
+use crate::{Command, Input, Plan};
+
+/// The longest time, in seconds, after which to check again whether an abort is possible.
+const ABORT_CHECK_MAX: i32 = 10;
+
+/// Why a plan ends early.
+enum Stop {
+    Refused(RefusalCause),
+    Interrupted,
+}
+
+impl From<RefusalCause> for Stop {
+    fn from(cause: RefusalCause) -> Self {
+        Self::Refused(cause)
+    }
+}
+
+impl From<Interrupted> for Stop {
+    fn from(_: Interrupted) -> Self {
+        Self::Interrupted
+    }
+}
+
+/// Plans the next patch.
+pub(crate) fn plan(
+    input: &Input,
+    interrupt: &dyn Interrupt,
+) -> Result<Result<Plan, Refusal>, Interrupted> {
+    let refuse = |cause| Refusal {
+        name: input.snapshot.deployment.metadata.name.clone(),
+        cause,
+    };
+    if !input.snapshot.replica_sets_complete || !input.snapshot.pods_complete {
+        return Ok(Err(refuse(RefusalCause::Incomplete)));
+    }
+    if !input.snapshot.deployment.is_native() {
+        return Ok(Err(refuse(RefusalCause::NotNative)));
+    }
+    let observed = Observed::new(&input.snapshot, interrupt);
+    let planner = Planner {
+        observed,
+        input,
+        interrupt,
+    };
+    let plan = planner.plan();
+    interrupt.check()?;
+    match plan {
+        Ok(plan) => Ok(Ok(plan)),
+        Err(Stop::Refused(cause)) => Ok(Err(refuse(cause))),
+        Err(Stop::Interrupted) => Err(Interrupted),
+    }
+}
+
+struct Planner<'a> {
+    observed: Observed<'a>,
+    input: &'a Input,
+    interrupt: &'a dyn Interrupt,
+}
+
+/// A state as found, and what is unusual about it.
+struct Found {
+    state: Option<State>,
+    reasons: Vec<Reason>,
+    /// Whether it has to be written even if nothing else changes.
+    is_recovered: bool,
+}
+
+/// A plan without its counts.
+struct Draft {
+    phase: Phase,
+    message: String,
+    /// The state after the step.
+    state: Option<State>,
+    step: Option<Step>,
+    outcome: Option<Outcome>,
+    reasons: Vec<Reason>,
+    at: Option<Time>,
+}
+
+// === impl Draft ===
+
+impl Draft {
+    fn new(phase: Phase, message: impl Into<String>, state: Option<State>) -> Self {
+        Self {
+            phase,
+            message: message.into(),
+            state,
+            step: None,
+            outcome: None,
+            reasons: Vec::new(),
+            at: None,
+        }
+    }
+}
+
+fn reason(kind: ReasonKind, message: impl Into<String>) -> Reason {
+    Reason {
+        kind,
+        message: message.into(),
+    }
+}
+
+// === impl Planner ===
+
+impl Planner<'_> {
+    fn plan(&self) -> Result<Plan, Stop> {
+        let Found {
+            state,
+            mut reasons,
+            is_recovered,
+        } = self.find_state()?;
+        let canary = state.as_ref().and_then(|state| state.canary.clone());
+        let mut draft = match (state, canary) {
+            (Some(state), Some(canary)) => self.with_canary(state, canary, is_recovered)?,
+            (state, _) => self.without_canary(state)?,
+        };
+        reasons.append(&mut draft.reasons);
+        draft.reasons = reasons;
+        Ok(self.finish(draft))
+    }
+
+    /// Finds the state: in the annotation, or in the copy on a ReplicaSet if the fields still hold a canary.
+    fn find_state(&self) -> Result<Found, RefusalCause> {
+        let observed = &self.observed;
+        let metadata = &observed.deployment().metadata;
+        let mut found = Found {
+            state: None,
+            reasons: Vec::new(),
+            is_recovered: false,
+        };
+        if let Some(text) = metadata.annotations.get(ANNOTATION) {
+            let state = State::parse(text).map_err(|unreadable| match unreadable {
+                Unreadable::Newer => RefusalCause::Newer,
+                Unreadable::Edited => RefusalCause::Edited,
+            })?;
+            if state.uid != metadata.uid && !matches!(self.input.command, Some(Command::Release)) {
+                return Err(RefusalCause::Foreign);
+            }
+            match self.is_stale(&state) {
+                true => found.reasons.push(reason(
+                    ReasonKind::StaleState,
+                    "the state is that of an earlier canary, for example after `kubectl rollout undo`",
+                )),
+                false => found.state = Some(state),
+            }
+        }
+        let has_canary = found.state.as_ref().is_some_and(|it| it.canary.is_some());
+        if observed.is_held() && !has_canary {
+            let copies = observed.sets().filter_map(|set| {
+                let copy = State::parse(set.metadata.annotations.get(ANNOTATION)?).ok()?;
+                let started = copy.canary.as_ref()?.started;
+                (copy.uid == metadata.uid).then_some(((started, copy.sequence), copy))
+            });
+            let (_, mut copy) = copies.max_by_key(|it| it.0).ok_or(RefusalCause::Lost)?;
+            if let Some(canary) = &mut copy.canary {
+                canary.revision = observed.revision_besides(&canary.digest);
+            }
+            found.state = Some(copy);
+            found.is_recovered = true;
+            found.reasons.push(reason(
+                ReasonKind::Recovered,
+                "the state was removed, and is restored from the copy on a ReplicaSet",
+            ));
+        }
+        Ok(found)
+    }
+
+    /// Whether `kubectl rollout undo` has restored the state of an earlier canary with its template.
+    fn is_stale(&self, state: &State) -> bool {
+        state.canary.as_ref().is_some_and(|canary| {
+            canary.stage != Stage::Aborting
+                && canary.digest == self.observed.digest
+                && self.observed.revision_besides(&canary.digest) > canary.revision
+        })
+    }
+
+    // Without a canary.
+
+    fn without_canary(&self, state: Option<State>) -> Result<Draft, Stop> {
+        match &self.input.command {
+            None => self.rest(state),
+            Some(Command::Start(changed)) => {
+                check_changes(self.observed.deployment(), changed)?;
+                Ok(self.start(&changed.spec.template, state.as_ref())?)
+            }
+            Some(Command::Retry) => Ok(self.retry(state)?),
+            Some(Command::Abort) if state.is_some() => self.rest(state),
+            Some(Command::Promote | Command::Abort) => Err(RefusalCause::NoCanary.into()),
+            Some(Command::Release) => Ok(self.forget(state.as_ref())),
+        }
+    }
+
+    fn start(&self, template: &Template, before: Option<&State>) -> Result<Draft, RefusalCause> {
+        let started = start(&self.observed, &self.input.policy, template, before)?;
+        let pods = started.pods;
+        let message = format!(
+            "the canary starts with {pods} of {} pods",
+            self.observed.replicas()
+        );
+        let mut draft = Draft::new(Phase::Hold, message, Some(started.state));
+        draft.step = Some(started.step);
+        draft.outcome = Some(Outcome::Undecided);
+        Ok(draft)
+    }
+
+    fn retry(&self, state: Option<State>) -> Result<Draft, RefusalCause> {
+        let mut state = state.ok_or(RefusalCause::NothingRejected)?;
+        let live = self.observed.digest;
+        if state.rejects(live) {
+            state.rejected.retain(|it| it != live);
+            let message = "the template may be rolled back automatically again";
+            return Ok(match state.rejected.is_empty() {
+                true => self.forget(Some(&state)),
+                false => self.write(Phase::Aborted, message, state, |patch| patch),
+            });
+        }
+        let digest = state
+            .rejected
+            .first()
+            .ok_or(RefusalCause::NothingRejected)?
+            .clone();
+        let set = self
+            .observed
+            .set_of(&digest)
+            .ok_or(RefusalCause::RejectedGone)?;
+        state.rejected.retain(|it| *it != digest);
+        self.start(&Template::from(template_of(set)), Some(&state))
+    }
+
+    /// Removes the state, if there is one.
+    fn forget(&self, state: Option<&State>) -> Draft {
+        let deployment = self.observed.deployment();
+        let mut draft = Draft::new(Phase::Rest, "there is no canary", None);
+        if deployment.metadata.annotations.contains_key(ANNOTATION) {
+            let patch = Patch::new(deployment).without_state(state);
+            draft.step = Some(patch.step("remove the state of the canary".to_owned()));
+        }
+        draft
+    }
+
+    /// Without a command: rolls a failed rollout back, or removes a state that is no longer needed.
+    fn rest(&self, state: Option<State>) -> Result<Draft, Stop> {
+        let observed = &self.observed;
+        let Some(memory) = &state else {
+            // A stale state must not be taken for that of a later canary.
+            let draft = self.forget(None);
+            return Ok(match draft.step {
+                Some(_) => draft,
+                None => self.roll_back(None)?,
+            });
+        };
+        let is_rejected = memory.rejects(observed.digest);
+        if observed.is_complete() && observed.digest != memory.stable && !is_rejected {
+            return Ok(self.forget(Some(memory)));
+        }
+        self.roll_back(state)
+    }
+
+    fn roll_back(&self, state: Option<State>) -> Result<Draft, Stop> {
+        let observed = &self.observed;
+        let deployment = observed.deployment();
+        let (phase, message) = match &state {
+            Some(_) => (Phase::Aborted, "the canary was aborted"),
+            None => (Phase::Rest, "there is no canary"),
+        };
+        let mut draft = Draft::new(phase, message, state);
+        let may_roll = !deployment.spec.paused && deployment.metadata.deletion_timestamp.is_none();
+        if observed.is_complete() || !may_roll {
+            return Ok(draft);
+        }
+        let state = draft.state.as_ref();
+        if state.is_some_and(|state| state.rejects(observed.digest)) {
+            draft.reasons.push(reason(
+                ReasonKind::RejectedTemplate,
+                "this template was rejected before, and is not rolled back again: change it where it comes from",
+            ));
+            return Ok(draft);
+        }
+        let Some(user) = observed.fields.filter(|_| self.input.policy.rolls_back) else {
+            return Ok(draft);
+        };
+        let verdict = verdict(observed.snapshot, self.interrupt)?;
+        draft.at = verdict.decided_after;
+        if !is_failure(&verdict) {
+            return Ok(draft);
+        }
+        draft
+            .reasons
+            .push(reason(ReasonKind::RolloutFailed, verdict.message));
+        let available = |set: &ReplicaSet| observed.available(set, user.min_ready_seconds);
+        let good = observed.old.iter().filter(|set| available(set) > 0);
+        // Of several rollouts that failed one after the other, the last complete one has left the most available pods.
+        let Some(stable) = good.max_by_key(|set| available(set)) else {
+            draft.reasons.push(reason(
+                ReasonKind::StableGone,
+                "no earlier ReplicaSet has available pods, so no template is known to be good",
+            ));
+            return Ok(draft);
+        };
+        let digest = stable.template.canonical_sha256();
+        let mut memory = draft.state.take().unwrap_or_else(|| self.memory(digest));
+        memory.stable = digest.to_owned();
+        memory.since = observed.now();
+        memory.reject(observed.digest);
+        memory.canary = Some(Canary {
+            stage: Stage::Aborting,
+            started: observed.now(),
+            digest: observed.digest.to_owned(),
+            revision: observed.revision_besides(observed.digest),
+            user,
+            surge: user.max_surge,
+            allowed: None,
+        });
+        let message = format!(
+            "the rollout is rolled back to ReplicaSet {}",
+            stable.metadata.name
+        );
+        let template = template_of(stable);
+        let mut written = self.write(Phase::Aborting, message, memory, |patch| {
+            patch.template(&template)
+        });
+        written.reasons = draft.reasons;
+        Ok(written)
+    }
+
+    /// A state without a canary.
+    fn memory(&self, stable: &str) -> State {
+        State {
+            uid: self.observed.deployment().metadata.uid.clone(),
+            sequence: 0,
+            since: self.observed.now(),
+            stable: stable.to_owned(),
+            label: false,
+            rejected: Vec::new(),
+            canary: None,
+        }
+    }
+
+    // With a canary.
+
+    fn with_canary(&self, state: State, canary: Canary, is_recovered: bool) -> Result<Draft, Stop> {
+        let stage = canary.stage;
+        match &self.input.command {
+            Some(Command::Release) => return Ok(self.release(&state, &canary)),
+            Some(Command::Start(changed)) => {
+                if stage == Stage::Aborting {
+                    return Err(RefusalCause::Aborting.into());
+                }
+                let template = &changed.spec.template;
+                let current = &self.observed.deployment().spec.template;
+                if !template.same_as(current) && stored_digest(template) != canary.digest {
+                    return Err(RefusalCause::InProgress.into());
+                }
+            }
+            Some(Command::Promote) if stage == Stage::Aborting => {
+                return Err(RefusalCause::Aborting.into());
+            }
+            Some(Command::Retry) if stage == Stage::Aborting => {
+                return Err(RefusalCause::Aborting.into());
+            }
+            Some(Command::Promote | Command::Abort | Command::Retry) | None => {}
+        }
+        if self
+            .observed
+            .deployment()
+            .metadata
+            .deletion_timestamp
+            .is_some()
+        {
+            return Err(RefusalCause::Deleting.into());
+        }
+        match stage {
+            Stage::Hold => self.hold(state, canary, is_recovered),
+            Stage::Promoting => self.promoting(state, canary),
+            Stage::Aborting => Ok(self.aborting(state, canary)),
+        }
+    }
+
+    fn hold(&self, state: State, canary: Canary, is_recovered: bool) -> Result<Draft, Stop> {
+        let observed = &self.observed;
+        let is_abort = matches!(self.input.command, Some(Command::Abort));
+        if observed.digest == state.stable {
+            let why = reason(
+                ReasonKind::Undone,
+                "another client has restored the stable template",
+            );
+            return Ok(self.abort(state, canary, Some(why), false)?);
+        }
+        if is_abort {
+            return Ok(self.abort(state, canary, None, true)?);
+        }
+        if !observed.is_held() {
+            let why =
+                "another client has restored the fields of the user, so the rollout continues";
+            let why = reason(ReasonKind::Resumed, why);
+            return Ok(self.promote(state, canary, vec![why]));
+        }
+        if observed.replicas() == 0 {
+            let why = "the Deployment was scaled to 0, and all new pods would have the template of the canary";
+            let why = reason(ReasonKind::ScaledToZero, why);
+            return Ok(self.abort_or_hold(state, canary, why, false));
+        }
+        if state.rejects(observed.digest) {
+            let why = reason(
+                ReasonKind::RejectedTemplate,
+                "this template was rejected before",
+            );
+            return Ok(self.abort_or_hold(state, canary, why, true));
+        }
+        let is_promote = matches!(self.input.command, Some(Command::Promote));
+        // The user has not seen a template that was changed since.
+        if is_promote && observed.digest == canary.digest {
+            return Ok(self.promote(state, canary, Vec::new()));
+        }
+        let (adopted, changes) = self.adopt(&canary);
+        let Some(adopted) = adopted else {
+            return Ok(self.abort_or_hold(state, canary, changes, false));
+        };
+        if adopted != canary || is_recovered {
+            let mut state = state;
+            if adopted.digest != canary.digest {
+                state.since = observed.now();
+            }
+            let surge = adopted.surge;
+            state.canary = Some(adopted);
+            let message = "the canary is held again";
+            let mut draft = self.write(Phase::Hold, message, state, |patch| {
+                patch.fields(observed.fields, held(surge))
+            });
+            draft.outcome = Some(Outcome::Undecided);
+            if !is_recovered {
+                draft.reasons.push(changes);
+            }
+            return Ok(draft);
+        }
+        self.wait(state, canary)
+    }
+
+    /// Takes over what another client has changed at a hold: limits of the user, which are then tightened again, and another
+    /// template. `None` if the limits leave no room for a canary.
+    fn adopt(&self, canary: &Canary) -> (Option<Canary>, Reason) {
+        let observed = &self.observed;
+        let mut adopted = canary.clone();
+        let mut why = reason(
+            ReasonKind::LimitsChanged,
+            "another client has changed the limits, which are those of the user from now on",
+        );
+        let own = held(canary.surge);
+        if observed.fields != Some(own) {
+            adopted.user = self.restored(canary);
+            let replicas = observed.replicas();
+            let limits = self.limits(&adopted);
+            let limit = match limits.max_surge {
+                0 => adopted.allowed,
+                _ => Some(adopted.user.max_surge),
+            };
+            let Some(limit) = limit.filter(|it| it.rounded_up(replicas) > 0) else {
+                return (None, why);
+            };
+            let pods = canary
+                .surge
+                .rounded_up(replicas)
+                .min(limit.rounded_up(replicas));
+            adopted.surge = held_surge(pods, limit, replicas);
+        }
+        if observed.digest != canary.digest {
+            adopted.digest = observed.digest.to_owned();
+            adopted.revision = observed.revision_besides(observed.digest);
+            why = reason(
+                ReasonKind::TemplateReplaced,
+                "another client has changed the template, which is that of the canary from now on",
+            );
+        }
+        (Some(adopted), why)
+    }
+
+    /// Decides about a hold.
+    fn wait(&self, state: State, canary: Canary) -> Result<Draft, Stop> {
+        let observed = &self.observed;
+        let policy = &self.input.policy;
+        let hold = Hold {
+            observed,
+            user: canary.user,
+            since: state.since,
+            wanted: self.wanted(&canary),
+        };
+        let Decision {
+            outcome,
+            reasons,
+            at,
+        } = decide(&hold, policy, &self.input.verdicts, self.interrupt)?;
+        let is_paused = observed.deployment().spec.paused;
+        let first = reasons.first().map(|it| it.message.clone());
+        let first = first.unwrap_or_default();
+        let acts = match outcome {
+            Outcome::Undecided => false,
+            Outcome::Good => policy.promotes,
+            Outcome::Failed => policy.aborts_on_failure,
+            Outcome::TimedOut => policy.aborts_on_timeout,
+        };
+        let mut draft = match outcome {
+            Outcome::Good if acts && !is_paused => self.promote(state, canary, reasons),
+            Outcome::Failed | Outcome::TimedOut if acts && !is_paused => {
+                let rest = reasons.get(1..).unwrap_or_default().to_vec();
+                let why = reasons.into_iter().next();
+                let why =
+                    why.unwrap_or_else(|| reason(ReasonKind::WaitsForPods, "the canary timed out"));
+                let mut draft = self.abort_or_hold(state, canary, why, true);
+                draft.reasons.extend(rest);
+                draft
+            }
+            _ => {
+                let message = match outcome {
+                    Outcome::Undecided => format!("the canary waits: {first}"),
+                    Outcome::Good => "the canary is good: promote or abort it".to_owned(),
+                    Outcome::Failed => format!("the canary has failed: {first}"),
+                    Outcome::TimedOut => format!("the canary was not decided in time: {first}"),
+                };
+                let mut draft = Draft::new(Phase::Hold, message, Some(state));
+                draft.reasons = reasons;
+                draft.at = at;
+                if is_paused {
+                    draft.reasons.push(reason(
+                        ReasonKind::Paused,
+                        "the Deployment is paused: nothing is decided until it is resumed",
+                    ));
+                }
+                draft
+            }
+        };
+        draft.outcome = Some(outcome);
+        Ok(draft)
+    }
+
+    fn promoting(&self, state: State, canary: Canary) -> Result<Draft, Stop> {
+        let observed = &self.observed;
+        if observed.digest == state.stable {
+            let why = reason(
+                ReasonKind::Undone,
+                "another client has restored the stable template",
+            );
+            return Ok(self.abort(state, canary, Some(why), false)?);
+        }
+        if matches!(self.input.command, Some(Command::Abort)) {
+            return Ok(self.abort(state, canary, None, true)?);
+        }
+        if observed.is_held() || observed.digest != canary.digest {
+            return Ok(self.promote(state, canary, Vec::new()));
+        }
+        if observed.is_complete() {
+            let mut draft = self.forget(Some(&state));
+            draft.phase = Phase::Done;
+            draft.message = "the promotion is complete".to_owned();
+            return Ok(draft);
+        }
+        let is_paused = observed.deployment().spec.paused;
+        let mut at = None;
+        if self.input.policy.rolls_back && !is_paused {
+            let verdict = verdict(observed.snapshot, self.interrupt)?;
+            if is_failure(&verdict) {
+                let why = reason(ReasonKind::RolloutFailed, verdict.message);
+                return Ok(self.abort_or_hold(state, canary, why, true));
+            }
+            at = verdict.decided_after;
+        }
+        let mut draft = Draft::new(Phase::Promoting, "the rollout continues", Some(state));
+        draft.at = at;
+        if is_paused {
+            draft
+                .reasons
+                .push(reason(ReasonKind::Paused, "the Deployment is paused"));
+        }
+        Ok(draft)
+    }
+
+    fn aborting(&self, mut state: State, canary: Canary) -> Draft {
+        let observed = &self.observed;
+        let is_stable = observed.digest == state.stable;
+        if is_stable && observed.is_held() {
+            let fields = self.restored(&canary);
+            let message = "the fields of the user are restored";
+            state.canary = Some(canary);
+            return self.write(Phase::Aborting, message, state, |patch| {
+                patch.fields(observed.fields, fields)
+            });
+        }
+        if is_stable && !observed.is_complete() {
+            let message = "the stable template is being restored";
+            let mut draft = Draft::new(Phase::Aborting, message, Some(state));
+            if observed.deployment().spec.paused {
+                draft
+                    .reasons
+                    .push(reason(ReasonKind::Paused, "the Deployment is paused"));
+            }
+            return draft;
+        }
+        let mut draft = match state.rejected.is_empty() {
+            true => self.forget(Some(&state)),
+            false => {
+                state.canary = None;
+                state.since = observed.now();
+                self.write(Phase::Aborted, "", state, |patch| patch)
+            }
+        };
+        draft.phase = Phase::Aborted;
+        draft.message = "the stable template is restored".to_owned();
+        if !is_stable {
+            draft.message = "another client has changed the template during the abort".to_owned();
+        }
+        draft
+    }
+
+    /// Restores the fields of the user.
+    fn promote(&self, mut state: State, mut canary: Canary, reasons: Vec<Reason>) -> Draft {
+        let observed = &self.observed;
+        let fields = self.restored(&canary);
+        canary.stage = Stage::Promoting;
+        canary.digest = observed.digest.to_owned();
+        canary.revision = observed.revision_besides(observed.digest);
+        canary.user = fields;
+        state.since = observed.now();
+        state.canary = Some(canary);
+        let message = "the canary is promoted: the rollout continues within the limits of the user";
+        let mut draft = self.write(Phase::Promoting, message, state, |patch| {
+            patch.fields(observed.fields, fields)
+        });
+        draft.reasons = reasons;
+        draft
+    }
+
+    /// Aborts, or holds if that is impossible.
+    fn abort_or_hold(&self, state: State, canary: Canary, why: Reason, rejects: bool) -> Draft {
+        let phase = self.phase_of(&canary);
+        match self.abort(state.clone(), canary, Some(why.clone()), rejects) {
+            Ok(draft) => draft,
+            Err(refusal) => {
+                let message = format!("the Deployment {refusal}");
+                let mut draft = Draft::new(phase, message.clone(), Some(state));
+                draft.reasons = vec![why, reason(ReasonKind::StableGone, message)];
+                draft
+            }
+        }
+    }
+
+    /// Restores the stable template and the fields of the user, as soon as no pod that is needed can be removed.
+    fn abort(
+        &self,
+        mut state: State,
+        mut canary: Canary,
+        why: Option<Reason>,
+        rejects: bool,
+    ) -> Result<Draft, RefusalCause> {
+        let observed = &self.observed;
+        let stable = match observed.digest == state.stable {
+            true => None,
+            false => Some(
+                observed
+                    .set_of(&state.stable)
+                    .ok_or(RefusalCause::StableGone)?,
+            ),
+        };
+        if let Some(at) = self.abort_waits(&state, &canary) {
+            let message = "the abort waits for stable pods: it would remove available pods of the canary while they are needed";
+            let mut draft = Draft::new(self.phase_of(&canary), message, Some(state));
+            draft.reasons.extend(why);
+            draft
+                .reasons
+                .push(reason(ReasonKind::WaitsForStablePods, message));
+            draft.at = Some(at);
+            return Ok(draft);
+        }
+        let fields = self.restored(&canary);
+        if rejects {
+            state.reject(observed.digest);
+        }
+        canary.stage = Stage::Aborting;
+        canary.user = fields;
+        state.since = observed.now();
+        state.canary = Some(canary);
+        let template = stable.map(template_of);
+        let message = "the canary is aborted: the stable template is restored";
+        let mut draft = self.write(Phase::Aborting, message, state, |patch| {
+            let patch = patch.fields(observed.fields, fields);
+            match &template {
+                Some(template) => patch.template(template),
+                None => patch,
+            }
+        });
+        draft.reasons.extend(why);
+        Ok(draft)
+    }
+
+    /// Whether an abort has to wait, and until when at most.
+    ///
+    /// The pods of a held ReplicaSet count as unavailable, so the controller removes as many of them as the stable pods allow: all
+    /// but `floor - available stable pods`. The ReplicaSet controller chooses: unready pods first, but among ready ones it
+    /// ignores how long they have been ready. So a pod that is available may be removed, and one that is ready kept. That is safe
+    /// if none has to be kept, if ready and available are the same, or if all or none of the pods are available.
+    fn abort_waits(&self, state: &State, canary: &Canary) -> Option<Time> {
+        let observed = &self.observed;
+        let seconds = canary.user.min_ready_seconds;
+        let is_stable = |set: &&ReplicaSet| set.template.canonical_sha256() == state.stable;
+        let canaries = || {
+            observed
+                .sets()
+                .filter(|set| !is_stable(set) && set.replicas > 0)
+        };
+        let is_held = canaries().any(|set| set.min_ready_seconds == HELD_MIN_READY);
+        let stable = observed.sets().find(is_stable);
+        let stable = stable.map_or(0, |set| observed.available(set, seconds));
+        if !is_held || stable >= self.limits(canary).min_available() {
+            return None;
+        }
+        if seconds == 0 && canaries().count() == 1 {
+            return None;
+        }
+        let sum =
+            |count: &dyn Fn(&ReplicaSet) -> i32| canaries().map(count).fold(0, i32::saturating_add);
+        let available = sum(&|set| observed.available(set, seconds));
+        let is_safe = available == 0 || available == sum(&|set| set.replicas);
+        let wait = seconds.clamp(1, ABORT_CHECK_MAX);
+        (!is_safe).then(|| observed.now().plus_seconds(i64::from(wait)))
+    }
+
+    /// Restores the fields of the user, keeps the template, and removes the state.
+    fn release(&self, state: &State, canary: &Canary) -> Draft {
+        let observed = &self.observed;
+        let mut patch = Patch::new(observed.deployment()).without_state(Some(state));
+        if observed.is_held() || canary.stage == Stage::Hold {
+            patch = patch.fields(observed.fields, self.restored(canary));
+        }
+        let message = "the fields of the user are restored, and there is no canary";
+        let mut draft = Draft::new(Phase::Rest, message, None);
+        draft.step = Some(patch.step("release the Deployment from its canary".to_owned()));
+        draft
+    }
+
+    /// The fields of the user: where another client has changed a field of the hold, the new value.
+    fn restored(&self, canary: &Canary) -> Fields {
+        let own = held(canary.surge);
+        let user = canary.user;
+        let Some(live) = self.observed.fields else {
+            return user;
+        };
+        let limit =
+            |live: IntOrPercent, own: IntOrPercent, user| if live == own { user } else { live };
+        let seconds = |live: i32, own: i32, user| if live == own { user } else { live };
+        let mut fields = Fields {
+            max_surge: limit(live.max_surge, own.max_surge, user.max_surge),
+            max_unavailable: limit(
+                live.max_unavailable,
+                own.max_unavailable,
+                user.max_unavailable,
+            ),
+            min_ready_seconds: seconds(
+                live.min_ready_seconds,
+                own.min_ready_seconds,
+                user.min_ready_seconds,
+            ),
+            progress_deadline_seconds: seconds(
+                live.progress_deadline_seconds,
+                own.progress_deadline_seconds,
+                user.progress_deadline_seconds,
+            ),
+        };
+        let is_zero = |it| matches!(it, IntOrPercent::Int(0) | IntOrPercent::Percent(0));
+        if is_zero(fields.max_surge) && is_zero(fields.max_unavailable) {
+            // The API server refuses both.
+            fields.max_unavailable = IntOrPercent::Int(1);
+        }
+        if fields.progress_deadline_seconds <= fields.min_ready_seconds {
+            fields.progress_deadline_seconds = live.progress_deadline_seconds;
+        }
+        fields
+    }
+
+    /// A patch that writes a state, and more.
+    fn write<'s>(
+        &'s self,
+        phase: Phase,
+        message: impl Into<String>,
+        mut state: State,
+        more: impl FnOnce(Patch<'s>) -> Patch<'s>,
+    ) -> Draft {
+        state.sequence += 1;
+        let message = message.into();
+        let (patch, state) = Patch::new(self.observed.deployment()).state(state);
+        let step = more(patch).step(message.clone());
+        let mut draft = Draft::new(phase, message, Some(state));
+        draft.step = Some(step);
+        draft
+    }
+
+    fn phase_of(&self, canary: &Canary) -> Phase {
+        match canary.stage {
+            Stage::Hold => Phase::Hold,
+            Stage::Promoting => Phase::Promoting,
+            Stage::Aborting => Phase::Aborting,
+        }
+    }
+
+    fn limits(&self, canary: &Canary) -> Limits {
+        let user = canary.user;
+        Limits::rolling(
+            self.observed.replicas(),
+            user.max_surge,
+            user.max_unavailable,
+        )
+    }
+
+    /// The number of pods that a held canary must have: its size, once it has one.
+    fn wanted(&self, canary: &Canary) -> i32 {
+        let set = self.observed.set_of(&canary.digest);
+        match set.map_or(0, |set| set.replicas) {
+            0 => canary.surge.rounded_up(self.observed.replicas()),
+            size => size,
+        }
+    }
+
+    /// Adds the counts.
+    fn finish(&self, draft: Draft) -> Plan {
+        let Draft {
+            phase,
+            message,
+            state,
+            step,
+            outcome,
+            reasons,
+            at,
+        } = draft;
+        let observed = &self.observed;
+        let replicas = observed.replicas();
+        let canary = state.as_ref().and_then(|state| state.canary.as_ref());
+        let user = canary.map(|it| it.user).or(observed.fields);
+        let seconds = user.map_or(0, |it| it.min_ready_seconds);
+        let limits = user.map_or(Limits::recreate(replicas), |user| {
+            Limits::rolling(replicas, user.max_surge, user.max_unavailable)
+        });
+        let allowed = canary
+            .and_then(|it| it.allowed)
+            .map_or(0, |it| it.rounded_up(replicas));
+        let set = canary.and_then(|it| observed.set_of(&it.digest));
+        Plan {
+            requeue_after: at.map(|at| {
+                let rest = at.since(observed.now());
+                rest.max(rollplan_core::time::Span::from_seconds(1))
+            }),
+            report: Report {
+                phase,
+                outcome,
+                message,
+                reasons,
+                template_digest: canary.map_or(observed.digest, |it| &it.digest).to_owned(),
+                stable_digest: canary
+                    .and(state.as_ref())
+                    .map_or_else(String::new, |it| it.stable.clone()),
+                since: state.as_ref().map(|it| it.since),
+                pods_wanted: match canary.map(|it| it.stage) {
+                    Some(Stage::Hold) => canary.map_or(0, |it| self.wanted(it)),
+                    Some(Stage::Promoting) => replicas,
+                    Some(Stage::Aborting) | None => 0,
+                },
+                pods_available: set.map_or(0, |set| observed.available(set, seconds)),
+                stable_pods_available: observed.available_besides(set, seconds),
+                available_min: limits.min_available(),
+                pods_max: limits.max_total().max(replicas.saturating_add(allowed)),
+                rejected_digests: state.map_or_else(Vec::new, |it| it.rejected),
+            },
+            step,
+        }
+    }
+}

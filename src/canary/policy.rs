@@ -1,0 +1,115 @@
+//! What makes a canary good, and what happens then.
+
+use rollplan_core::size::IntOrPercent;
+use rollplan_core::time::{Span, Time};
+
+/// The policy of the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// The number of canary pods. Percentages are rounded up.
+    pub pods: IntOrPercent,
+    /// The surge that is allowed in addition to that of the Deployment.
+    pub surge: Option<IntOrPercent>,
+    /// How long all canary pods must have been ready without a restart.
+    pub bake: Span,
+    /// The verdicts that a good canary needs.
+    pub gates: Vec<String>,
+    /// Whether a good canary is promoted.
+    pub promotes: bool,
+    /// Whether a failed canary is aborted.
+    pub aborts_on_failure: bool,
+    /// The time after which a canary that is not decided times out.
+    pub timeout: Option<Span>,
+    /// Whether a canary that has timed out is aborted.
+    pub aborts_on_timeout: bool,
+    /// Whether a rollout that certainly needs a change is rolled back.
+    pub rolls_back: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            pods: IntOrPercent::Int(1),
+            surge: None,
+            bake: Span::default(),
+            gates: Vec::new(),
+            promotes: false,
+            aborts_on_failure: true,
+            timeout: None,
+            aborts_on_timeout: false,
+            rolls_back: false,
+        }
+    }
+}
+
+/// The result of a check of the caller. The worst is last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CheckResult {
+    /// It passed.
+    Pass,
+    /// It is not known.
+    Unknown,
+    /// It failed.
+    Fail,
+}
+
+/// The verdict of the caller about a canary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallerVerdict {
+    /// The name of the check.
+    pub name: String,
+    /// The digest of the template that was checked.
+    pub template_digest: String,
+    /// The result.
+    pub result: CheckResult,
+    /// When it was observed.
+    pub observed_at: Time,
+}
+
+/// The surge to write for a hold with this number of pods, never looser than `limit`, also after scaling: a percentage if the
+/// limit is one. The largest that is possible, because proportional scaling then keeps the stable pods.
+#[must_use]
+pub fn held_surge(pods: i32, limit: IntOrPercent, replicas: i32) -> IntOrPercent {
+    let IntOrPercent::Percent(limit) = limit else {
+        return IntOrPercent::Int(pods);
+    };
+    let largest = (i64::from(pods) * 100).checked_div(i64::from(replicas));
+    let percent = largest.map_or(limit, |it| limit.min(i32::try_from(it).unwrap_or(limit)));
+    let percent = IntOrPercent::Percent(percent);
+    match percent.rounded_up(replicas) == pods {
+        true => percent,
+        // Above 100 desired pods, not every number is a percentage.
+        false => IntOrPercent::Int(pods),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use IntOrPercent::{Int, Percent};
+
+    #[test]
+    fn held_surge_is_exact_and_never_looser_after_scaling() {
+        for replicas in 1..=150 {
+            for limit in [Int(1), Int(7), Percent(1), Percent(25), Percent(100)] {
+                for pods in 1..=limit.rounded_up(replicas) {
+                    let surge = held_surge(pods, limit, replicas);
+                    assert_eq!(
+                        surge.rounded_up(replicas),
+                        pods,
+                        "{replicas} {limit:?} {pods}"
+                    );
+                    let is_same_form =
+                        matches!((surge, limit), (Int(_), Int(_)) | (Percent(_), Percent(_)));
+                    assert!(
+                        is_same_form || replicas > 100,
+                        "{replicas} {limit:?} {pods}"
+                    );
+                    for other in (1..=200).filter(|_| is_same_form) {
+                        assert!(surge.rounded_up(other) <= limit.rounded_up(other));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Why a command is refused: each is one sentence with what to do.
+
+use rollplan_core::size::IntOrPercent;
+use thiserror::Error;
+
+use crate::state::{HELD_MIN_READY, limit_json};
+
+/// Why a command is not carried out, or why nothing can be planned.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("deployment {name:?} {cause}")]
+pub struct Refusal {
+    /// The name of the Deployment.
+    pub name: String,
+    /// Why.
+    pub cause: RefusalCause,
+}
+
+/// The cause of a refusal.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RefusalCause {
+    /// The lists may be incomplete.
+    #[error(
+        "cannot have a canary: the lists of ReplicaSets and pods may be incomplete; send all of them, and set \
+         replicaSetsComplete and podsComplete"
+    )]
+    Incomplete,
+    /// It is a custom resource.
+    #[error(
+        "cannot have a canary: it is not an apps/v1 Deployment, and only the Deployment controller of Kubernetes carries \
+         canaries out; use a Deployment"
+    )]
+    NotNative,
+    /// It is being deleted.
+    #[error("is being deleted: create it again first")]
+    Deleting,
+    /// The strategy is Recreate.
+    #[error("has the strategy Recreate, which has no surge: change it to RollingUpdate first")]
+    Recreate,
+    /// Its rollouts are paused.
+    #[error("is paused: resume it first")]
+    Paused,
+    /// No pods are desired.
+    #[error("has no desired pods: scale it up first")]
+    NoReplicas,
+    /// The surge is zero.
+    #[error(
+        "has maxSurge 0, and a canary is held within the surge: allow some with --surge, or raise maxSurge"
+    )]
+    NoSurge,
+    /// More canary pods are wanted than the surge allows.
+    #[error(
+        "allows {surge} pods above the desired number, which is less than the {pods} canary pods: choose fewer with --pods, or \
+         allow more with --surge"
+    )]
+    AboveSurge {
+        /// The number of canary pods.
+        pods: i32,
+        /// The surge.
+        surge: i32,
+    },
+    /// No canary pods, or more than desired pods.
+    #[error(
+        "has {replicas} desired pods, and {} canary pods were requested: choose from 1 to {replicas} with --pods",
+        limit_json(*.pods)
+    )]
+    Pods {
+        /// The requested number.
+        pods: IntOrPercent,
+        /// The number of desired pods.
+        replicas: i32,
+    },
+    /// Another tool steers it.
+    #[error(
+        "belongs to another controller, according to {found:?}: remove it from that controller first"
+    )]
+    OtherController {
+        /// The annotation, label or owner that shows it.
+        found: String,
+    },
+    /// A rollout is in progress.
+    #[error(
+        "has a rollout that is not complete: wait until it completes, or roll it back with `rollplan undo`"
+    )]
+    NotComplete,
+    /// `minReadySeconds` leaves no room for the one of a hold.
+    #[error(
+        "has a minReadySeconds of {HELD_MIN_READY} or more, which canaries use themselves: lower it first"
+    )]
+    MinReadySeconds,
+    /// The template is the current one.
+    #[error("already has this pod template: change the template to start a canary")]
+    SameTemplate,
+    /// More than the template differs.
+    #[error(
+        "would also change {fields}: apply that first, and start the canary with the new template alone"
+    )]
+    OtherChanges {
+        /// The fields.
+        fields: String,
+    },
+    /// The template was rejected before.
+    #[error(
+        "has rejected this template: change it, or start it again with `rollplan canary retry`"
+    )]
+    Rejected,
+    /// There is another canary.
+    #[error("already has a canary: promote or abort it first")]
+    InProgress,
+    /// There is no canary.
+    #[error("has no canary: start one with `rollplan canary start`")]
+    NoCanary,
+    /// The canary is being aborted.
+    #[error(
+        "is returning to the stable template: wait until that is complete, then start a canary again"
+    )]
+    Aborting,
+    /// No template is remembered as rejected.
+    #[error("has no rejected template to retry: start a canary with `rollplan canary start`")]
+    NothingRejected,
+    /// The ReplicaSet of the rejected template was deleted.
+    #[error(
+        "no longer has the ReplicaSet of the rejected template: start it again with `rollplan canary start`"
+    )]
+    RejectedGone,
+    /// The ReplicaSet of the stable template was deleted.
+    #[error(
+        "no longer has the ReplicaSet of the stable template: promote the canary, or apply a manifest with the template that \
+         you want"
+    )]
+    StableGone,
+    /// The state was edited.
+    #[error(
+        "has a {} annotation that was edited or truncated, so the fields of the user are unknown: remove the annotation, and \
+         apply your manifest with strategy, minReadySeconds and progressDeadlineSeconds",
+        crate::state::ANNOTATION
+    )]
+    Edited,
+    /// The state was written by a newer version.
+    #[error(
+        "has a canary of a newer version of rollplan: use that version to promote, abort or release it"
+    )]
+    Newer,
+    /// The state is that of another Deployment.
+    #[error(
+        "has the {} annotation of another Deployment, from which it was copied: restore its fields with \
+         `rollplan canary release`",
+        crate::state::ANNOTATION
+    )]
+    Foreign,
+    /// The state was removed, and there is no copy.
+    #[error(
+        "has the fields of a canary but not its state, and no ReplicaSet has a copy: apply your manifest with strategy, \
+         minReadySeconds and progressDeadlineSeconds"
+    )]
+    Lost,
+}
+
+// === impl RefusalCause ===
+
+impl RefusalCause {
+    /// The machine-readable reason.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Incomplete => "LISTS_INCOMPLETE",
+            Self::NotNative => "NOT_A_DEPLOYMENT",
+            Self::Deleting => "DELETING",
+            Self::Recreate => "STRATEGY_RECREATE",
+            Self::Paused => "DEPLOYMENT_PAUSED",
+            Self::NoReplicas => "NO_REPLICAS",
+            Self::NoSurge => "NO_SURGE",
+            Self::AboveSurge { .. } => "ABOVE_SURGE",
+            Self::Pods { .. } => "PODS_OUT_OF_RANGE",
+            Self::OtherController { .. } => "OTHER_CONTROLLER",
+            Self::NotComplete => "ROLLOUT_NOT_COMPLETE",
+            Self::MinReadySeconds => "MIN_READY_SECONDS_TOO_HIGH",
+            Self::SameTemplate => "SAME_TEMPLATE",
+            Self::OtherChanges { .. } => "OTHER_CHANGES",
+            Self::Rejected => "REJECTED_TEMPLATE",
+            Self::InProgress => "CANARY_IN_PROGRESS",
+            Self::NoCanary => "NO_CANARY",
+            Self::Aborting => "CANARY_ABORTING",
+            Self::NothingRejected => "NOTHING_REJECTED",
+            Self::RejectedGone => "REJECTED_GONE",
+            Self::StableGone => "STABLE_GONE",
+            Self::Edited => "STATE_EDITED",
+            Self::Newer => "STATE_NEWER",
+            Self::Foreign => "STATE_FOREIGN",
+            Self::Lost => "STATE_LOST",
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The report about a canary.
+
+use rollplan_core::time::Time;
+
+/// The phase of a canary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// There is no canary.
+    Rest,
+    /// The canary pods are held beside the stable ones.
+    Hold,
+    /// The Deployment controller rolls the template out.
+    Promoting,
+    /// The Deployment controller restores the stable template.
+    Aborting,
+    /// The promotion is complete.
+    Done,
+    /// The stable template is restored, and the rejected one is remembered.
+    Aborted,
+}
+
+/// The decision about a held canary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is not decided.
+    Undecided,
+    /// All pods have been ready for long enough, and all checks have passed.
+    Good,
+    /// A check has failed, or the pods certainly need a change.
+    Failed,
+    /// It was not decided in time.
+    TimedOut,
+}
+
+/// The report about a canary, after the step of the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The phase.
+    pub phase: Phase,
+    /// The decision about the canary of a hold.
+    pub outcome: Option<Outcome>,
+    /// A human-readable sentence.
+    pub message: String,
+    /// Why, and what is unusual.
+    pub reasons: Vec<Reason>,
+    /// The digest of the template of the canary, or of the current one without a canary.
+    pub template_digest: String,
+    /// The digest of the stable template. Empty without a canary.
+    pub stable_digest: String,
+    /// The digests of rejected templates, the last one first.
+    pub rejected_digests: Vec<String>,
+    /// When the phase began.
+    pub since: Option<Time>,
+    /// The number of canary pods that are wanted.
+    pub pods_wanted: i32,
+    /// The number of canary pods that are really available.
+    pub pods_available: i32,
+    /// The number of other pods that are really available.
+    pub stable_pods_available: i32,
+    /// The lowest number of available pods that the limits of the user allow.
+    pub available_min: i32,
+    /// The highest number of pods that the limits of the user allow.
+    pub pods_max: i32,
+}
+
+/// Why a plan is as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// The kind.
+    pub kind: ReasonKind,
+    /// A human-readable sentence.
+    pub message: String,
+}
+
+/// The kinds of reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReasonKind {
+    /// Canary pods are missing, or have not been ready for long enough.
+    WaitsForPods,
+    /// A verdict of the caller is missing, unknown or stale.
+    WaitsForVerdict,
+    /// The Deployment is paused.
+    Paused,
+    /// An abort would take available pods while stable ones are missing.
+    WaitsForStablePods,
+    /// It is certain that the pods of the canary need a change.
+    CanaryFailed,
+    /// A verdict of the caller has failed.
+    VerdictFailed,
+    /// It is certain that a rollout needs a change.
+    RolloutFailed,
+    /// Another client has restored the stable template.
+    Undone,
+    /// Another client has restored the fields of the user, which promotes.
+    Resumed,
+    /// Another client has changed the limits of a hold.
+    LimitsChanged,
+    /// Another client has changed the template.
+    TemplateReplaced,
+    /// The Deployment was scaled to 0.
+    ScaledToZero,
+    /// The template was rejected before.
+    RejectedTemplate,
+    /// The state was removed, and restored from a ReplicaSet.
+    Recovered,
+    /// The state is that of an earlier canary.
+    StaleState,
+    /// The ReplicaSet of the stable template was deleted.
+    StableGone,
+}
+
+// === impl ReasonKind ===
+
+impl ReasonKind {
+    /// The machine-readable reason.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::WaitsForPods => "WAITS_FOR_PODS",
+            Self::WaitsForVerdict => "WAITS_FOR_VERDICT",
+            Self::Paused => "PAUSED",
+            Self::WaitsForStablePods => "WAITS_FOR_STABLE_PODS",
+            Self::CanaryFailed => "CANARY_FAILED",
+            Self::VerdictFailed => "VERDICT_FAILED",
+            Self::RolloutFailed => "ROLLOUT_FAILED",
+            Self::Undone => "UNDONE",
+            Self::Resumed => "RESUMED",
+            Self::LimitsChanged => "LIMITS_CHANGED",
+            Self::TemplateReplaced => "TEMPLATE_REPLACED",
+            Self::ScaledToZero => "SCALED_TO_ZERO",
+            Self::RejectedTemplate => "REJECTED_TEMPLATE",
+            Self::Recovered => "RECOVERED",
+            Self::StaleState => "STALE_STATE",
+            Self::StableGone => "STABLE_GONE",
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! The state of a canary: one annotation of the Deployment, which each patch writes together with the fields that it describes.
+//!
+//! The Deployment controller copies it to the new ReplicaSet before it creates pods. So there is a copy of the fields of the user
+//! if another client removes the annotation.
+
+use rollplan_core::size::IntOrPercent;
+use rollplan_core::template::parse_time;
+use rollplan_core::time::Time;
+use serde_json::{Map, Value as Json, json};
+use sha2::{Digest as _, Sha256};
+
+/// The annotation of the state.
+pub const ANNOTATION: &str = "rollplan.dev/canary";
+/// The label of a Deployment with a canary, by which an admission policy can select it. The value is "true".
+pub const LABEL: &str = "rollplan.dev/canary";
+/// `minReadySeconds` of a held canary: its pods never count as available.
+pub const HELD_MIN_READY: i32 = 2_147_483_646;
+/// `progressDeadlineSeconds` of a held canary, which Kubernetes treats as none. It must exceed `minReadySeconds`.
+pub const HELD_DEADLINE: i32 = i32::MAX;
+
+/// The version of the format.
+const VERSION: i64 = 1;
+/// The maximum number of rejected templates that are remembered.
+const REJECTED_MAX: usize = 10;
+
+/// The fields of a Deployment that hold a canary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fields {
+    /// `maxSurge`.
+    pub max_surge: IntOrPercent,
+    /// `maxUnavailable`.
+    pub max_unavailable: IntOrPercent,
+    /// `minReadySeconds`.
+    pub min_ready_seconds: i32,
+    /// `progressDeadlineSeconds`.
+    pub progress_deadline_seconds: i32,
+}
+
+/// The phases that are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Hold,
+    Promoting,
+    Aborting,
+}
+
+/// The state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    /// The UID of the Deployment: annotations may be copied to another one.
+    pub(crate) uid: String,
+    /// The number of patches so far, so that no two have the same annotation.
+    pub(crate) sequence: i64,
+    /// When the phase began.
+    pub(crate) since: Time,
+    /// The digest of the stable template.
+    pub(crate) stable: String,
+    /// Whether the label was added, and has to be removed.
+    pub(crate) label: bool,
+    /// The digests of rejected templates, the last one first.
+    pub(crate) rejected: Vec<String>,
+    /// Absent if there is no canary, and templates are remembered.
+    pub(crate) canary: Option<Canary>,
+}
+
+/// The part of the state that exists only while there is a canary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Canary {
+    pub(crate) stage: Stage,
+    /// When the canary was started.
+    pub(crate) started: Time,
+    /// The digest of its template.
+    pub(crate) digest: String,
+    /// The highest revision of the ReplicaSets with other templates. With a higher one, the state is that of an earlier canary,
+    /// which `kubectl rollout undo` has restored.
+    pub(crate) revision: i64,
+    /// The fields of the user.
+    pub(crate) user: Fields,
+    /// `maxSurge` as written for the hold.
+    pub(crate) surge: IntOrPercent,
+    /// The surge that the user allows in addition to `maxSurge`.
+    pub(crate) allowed: Option<IntOrPercent>,
+}
+
+/// Why a state cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// It was written by a newer version.
+    Newer,
+    /// It was edited or truncated.
+    Edited,
+}
+
+// === impl State ===
+
+impl State {
+    /// Remembers a rejected template.
+    pub(crate) fn reject(&mut self, digest: &str) {
+        self.rejected.retain(|it| it != digest);
+        self.rejected.insert(0, digest.to_owned());
+        self.rejected.truncate(REJECTED_MAX);
+    }
+
+    pub(crate) fn rejects(&self, digest: &str) -> bool {
+        self.rejected.iter().any(|it| it == digest)
+    }
+
+    /// The text of the annotation, with a checksum that shows edits by hand.
+    pub(crate) fn text(&self) -> String {
+        let Self {
+            uid,
+            sequence,
+            since,
+            stable,
+            label,
+            rejected,
+            canary,
+        } = self;
+        let mut json = json!({
+            "v": VERSION, "uid": uid, "seq": sequence, "phase": "aborted", "since": since.to_string(),
+            "stable": stable, "label": label, "rejected": rejected,
+        });
+        if let Some(canary) = canary {
+            let Canary {
+                stage,
+                started,
+                digest,
+                revision,
+                user,
+                surge,
+                allowed,
+            } = canary;
+            json["phase"] = json!(stage.name());
+            json["started"] = json!(started.to_string());
+            json["digest"] = json!(digest);
+            json["revision"] = json!(revision);
+            json["user"] = json!({
+                "maxSurge": limit_json(user.max_surge),
+                "maxUnavailable": limit_json(user.max_unavailable),
+                "minReadySeconds": user.min_ready_seconds,
+                "progressDeadlineSeconds": user.progress_deadline_seconds,
+            });
+            json["surge"] = limit_json(*surge);
+            json["allowed"] = allowed.map_or(Json::Null, limit_json);
+        }
+        json["sum"] = json!(checksum(&json));
+        json.to_string()
+    }
+
+    pub(crate) fn parse(text: &str) -> Result<Self, Unreadable> {
+        let Ok(Json::Object(mut json)) = serde_json::from_str(text) else {
+            return Err(Unreadable::Edited);
+        };
+        if json
+            .get("v")
+            .and_then(Json::as_i64)
+            .is_some_and(|it| it > VERSION)
+        {
+            return Err(Unreadable::Newer);
+        }
+        let sum = json.remove("sum");
+        let json = Json::Object(json);
+        let is_intact = sum.as_ref().and_then(Json::as_str) == Some(&checksum(&json));
+        let state = json.as_object().filter(|_| is_intact).and_then(Self::read);
+        state.ok_or(Unreadable::Edited)
+    }
+
+    fn read(json: &Map<String, Json>) -> Option<Self> {
+        let text = |key: &str| json.get(key)?.as_str().map(str::to_owned);
+        let time = |key: &str| parse_time(json.get(key)?.as_str()?);
+        let stage = match json.get("phase")?.as_str()? {
+            "aborted" => None,
+            name => Some(Stage::from_name(name)?),
+        };
+        let rejected = json.get("rejected")?.as_array()?.iter();
+        let rejected = rejected.map(|it| it.as_str().map(str::to_owned));
+        Some(Self {
+            uid: text("uid")?,
+            sequence: json.get("seq")?.as_i64()?,
+            since: time("since")?,
+            stable: text("stable")?,
+            label: json.get("label")?.as_bool()?,
+            rejected: rejected.collect::<Option<_>>()?,
+            canary: match stage {
+                None => None,
+                Some(stage) => Some(Canary {
+                    stage,
+                    started: time("started")?,
+                    digest: text("digest")?,
+                    revision: json.get("revision")?.as_i64()?,
+                    user: Fields::read(json.get("user")?)?,
+                    surge: limit(json.get("surge")?)?,
+                    allowed: match json.get("allowed")? {
+                        Json::Null => None,
+                        allowed => Some(limit(allowed)?),
+                    },
+                }),
+            },
+        })
+    }
+}
+
+// === impl Fields ===
+
+impl Fields {
+    fn read(json: &Json) -> Option<Self> {
+        let seconds = |key: &str| count(json.get(key)?);
+        Some(Self {
+            max_surge: limit(json.get("maxSurge")?)?,
+            max_unavailable: limit(json.get("maxUnavailable")?)?,
+            min_ready_seconds: seconds("minReadySeconds")?,
+            progress_deadline_seconds: seconds("progressDeadlineSeconds")?,
+        })
+    }
+}
+
+// === impl Stage ===
+
+impl Stage {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Hold => "hold",
+            Self::Promoting => "promoting",
+            Self::Aborting => "aborting",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        let all = [Self::Hold, Self::Promoting, Self::Aborting];
+        all.into_iter().find(|it| it.name() == name)
+    }
+}
+
+/// A number of pods or a percentage, as in Kubernetes.
+pub(crate) fn limit_json(limit: IntOrPercent) -> Json {
+    match limit {
+        IntOrPercent::Int(count) => json!(count),
+        IntOrPercent::Percent(percent) => json!(format!("{percent}%")),
+    }
+}
+
+fn limit(json: &Json) -> Option<IntOrPercent> {
+    match json {
+        Json::String(text) => parse_limit(text).filter(|it| matches!(it, IntOrPercent::Percent(_))),
+        json => count(json).map(IntOrPercent::Int),
+    }
+}
+
+/// Parses a number of pods or a percentage, for example "2" or "10%".
+#[must_use]
+pub fn parse_limit(text: &str) -> Option<IntOrPercent> {
+    let (digits, is_percent) = match text.strip_suffix('%') {
+        Some(digits) => (digits, true),
+        None => (text, false),
+    };
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number = digits.parse().ok().filter(|_| is_number)?;
+    Some(match is_percent {
+        true => IntOrPercent::Percent(number),
+        false => IntOrPercent::Int(number),
+    })
+}
+
+fn count(json: &Json) -> Option<i32> {
+    i32::try_from(json.as_i64()?).ok().filter(|it| *it >= 0)
+}
+
+fn checksum(json: &Json) -> String {
+    let hash = Sha256::digest(json.to_string());
+    hash[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(canary: bool) -> State {
+        let time = Time::new(1_768_478_400, 250_000_000).unwrap();
+        let user = Fields {
+            max_surge: IntOrPercent::Percent(25),
+            max_unavailable: IntOrPercent::Int(0),
+            min_ready_seconds: 5,
+            progress_deadline_seconds: 600,
+        };
+        State {
+            uid: "web-uid".to_owned(),
+            sequence: 3,
+            since: time,
+            stable: "sha256:1".to_owned(),
+            label: true,
+            rejected: vec!["sha256:2".to_owned()],
+            canary: canary.then(|| Canary {
+                stage: Stage::Hold,
+                started: time,
+                digest: "sha256:3".to_owned(),
+                revision: 7,
+                user,
+                surge: IntOrPercent::Percent(20),
+                allowed: None,
+            }),
+        }
+    }
+
+    #[test]
+    fn text_is_parsed_as_the_same_state() {
+        for state in [state(true), state(false)] {
+            assert_eq!(State::parse(&state.text()), Ok(state));
+        }
+    }
+
+    #[test]
+    fn any_edit_is_detected() {
+        let text = state(true).text();
+        for end in 0..text.len() {
+            assert_eq!(State::parse(&text[..end]), Err(Unreadable::Edited), "{end}");
+        }
+        for digit in text
+            .match_indices(|it: char| it.is_ascii_digit())
+            .map(|it| it.0)
+        {
+            let mut edited = text.clone();
+            let other = if &text[digit..=digit] == "9" {
+                "8"
+            } else {
+                "9"
+            };
+            edited.replace_range(digit..=digit, other);
+            assert!(State::parse(&edited).is_err(), "{edited}");
+        }
+        let newer = text.replace(r#""v":1"#, r#""v":2"#);
+        assert_eq!(State::parse(&newer), Err(Unreadable::Newer));
+    }
+
+    #[test]
+    fn rejected_templates_are_limited() {
+        let mut state = state(false);
+        for number in 0..20 {
+            state.reject(&format!("sha256:{number}"));
+        }
+        assert_eq!(state.rejected.len(), REJECTED_MAX);
+        state.reject("sha256:15");
+        assert_eq!(
+            (state.rejected.len(), state.rejected[0].as_str()),
+            (REJECTED_MAX, "sha256:15")
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! The automatic rollback of plain rollouts.
+
+use rollplan_canary::{Command, Input, Phase, Plan, Policy, plan_canary};
+use rollplan_core::interrupt::Never;
+use rollplan_core::size::IntOrPercent;
+use rollplan_core::snapshot::ContainerState;
+use rollplan_simulation::pods::Fault;
+
+use crate::world::World;
+
+fn policy() -> Policy {
+    Policy {
+        rolls_back: true,
+        ..Policy::default()
+    }
+}
+
+/// A rollout whose image cannot be pulled.
+fn rollout(world: &mut World, image: &'static str) {
+    world.faults.insert(image, Fault::ImagePull);
+    world.apply_image(image);
+    world.settle();
+    world.now += 300;
+}
+
+/// Plans with pods that wait for this reason.
+fn plan(world: &World, policy: &Policy, reason: &str) -> Plan {
+    let mut snapshot = world.snapshot();
+    let mut pods = snapshot.pods.to_vec();
+    for pod in pods.iter_mut().filter(|pod| pod.phase == "Pending") {
+        pod.containers[0].state = ContainerState::Waiting {
+            reason: reason.to_owned(),
+            message: String::new(),
+        };
+    }
+    snapshot.pods = pods.into();
+    let input = Input {
+        snapshot,
+        policy: policy.clone(),
+        command: None,
+        verdicts: Vec::new(),
+    };
+    plan_canary(&input, &Never).unwrap().unwrap()
+}
+
+const BAD: &str = "InvalidImageName";
+
+fn steer(world: &mut World) -> Plan {
+    let plan = plan(world, &policy(), BAD);
+    if let Some(step) = &plan.step {
+        assert!(world.patch(&step.call.body_json));
+        world.settle();
+    }
+    plan
+}
+
+fn world() -> World {
+    World::new(4, IntOrPercent::Int(1), IntOrPercent::Int(1), 0)
+}
+
+#[test]
+fn rollout_that_needs_a_change_is_rolled_back_once() {
+    let mut world = world();
+    rollout(&mut world, "v2");
+    let first = steer(&mut world);
+    assert_eq!(first.report.phase, Phase::Aborting);
+    assert_eq!(
+        first.report.message,
+        "the rollout is rolled back to ReplicaSet web-v1"
+    );
+    let second = steer(&mut world);
+    assert_eq!(second.report.phase, Phase::Aborted);
+    assert_eq!((world.image().as_str(), world.size_of("v1")), ("v1", 4));
+    assert!(world.has_user_fields());
+    // The template is applied again, for example by a GitOps tool.
+    rollout(&mut world, "v2");
+    let again = steer(&mut world);
+    assert_eq!((&again.step, again.report.phase), (&None, Phase::Aborted));
+    assert_eq!(again.report.reasons[0].kind.as_str(), "REJECTED_TEMPLATE");
+    // Until the user wants to retry it.
+    let retry = world.plan(&policy(), Some(Command::Retry)).unwrap();
+    assert!(world.patch(&retry.step.unwrap().call.body_json));
+    world.settle();
+    assert_eq!(steer(&mut world).report.phase, Phase::Aborting);
+}
+
+#[test]
+fn template_of_the_last_available_pods_is_restored() {
+    let mut world = world();
+    rollout(&mut world, "v2");
+    rollout(&mut world, "v3");
+    steer(&mut world);
+    assert_eq!(world.image(), "v1");
+}
+
+#[test]
+fn rollout_is_left_alone() {
+    let mut world = world();
+    rollout(&mut world, "v2");
+    // Without the policy, while it is not certain, and while it is paused.
+    assert_eq!(plan(&world, &Policy::default(), BAD).step, None);
+    assert_eq!(plan(&world, &policy(), "ContainerCreating").step, None);
+    world.edit(|it| it.spec.paused = true);
+    assert_eq!(plan(&world, &policy(), BAD).step, None);
+}
+
+#[test]
+fn memory_ends_with_a_complete_rollout_of_another_template() {
+    let mut world = world();
+    rollout(&mut world, "v2");
+    steer(&mut world);
+    steer(&mut world);
+    world.apply_image("v3");
+    world.settle();
+    let plan = world.steer(&policy(), None);
+    assert_eq!(plan.report.phase, Phase::Rest);
+    let annotations = &world.stored.deployment.metadata.annotations;
+    assert_eq!(
+        annotations.keys().collect::<Vec<_>>(),
+        ["deployment.kubernetes.io/revision"]
+    );
+}
+
+#[test]
+fn failed_promotion_is_aborted() {
+    let mut world = World::new(4, IntOrPercent::Int(1), IntOrPercent::Int(0), 0);
+    world.faults.insert("v2", Fault::ImagePull);
+    let start = world.start("v2");
+    world.steer(&policy(), Some(start));
+    world.steer(&policy(), Some(Command::Promote));
+    world.settle();
+    world.now += 300;
+    assert_eq!(steer(&mut world).report.phase, Phase::Aborting);
+    assert_eq!(
+        (
+            world.image().as_str(),
+            world.size_of("v1"),
+            world.size_of("v2")
+        ),
+        ("v1", 4, 0)
+    );
+}

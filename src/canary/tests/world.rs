@@ -1,0 +1,596 @@
+//! A world around the planner: the Deployment controller of Kubernetes with late caches, the ReplicaSet controller and pods.
+//!
+//! The caches contain the writes of the controller itself. Otherwise, it exceeds the surge without any canary as well: after it has
+//! scaled one ReplicaSet, it may scale another one with the old size of the first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rollplan_canary::{
+    CallerVerdict, Command, HELD_MIN_READY, Input, Plan, Policy, Refusal, plan_canary,
+};
+use rollplan_core::action::{Action, apply};
+use rollplan_core::interrupt::Never;
+use rollplan_core::plan_pass;
+use rollplan_core::size::{IntOrPercent, Limits};
+use rollplan_core::snapshot::{Deployment, Options, ReplicaSet, Snapshot, Strategy};
+use rollplan_core::template::{Template, Value, with_defaults};
+use rollplan_simulation::clock;
+use rollplan_simulation::pods::{Fault, PodState, StoredPod, Transition};
+use rollplan_simulation::replica_set::{self, Sync};
+use rollplan_world::{mk_deployment, mk_set, mk_snapshot, mk_template};
+use serde_json::Value as Json;
+
+/// The image of the canary.
+pub(crate) const NEW: &str = "v2";
+
+/// A patch in transit.
+pub(crate) type Patch = Vec<Json>;
+
+/// The template of an image as the API server stores it.
+pub(crate) fn template(image: &str) -> Template {
+    Template::from(with_defaults(mk_template(image)))
+}
+
+#[derive(Clone)]
+pub(crate) struct World {
+    /// What the API server stores, without pods.
+    pub(crate) stored: Snapshot,
+    pub(crate) pods: Vec<StoredPod>,
+    pub(crate) now: i64,
+    /// What the Deployment controller has in its caches.
+    cached: Deployment,
+    cached_sets: BTreeMap<String, ReplicaSet>,
+    version: u64,
+    next_pod: u32,
+    /// The faults of the pods by image.
+    pub(crate) faults: BTreeMap<&'static str, Fault>,
+    /// The limits of the user.
+    pub(crate) surge: IntOrPercent,
+    pub(crate) unavailable: IntOrPercent,
+    pub(crate) min_ready: i32,
+    /// The number of pods that were ready and have failed.
+    pub(crate) losses: i32,
+    /// The fewest and the most pods that were desired.
+    pub(crate) desired: (i32, i32),
+    /// What must not happen, and has happened.
+    pub(crate) violations: Vec<String>,
+    /// The highest size of the new ReplicaSet that a hold allows.
+    pub(crate) held_max: i32,
+    /// Whether available pods below the floor are a violation.
+    pub(crate) checks_floor: bool,
+    /// Whether the controller has the current statuses of ReplicaSets in each sync.
+    pub(crate) has_current_statuses: bool,
+    /// Changes patches of the planner, in controls.
+    pub(crate) sabotage: Option<fn(&mut Patch)>,
+}
+
+impl World {
+    /// A Deployment whose rollout is complete.
+    pub(crate) fn new(
+        replicas: i32,
+        surge: IntOrPercent,
+        unavailable: IntOrPercent,
+        min_ready: i32,
+    ) -> Self {
+        let mut deployment = mk_deployment(replicas);
+        deployment.spec.strategy = Strategy::RollingUpdate {
+            max_surge: surge,
+            max_unavailable: unavailable,
+        };
+        deployment.spec.min_ready_seconds = min_ready;
+        let mut set = mk_set(&deployment, "v1", 1, replicas);
+        deployment.spec.template = template("v1");
+        set.template = Template::from(with_defaults(set.template.value().clone()));
+        let mut world = Self {
+            cached: deployment.clone(),
+            stored: mk_snapshot(deployment, vec![set]),
+            pods: Vec::new(),
+            now: 1000,
+            cached_sets: BTreeMap::new(),
+            version: 1000,
+            next_pod: 0,
+            faults: BTreeMap::new(),
+            surge,
+            unavailable,
+            min_ready,
+            losses: 0,
+            desired: (replicas, replicas),
+            violations: Vec::new(),
+            held_max: replicas,
+            checks_floor: true,
+            has_current_statuses: false,
+            sabotage: None,
+        };
+        for _ in 0..replicas {
+            world.create_pod(0);
+        }
+        for pod in &mut world.pods {
+            pod.state = PodState::Ready;
+            pod.node = Some(pod.number % 2);
+            pod.ready_since = Some(100);
+        }
+        world.settle();
+        world
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        let replicas = self.stored.deployment.spec.replicas;
+        Limits::rolling(replicas, self.surge, self.unavailable)
+    }
+
+    fn bump(&mut self) -> String {
+        self.version += 1;
+        self.version.to_string()
+    }
+
+    fn create_pod(&mut self, set: usize) {
+        let set = &self.stored.replica_sets[set];
+        self.pods.push(StoredPod {
+            number: self.next_pod,
+            set_uid: set.metadata.uid.as_str().into(),
+            set_name: set.metadata.name.as_str().into(),
+            template: 0,
+            state: PodState::Pending,
+            node: None,
+            created: self.now,
+            started: self.now,
+            ready_since: None,
+            restarts: 0,
+            deleting: None,
+        });
+        self.next_pod += 1;
+    }
+
+    fn fault_of(&self, pod: &StoredPod) -> Fault {
+        let set = self
+            .stored
+            .replica_sets
+            .iter()
+            .find(|set| *set.metadata.uid == *pod.set_uid);
+        let image = set.map(|set| rollplan_core::template::images(set.template.value()));
+        let image = image
+            .and_then(|images| images.first().cloned())
+            .unwrap_or_default();
+        self.faults.get(image.as_str()).copied().unwrap_or_default()
+    }
+
+    /// Everything as the API server returns it now.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let mut snapshot = self.stored.clone();
+        snapshot.now = clock::at(self.now);
+        let pods = self.pods.iter().map(|pod| pod.reported(self.fault_of(pod)));
+        snapshot.pods = pods.collect();
+        snapshot
+    }
+
+    // The planner.
+
+    pub(crate) fn plan(&self, policy: &Policy, command: Option<Command>) -> Result<Plan, Refusal> {
+        self.plan_with(policy, command, Vec::new())
+    }
+
+    pub(crate) fn plan_with(
+        &self,
+        policy: &Policy,
+        command: Option<Command>,
+        verdicts: Vec<CallerVerdict>,
+    ) -> Result<Plan, Refusal> {
+        let input = Input {
+            snapshot: self.snapshot(),
+            policy: policy.clone(),
+            command,
+            verdicts,
+        };
+        plan_canary(&input, &Never).unwrap()
+    }
+
+    pub(crate) fn start(&self, image: &str) -> Command {
+        let mut deployment = self.stored.deployment.clone();
+        deployment.spec.template = Template::from(mk_template(image));
+        Command::Start(Box::new(deployment))
+    }
+
+    /// Plans, and carries the patch out. Returns the plan.
+    pub(crate) fn steer(&mut self, policy: &Policy, command: Option<Command>) -> Plan {
+        let plan = self.plan(policy, command).unwrap();
+        if let Some(step) = &plan.step {
+            assert!(self.patch(&step.call.body_json), "{}", step.call.body_json);
+        }
+        plan
+    }
+
+    /// Carries out a patch of the planner. Returns whether its preconditions hold.
+    pub(crate) fn patch(&mut self, body: &str) -> bool {
+        let mut patch: Patch = serde_json::from_str(body).unwrap();
+        if let Some(sabotage) = self.sabotage {
+            sabotage(&mut patch);
+        }
+        self.write(&patch)
+    }
+
+    /// A write of the Deployment as a JSON Patch.
+    pub(crate) fn write(&mut self, patch: &Patch) -> bool {
+        let mut deployment = self.stored.deployment.clone();
+        for operation in patch {
+            if !operate(&mut deployment, operation) {
+                return false;
+            }
+        }
+        let before = &self.stored.deployment;
+        let changed = before.metadata.annotations != deployment.metadata.annotations
+            || format!("{:?}", before.spec) != format!("{:?}", deployment.spec);
+        if changed {
+            deployment.metadata.generation += 1;
+        }
+        deployment.metadata.resource_version = self.bump();
+        let replicas = deployment.spec.replicas;
+        self.desired = (self.desired.0.min(replicas), self.desired.1.max(replicas));
+        self.stored.deployment = deployment;
+        true
+    }
+
+    // Other clients.
+
+    pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut Deployment)) {
+        edit(&mut self.stored.deployment);
+        self.write(&Vec::new());
+        self.stored.deployment.metadata.generation += 1;
+    }
+
+    pub(crate) fn apply_image(&mut self, image: &str) {
+        self.edit(|it| it.spec.template = template(image));
+    }
+
+    pub(crate) fn scale(&mut self, replicas: i32) {
+        self.edit(|it| it.spec.replicas = replicas);
+    }
+
+    // The Deployment controller.
+
+    /// Its caches receive what is stored: the Deployment, or a ReplicaSet.
+    pub(crate) fn sync_cache(&mut self, index: usize) {
+        match index
+            .checked_sub(1)
+            .and_then(|index| self.stored.replica_sets.get(index))
+        {
+            None if index == 0 => self.cached = self.stored.deployment.clone(),
+            None => {}
+            Some(set) => {
+                self.cached_sets
+                    .insert(set.metadata.uid.clone(), set.clone());
+            }
+        }
+        let stored: BTreeSet<&String> = self
+            .stored
+            .replica_sets
+            .iter()
+            .map(|it| &it.metadata.uid)
+            .collect();
+        self.cached_sets.retain(|uid, _| stored.contains(uid));
+    }
+
+    /// One sync of the Deployment controller, on its caches. It ends at the first write that is stale.
+    pub(crate) fn sync_deployment(&mut self) -> bool {
+        if self.has_current_statuses {
+            let sets = 0..self.stored.replica_sets.len();
+            while sets.clone().any(|index| self.sync_set(index)) {}
+            sets.for_each(|index| self.sync_cache(index + 1));
+        }
+        let mut view = self.stored.clone();
+        view.now = clock::at(self.now);
+        view.deployment = self.cached.clone();
+        view.replica_sets = self.cached_sets.values().cloned().collect();
+        let plan = plan_pass(&view, Options::default());
+        let mut written = BTreeSet::new();
+        let mut has_written = false;
+        for step in &plan.steps {
+            let Some(action) = &step.action else { continue };
+            if !self.is_fresh(action, &view, &mut written) {
+                break;
+            }
+            let before: BTreeMap<String, i32> = self.sizes();
+            apply(&mut self.stored, action);
+            has_written = true;
+            self.after_write(action);
+            self.check_sizes(&before);
+        }
+        has_written
+    }
+
+    /// Whether the controller has the stored version of what an action writes.
+    fn is_fresh(&self, action: &Action, view: &Snapshot, written: &mut BTreeSet<String>) -> bool {
+        let set = match action {
+            Action::UpdateReplicaSet { set, .. }
+            | Action::ScaleReplicaSet { set, .. }
+            | Action::DeleteReplicaSet { set } => set,
+            Action::CreateReplicaSet(new) => {
+                let mut sets = self.stored.replica_sets.iter();
+                return sets.all(|it| it.metadata.name != new.metadata.name);
+            }
+            _ => {
+                let (stored, seen) = (&self.stored.deployment, &view.deployment);
+                return !written.insert("deployment".to_owned())
+                    || stored.metadata.resource_version == seen.metadata.resource_version;
+            }
+        };
+        let version = |snapshot: &Snapshot| {
+            let mut sets = snapshot.replica_sets.iter();
+            let found = sets.find(|it| it.metadata.uid == set.uid);
+            found.map(|it| it.metadata.resource_version.clone())
+        };
+        !written.insert(set.uid.clone()) || version(&self.stored) == version(view)
+    }
+
+    fn after_write(&mut self, action: &Action) {
+        let version = self.bump();
+        let uid = match action {
+            Action::UpdateReplicaSet { set, .. } | Action::ScaleReplicaSet { set, .. } => {
+                set.uid.clone()
+            }
+            Action::CreateReplicaSet(new) => format!("uid of {}", new.metadata.name),
+            _ => {
+                self.stored.deployment.metadata.resource_version = version;
+                return;
+            }
+        };
+        for set in &mut self.stored.replica_sets {
+            set.available_max = ReplicaSet::UNTOUCHED;
+            if set.metadata.uid == uid {
+                set.metadata.resource_version.clone_from(&version);
+                self.cached_sets.insert(uid.clone(), set.clone());
+            }
+        }
+    }
+
+    pub(crate) fn sizes(&self) -> BTreeMap<String, i32> {
+        let sets = self.stored.replica_sets.iter();
+        sets.map(|set| (set.metadata.uid.clone(), set.replicas))
+            .collect()
+    }
+
+    pub(crate) fn size_of(&self, image: &str) -> i32 {
+        self.set(image).map_or(0, |set| set.replicas)
+    }
+
+    pub(crate) fn set(&self, image: &str) -> Option<&ReplicaSet> {
+        let template = template(image);
+        self.stored
+            .replica_sets
+            .iter()
+            .find(|set| set.template.same_as(&template))
+    }
+
+    fn check_sizes(&mut self, before: &BTreeMap<String, i32>) {
+        let after = self.sizes();
+        let total = |sizes: &BTreeMap<String, i32>| sizes.values().sum::<i32>();
+        let (before, after) = (total(before), total(&after));
+        let most = self.desired.1;
+        let ceiling = most + self.surge.rounded_up(most);
+        if after > before && after > ceiling {
+            self.violations
+                .push(format!("{after} pods, and the ceiling is {ceiling}"));
+        }
+        let size = self.size_of(NEW);
+        let is_held = self.stored.deployment.spec.template.same_as(&template(NEW))
+            && self
+                .stored
+                .deployment
+                .metadata
+                .annotations
+                .contains_key(rollplan_canary::ANNOTATION);
+        if is_held && size > self.held_max {
+            self.violations.push(format!(
+                "{size} canary pods, and {} are allowed",
+                self.held_max
+            ));
+        }
+    }
+
+    // The other controllers.
+
+    /// The number of pods that are really available.
+    pub(crate) fn available(&self) -> i32 {
+        let available = self
+            .pods
+            .iter()
+            .filter(|pod| pod.is_available(self.min_ready, self.now));
+        i32::try_from(available.count()).unwrap()
+    }
+
+    /// One sync of the ReplicaSet controller. Returns whether anything has changed.
+    pub(crate) fn sync_set(&mut self, index: usize) -> bool {
+        let Some(set) = self.stored.replica_sets.get(index).cloned() else {
+            return false;
+        };
+        let is_own = |pod: &&StoredPod| *pod.set_uid == *set.metadata.uid;
+        let own: Vec<StoredPod> = self.pods.iter().filter(is_own).cloned().collect();
+        let active: Vec<StoredPod> = own.iter().filter(|pod| pod.is_active()).cloned().collect();
+        let terminating = own.iter().filter(|pod| pod.deleting.is_some()).count();
+        let ranks = replica_set::ranks(self.pods.iter());
+        let mut changed = true;
+        match replica_set::sync(&set, &active, ranks, self.now) {
+            Sync::Nothing => changed = false,
+            Sync::Create(count) => (0..count).for_each(|_| self.create_pod(index)),
+            Sync::Delete { deleted, .. } => {
+                let before = self.available();
+                let numbers: BTreeSet<u32> = deleted.iter().map(|pod| pod.number).collect();
+                let now = self.now;
+                for pod in self
+                    .pods
+                    .iter_mut()
+                    .filter(|pod| numbers.contains(&pod.number))
+                {
+                    pod.deleting = Some(now);
+                }
+                let after = self.available();
+                let fewest = self.desired.0;
+                let limits = Limits::rolling(fewest, self.surge, self.unavailable);
+                let floor = limits.min_available() - self.losses;
+                if self.checks_floor && after < before && after < floor {
+                    self.violations
+                        .push(format!("{after} available pods, and the floor is {floor}"));
+                }
+            }
+        }
+        let status = replica_set::status(&set, &active, terminating, None, self.now);
+        if status != set.status {
+            changed = true;
+            let version = self.bump();
+            let set = &mut self.stored.replica_sets[index];
+            set.status = status;
+            set.metadata.resource_version = version;
+        }
+        changed
+    }
+
+    /// The next step of a pod. Returns whether it has changed.
+    pub(crate) fn advance_pod(&mut self, index: usize) -> bool {
+        let Some(pod) = self.pods.get(index) else {
+            return false;
+        };
+        let fault = self.fault_of(pod);
+        match pod.advance(fault, self.now) {
+            None => false,
+            Some(Transition::Removed) => {
+                self.pods.remove(index);
+                true
+            }
+            Some(Transition::Changed(pod)) => {
+                self.pods[index] = pod;
+                true
+            }
+        }
+    }
+
+    /// A ready pod crashes.
+    pub(crate) fn crash(&mut self, index: usize) {
+        if let Some(pod) = self.pods.get_mut(index).filter(|pod| pod.is_ready()) {
+            *pod = pod.crashed(self.now);
+            self.losses += 1;
+        }
+    }
+
+    /// The controllers act until nothing changes, without the pods.
+    pub(crate) fn settle_controllers(&mut self) {
+        for _ in 0..1000 {
+            let mut changed = false;
+            for index in 0..self.stored.replica_sets.len() {
+                changed |= self.sync_set(index);
+            }
+            for index in 0..=self.stored.replica_sets.len() {
+                self.sync_cache(index);
+            }
+            changed |= self.sync_deployment();
+            if !changed {
+                return;
+            }
+        }
+        panic!("the controllers do not come to rest");
+    }
+
+    /// Everything acts until nothing changes, while time passes.
+    pub(crate) fn settle(&mut self) {
+        for seconds in [1, 1, 5, 60] {
+            self.now += seconds;
+            // A container that keeps crashing restarts only a few times in this time.
+            for _ in 0..8 {
+                let mut changed = false;
+                for index in (0..self.pods.len()).rev() {
+                    changed |= self.advance_pod(index);
+                }
+                self.settle_controllers();
+                if !changed {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Whether the fields are those of the user.
+    pub(crate) fn has_user_fields(&self) -> bool {
+        let spec = &self.stored.deployment.spec;
+        let strategy = Strategy::RollingUpdate {
+            max_surge: self.surge,
+            max_unavailable: self.unavailable,
+        };
+        spec.strategy == strategy
+            && spec.min_ready_seconds == self.min_ready
+            && spec.progress_deadline_seconds == 600
+            && !spec.paused
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.stored.deployment.spec.min_ready_seconds == HELD_MIN_READY
+    }
+
+    pub(crate) fn image(&self) -> String {
+        rollplan_core::template::images(self.stored.deployment.spec.template.value()).remove(0)
+    }
+}
+
+/// Carries out an operation of a JSON Patch. Returns false if it fails.
+fn operate(deployment: &mut Deployment, operation: &Json) -> bool {
+    let text = |key: &str| operation[key].as_str().unwrap_or_default();
+    let (op, path, value) = (text("op"), text("path"), &operation["value"]);
+    let key = |prefix: &str| {
+        path.strip_prefix(prefix)
+            .map(|key| key.replace("~1", "/").replace("~0", "~"))
+    };
+    let limit = |value: &Json| match value {
+        Json::String(text) => rollplan_canary::parse_limit(text).unwrap(),
+        value => IntOrPercent::Int(i32::try_from(value.as_i64().unwrap()).unwrap()),
+    };
+    let seconds = |value: &Json| i32::try_from(value.as_i64().unwrap()).unwrap();
+    let metadata = &mut deployment.metadata;
+    let spec = &mut deployment.spec;
+    let map = |value: &Json| {
+        let entries = value.as_object().unwrap().iter();
+        entries
+            .map(|(key, value)| (key.clone(), value.as_str().unwrap().to_owned()))
+            .collect()
+    };
+    match (op, path) {
+        ("test", "/metadata/uid") => return value.as_str() == Some(&metadata.uid),
+        ("test", "/metadata/generation") => return value.as_i64() == Some(metadata.generation),
+        ("test", "/metadata/annotations") => return metadata.annotations.is_empty(),
+        ("add", "/metadata/annotations") => metadata.annotations = map(value),
+        ("add", "/metadata/labels") => metadata.labels = map(value),
+        ("add", "/spec/minReadySeconds") => spec.min_ready_seconds = seconds(value),
+        ("add", "/spec/progressDeadlineSeconds") => spec.progress_deadline_seconds = seconds(value),
+        ("replace", "/spec/template") => {
+            spec.template = Template::from(with_defaults(Value::from(value)))
+        }
+        (
+            "add",
+            "/spec/strategy/rollingUpdate/maxSurge" | "/spec/strategy/rollingUpdate/maxUnavailable",
+        ) => {
+            let Strategy::RollingUpdate {
+                max_surge,
+                max_unavailable,
+            } = &mut spec.strategy
+            else {
+                return false;
+            };
+            match path.ends_with("maxSurge") {
+                true => *max_surge = limit(value),
+                false => *max_unavailable = limit(value),
+            }
+        }
+        _ => {
+            let annotation = key("/metadata/annotations/");
+            let label = key("/metadata/labels/");
+            let (map, key) = match (annotation, label) {
+                (Some(key), _) => (&mut metadata.annotations, key),
+                (None, Some(key)) => (&mut metadata.labels, key),
+                (None, None) => panic!("unknown operation {operation}"),
+            };
+            match op {
+                "test" => return map.get(&key).map(String::as_str) == value.as_str(),
+                "remove" => return map.remove(&key).is_some(),
+                "add" => _ = map.insert(key, value.as_str().unwrap().to_owned()),
+                _ => panic!("unknown operation {operation}"),
+            }
+        }
+    }
+    true
+}

@@ -1,0 +1,128 @@
+//! Canaries: the request in, the response out.
+
+use bytes::Bytes;
+use prost::Message as _;
+use rollplan_canary::{Command, Input, plan_canary as plan};
+use rollplan_core::interrupt::{Interrupt, Never};
+use rollplan_core::snapshot::Deployment;
+
+use super::error::{Error, Reason};
+use super::manifest::ManifestReader;
+use super::memory::Memory;
+use super::parse::{Parser, Path};
+use super::print_canary::print_canary;
+use super::snapshot::{Context, Kinds, Subject, read_snapshot};
+use super::{decode_request, deployment};
+use crate::proto;
+
+/// Plans the next patch of a Deployment for a canary.
+///
+/// # Errors
+///
+/// See [`plan_rollout`](super::plan_rollout); also [`Error::Canary`] if the command is refused, or if nothing can be planned.
+pub fn plan_canary(request: proto::PlanCanaryRequest) -> Result<proto::PlanCanaryResponse, Error> {
+    plan_canary_until(request, &Never)
+}
+
+/// Like [`plan_canary`], but can be interrupted.
+///
+/// # Errors
+///
+/// See [`plan_canary`]; also [`Error::Interrupted`].
+pub fn plan_canary_until(
+    request: proto::PlanCanaryRequest,
+    interrupt: &dyn Interrupt,
+) -> Result<proto::PlanCanaryResponse, Error> {
+    plan_canary_in(request, &mut Context::default(), interrupt)
+}
+
+/// Like [`plan_canary`], with an encoded `PlanCanaryRequest` and `PlanCanaryResponse`.
+///
+/// # Errors
+///
+/// See [`plan_canary`]; also [`Error::Undecodable`].
+pub fn plan_canary_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
+    let request = decode_request(Bytes::copy_from_slice(request), &Never)?;
+    Ok(plan_canary(request)?.encode_to_vec())
+}
+
+/// Like [`plan_canary_until`], in a context.
+pub(crate) fn plan_canary_in(
+    request: proto::PlanCanaryRequest,
+    context: &mut Context<'_>,
+    interrupt: &dyn Interrupt,
+) -> Result<proto::PlanCanaryResponse, Error> {
+    let proto::PlanCanaryRequest {
+        snapshot,
+        policy,
+        command,
+        verdicts,
+    } = request;
+    let mut parser = Parser::new(interrupt);
+    let subject = read_snapshot(
+        snapshot,
+        Kinds::Deployments,
+        context,
+        &mut parser,
+        interrupt,
+    )?;
+    let policy = parser.canary_policy(policy)?;
+    let verdicts = parser.canary_verdicts(verdicts)?;
+    let current = match &subject {
+        Some(Subject::Deployment(snapshot)) => Some(&snapshot.deployment),
+        _ => None,
+    };
+    let command = match command {
+        Some(command) => read_command(command, current, &mut parser, interrupt)?,
+        None => None,
+    };
+    let input = Input {
+        snapshot: parser.finish(subject).and_then(deployment)?,
+        policy,
+        command,
+        verdicts,
+    };
+    let plan = plan(&input, interrupt)??;
+    Ok(print_canary(plan))
+}
+
+/// `None` after a violation.
+fn read_command<'i>(
+    command: proto::CanaryCommand,
+    current: Option<&Deployment>,
+    parser: &mut Parser<'i>,
+    interrupt: &'i dyn Interrupt,
+) -> Result<Option<Command>, Error> {
+    let proto::CanaryCommand {
+        action,
+        deployment: text,
+    } = command;
+    let path = Path::Root("command");
+    let text_path = path.field("deployment");
+    let action = parser.known(action, &path.field("action"));
+    if !matches!(action, Some(proto::CanaryAction::Start)) && !text.is_empty() {
+        let description = "is only allowed with CANARY_ACTION_START";
+        parser.violation(&text_path, Reason::OutOfRange, description);
+    }
+    Ok(match action {
+        None => None,
+        Some(proto::CanaryAction::Unspecified) => {
+            parser.violation(&path.field("action"), Reason::Required, "is required");
+            None
+        }
+        Some(proto::CanaryAction::Start) => {
+            let mut reader = ManifestReader {
+                parser,
+                memory: &mut Memory::default(),
+                current,
+                interrupt,
+            };
+            let changed = reader.read(&text, &text_path)?;
+            changed.map(|changed| Command::Start(Box::new(changed)))
+        }
+        Some(proto::CanaryAction::Promote) => Some(Command::Promote),
+        Some(proto::CanaryAction::Abort) => Some(Command::Abort),
+        Some(proto::CanaryAction::Retry) => Some(Command::Retry),
+        Some(proto::CanaryAction::Release) => Some(Command::Release),
+    })
+}

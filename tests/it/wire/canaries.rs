@@ -1,0 +1,212 @@
+//! Canaries: requests in, responses out.
+
+use prost::Message as _;
+use prost_types::Duration;
+use rollplan::proto;
+use rollplan::wire::{self, Error};
+use rollplan_core::interrupt::Interrupt;
+use serde_json::{Value, json};
+
+use super::example;
+use crate::request::{Request, half_way};
+
+/// A Deployment whose rollout is complete, with a surge of one pod.
+fn complete() -> Request {
+    let mut request = example("after-undo");
+    let strategy =
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
+    request.items[0]["spec"]["strategy"] = strategy;
+    request
+}
+
+fn mk_canary(request: &Request) -> proto::PlanCanaryRequest {
+    proto::PlanCanaryRequest {
+        snapshot: request.message().snapshot,
+        ..Default::default()
+    }
+}
+
+/// The start of a canary with another image.
+fn start(request: &Request) -> proto::PlanCanaryRequest {
+    let mut deployment = request.items[0].clone();
+    deployment["spec"]["template"]["spec"]["containers"][0]["image"] = "new:1".into();
+    proto::PlanCanaryRequest {
+        command: Some(command(proto::CanaryAction::Start, &deployment.to_string())),
+        ..mk_canary(request)
+    }
+}
+
+fn command(action: proto::CanaryAction, deployment: &str) -> proto::CanaryCommand {
+    proto::CanaryCommand {
+        action: action.into(),
+        deployment: deployment.to_owned(),
+    }
+}
+
+#[test]
+fn start_returns_one_patch_with_its_preconditions() {
+    let request = complete();
+    let answer = wire::plan_canary(start(&request)).unwrap();
+    let [step] = &answer.steps[..] else {
+        panic!("{:?}", answer.steps);
+    };
+    assert_eq!(step.on_failure(), proto::OnFailure::Stop);
+    let call = step.call.as_ref().unwrap();
+    assert_eq!(call.verb(), proto::Verb::Patch);
+    assert_eq!(call.content_type, "application/json-patch+json");
+    assert_eq!(call.query, "fieldManager=rollplan-canary");
+    let patch: Vec<Value> = serde_json::from_str(&call.body_json).unwrap();
+    let at = |path: &str| {
+        let operation = patch.iter().find(|it| it["path"] == path);
+        operation.map(|it| (it["op"].as_str().unwrap().to_owned(), it["value"].clone()))
+    };
+    let metadata = &request.items[0]["metadata"];
+    let test = |value: &Value| Some(("test".to_owned(), value.clone()));
+    assert_eq!(at("/metadata/uid"), test(&metadata["uid"]));
+    assert_eq!(at("/metadata/generation"), test(&metadata["generation"]));
+    assert_eq!(
+        at("/spec/minReadySeconds"),
+        Some(("add".to_owned(), json!(2_147_483_646)))
+    );
+    let (op, template) = at("/spec/template").unwrap();
+    assert_eq!(
+        (op.as_str(), &template["spec"]["containers"][0]["image"]),
+        ("replace", &json!("new:1"))
+    );
+    let report = answer.report.unwrap();
+    assert_eq!(report.phase(), proto::CanaryPhase::Hold);
+    assert_eq!(report.outcome(), proto::CanaryOutcome::Undecided);
+    assert_eq!((report.pods_wanted, report.pods_available), (1, 0));
+    assert!(
+        report.template_digest.starts_with("sha256:")
+            && report.stable_digest.starts_with("sha256:")
+    );
+}
+
+#[test]
+fn without_a_command_and_a_canary_nothing_is_planned() {
+    let answer = wire::plan_canary(mk_canary(&complete())).unwrap();
+    assert_eq!((answer.steps.len(), answer.requeue_after), (0, None));
+    assert_eq!(answer.report.unwrap().phase(), proto::CanaryPhase::Rest);
+}
+
+#[test]
+fn the_same_request_has_the_same_bytes() {
+    let request = start(&complete());
+    let bytes = request.encode_to_vec();
+    let first = wire::plan_canary_bytes(&bytes).unwrap();
+    assert_eq!(wire::plan_canary_bytes(&bytes).unwrap(), first);
+    assert_eq!(wire::plan_canary(request).unwrap().encode_to_vec(), first);
+}
+
+#[test]
+fn refusals_have_a_reason() {
+    let check = |request, reason| match wire::plan_canary(request) {
+        Err(Error::Canary(refusal)) => assert_eq!(refusal.cause.as_str(), reason, "{refusal}"),
+        answer => panic!("{reason}: {answer:?}"),
+    };
+    check(mk_canary(&half_way()), "LISTS_INCOMPLETE");
+    check(start(&example("mid-rollout")), "ROLLOUT_NOT_COMPLETE");
+    for action in [proto::CanaryAction::Promote, proto::CanaryAction::Abort] {
+        let request = proto::PlanCanaryRequest {
+            command: Some(command(action, "")),
+            ..mk_canary(&complete())
+        };
+        check(request, "NO_CANARY");
+    }
+    let mut other = complete();
+    let request = start(&other);
+    other.items[0]["spec"]["minReadySeconds"] = 3.into();
+    let request = proto::PlanCanaryRequest {
+        snapshot: other.message().snapshot,
+        ..request
+    };
+    check(request, "OTHER_CHANGES");
+}
+
+#[test]
+fn violations_have_their_path() {
+    let second = |seconds| Some(Duration { seconds, nanos: 0 });
+    let promote = proto::CanaryResponse::Promote.into();
+    let request = proto::PlanCanaryRequest {
+        policy: Some(proto::CanaryPolicy {
+            pods: "some".to_owned(),
+            surge: "-1".to_owned(),
+            bake: second(-1),
+            on_success: proto::CanaryResponse::Abort.into(),
+            on_failure: promote,
+            timeout: second(-1),
+            on_timeout: promote,
+            on_rollout_failure: 9,
+            ..Default::default()
+        }),
+        command: Some(command(proto::CanaryAction::Promote, "{}")),
+        verdicts: vec![proto::CanaryVerdict {
+            result: 9,
+            ..Default::default()
+        }],
+        ..mk_canary(&complete())
+    };
+    let mut unspecified = request.clone();
+    let violations = match wire::plan_canary(request) {
+        Err(Error::InvalidArgument(violations)) => violations.listed,
+        answer => panic!("{answer:?}"),
+    };
+    let violations: Vec<String> = violations
+        .into_iter()
+        .map(|it| format!("{}: {}", it.field, it.reason))
+        .collect();
+    assert_eq!(
+        violations,
+        [
+            "policy.on_success: OUT_OF_RANGE",
+            "policy.on_failure: OUT_OF_RANGE",
+            "policy.on_timeout: OUT_OF_RANGE",
+            "policy.on_rollout_failure: UNKNOWN_ENUM_VALUE",
+            "policy.pods: OUT_OF_RANGE",
+            "policy.surge: OUT_OF_RANGE",
+            "policy.bake: NEGATIVE",
+            "policy.timeout: NEGATIVE",
+            "verdicts[0].name: REQUIRED",
+            "verdicts[0].template_digest: REQUIRED",
+            "verdicts[0].observed_at: REQUIRED",
+            "verdicts[0].result: UNKNOWN_ENUM_VALUE",
+            "command.deployment: OUT_OF_RANGE",
+        ]
+    );
+    unspecified.command = Some(proto::CanaryCommand::default());
+    let error = wire::plan_canary(unspecified).unwrap_err().to_string();
+    assert!(error.contains("command.action"), "{error}");
+}
+
+#[test]
+fn limits_of_the_contract_are_enforced() {
+    let mut gates = mk_canary(&complete());
+    gates.policy = Some(proto::CanaryPolicy {
+        gates: vec![String::new(); 1001],
+        ..Default::default()
+    });
+    let mut verdicts = mk_canary(&complete());
+    verdicts.verdicts = vec![proto::CanaryVerdict::default(); 1001];
+    for (request, what) in [(gates, "policy.gates"), (verdicts, "verdicts")] {
+        let error = wire::plan_canary(request).unwrap_err();
+        assert!(
+            matches!(error, Error::TooLarge { what: it, .. } if it == what),
+            "{error}"
+        );
+    }
+}
+
+struct Always;
+
+impl Interrupt for Always {
+    fn is_interrupted(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn interrupted_plan_stops() {
+    let error = wire::plan_canary_until(start(&complete()), &Always).unwrap_err();
+    assert!(matches!(error, Error::Interrupted(_)), "{error}");
+}
