@@ -20,6 +20,7 @@ import (
 
 	"rollplan.dev/rollplan/tests/e2e/adapter"
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
+	"rollplan.dev/rollplan/tests/e2e/workloads"
 )
 
 func main() {
@@ -70,11 +71,11 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := startService(ctx, binaries.Rollplan)
+	s, err := workloads.StartService(ctx, binaries.Rollplan)
 	if err != nil {
 		return err
 	}
-	defer s.stop()
+	defer s.Stop()
 	compared, err := compareAll(ctx, s, records, nil)
 	if err != nil {
 		return err
@@ -108,9 +109,9 @@ func observe(ctx context.Context, programs controlplane.Programs, binaries adapt
 	if err := errors.Join(system.StartService(), system.StartAdapter("adapter", "--leader-elect=false")); err != nil {
 		return nil, err
 	}
-	h := &harness{System: system, hold: hold, logs: map[string]*namespaceLog{}, kubelets: map[string]*kubelets{}}
+	h := &harness{System: system, hold: hold, logs: map[string]*namespaceLog{}, kubelets: map[string]*workloads.Kubelets{}}
 	for i := 1; i < nodes; i++ { // in addition to that of the control plane
-		if err := h.createNode(ctx, fmt.Sprintf("node-%d", i), 10_000, false); err != nil {
+		if err := workloads.CreateNode(ctx, h.Typed, fmt.Sprintf("node-%d", i), 10_000); err != nil {
 			return nil, err
 		}
 	}
