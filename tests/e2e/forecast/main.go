@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -87,7 +86,7 @@ func run(ctx context.Context) error {
 	tables, details, failed := report(compared, control, programs.K8sVersion, *seed)
 	fmt.Print(tables, details)
 	if *write != "" {
-		if err := replaceSection(*write, tables); err != nil {
+		if err := workloads.ReplaceSection(*write, "comparison", "forecast", tables); err != nil {
 			return err
 		}
 	}
@@ -189,23 +188,4 @@ func load(dir string) (records []record, err error) {
 		records = append(records, r)
 	}
 	return records, nil
-}
-
-const (
-	sectionBegin = "<!-- comparison: written by bash tests/run forecast -->\n"
-	sectionEnd   = "<!-- comparison ends -->\n"
-)
-
-// replaceSection replaces the tables in a document.
-func replaceSection(path, text string) error {
-	document, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	before, rest, found := strings.Cut(string(document), sectionBegin)
-	_, after, ended := strings.Cut(rest, sectionEnd)
-	if !found || !ended {
-		return fmt.Errorf("%s: the begin or end marker of the section is missing", path)
-	}
-	return os.WriteFile(path, []byte(before+sectionBegin+text+sectionEnd+after), 0o644)
 }

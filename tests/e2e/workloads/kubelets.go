@@ -79,7 +79,7 @@ func (k *Kubelets) next(ctx context.Context, pod *corev1.Pod, changes []Change) 
 		return
 	}
 	time.AfterFunc(changes[0].After, func() {
-		err := k.change(ctx, pod, changes[0])
+		err := Report(ctx, k.client, pod, changes[0])
 		k.report("start", pod, err)
 		if err == nil {
 			k.next(ctx, pod, changes[1:])
@@ -93,13 +93,14 @@ func (k *Kubelets) report(what string, pod *corev1.Pod, err error) {
 	}
 }
 
-func (k *Kubelets) change(ctx context.Context, pod *corev1.Pod, change Change) error {
+// Report reports a change of a pod now.
+func Report(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, change Change) error {
 	patch, err := json.Marshal(map[string]any{"status": change.status(pod)})
 	if err != nil {
 		return err
 	}
 	return retried(func() error {
-		_, err := k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err := client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	})
 }
