@@ -50,6 +50,8 @@ const (
 type step struct {
 	After  time.Duration
 	Action action
+	// Percent is the share of new pods that must exist before, and then After begins.
+	Percent int
 	// Replicas is the new number for scale.
 	Replicas int
 }
@@ -151,6 +153,10 @@ func generate(seed uint64, count int) (cases []testCase) {
 		if i%3 == 0 {
 			c.Rollout = draw(1, scale, abortIt)
 		}
+		for i := range c.Rollout {
+			c.Rollout[i].Percent = random.IntN(100)
+			c.Rollout[i].After /= 4
+		}
 		c.Retry = random.IntN(3) == 0
 		cases = append(cases, c)
 	}
@@ -212,19 +218,18 @@ func named() []testCase {
 		}),
 		// An abort by the manifest of the previous release removes the new pods before the old ones are back.
 		with("argo-2119", func(c *testCase) {
-			c.End, c.Rollout = promote, []step{{After: 6 * time.Second, Action: applyOld}}
+			c.End, c.Rollout = promote, []step{{Percent: 60, Action: applyOld}}
 			c.check = endsWith("v1")
 		}),
 		// A fast rollback to the stable template late in a rollout, with 21 pods.
 		with("argo-3020", func(c *testCase) {
 			c.Replicas, c.MaxSurge, c.MaxUnavailable = 21, "25%", "0"
-			c.End, c.Rollout = promote, []step{{After: 8 * time.Second, Action: abortIt}}
+			c.End, c.Rollout = promote, []step{{Percent: 85, Action: abortIt}}
 			c.check = endsWith("v1")
 		}),
 		// An abort in the middle of a rollout never ends.
 		with("argo-4898", func(c *testCase) {
-			c.MinReady = 2
-			c.End, c.Rollout = promote, []step{{After: 3 * time.Second, Action: abortIt}}
+			c.End, c.Rollout = promote, []step{{Percent: 50, Action: abortIt}}
 			c.check = endsWith("v1")
 		}),
 		// Scaling up after an abort creates pods of the rejected template again.
@@ -261,7 +266,7 @@ func broken() (cases []testCase) {
 	for _, s := range sabotages {
 		for i := range 2 {
 			cases = append(cases, testCase{
-				Name: fmt.Sprintf("broken-%s-%d", s.name, i), Seed: uint64(i), Replicas: 8, MaxSurge: "2", MaxUnavailable: "1", Pods: "2",
+				Name: fmt.Sprintf("broken-%s-%d", s.name, i), Seed: uint64(i), Replicas: 8, MaxSurge: "2", MaxUnavailable: "1", Pods: "1",
 				Bake: 1, Fault: good, Steerers: 1, Policy: map[string]string{}, End: []action{promote, abortIt}[i],
 				StartMin: 100 * time.Millisecond, StartMax: time.Second,
 				sabotage: func(operations []map[string]any) {

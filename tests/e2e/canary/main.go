@@ -5,6 +5,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -56,7 +57,9 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	service, err := workloads.StartService(ctx, rollplan)
+	// The log has an entry for each refusal.
+	var log bytes.Buffer
+	service, err := workloads.StartService(ctx, rollplan, &log)
 	if err != nil {
 		return err
 	}
@@ -66,7 +69,8 @@ func run(ctx context.Context) error {
 	start := time.Now()
 	outcomes, err := observe(ctx, programs, service, tasks, *seed, *parallel)
 	if err != nil {
-		return fmt.Errorf("-seed %d: %w", *seed, err)
+		service.Stop()
+		return fmt.Errorf("-seed %d: %w\nlog of the service:\n%s", *seed, err, log.String())
 	}
 	table, details, failed := report(tasks, outcomes, programs.K8sVersion, *seed)
 	fmt.Print(table, details)

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -249,7 +251,7 @@ func (l *namespaceLog) judge() (v verdict, err error) {
 				return v, err
 			}
 			if sum > ceiling {
-				v.violations = append(v.violations, violation{at, fmt.Sprintf("sizes of %d, at most %d are allowed (%s)", sum, ceiling, e.set.Name)})
+				v.violations = append(v.violations, violation{at, fmt.Sprintf("sizes of %d, at most %d are allowed (%s, generation %d of %d)", sum, ceiling, sizes(sets), reported, generation)})
 			}
 		case e.pod != nil:
 			p := pods[e.pod.Name]
@@ -277,7 +279,8 @@ func (l *namespaceLog) judge() (v verdict, err error) {
 					return v, err
 				}
 				if available < int(floor)-failed {
-					v.violations = append(v.violations, violation{s.part, fmt.Sprintf("%d available pods, at least %d are required (after the deletion of %s)", available, floor, e.pod.Name)})
+					v.violations = append(v.violations, violation{s.part, fmt.Sprintf("%d available pods, at least %d are required (after the deletion of %s; %s, generation %d of %d)",
+						available, floor, e.pod.Name, sizes(sets), s.since, generation)})
 				}
 				continue
 			}
@@ -296,6 +299,15 @@ func (l *namespaceLog) judge() (v verdict, err error) {
 		}
 	}
 	return v, nil
+}
+
+// sizes describes the sizes of the ReplicaSets.
+func sizes(sets map[string]*observedSet) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(sets)) {
+		all = append(all, fmt.Sprintf("%s %d", name, sets[name].size))
+	}
+	return strings.Join(all, ", ")
 }
 
 func (p *observedPod) owner(sets map[string]*observedSet) *observedSet {

@@ -70,7 +70,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := workloads.StartService(ctx, binaries.Rollplan)
+	s, err := workloads.StartService(ctx, binaries.Rollplan, os.Stderr)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
@@ -21,7 +20,7 @@ type Service struct {
 }
 
 // StartService starts the server of a rollplan binary, which ends with the context.
-func StartService(ctx context.Context, binary string) (*Service, error) {
+func StartService(ctx context.Context, binary string, log io.Writer) (*Service, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -31,7 +30,7 @@ func StartService(ctx context.Context, binary string) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{exec.CommandContext(ctx, binary, "serve", "--listen", address), "http://" + address}
-	s.command.Stderr = os.Stderr
+	s.command.Stderr = log
 	if err := s.command.Start(); err != nil {
 		return nil, err
 	}
