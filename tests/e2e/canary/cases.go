@@ -19,6 +19,8 @@ const (
 	crashLoop  fault = "crash loop"
 	// crashOnce is a pod that fails some time after it became ready, and then becomes ready again.
 	crashOnce fault = "crashes once"
+	// stall is a rollout of which only the first half of the pods, and one, become ready.
+	stall fault = "the second half is never ready"
 )
 
 // action is what a user or another client does.
@@ -201,7 +203,8 @@ func (c *testCase) drawLimits(random *rand.Rand) bool {
 
 func pick[T any](random *rand.Rand, values ...T) T { return values[random.IntN(len(values))] }
 
-// named returns the scenarios in which Argo Rollouts has lost capacity, each with the number of its issue.
+// named returns the scenarios in which Argo Rollouts has lost capacity, each with the number of its issue. Where it was lost in the
+// middle of a rollout, the rollout has stalled, so that the Deployment controller sees current statuses.
 func named() []testCase {
 	base := testCase{Seed: 1, Replicas: 10, MaxSurge: "2", MaxUnavailable: "0", Pods: "2", Bake: 1, Fault: good, Steerers: 1,
 		Policy: map[string]string{}, StartMin: 500 * time.Millisecond, StartMax: 2 * time.Second}
@@ -218,18 +221,19 @@ func named() []testCase {
 		}),
 		// An abort by the manifest of the previous release removes the new pods before the old ones are back.
 		with("argo-2119", func(c *testCase) {
-			c.End, c.Rollout = promote, []step{{Percent: 60, Action: applyOld}}
+			c.Fault, c.End, c.Rollout = stall, promote, []step{{Percent: 60, After: 3 * time.Second, Action: applyOld}}
 			c.check = endsWith("v1")
 		}),
 		// A fast rollback to the stable template late in a rollout, with 21 pods.
 		with("argo-3020", func(c *testCase) {
 			c.Replicas, c.MaxSurge, c.MaxUnavailable = 21, "25%", "0"
-			c.End, c.Rollout = promote, []step{{Percent: 85, Action: abortIt}}
+			c.Fault, c.End, c.Rollout = stall, promote, []step{{Percent: 60, After: 3 * time.Second, Action: abortIt}}
 			c.check = endsWith("v1")
 		}),
 		// An abort in the middle of a rollout never ends.
 		with("argo-4898", func(c *testCase) {
-			c.End, c.Rollout = promote, []step{{Percent: 50, Action: abortIt}}
+			c.Fault, c.End, c.Rollout = stall, promote, []step{{Percent: 60, After: 3 * time.Second, Action: abortIt}}
+			c.MaxSurge, c.MaxUnavailable = "20%", "1"
 			c.check = endsWith("v1")
 		}),
 		// Scaling up after an abort creates pods of the rejected template again.

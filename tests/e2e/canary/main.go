@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -179,7 +180,11 @@ const nodes = 6
 
 // installGuard installs the guard for namespaces with the label.
 func (h *harness) installGuard(ctx context.Context) error {
-	text, err := os.ReadFile("../helm/rollplan/files/canary-guard.yaml")
+	root, err := adapter.Repository(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(root, "helm/rollplan/files/canary-guard.yaml"))
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
@@ -94,16 +94,21 @@ func (l *namespaceLog) quiet() time.Duration {
 	return time.Since(l.events[len(l.events)-1].at)
 }
 
-// sizeOf returns the latest size of the ReplicaSet with an image.
-func (l *namespaceLog) sizeOf(image string) int32 {
+// sizeOf returns the sum of the latest sizes of the ReplicaSets with an image.
+func (l *namespaceLog) sizeOf(image string) (sum int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	seen := map[types.UID]bool{}
 	for _, e := range slices.Backward(l.events) {
-		if e.set != nil && !e.deleted && e.set.Spec.Template.Spec.Containers[0].Image == image {
-			return *e.set.Spec.Replicas
+		if e.set == nil || seen[e.set.UID] {
+			continue
+		}
+		seen[e.set.UID] = true
+		if !e.deleted && e.set.Spec.Template.Spec.Containers[0].Image == image {
+			sum += *e.set.Spec.Replicas
 		}
 	}
-	return 0
+	return sum
 }
 
 // part is the part of a rollout in which something happens.
@@ -168,8 +173,9 @@ type verdict struct {
 	increases, removals int
 }
 
-// observedSet is a ReplicaSet with the part, the time and the oldest possible generation of its last decrease.
+// observedSet is a ReplicaSet, with the part, the time and the oldest possible generation of its last decrease.
 type observedSet struct {
+	name      string
 	size      int32
 	deleted   bool
 	part      part
@@ -179,7 +185,7 @@ type observedSet struct {
 
 // observedPod is a pod that is not terminating.
 type observedPod struct {
-	set   string
+	set   types.UID
 	ready time.Time // zero if it is not
 }
 
@@ -189,6 +195,7 @@ const failureWindow = 2 * time.Second
 // judge checks all changes of a namespace, in the order of their writes:
 //   - When a size grows, the sum of all sizes is not above the ceiling.
 //   - When an available pod is deleted, the others are not fewer than the floor.
+//   - The limits of the Deployment are never looser than those of the user.
 //
 // The Deployment controller may still work with an earlier generation, down to the one that it has reported.
 func (l *namespaceLog) judge() (v verdict, err error) {
@@ -197,7 +204,7 @@ func (l *namespaceLog) judge() (v verdict, err error) {
 	l.mu.Unlock()
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.version, b.version) })
 	replicas := map[int64]int32{}
-	sets, pods := map[string]*observedSet{}, map[string]*observedPod{}
+	sets, pods := map[types.UID]*observedSet{}, map[types.UID]*observedPod{}
 	var failures []time.Time
 	var generation, reported int64
 	at := native
@@ -224,11 +231,24 @@ func (l *namespaceLog) judge() (v verdict, err error) {
 			generation, reported = e.deployment.Generation, e.deployment.Status.ObservedGeneration
 			replicas[generation] = *e.deployment.Spec.Replicas
 			at = partOf(e.deployment, at)
+			live := limits{minReady: e.deployment.Spec.MinReadySeconds, allowed: intstr.FromInt32(0),
+				surge: *e.deployment.Spec.Strategy.RollingUpdate.MaxSurge, unavailable: *e.deployment.Spec.Strategy.RollingUpdate.MaxUnavailable}
+			high, low, err := live.bounds(replicas[generation])
+			if err != nil {
+				return v, err
+			}
+			ceiling, floor, err := extremes(generation)
+			if err != nil {
+				return v, err
+			}
+			if high > ceiling || low < floor {
+				v.violations = append(v.violations, violation{at, fmt.Sprintf("limits of %d–%d pods, those of the user are %d–%d (generation %d)", low, high, floor, ceiling, generation)})
+			}
 		case e.set != nil:
-			s := sets[e.set.Name]
+			s := sets[e.set.UID]
 			if s == nil {
-				s = &observedSet{}
-				sets[e.set.Name] = s
+				s = &observedSet{name: e.set.Name}
+				sets[e.set.UID] = s
 			}
 			before := s.size
 			s.size, s.deleted = *e.set.Spec.Replicas, e.deleted
@@ -254,9 +274,9 @@ func (l *namespaceLog) judge() (v verdict, err error) {
 				v.violations = append(v.violations, violation{at, fmt.Sprintf("sizes of %d, at most %d are allowed (%s, generation %d of %d)", sum, ceiling, sizes(sets), reported, generation)})
 			}
 		case e.pod != nil:
-			p := pods[e.pod.Name]
+			p := pods[e.pod.UID]
 			if e.deleted || e.pod.DeletionTimestamp != nil {
-				delete(pods, e.pod.Name)
+				delete(pods, e.pod.UID)
 				s := p.owner(sets)
 				if s == nil || s.deleted || !p.isAvailable(e.at, minReady) {
 					continue
@@ -287,9 +307,9 @@ func (l *namespaceLog) judge() (v verdict, err error) {
 			if p == nil {
 				p = &observedPod{}
 				if owner := metav1.GetControllerOf(e.pod); owner != nil {
-					p.set = owner.Name
+					p.set = owner.UID
 				}
-				pods[e.pod.Name] = p
+				pods[e.pod.UID] = p
 			}
 			ready := readySince(e.pod)
 			if ready.IsZero() && !p.ready.IsZero() {
@@ -302,15 +322,16 @@ func (l *namespaceLog) judge() (v verdict, err error) {
 }
 
 // sizes describes the sizes of the ReplicaSets.
-func sizes(sets map[string]*observedSet) string {
+func sizes(sets map[types.UID]*observedSet) string {
 	var all []string
-	for _, name := range slices.Sorted(maps.Keys(sets)) {
-		all = append(all, fmt.Sprintf("%s %d", name, sets[name].size))
+	for _, s := range sets {
+		all = append(all, fmt.Sprintf("%s %d", s.name, s.size))
 	}
+	slices.Sort(all)
 	return strings.Join(all, ", ")
 }
 
-func (p *observedPod) owner(sets map[string]*observedSet) *observedSet {
+func (p *observedPod) owner(sets map[types.UID]*observedSet) *observedSet {
 	if p == nil {
 		return nil
 	}

@@ -8,11 +8,14 @@ import (
 
 // sum adds up the outcomes of some runs.
 type sum struct {
-	runs, increases, removals  int
+	runs, increases, removals int
+	// affected are the runs with violations.
+	affected                   int
 	violations                 map[part]int
 	promoted, patches          int
 	deaths, late               int
 	refused, written, problems int
+	lost                       int
 }
 
 func add(outcomes []*outcome) (s sum) {
@@ -24,6 +27,9 @@ func add(outcomes []*outcome) (s sum) {
 		for _, v := range o.verdict.violations {
 			s.violations[v.part]++
 		}
+		if len(o.verdict.violations) > 0 {
+			s.affected++
+		}
 		if o.finalImage != image("v1") {
 			s.promoted++
 		}
@@ -32,6 +38,7 @@ func add(outcomes []*outcome) (s sum) {
 		s.late += o.late
 		s.refused += o.refused
 		s.written += o.written
+		s.lost += o.lost
 		s.problems += len(o.problems)
 	}
 	return s
@@ -43,7 +50,8 @@ func report(tasks []task, outcomes []*outcome, version string, seed uint64) (tab
 	var b, lists strings.Builder
 	found := map[string]bool{}
 	for i, o := range outcomes {
-		switch t := tasks[i]; {
+		t := tasks[i]
+		switch {
 		case t.sabotage != nil:
 			kind := t.Name[:strings.LastIndex(t.Name, "-")]
 			found[kind] = found[kind] || len(o.verdict.violations) > 0
@@ -53,8 +61,12 @@ func report(tasks []task, outcomes []*outcome, version string, seed uint64) (tab
 		default:
 			canaries = append(canaries, o)
 		}
+		// Where Argo Rollouts has lost capacity, nothing is lost.
+		if strings.HasPrefix(t.Name, "argo-") && !t.control && len(o.verdict.violations) > 0 {
+			o.problem("violations")
+		}
 		for _, v := range o.verdict.violations {
-			fmt.Fprintf(&lists, "- violation, control %t, %s: %s\n", tasks[i].control, v, o.c)
+			fmt.Fprintf(&lists, "- violation, control %t, %s: %s\n", t.control, v, o.c)
 		}
 		for _, problem := range o.problems {
 			fmt.Fprintf(&lists, "- problem: %s: %s\n", problem, o.c)
@@ -65,7 +77,7 @@ func report(tasks []task, outcomes []*outcome, version string, seed uint64) (tab
 		version, seed, ours.runs, ours.patches)
 	fmt.Fprintf(&b, "were carried out, %d callers died after a patch, and %d sent theirs late; other clients wrote %d times, and the guard refused %d\n",
 		ours.deaths-ours.late, ours.late, ours.written, ours.refused)
-	fmt.Fprintf(&b, "writes. %d Deployments ended with a new template.\n\n", ours.promoted)
+	fmt.Fprintf(&b, "writes. %d states were lost before there was a copy. %d Deployments ended with a new template.\n\n", ours.lost, ours.promoted)
 	b.WriteString("| | required | canaries | without |\n| --- | --- | --- | --- |\n")
 	fmt.Fprintf(&b, "| increases of sizes that were checked | | %d | %d |\n", ours.increases, theirs.increases)
 	fmt.Fprintf(&b, "| deletions of available pods that were checked | | %d | %d |\n", ours.removals, theirs.removals)
@@ -76,20 +88,15 @@ func report(tasks []task, outcomes []*outcome, version string, seed uint64) (tab
 		}
 		fmt.Fprintf(&b, "| above the ceiling or below the floor: %s | %s | %d | %d |\n", p, required, ours.violations[p], theirs.violations[p])
 	}
+	fmt.Fprintf(&b, "| runs with one of these | | %d | %d |\n", ours.affected, theirs.affected)
 	fmt.Fprintf(&b, "| Deployments that are not the user's at the end | 0 | %d | |\n", ours.problems)
 	var errs []error
 	if n := ours.violations[hold] + ours.violations[abort]; n > 0 {
 		errs = append(errs, fmt.Errorf("%d violations at a hold, or in an abort of one", n))
 	}
-	// From a promotion on, the guarantees are those of the Deployment controller alone.
-	all := func(s sum) (n int) {
-		for _, p := range parts {
-			n += s.violations[p]
-		}
-		return n
-	}
-	if all(ours) > all(theirs) {
-		errs = append(errs, fmt.Errorf("%d violations with canaries, and %d without", all(ours), all(theirs)))
+	// From a promotion on, the guarantees are those of the Deployment controller alone. The times of both runs differ by chance.
+	if ours.affected > theirs.affected+max(2, ours.runs/50) {
+		errs = append(errs, fmt.Errorf("violations in %d runs with canaries, and in %d without", ours.affected, theirs.affected))
 	}
 	if ours.problems > 0 {
 		errs = append(errs, fmt.Errorf("%d problems", ours.problems))

@@ -109,14 +109,20 @@ func (h *harness) watch(ctx context.Context) {
 // newKubelets returns the kubelets of a case. Pods of the second image have its fault.
 func newKubelets(client kubernetes.Interface, c testCase, failed func(error)) *workloads.Kubelets {
 	random := rand.New(rand.NewPCG(c.Seed, 1))
+	started := 0
 	life := func(pod *corev1.Pod) []workloads.Change {
 		start := c.StartMin + time.Duration(random.Int64N(int64(c.StartMax-c.StartMin)))
 		ready := workloads.Change{After: start, State: workloads.Ready}
 		fault := good
 		if pod.Spec.Containers[0].Image == image("v2") {
 			fault = c.Fault
+			started++
 		}
 		switch fault {
+		case stall:
+			if started > c.Replicas/2+1 {
+				return []workloads.Change{{After: start, State: workloads.Unready}}
+			}
 		case neverReady:
 			return []workloads.Change{{After: start, State: workloads.Unready}}
 		case noImage:
@@ -146,12 +152,13 @@ type outcome struct {
 	phase, finalImage string
 	// problems are what must not be, besides violations.
 	problems []string
-	// refused counts writes that the guard has refused, and blind those that it should have refused.
-	refused, written int
-	patches, deaths  int
-	late             int
-	took             time.Duration
-	log              *namespaceLog
+	// refused counts the writes that the guard has refused, written those that were made, and lost the states that were removed
+	// before there was a copy.
+	refused, written, lost int
+	patches, deaths        int
+	late                   int
+	took                   time.Duration
+	log                    *namespaceLog
 }
 
 func (o *outcome) problem(format string, arguments ...any) {
@@ -420,6 +427,13 @@ func (s *scenario) finish(ctx context.Context) error {
 		d, _ := s.log.latest()
 		since = min(since, time.Since(idle), s.log.quiet())
 		switch {
+		case strings.Contains(refusal, "STATE_LOST"):
+			// The state was removed before the Deployment controller copied it. The user does what the message says.
+			if err := s.applyAfterLoss(ctx); err != nil {
+				s.h.failed(err)
+			}
+			s.order(nil)
+			idle = time.Now()
 		case refusal != "" && s.current() != nil:
 			// The command no longer fits, or only a promotion is possible.
 			next := (*command)(nil)
@@ -448,6 +462,18 @@ func (s *scenario) finish(ctx context.Context) error {
 		}
 		return false
 	})
+}
+
+// applyAfterLoss applies the manifest, and removes the label.
+func (s *scenario) applyAfterLoss(ctx context.Context) error {
+	if _, err := s.h.KubectlInput(ctx, s.manifest("v1"), "apply", "-f", "-"); err != nil {
+		return err
+	}
+	if _, err := s.h.Kubectl(ctx, "label", "deployment", name, label+"-", "-n", s.namespace); err != nil {
+		return err
+	}
+	s.outcome.lost++
+	return s.takeOver(ctx)
 }
 
 // finishControl waits until the rollout is complete, or goes back if it does not.
