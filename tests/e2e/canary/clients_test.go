@@ -70,7 +70,7 @@ func (h *harness) deploy(t *testing.T, namespace string, guard bool, fault fault
 	return &clients{s, t}
 }
 
-// steerTo plans and patches once for each change until a phase is reached without a step.
+// steerTo plans and patches until a phase is reached without a step. A command is given until it has an effect.
 func (c *clients) steerTo(phase string, ordered *command) {
 	c.t.Helper()
 	ctx := c.t.Context()
@@ -78,6 +78,7 @@ func (c *clients) steerTo(phase string, ordered *command) {
 		p, err := c.plan(ctx, ordered)
 		if err == nil && len(p.Steps) > 0 {
 			err = c.patch(ctx, p)
+			ordered = nil
 		}
 		if err != nil {
 			c.t.Log(err)
@@ -105,8 +106,9 @@ func (c *clients) holdCanary() {
 	c.steerTo(held, &command{Action: "CANARY_ACTION_START", Deployment: text})
 	if err := c.await(ctx, "the canary pods", func() bool {
 		d, _ := c.log.latest()
-		return d.Status.ObservedGeneration >= d.Generation && d.Status.Replicas == 12 && d.Status.ReadyReplicas == 12
-	}); c.c.Fault == good && err != nil {
+		ready := d.Status.ReadyReplicas == 12 || c.c.Fault != good
+		return d.Status.ObservedGeneration >= d.Generation && d.Status.Replicas == 12 && ready
+	}); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -259,27 +261,23 @@ func TestClients(t *testing.T) {
 				c.kubectl(true, "", "rollout", "resume", "deployment/web")
 			}
 			c.sizes(10, 2)
+			// An undo restores the stable template. Its pods stay, and do not count as available until the next plan.
+			c.kubectl(!guard, refusal, "rollout", "undo", "deployment/web")
+			if !guard {
+				c.rolloutStatus(false, "rollout to finish")
+				c.kstatus("InProgress")
+				c.steerTo(rest, nil)
+				c.sizes(10, 0)
+				c.holdCanary()
+			}
 			// A restart replaces the canary by one with the restarted template.
 			c.kubectl(!guard, refusal, "rollout", "restart", "deployment/web")
 			c.steerTo(held, nil)
 			c.sizes(10, 2)
-			// An undo restores the stable template, and nothing is removed until the next plan.
-			c.kubectl(!guard, refusal, "rollout", "undo", "deployment/web")
-			if !guard {
-				c.steerTo(rest, nil)
-				c.sizes(10, 0)
-			}
 			// An autoscaler scales with and without the guard.
 			c.kubectl(true, "autoscaled", "autoscale", "deployment/web", "--min=20", "--max=25", "--cpu-percent=50")
-			canary := int32(0)
-			if guard {
-				canary = 4
-			}
-			stable := 22 - canary
-			if !guard {
-				stable = 20
-			}
-			c.sizes(stable, canary)
+			c.sizes(18, 4)
+			c.rolloutStatus(false, "4 out of 20 new replicas have been updated")
 		}
 	})
 	for name, helm := range helms {
@@ -289,20 +287,28 @@ func TestClients(t *testing.T) {
 				upgrade := c.release(helm)
 				c.holdCanary()
 				c.shows(true, "deployed", helm, "status", "web", "-n", c.namespace)
-				// Without the Deployment in the difference.
-				for _, arguments := range [][]string{{"--set", "key=b"}, {"--set", "key=c", "--wait"}, {"--set", "image=" + image("v2")}} {
-					cmd := exec.CommandContext(t.Context(), helm, append(upgrade, arguments...)...)
-					cmd.Env = h.Env()
-					out, err := cmd.CombinedOutput()
-					d, errGet := c.get(t.Context())
-					if errGet != nil {
-						t.Fatal(errGet)
-					}
-					spec := d.Object["spec"].(map[string]any)
-					t.Logf("guard %t, %q: %v: %s\n%v %v %s", guard, arguments, err, out, spec["minReadySeconds"], spec["strategy"], imageOf(d))
+				// An upgrade with the stable image, of another object of the chart.
+				other := append(upgrade, "--set", "key=b", "--wait")
+				// An upgrade with the image of the canary changes the release, and not the hold.
+				same := append(upgrade, "--set", "image="+image("v2"))
+				switch {
+				case guard && name == "helm3":
+					c.shows(false, "rollplan canary promote", helm, other...)
+				case name == "helm4":
+					c.shows(false, `conflict with "rollplan-canary"`, helm, other...)
+				default:
+					// It restores the stable template without a word, and does not wait for the hold.
+					c.shows(true, "has been upgraded", helm, other...)
+					c.steerTo(rest, nil)
+					c.sizes(10, 0)
+					c.holdCanary()
 				}
-				p, err := c.plan(t.Context(), nil)
-				t.Logf("%v %v", p, err)
+				c.shows(true, "has been upgraded", helm, same...)
+				c.steerTo(held, nil)
+				c.sizes(10, 2)
+				c.shows(false, "context deadline exceeded", helm, append(same, "--wait")...)
+				c.steerTo(rest, &command{Action: "CANARY_ACTION_PROMOTE"})
+				c.shows(true, "has been upgraded", helm, append(same, "--wait")...)
 			}
 		})
 	}

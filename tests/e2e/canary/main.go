@@ -44,7 +44,7 @@ func run(ctx context.Context) error {
 	count := flag.Int("canaries", 300, "number of random canaries")
 	seed := flag.Uint64("seed", 0, "seed of the canaries; 0 draws one")
 	parallel := flag.Int("parallel", 12, "number of canaries at the same time")
-	only := flag.String("only", "", "run only cases with this prefix")
+	only := flag.String("only", "", "run only cases with these prefixes, for example c017,argo")
 	write := flag.String("write", "", "document to write the table to")
 	flag.Parse()
 	if *seed == 0 {
@@ -98,7 +98,7 @@ func allTasks(seed uint64, count int, only string) (tasks []task) {
 	for _, c := range broken() {
 		tasks = append(tasks, task{c, false})
 	}
-	return slices.DeleteFunc(tasks, func(t task) bool { return !strings.HasPrefix(t.Name, only) })
+	return slices.DeleteFunc(tasks, func(t task) bool { return !slices.ContainsFunc(strings.Split(only, ","), func(prefix string) bool { return strings.HasPrefix(t.Name, prefix) }) })
 }
 
 // observe runs all tasks.
@@ -169,6 +169,9 @@ func observe(ctx context.Context, programs controlplane.Programs, service *workl
 			finished++
 			fmt.Fprintf(os.Stderr, "%d/%d %s control %t: %s, %d patches, %d violations, %d problems, %.0f s\n", finished, len(tasks), t.Name, t.control,
 				o.finalImage, o.patches, len(o.verdict.violations), len(o.problems), o.took.Seconds())
+			for _, problem := range o.problems {
+				fmt.Fprintf(os.Stderr, "  %s\n", problem)
+			}
 		})
 	}
 	group.Wait()

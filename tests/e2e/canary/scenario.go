@@ -464,9 +464,14 @@ func (s *scenario) finish(ctx context.Context) error {
 	})
 }
 
-// applyAfterLoss applies the manifest, and removes the label.
+// applyAfterLoss applies the manifest with all fields of a hold, and removes the label.
 func (s *scenario) applyAfterLoss(ctx context.Context) error {
-	if _, err := s.h.KubectlInput(ctx, s.manifest("v1"), "apply", "-f", "-"); err != nil {
+	fields := `"spec":{"progressDeadlineSeconds":600,`
+	if s.c.MinReady == 0 {
+		fields += `"minReadySeconds":0,`
+	}
+	manifest := strings.Replace(s.manifest("v1"), `"spec":{`, fields, 1)
+	if _, err := s.h.KubectlInput(ctx, manifest, "apply", "-f", "-"); err != nil {
 		return err
 	}
 	if _, err := s.h.Kubectl(ctx, "label", "deployment", name, label+"-", "-n", s.namespace); err != nil {
