@@ -98,7 +98,9 @@ func allTasks(seed uint64, count int, only string) (tasks []task) {
 	for _, c := range broken() {
 		tasks = append(tasks, task{c, false})
 	}
-	return slices.DeleteFunc(tasks, func(t task) bool { return !slices.ContainsFunc(strings.Split(only, ","), func(prefix string) bool { return strings.HasPrefix(t.Name, prefix) }) })
+	return slices.DeleteFunc(tasks, func(t task) bool {
+		return !slices.ContainsFunc(strings.Split(only, ","), func(prefix string) bool { return strings.HasPrefix(t.Name, prefix) })
+	})
 }
 
 // observe runs all tasks.

@@ -667,9 +667,12 @@ func (s *scenario) interfere(ctx context.Context, a action) error {
 		s.outcome.refused++
 		return nil
 	}
-	// kubectl refuses to undo if there is no earlier revision, and to restart a paused Deployment.
-	if err != nil && (strings.Contains(err.Error(), "no rollout history found") || strings.Contains(err.Error(), "paused")) {
-		return nil
+	// kubectl refuses to undo if there is no earlier revision, to restart a paused Deployment, and to replace one that changes
+	// meanwhile.
+	for _, expected := range []string{"no rollout history found", "paused", "the object has been modified"} {
+		if err != nil && strings.Contains(err.Error(), expected) {
+			return nil
+		}
 	}
 	if err != nil || !changed {
 		return err
