@@ -52,8 +52,9 @@ const (
 type step struct {
 	After  time.Duration
 	Action action
-	// Percent is the share of new pods that must exist before, and then After begins.
+	// Percent is the share of new pods that must exist before, and Quiet how long nothing must have changed. Then After begins.
 	Percent int
+	Quiet   time.Duration
 	// Replicas is the new number for scale.
 	Replicas int
 }
@@ -221,18 +222,18 @@ func named() []testCase {
 		}),
 		// An abort by the manifest of the previous release removes the new pods before the old ones are back.
 		with("argo-2119", func(c *testCase) {
-			c.Fault, c.End, c.Rollout = stall, promote, []step{{Percent: 60, After: 3 * time.Second, Action: applyOld}}
+			c.Fault, c.End, c.Rollout = stall, promote, []step{{Percent: 60, Quiet: 5 * time.Second, Action: applyOld}}
 			c.check = endsWith("v1")
 		}),
 		// A fast rollback to the stable template late in a rollout, with 21 pods.
 		with("argo-3020", func(c *testCase) {
 			c.Replicas, c.MaxSurge, c.MaxUnavailable = 21, "25%", "0"
-			c.Fault, c.End, c.Rollout = stall, promote, []step{{Percent: 60, After: 3 * time.Second, Action: abortIt}}
+			c.Fault, c.End, c.Rollout = stall, promote, []step{{Percent: 60, Quiet: 5 * time.Second, Action: abortIt}}
 			c.check = endsWith("v1")
 		}),
 		// An abort in the middle of a rollout never ends.
 		with("argo-4898", func(c *testCase) {
-			c.Fault, c.End, c.Rollout = stall, promote, []step{{Percent: 60, After: 3 * time.Second, Action: abortIt}}
+			c.Fault, c.End, c.Rollout = stall, promote, []step{{Percent: 60, Quiet: 5 * time.Second, Action: abortIt}}
 			c.MaxSurge, c.MaxUnavailable = "20%", "1"
 			c.check = endsWith("v1")
 		}),

@@ -408,6 +408,9 @@ func (s *scenario) steps(ctx context.Context, steps []step) error {
 		for end := time.Now().Add(8 * time.Second); time.Now().Before(end) && int(s.log.sizeOf(image("v2")))*100 < each.Percent*s.c.Replicas; {
 			sleep(ctx, 20*time.Millisecond)
 		}
+		if err := s.await(ctx, "rest", func() bool { return s.log.quiet() >= each.Quiet }); err != nil {
+			return err
+		}
 		sleep(ctx, each.After)
 		if err := s.act(ctx, each); err != nil {
 			return fmt.Errorf("%s: %w", each.Action, err)
