@@ -13,7 +13,7 @@ use crate::policy::held_surge;
 use crate::refusal::{Refusal, RefusalCause};
 use crate::report::{Outcome, Phase, Reason, ReasonKind, Report};
 use crate::start::{check_changes, held, start};
-use crate::state::{ANNOTATION, Canary, Fields, HELD_MIN_READY, Stage, State, Unreadable};
+use crate::state::{ANNOTATION, Canary, Fields, HELD_MIN_READY, LABEL, Stage, State, Unreadable};
 use crate::{Command, Input, Plan};
 
 /// The longest time, in seconds, after which to check again whether an abort is possible.
@@ -135,7 +135,7 @@ impl Planner<'_> {
         Ok(self.finish(draft))
     }
 
-    /// Finds the state: in the annotation, or in the copy on a ReplicaSet if the fields still hold a canary.
+    /// Finds the state: in the annotation, or in the copy on a ReplicaSet if the fields or the label are still those of a canary.
     fn find_state(&self) -> Result<Found, RefusalCause> {
         let observed = &self.observed;
         let metadata = &observed.deployment().metadata;
@@ -161,22 +161,29 @@ impl Planner<'_> {
             }
         }
         let has_canary = found.state.as_ref().is_some_and(|it| it.canary.is_some());
-        if observed.is_held() && !has_canary {
+        let is_held = observed.is_held();
+        if !has_canary && (is_held || metadata.labels.contains_key(LABEL)) {
             let copies = observed.sets().filter_map(|set| {
                 let copy = State::parse(set.metadata.annotations.get(ANNOTATION)?).ok()?;
                 let started = copy.canary.as_ref()?.started;
                 (copy.uid == metadata.uid).then_some(((started, copy.sequence), copy))
             });
-            let (_, mut copy) = copies.max_by_key(|it| it.0).ok_or(RefusalCause::Lost)?;
-            if let Some(canary) = &mut copy.canary {
-                canary.revision = observed.revision_besides(&canary.digest);
+            let copy = copies.max_by_key(|it| it.0).map(|it| it.1);
+            // Without the fields of a hold, the label of a canary shows that it has not ended.
+            let copy = copy.filter(|copy| is_held || (copy.label && found.state.is_none()));
+            if let Some(mut copy) = copy {
+                if let Some(canary) = &mut copy.canary {
+                    canary.revision = observed.revision_besides(&canary.digest);
+                }
+                found.state = Some(copy);
+                found.is_recovered = true;
+                found.reasons.push(reason(
+                    ReasonKind::Recovered,
+                    "the state was removed, and is restored from the copy on a ReplicaSet",
+                ));
+            } else if is_held {
+                return Err(RefusalCause::Lost);
             }
-            found.state = Some(copy);
-            found.is_recovered = true;
-            found.reasons.push(reason(
-                ReasonKind::Recovered,
-                "the state was removed, and is restored from the copy on a ReplicaSet",
-            ));
         }
         Ok(found)
     }
@@ -247,7 +254,9 @@ impl Planner<'_> {
     fn forget(&self, state: Option<&State>) -> Draft {
         let deployment = self.observed.deployment();
         let mut draft = Draft::new(Phase::Rest, "there is no canary", None);
-        if deployment.metadata.annotations.contains_key(ANNOTATION) {
+        let metadata = &deployment.metadata;
+        let has_label = state.is_some_and(|it| it.label) && metadata.labels.contains_key(LABEL);
+        if metadata.annotations.contains_key(ANNOTATION) || has_label {
             let patch = Patch::new(deployment).without_state(state);
             draft.step = Some(patch.step("remove the state of the canary".to_owned()));
         }

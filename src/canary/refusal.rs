@@ -150,7 +150,7 @@ pub enum RefusalCause {
     /// The state was removed, and there is no copy.
     #[error(
         "has the fields of a canary but not its state, and no ReplicaSet has a copy: apply your manifest with strategy, \
-         minReadySeconds and progressDeadlineSeconds"
+         minReadySeconds and progressDeadlineSeconds, and remove the label rollplan.dev/canary"
     )]
     Lost,
 }

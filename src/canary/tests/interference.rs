@@ -1,6 +1,8 @@
 //! What other clients do in the middle of a canary, and what the next plan does.
 
-use rollplan_canary::{ANNOTATION, Command, HELD_DEADLINE, HELD_MIN_READY, Phase, Plan, Policy};
+use rollplan_canary::{
+    ANNOTATION, Command, HELD_DEADLINE, HELD_MIN_READY, LABEL, Phase, Plan, Policy,
+};
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Deployment, Strategy};
 use rollplan_simulation::pods::Fault;
@@ -142,6 +144,25 @@ fn removed_state_is_restored_from_the_new_replica_set() {
     assert_eq!(restored["user"], text["user"]);
     world.steer(&policy(), Some(Command::Promote));
     assert!(world.has_user_fields());
+}
+
+#[test]
+fn removed_state_of_a_promotion_does_not_leave_the_label() {
+    let mut world = hold();
+    world.steer(&policy(), Some(Command::Promote));
+    world.edit(|it| _ = it.metadata.annotations.remove(ANNOTATION));
+    // The copy is from before the promotion.
+    let plan = world.steer(&policy(), None);
+    assert_eq!(plan.report.phase, Phase::Promoting);
+    assert_eq!(reasons(&plan), ["RECOVERED", "RESUMED"]);
+    world.settle_controllers();
+    world.edit(|it| _ = it.metadata.annotations.remove(ANNOTATION));
+    let plan = world.plan(&policy(), None).unwrap();
+    assert_eq!(plan.report.phase, Phase::Promoting);
+    assert_eq!(reasons(&plan), ["RECOVERED"]);
+    assert_eq!(end(&mut world), Phase::Rest);
+    assert_eq!(world.image(), NEW);
+    assert!(!world.stored.deployment.metadata.labels.contains_key(LABEL));
 }
 
 #[test]

@@ -43,7 +43,7 @@ type installation struct {
 // namespace rejects pods that do not comply with the restricted Pod Security Standard.
 func (p installation) apply(ctx context.Context, t *testing.T) {
 	t.Helper()
-	root, err := repository(ctx)
+	root, err := Repository(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func TestRights(t *testing.T) {
 
 // flowSchema applies the FlowSchema of the documentation.
 func flowSchema(ctx context.Context, t *testing.T, s *System) {
-	root, err := repository(ctx)
+	root, err := Repository(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func stop(t *testing.T, s *System, name string) {
 
 // roleInOneNamespace runs an adapter with the Roles that the chart has for adapter.namespaces, and nothing else.
 func roleInOneNamespace(ctx context.Context, t *testing.T, s *System) {
-	root, err := repository(ctx)
+	root, err := Repository(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

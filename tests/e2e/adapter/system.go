@@ -54,7 +54,7 @@ func FindBinaries(ctx context.Context, progress io.Writer, dir string) (Binaries
 	if b.Adapter != "" {
 		return b, nil
 	}
-	root, err := repository(ctx)
+	root, err := Repository(ctx)
 	if err != nil {
 		return b, err
 	}
@@ -68,8 +68,8 @@ func FindBinaries(ctx context.Context, progress io.Writer, dir string) (Binaries
 	return b, nil
 }
 
-// repository returns the root directory of this repository.
-func repository(ctx context.Context) (string, error) {
+// Repository returns the root directory of this repository.
+func Repository(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "rollplan.dev/rollplan/tests").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the repository: %w", err)
@@ -157,7 +157,7 @@ func Install(ctx context.Context, cp *controlplane.ControlPlane, binaries Binari
 
 // Grant creates the objects that an adapter in a mode needs, and returns the path of a kubeconfig with its permissions.
 func (s *System) Grant(ctx context.Context, mode Mode) (string, error) {
-	root, err := repository(ctx)
+	root, err := Repository(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -32,7 +32,7 @@ func TestCertificates(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	root, err := repository(ctx)
+	root, err := Repository(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

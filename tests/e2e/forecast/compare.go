@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"rollplan.dev/rollplan/tests/e2e/workloads"
 )
 
 // instant is how long numbers of pods may last without counting. Within one sync, the Deployment controller scales one ReplicaSet
@@ -36,7 +38,7 @@ type observation struct {
 }
 
 // compareAll requests the forecasts of all segments, and places them beside the segments. change changes the requests.
-func compareAll(ctx context.Context, s *service, records []record, change func(json.RawMessage) (json.RawMessage, error)) ([]*comparison, error) {
+func compareAll(ctx context.Context, s *workloads.Service, records []record, change func(json.RawMessage) (json.RawMessage, error)) ([]*comparison, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(2) // the service runs no more at the same time
 	var all []*comparison
@@ -50,7 +52,7 @@ func compareAll(ctx context.Context, s *service, records []record, change func(j
 					request, err = change(request)
 				}
 				if err == nil {
-					k.answer, err = s.forecast(ctx, request)
+					err = s.Call(ctx, "ForecastRollout", request, &k.answer)
 				}
 				if err != nil {
 					return fmt.Errorf("%s: %w", r.Case.Name, err)

@@ -13,13 +13,13 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"rollplan.dev/rollplan/tests/e2e/adapter"
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
+	"rollplan.dev/rollplan/tests/e2e/workloads"
 )
 
 func main() {
@@ -70,11 +70,11 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := startService(ctx, binaries.Rollplan)
+	s, err := workloads.StartService(ctx, binaries.Rollplan, os.Stderr)
 	if err != nil {
 		return err
 	}
-	defer s.stop()
+	defer s.Stop()
 	compared, err := compareAll(ctx, s, records, nil)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func run(ctx context.Context) error {
 	tables, details, failed := report(compared, control, programs.K8sVersion, *seed)
 	fmt.Print(tables, details)
 	if *write != "" {
-		if err := replaceSection(*write, tables); err != nil {
+		if err := workloads.ReplaceSection(*write, "comparison", "forecast", tables); err != nil {
 			return err
 		}
 	}
@@ -108,9 +108,9 @@ func observe(ctx context.Context, programs controlplane.Programs, binaries adapt
 	if err := errors.Join(system.StartService(), system.StartAdapter("adapter", "--leader-elect=false")); err != nil {
 		return nil, err
 	}
-	h := &harness{System: system, hold: hold, logs: map[string]*namespaceLog{}, kubelets: map[string]*kubelets{}}
+	h := &harness{System: system, hold: hold, logs: map[string]*namespaceLog{}, kubelets: map[string]*workloads.Kubelets{}}
 	for i := 1; i < nodes; i++ { // in addition to that of the control plane
-		if err := h.createNode(ctx, fmt.Sprintf("node-%d", i), 10_000, false); err != nil {
+		if err := workloads.CreateNode(ctx, h.Typed, fmt.Sprintf("node-%d", i), 10_000); err != nil {
 			return nil, err
 		}
 	}
@@ -188,23 +188,4 @@ func load(dir string) (records []record, err error) {
 		records = append(records, r)
 	}
 	return records, nil
-}
-
-const (
-	sectionBegin = "<!-- comparison: written by bash tests/run forecast -->\n"
-	sectionEnd   = "<!-- comparison ends -->\n"
-)
-
-// replaceSection replaces the tables in a document.
-func replaceSection(path, text string) error {
-	document, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	before, rest, found := strings.Cut(string(document), sectionBegin)
-	_, after, ended := strings.Cut(rest, sectionEnd)
-	if !found || !ended {
-		return fmt.Errorf("%s: the begin or end marker of the section is missing", path)
-	}
-	return os.WriteFile(path, []byte(before+sectionBegin+text+sectionEnd+after), 0o644)
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollplan.dev/rollplan/tests/e2e/adapter"
+	"rollplan.dev/rollplan/tests/e2e/workloads"
 )
 
 const (
@@ -57,7 +58,7 @@ type harness struct {
 	mu   sync.Mutex
 	logs map[string]*namespaceLog
 	// kubelets of the cases, by namespace.
-	kubelets map[string]*kubelets
+	kubelets map[string]*workloads.Kubelets
 	errs     []error
 }
 
@@ -75,9 +76,9 @@ func (h *harness) err() error {
 
 // watch observes all cases until the context ends.
 func (h *harness) watch(ctx context.Context) {
-	observe := func(resource schema.GroupVersionResource, observe func(*namespaceLog, *kubelets, *unstructured.Unstructured, bool) error) {
+	observe := func(resource schema.GroupVersionResource, observe func(*namespaceLog, *workloads.Kubelets, *unstructured.Unstructured, bool) error) {
 		go func() {
-			err := watchAll(ctx, h.Dynamic, resource, func(object *unstructured.Unstructured, deleted bool) {
+			err := workloads.Watch(ctx, h.Dynamic, resource, func(object *unstructured.Unstructured, deleted bool) {
 				h.mu.Lock()
 				log, kubelets := h.logs[object.GetNamespace()], h.kubelets[object.GetNamespace()]
 				h.mu.Unlock()
@@ -93,28 +94,28 @@ func (h *harness) watch(ctx context.Context) {
 			}
 		}()
 	}
-	owner := func(log *namespaceLog, _ *kubelets, object *unstructured.Unstructured, _ bool) error {
-		deployment, err := decode[appsv1.Deployment](object)
+	owner := func(log *namespaceLog, _ *workloads.Kubelets, object *unstructured.Unstructured, _ bool) error {
+		deployment, err := workloads.Decode[appsv1.Deployment](object)
 		if err == nil {
 			log.observeOwner(deployment)
 		}
 		return err
 	}
-	observe(deployments, owner)
+	observe(workloads.Deployments, owner)
 	observe(plannedDeployments, owner)
-	observe(replicaSets, func(log *namespaceLog, _ *kubelets, object *unstructured.Unstructured, deleted bool) error {
-		set, err := decode[appsv1.ReplicaSet](object)
+	observe(workloads.ReplicaSets, func(log *namespaceLog, _ *workloads.Kubelets, object *unstructured.Unstructured, deleted bool) error {
+		set, err := workloads.Decode[appsv1.ReplicaSet](object)
 		if err == nil {
 			log.observeSet(set, deleted)
 		}
 		return err
 	})
-	observe(pods, func(log *namespaceLog, kubelets *kubelets, object *unstructured.Unstructured, deleted bool) error {
-		pod, err := decode[corev1.Pod](object)
+	observe(workloads.Pods, func(log *namespaceLog, kubelets *workloads.Kubelets, object *unstructured.Unstructured, deleted bool) error {
+		pod, err := workloads.Decode[corev1.Pod](object)
 		if err == nil {
 			log.observePod(pod, deleted)
 			if !deleted {
-				kubelets.observe(ctx, pod)
+				kubelets.Observe(ctx, pod)
 			}
 		}
 		return err
@@ -126,7 +127,7 @@ func (h *harness) owners(c testCase) (schema.GroupVersionResource, string) {
 	if c.Adapter {
 		return plannedDeployments, "PlannedDeployment"
 	}
-	return deployments, "Deployment"
+	return workloads.Deployments, "Deployment"
 }
 
 // run runs one case.
@@ -221,7 +222,8 @@ func (h *harness) prepare(ctx context.Context, c testCase) error {
 		TerminationGracePeriodSeconds: new(int64(3)),
 	}
 	if c.NodeLeft != nil {
-		if err := h.createNode(ctx, c.Name, int64(c.Replicas+*c.NodeLeft), true); err != nil {
+		if err := workloads.CreateNode(ctx, h.Typed, c.Name, int64(c.Replicas+*c.NodeLeft),
+			corev1.Taint{Key: "forecast", Value: c.Name, Effect: corev1.TaintEffectNoSchedule}); err != nil {
 			return err
 		}
 		pod.NodeSelector = map[string]string{corev1.LabelHostname: c.Name}
@@ -252,35 +254,18 @@ func (h *harness) prepare(ctx context.Context, c testCase) error {
 	return err
 }
 
-// createNode creates a node with room for a number of pods. Only pods that tolerate it run on a dedicated node.
-func (h *harness) createNode(ctx context.Context, name string, capacity int64, dedicated bool) error {
-	resources := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("1000"), corev1.ResourceMemory: resource.MustParse("4Ti"),
-		corev1.ResourcePods: *resource.NewQuantity(capacity, resource.DecimalSI),
-	}
-	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}},
-		Status:     corev1.NodeStatus{Capacity: resources, Allocatable: resources},
-	}
-	if dedicated {
-		node.Spec.Taints = []corev1.Taint{{Key: "forecast", Value: name, Effect: corev1.TaintEffectNoSchedule}}
-	}
-	_, err := h.Typed.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-	return err
-}
-
 // request returns the request of a forecast of a change, from the current state.
 func (h *harness) request(ctx context.Context, c testCase, changed *unstructured.Unstructured) (json.RawMessage, error) {
 	resource, kind := h.owners(c)
 	var objects []string
 	var podCount int
-	for _, each := range []schema.GroupVersionResource{resource, replicaSets, pods} {
+	for _, each := range []schema.GroupVersionResource{resource, workloads.ReplicaSets, workloads.Pods} {
 		list, err := h.Dynamic.Resource(each).Namespace(c.Name).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
 		}
 		for _, object := range list.Items {
-			text, err := asText(&object)
+			text, err := workloads.AsText(&object)
 			if err != nil {
 				return nil, err
 			}
@@ -288,7 +273,7 @@ func (h *harness) request(ctx context.Context, c testCase, changed *unstructured
 		}
 		podCount = len(list.Items) // those of the last list
 	}
-	text, err := asText(changed)
+	text, err := workloads.AsText(changed)
 	if err != nil {
 		return nil, err
 	}
@@ -308,11 +293,4 @@ func (h *harness) request(ctx context.Context, c testCase, changed *unstructured
 		"limits":  limits,
 		"seed":    fmt.Sprint(c.Seed),
 	})
-}
-
-// asText returns an object as kubectl prints it.
-func asText(object *unstructured.Unstructured) (string, error) {
-	object.SetManagedFields(nil)
-	text, err := object.MarshalJSON()
-	return string(text), err
 }

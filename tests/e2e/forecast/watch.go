@@ -2,28 +2,16 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 )
 
-var (
-	deployments        = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	plannedDeployments = schema.GroupVersionResource{Group: "apps.rollplan.dev", Version: "v1alpha1", Resource: "planneddeployments"}
-	replicaSets        = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
-	pods               = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-)
+var plannedDeployments = schema.GroupVersionResource{Group: "apps.rollplan.dev", Version: "v1alpha1", Resource: "planneddeployments"}
 
 // milliseconds is a time since the epoch.
 type milliseconds int64
@@ -61,43 +49,6 @@ type namespaceLog struct {
 	// owner is the latest Deployment, and ownerAt when it was received.
 	owner   *appsv1.Deployment
 	ownerAt milliseconds
-}
-
-// watchAll watches the objects of all namespaces until the context ends. Events are received in the order of their versions: an
-// informer would change the order between objects.
-func watchAll(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, observe func(*unstructured.Unstructured, bool)) error {
-	list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return client.Resource(resource).Watch(ctx, options)
-		},
-	})
-	if err != nil {
-		return err
-	}
-	defer watcher.Stop()
-	for event := range watcher.ResultChan() {
-		object, ok := event.Object.(*unstructured.Unstructured)
-		if !ok {
-			return fmt.Errorf("watch of %s: %v", resource.Resource, event.Object)
-		}
-		if event.Type != watch.Bookmark {
-			observe(object, event.Type == watch.Deleted)
-		}
-	}
-	if ctx.Err() == nil {
-		return fmt.Errorf("the watch of %s has ended", resource.Resource)
-	}
-	return nil
-}
-
-// decode converts an object to its type.
-func decode[T any](object *unstructured.Unstructured) (*T, error) {
-	typed := new(T)
-	return typed, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed)
 }
 
 func (l *namespaceLog) observeSet(set *appsv1.ReplicaSet, deleted bool) {

@@ -1,12 +1,16 @@
-// Command load calls PlanRollout at a constant rate over one channel without a retry policy. It prints the number of calls
+// Command load calls PlanRollout at a constant rate over one channel without a retry policy, or sends requests over HTTP/1.1, half of
+// them over new connections. It prints the number of calls
 // every second, and a line for each failed call.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
+	"io"
 	"log"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -38,6 +42,7 @@ func main() {
 	target := flag.String("target", "", "address of the service")
 	interval := flag.Duration("interval", 5*time.Millisecond, "time between the starts of two calls")
 	policy := flag.String("policy", "pick_first", "load balancing policy")
+	web := flag.Bool("http", false, "send HTTP/1.1 requests to the target, a URL")
 	flag.Parse()
 	request := &rollplanv1.PlanRolloutRequest{Snapshot: &rollplanv1.Snapshot{
 		Now: timestamppb.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), Objects: []string{deployment},
@@ -48,6 +53,16 @@ func main() {
 		log.Fatal(err)
 	}
 	client := rollplanv1.NewRolloutPlannerClient(channel)
+	call := func(ctx context.Context, _ int) error {
+		_, err := client.PlanRollout(ctx, request)
+		return err
+	}
+	if *web {
+		once := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		call = func(ctx context.Context, number int) error {
+			return get(ctx, []*http.Client{http.DefaultClient, once}[number%2], *target)
+		}
+	}
 	var (
 		mutex sync.Mutex
 		total Line
@@ -60,13 +75,13 @@ func main() {
 	}
 	calls := time.NewTicker(*interval)
 	lines := time.NewTicker(time.Second)
-	for {
+	for number := 0; ; number++ {
 		select {
 		case <-calls.C:
 			go func() {
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 				defer cancel()
-				_, err := client.PlanRollout(ctx, request)
+				err := call(ctx, number)
 				mutex.Lock()
 				defer mutex.Unlock()
 				if err == nil {
@@ -82,4 +97,22 @@ func main() {
 			mutex.Unlock()
 		}
 	}
+}
+
+// get sends a request, and reads the whole response.
+func get(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return err
 }

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// fault is what is wrong with the new pods.
+type fault string
+
+const (
+	good       fault = "good"
+	neverReady fault = "never ready"
+	noImage    fault = "image missing"
+	crashLoop  fault = "crash loop"
+	// crashOnce is a pod that fails some time after it became ready, and then becomes ready again.
+	crashOnce fault = "crashes once"
+	// stall is a rollout of which only the first half of the pods, and one, become ready.
+	stall fault = "the second half is never ready"
+)
+
+// action is what a user or another client does.
+type action string
+
+const (
+	scale        action = "scale"
+	promote      action = "promote"
+	abortIt      action = "abort"
+	release      action = "release"
+	applyOld     action = "kubectl apply, old image"
+	applyNew     action = "kubectl apply, new image"
+	applyThird   action = "kubectl apply, third image"
+	setThird     action = "kubectl set image"
+	undo         action = "kubectl rollout undo"
+	restart      action = "kubectl rollout restart"
+	replace      action = "kubectl replace"
+	dropState    action = "annotation removed"
+	editState    action = "annotation edited, then removed"
+	zero         action = "scale to 0 and back"
+	pause        action = "kubectl rollout pause and resume"
+	deleteStable action = "ReplicaSet deleted"
+	putBack      action = "minReadySeconds put back"
+	loosen       action = "limits changed"
+	failStable   action = "stable pod fails"
+)
+
+// step is an action after a time. In the control, the same actions meet a rollout without a canary.
+type step struct {
+	After  time.Duration
+	Action action
+	// Percent is the share of new pods that must exist before, and Quiet how long nothing must have changed. Then After begins.
+	Percent int
+	Quiet   time.Duration
+	// Replicas is the new number for scale.
+	Replicas int
+}
+
+// testCase is one canary. All of it follows from the seed.
+type testCase struct {
+	Name           string
+	Seed           uint64
+	Replicas       int
+	MaxSurge       string
+	MaxUnavailable string
+	MinReady       int
+	// Pods, Surge and Bake are those of the policy; the rest of it is in Policy.
+	Pods, Surge string
+	Bake        int
+	Policy      map[string]string
+	Fault       fault
+	Guard       bool
+	// Steerers is how many callers there are, and Deaths after which patches each of them stops for a time. With Late, it stops
+	// between the plan and the patch, which is sent later.
+	Steerers int
+	Deaths   []int
+	Late     bool
+	// Hold are the steps from the hold on, and End the last command. Then follow the steps of Rollout, and Retry.
+	Hold    []step
+	End     action
+	Rollout []step
+	Retry   bool
+	// Start is the range of times that pods take to become ready.
+	StartMin, StartMax time.Duration
+	// sabotage changes the patches of a steerer, in controls.
+	sabotage func(operations []map[string]any)
+	// check is a further requirement of a named case.
+	check func(*outcome) error
+}
+
+func (c testCase) String() string {
+	steps := func(steps []step) (names []string) {
+		for _, s := range steps {
+			names = append(names, string(s.Action))
+		}
+		return names
+	}
+	return fmt.Sprintf("%s (%d replicas, surge %s+%q, unavailable %s, minReadySeconds %d, %s canary pods, %s, guard %t, %d steerers, at the hold %q, then %s %q, %v)",
+		c.Name, c.Replicas, c.MaxSurge, c.Surge, c.MaxUnavailable, c.MinReady, c.Pods, c.Fault, c.Guard, c.Steerers,
+		steps(c.Hold), c.End, steps(c.Rollout), c.Policy)
+}
+
+func (c testCase) limits() limits {
+	l := limits{surge: intstr.Parse(c.MaxSurge), unavailable: intstr.Parse(c.MaxUnavailable), minReady: int32(c.MinReady)}
+	if c.Surge != "" {
+		l.allowed = intstr.Parse(c.Surge)
+	}
+	return l
+}
+
+// generate returns the cases of a seed.
+func generate(seed uint64, count int) (cases []testCase) {
+	for i := range count {
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		c := testCase{Name: fmt.Sprintf("c%03d", i), Seed: random.Uint64(), Guard: i%3 == 2, Steerers: 1 + random.IntN(2),
+			Late: random.IntN(3) == 0, StartMin: 100 * time.Millisecond, StartMax: time.Second}
+		for !c.drawLimits(random) {
+		}
+		c.Bake = 1 + random.IntN(3)
+		c.Policy = map[string]string{
+			"onSuccess": pick(random, "CANARY_RESPONSE_HOLD", "CANARY_RESPONSE_PROMOTE"),
+			"onFailure": pick(random, "CANARY_RESPONSE_ABORT", "CANARY_RESPONSE_ABORT", "CANARY_RESPONSE_HOLD"),
+			"onTimeout": pick(random, "CANARY_RESPONSE_ABORT", "CANARY_RESPONSE_HOLD"),
+			"timeout":   "15s",
+		}
+		if random.IntN(2) == 0 {
+			c.Policy["onRolloutFailure"] = "ROLLOUT_RESPONSE_ROLL_BACK"
+		}
+		c.Fault = pick(random, good, good, good, good, neverReady, noImage, crashLoop, crashOnce)
+		for patch := range 5 {
+			if random.IntN(3) == 0 {
+				c.Deaths = append(c.Deaths, patch)
+			}
+		}
+		wait := func(max int) time.Duration { return time.Duration(random.IntN(max)) * time.Millisecond }
+		draw := func(most int, actions ...action) (steps []step) {
+			for range random.IntN(most + 1) {
+				s := step{After: wait(2000), Action: pick(random, actions...)}
+				s.Replicas = max(1, c.Replicas/2) + random.IntN(c.Replicas+2)
+				steps = append(steps, s)
+			}
+			return steps
+		}
+		others := []action{applyOld, applyNew, applyThird, setThird, undo, restart, replace, dropState, editState, zero, pause,
+			deleteStable, putBack, loosen, failStable}
+		// A third of the cases has no interference.
+		if i%3 == 0 {
+			others = []action{scale}
+		}
+		c.Hold = draw(2, append([]action{scale, scale, scale}, others...)...)
+		c.End = pick(random, promote, promote, abortIt, abortIt, "", release)
+		c.Rollout = draw(1, scale, abortIt, abortIt, undo, pause, applyOld, setThird, dropState, zero)
+		if i%3 == 0 {
+			c.Rollout = draw(1, scale, abortIt)
+		}
+		for i := range c.Rollout {
+			c.Rollout[i].Percent = random.IntN(100)
+			c.Rollout[i].After /= 4
+		}
+		c.Retry = random.IntN(3) == 0
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+// drawLimits draws the Deployment and the canary pods. It returns false if the rollout would take too long.
+func (c *testCase) drawLimits(random *rand.Rand) bool {
+	limit := func() string {
+		if random.IntN(2) == 0 {
+			return fmt.Sprint(random.IntN(7))
+		}
+		return pick(random, "0%", "10%", "25%", "33%", "50%", "100%")
+	}
+	c.Replicas, c.MaxSurge, c.MaxUnavailable, c.MinReady, c.Surge = 1+random.IntN(40), limit(), limit(), 0, ""
+	if random.IntN(3) == 0 {
+		c.MinReady = 1 + random.IntN(3)
+	}
+	ceiling, floor, err := c.limits().bounds(int32(c.Replicas))
+	if err != nil {
+		return false
+	}
+	// The API server refuses limits that are both 0.
+	if slices.Contains([]string{"0", "0%"}, c.MaxSurge) && slices.Contains([]string{"0", "0%"}, c.MaxUnavailable) {
+		return false
+	}
+	surge := int(ceiling) - c.Replicas
+	if rounds := c.Replicas / (surge + c.Replicas - int(floor)); rounds*(1+c.MinReady) > 12 {
+		return false
+	}
+	if surge == 0 {
+		surge = 1 + random.IntN(min(3, c.Replicas))
+		c.Surge = fmt.Sprint(surge)
+	}
+	pods := 1 + random.IntN(min(surge, c.Replicas))
+	c.Pods = fmt.Sprint(pods)
+	if percent := pods * 100 / c.Replicas; random.IntN(2) == 0 && (percent*c.Replicas+99)/100 == pods {
+		c.Pods = fmt.Sprintf("%d%%", percent)
+	}
+	return true
+}
+
+func pick[T any](random *rand.Rand, values ...T) T { return values[random.IntN(len(values))] }
+
+// named returns the scenarios in which Argo Rollouts has lost capacity, each with the number of its issue. Where it was lost in the
+// middle of a rollout, the rollout has stalled, so that the Deployment controller sees current statuses.
+func named() []testCase {
+	base := testCase{Seed: 1, Replicas: 10, MaxSurge: "2", MaxUnavailable: "0", Pods: "2", Bake: 1, Fault: good, Steerers: 1,
+		Policy: map[string]string{}, StartMin: 500 * time.Millisecond, StartMax: 2 * time.Second}
+	with := func(name string, change func(*testCase)) testCase {
+		c := base
+		c.Name = name
+		change(&c)
+		return c
+	}
+	return []testCase{
+		// After the last step, the limits are ignored.
+		with("argo-139", func(c *testCase) {
+			c.End, c.check = promote, endsWith("v2")
+		}),
+		// An abort by the manifest of the previous release removes the new pods before the old ones are back.
+		with("argo-2119", func(c *testCase) {
+			c.Fault, c.End, c.Rollout = stall, promote, []step{{Percent: 60, Quiet: 5 * time.Second, Action: applyOld}}
+			c.check = endsWith("v1")
+		}),
+		// A fast rollback to the stable template late in a rollout, with 21 pods.
+		with("argo-3020", func(c *testCase) {
+			c.Replicas, c.MaxSurge, c.MaxUnavailable = 21, "25%", "0"
+			c.Fault, c.End, c.Rollout = stall, promote, []step{{Percent: 60, Quiet: 5 * time.Second, Action: abortIt}}
+			c.check = endsWith("v1")
+		}),
+		// An abort in the middle of a rollout never ends.
+		with("argo-4898", func(c *testCase) {
+			c.Fault, c.End, c.Rollout = stall, promote, []step{{Percent: 60, Quiet: 5 * time.Second, Action: abortIt}}
+			c.MaxSurge, c.MaxUnavailable = "20%", "1"
+			c.check = endsWith("v1")
+		}),
+		// Scaling up after an abort creates pods of the rejected template again.
+		with("argo-4973", func(c *testCase) {
+			c.End, c.Rollout = abortIt, []step{{After: 6 * time.Second, Action: scale, Replicas: 20}}
+			c.check = func(o *outcome) error {
+				if high := o.highestAfterAbort(); high > 0 {
+					return fmt.Errorf("the rejected template has %d pods after the abort", high)
+				}
+				return endsWith("v1")(o)
+			}
+		}),
+	}
+}
+
+// endsWith requires that the Deployment ends with a tag of the image.
+func endsWith(tag string) func(*outcome) error {
+	return func(o *outcome) error {
+		if got := o.finalImage; got != image(tag) {
+			return fmt.Errorf("it ends with the image %s instead of %s", got, image(tag))
+		}
+		return nil
+	}
+}
+
+func image(tag string) string { return "registry.example/web:" + tag }
+
+// broken returns cases with steerers that write other fields. The observer must find each kind.
+func broken() (cases []testCase) {
+	sabotages := []struct{ name, path, value string }{
+		{"looser-unavailable", "/spec/strategy/rollingUpdate/maxUnavailable", "100%"},
+		{"larger-surge", "/spec/strategy/rollingUpdate/maxSurge", "100%"},
+	}
+	for _, s := range sabotages {
+		for i := range 2 {
+			cases = append(cases, testCase{
+				Name: fmt.Sprintf("broken-%s-%d", s.name, i), Seed: uint64(i), Replicas: 8, MaxSurge: "2", MaxUnavailable: "1", Pods: "1",
+				Bake: 1, Fault: good, Steerers: 1, Policy: map[string]string{}, End: []action{promote, abortIt}[i],
+				StartMin: 100 * time.Millisecond, StartMax: time.Second,
+				sabotage: func(operations []map[string]any) {
+					for _, operation := range operations {
+						if operation["op"] == "add" && operation["path"] == s.path {
+							operation["value"] = s.value
+						}
+					}
+				},
+			})
+		}
+	}
+	return cases
+}

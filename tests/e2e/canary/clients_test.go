@@ -1,0 +1,315 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"rollplan.dev/rollplan/tests/e2e/adapter"
+	"rollplan.dev/rollplan/tests/e2e/controlplane"
+	"rollplan.dev/rollplan/tests/e2e/workloads"
+)
+
+// clients are other clients of a Deployment with a canary.
+type clients struct {
+	*scenario
+	t *testing.T
+}
+
+// newClients starts a control plane with the guard for namespaces with its label.
+func newClients(t *testing.T) *harness {
+	t.Helper()
+	cp := controlplane.ForTest(t, controlplane.Options{NativeController: true, Pods: controlplane.PodsIgnore})
+	service, err := workloads.StartService(t.Context(), os.Getenv(adapter.RollplanEnv), os.Stderr)
+	if err != nil {
+		t.Fatalf("%s: %v", adapter.RollplanEnv, err)
+	}
+	t.Cleanup(service.Stop)
+	config, err := clientcmd.BuildConfigFromFlags("", cp.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &harness{ControlPlane: cp, service: service, logs: map[string]*namespaceLog{}, kubelets: map[string]*workloads.Kubelets{}}
+	var errTyped, errDynamic error
+	h.typed, errTyped = kubernetes.NewForConfig(config)
+	h.dynamic, errDynamic = dynamic.NewForConfig(config)
+	if err := errors.Join(errTyped, errDynamic, h.installGuard(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	watching, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	h.watch(watching)
+	return h
+}
+
+// deploy creates a Deployment of 10 pods, with Helm if it is given.
+func (h *harness) deploy(t *testing.T, namespace string, guard bool, fault fault) *clients {
+	t.Helper()
+	c := testCase{Name: namespace, Seed: 2, Replicas: 10, MaxSurge: "2", MaxUnavailable: "0", Pods: "2", Bake: 1, Guard: guard, Fault: fault,
+		Policy: map[string]string{}, StartMin: 100 * time.Millisecond, StartMax: 300 * time.Millisecond}
+	log := &namespaceLog{}
+	h.mu.Lock()
+	h.logs[namespace], h.kubelets[namespace] = log, newKubelets(h.typed, c, h.failed)
+	h.mu.Unlock()
+	s := &scenario{steering: &steering{h: h, c: c, namespace: namespace, log: log}, outcome: &outcome{c: c, log: log}}
+	if err := s.prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return &clients{s, t}
+}
+
+// steerTo plans and patches until a phase is reached without a step. A command is given until it has an effect.
+func (c *clients) steerTo(phase string, ordered *command) {
+	c.t.Helper()
+	ctx := c.t.Context()
+	if err := c.await(ctx, phase, func() bool {
+		p, err := c.plan(ctx, ordered)
+		if err == nil && len(p.Steps) > 0 {
+			err = c.patch(ctx, p)
+			ordered = nil
+		}
+		if err != nil {
+			c.t.Log(err)
+		}
+		return err == nil && len(p.Steps) == 0 && p.Report.Phase == phase
+	}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// holdCanary starts a canary, and waits until its pods exist.
+func (c *clients) holdCanary() {
+	c.t.Helper()
+	ctx := c.t.Context()
+	changed, err := c.jsonPatch(ctx, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}},
+		map[string]any{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image("v2")})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.addTemplate(changed)
+	text, err := workloads.AsText(changed)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.steerTo(held, &command{Action: "CANARY_ACTION_START", Deployment: text})
+	if err := c.await(ctx, "the canary pods", func() bool {
+		d, _ := c.log.latest()
+		ready := d.Status.ReadyReplicas == 12 || c.c.Fault != good
+		return d.Status.ObservedGeneration >= d.Generation && d.Status.Replicas == 12 && ready
+	}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// shows requires that a command fails or not, and prints a text. The command is logged with its last line.
+func (c *clients) shows(succeeds bool, want, program string, arguments ...string) {
+	c.t.Helper()
+	cmd := exec.CommandContext(c.t.Context(), program, arguments...)
+	cmd.Env = c.h.Env()
+	out, err := cmd.CombinedOutput()
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	c.t.Logf("%s %s: %v: %s", filepath.Base(filepath.Dir(program))+"/"+filepath.Base(program), strings.Join(arguments, " "), err, lines[len(lines)-1])
+	if (err == nil) != succeeds || !strings.Contains(string(out), want) {
+		c.t.Errorf("%s %q: %v:\n%s\ninstead of %q", program, arguments, err, out, want)
+	}
+}
+
+func (c *clients) kubectl(succeeds bool, want string, arguments ...string) {
+	c.t.Helper()
+	c.shows(succeeds, want, "kubectl", append(arguments, "-n", c.namespace)...)
+}
+
+// rolloutStatus is what `kubectl rollout status` shows.
+func (c *clients) rolloutStatus(succeeds bool, want string) {
+	c.t.Helper()
+	c.kubectl(succeeds, want, "rollout", "status", "deployment/web", "--timeout=3s")
+}
+
+// kstatus requires a status of kstatus.
+func (c *clients) kstatus(want string) {
+	c.t.Helper()
+	d, err := c.get(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if dir := os.Getenv("ROLLPLAN_SAVE"); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d.json", c.namespace, d.GetGeneration())), text, 0o644); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(c.t.Context(), os.Getenv("KSTATUS"))
+	cmd.Stdin = strings.NewReader(string(text))
+	out, err := cmd.CombinedOutput()
+	c.t.Logf("kstatus: %s", strings.TrimSpace(string(out)))
+	if err != nil || !strings.HasPrefix(string(out), want) {
+		c.t.Errorf("kstatus: %v: %s instead of %s", err, out, want)
+	}
+}
+
+// sizes requires the sizes of the ReplicaSets of both images.
+func (c *clients) sizes(stable, canary int32) {
+	c.t.Helper()
+	if err := c.await(c.t.Context(), "sizes", func() bool {
+		return c.log.sizeOf(image("v1")) == stable && c.log.sizeOf(image("v2")) == canary && c.log.quiet() > time.Second
+	}); err != nil {
+		c.t.Errorf("the sizes are %d and %d instead of %d and %d", c.log.sizeOf(image("v1")), c.log.sizeOf(image("v2")), stable, canary)
+	}
+}
+
+// release creates a chart with the Deployment, and installs it with a Helm.
+func (c *clients) release(helm string) (upgrade []string) {
+	c.t.Helper()
+	dir := c.t.TempDir()
+	manifest := map[string]any{}
+	if err := json.Unmarshal([]byte(c.manifest("v1")), &manifest); err != nil {
+		c.t.Fatal(err)
+	}
+	text, err := json.Marshal(manifest)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	text = []byte(strings.Replace(string(text), image("v1"), "{{ .Values.image }}", 1))
+	config := `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"key": "{{ .Values.key }}"}}`
+	for name, text := range map[string]string{"Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+		"values.yaml": "key: a\nimage: " + image("v1") + "\n", "templates/deployment.json": string(text), "templates/config.json": config} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			c.t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.kubectl(true, "", "delete", "deployment/web", "--wait=true")
+	c.kubectl(true, "", "wait", "--for=delete", "pods", "--all", "--timeout=60s")
+	c.shows(true, "deployed", helm, "install", "web", dir, "-n", c.namespace, "--wait", "--timeout=60s")
+	user, err := c.get(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.user = user
+	return []string{"upgrade", "web", dir, "-n", c.namespace, "--timeout=8s"}
+}
+
+func env(t *testing.T, name string) string {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		t.Fatalf("%s is not set: run bash tests/run canary_small", name)
+	}
+	return value
+}
+
+// TestClients shows what other clients show and do in each phase: the table in docs/canary.md.
+func TestClients(t *testing.T) {
+	helms := map[string]string{"helm3": env(t, "HELM3"), "helm4": env(t, "HELM4")}
+	env(t, "KSTATUS")
+	h := newClients(t)
+
+	t.Run("phases", func(t *testing.T) {
+		c := h.deploy(t, "phases", false, good)
+		c.rolloutStatus(true, "successfully rolled out")
+		c.kstatus("Current")
+		c.holdCanary()
+		c.sizes(10, 2)
+		c.rolloutStatus(false, "2 out of 10 new replicas have been updated")
+		c.kstatus("InProgress")
+		c.steerTo(held, nil)
+		c.steerTo(rest, &command{Action: "CANARY_ACTION_PROMOTE"})
+		c.rolloutStatus(true, "successfully rolled out")
+		c.kstatus("Current")
+	})
+	t.Run("stalled promotion, and abort", func(t *testing.T) {
+		c := h.deploy(t, "stalled", false, neverReady)
+		c.holdCanary()
+		c.steerTo(promoting, &command{Action: "CANARY_ACTION_PROMOTE"})
+		c.rolloutStatus(false, "out of 10 new replicas have been updated")
+		c.kstatus("InProgress")
+		c.steerTo(aborted, &command{Action: "CANARY_ACTION_ABORT"})
+		c.rolloutStatus(true, "successfully rolled out")
+		c.kstatus("Current")
+		c.sizes(10, 0)
+	})
+	t.Run("kubectl at a hold", func(t *testing.T) {
+		for _, guard := range []bool{false, true} {
+			c := h.deploy(t, fmt.Sprintf("kubectl-%t", guard), guard, good)
+			c.holdCanary()
+			refusal := ""
+			if guard {
+				refusal = "rollplan canary promote"
+			}
+			// A pause stops nothing at a hold, and a resume continues it.
+			c.kubectl(!guard, refusal, "rollout", "pause", "deployment/web")
+			if !guard {
+				c.rolloutStatus(false, "2 out of 10 new replicas have been updated")
+				c.kstatus("InProgress")
+				c.kubectl(true, "", "rollout", "resume", "deployment/web")
+			}
+			c.sizes(10, 2)
+			// An undo restores the stable template. Its pods stay, and do not count as available until the next plan.
+			c.kubectl(!guard, refusal, "rollout", "undo", "deployment/web")
+			if !guard {
+				c.rolloutStatus(false, "rollout to finish")
+				c.kstatus("InProgress")
+				c.steerTo(rest, nil)
+				c.sizes(10, 0)
+				c.holdCanary()
+			}
+			// A restart replaces the canary by one with the restarted template.
+			c.kubectl(!guard, refusal, "rollout", "restart", "deployment/web")
+			c.steerTo(held, nil)
+			c.sizes(10, 2)
+			// An autoscaler scales with and without the guard.
+			c.kubectl(true, "autoscaled", "autoscale", "deployment/web", "--min=20", "--max=25", "--cpu-percent=50")
+			c.sizes(18, 4)
+			c.rolloutStatus(false, "4 out of 20 new replicas have been updated")
+		}
+	})
+	for name, helm := range helms {
+		t.Run(name, func(t *testing.T) {
+			for _, guard := range []bool{false, true} {
+				c := h.deploy(t, fmt.Sprintf("%s-%t", name, guard), guard, good)
+				upgrade := c.release(helm)
+				c.holdCanary()
+				c.shows(true, "deployed", helm, "status", "web", "-n", c.namespace)
+				// An upgrade with the stable image, of another object of the chart.
+				other := append(upgrade, "--set", "key=b", "--wait")
+				// An upgrade with the image of the canary changes the release, and not the hold.
+				same := append(upgrade, "--set", "image="+image("v2"))
+				switch {
+				case guard && name == "helm3":
+					c.shows(false, "rollplan canary promote", helm, other...)
+				case name == "helm4":
+					c.shows(false, `conflict with "rollplan-canary"`, helm, other...)
+				default:
+					// It restores the stable template without a word, and does not wait for the hold.
+					c.shows(true, "has been upgraded", helm, other...)
+					c.steerTo(rest, nil)
+					c.sizes(10, 0)
+					c.holdCanary()
+				}
+				c.shows(true, "has been upgraded", helm, same...)
+				c.steerTo(held, nil)
+				c.sizes(10, 2)
+				c.shows(false, "context deadline exceeded", helm, append(same, "--wait")...)
+				c.steerTo(rest, &command{Action: "CANARY_ACTION_PROMOTE"})
+				c.shows(true, "has been upgraded", helm, append(same, "--wait")...)
+			}
+		})
+	}
+}

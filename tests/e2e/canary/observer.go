@@ -1,0 +1,353 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+)
+
+// event is a change of one object. Versions of all resources come from one counter, so they give the order of the writes.
+type event struct {
+	version    uint64
+	at         time.Time
+	deployment *appsv1.Deployment
+	set        *appsv1.ReplicaSet
+	pod        *corev1.Pod
+	deleted    bool
+}
+
+// limits are what a user allows from a generation on.
+type limits struct {
+	generation         int64
+	surge, unavailable intstr.IntOrString
+	// allowed is the surge that the policy of a canary allows in addition, if it is larger.
+	allowed  intstr.IntOrString
+	minReady int32
+}
+
+// bounds returns the highest sum of sizes and the lowest number of available pods, with the arithmetic of Kubernetes.
+func (l limits) bounds(replicas int32) (ceiling, floor int32, err error) {
+	surge, unavailable, err := deploymentutil.ResolveFenceposts(&l.surge, &l.unavailable, replicas)
+	if err != nil {
+		return 0, 0, err
+	}
+	allowed, err := intstr.GetScaledValueFromIntOrPercent(&l.allowed, int(replicas), true)
+	return replicas + max(surge, int32(allowed)), replicas - min(unavailable, replicas), err
+}
+
+// namespaceLog has the changes in one namespace, as a watch of its own received them.
+type namespaceLog struct {
+	mu     sync.Mutex
+	events []event
+	// user are the limits of the user, oldest first.
+	user []limits
+	// deployment is the latest Deployment.
+	deployment *appsv1.Deployment
+}
+
+func (l *namespaceLog) add(e event, meta *metav1.ObjectMeta) error {
+	version, err := strconv.ParseUint(meta.ResourceVersion, 10, 64)
+	if err != nil {
+		return err
+	}
+	e.version, e.at = version, time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, e)
+	if e.deployment != nil {
+		l.deployment = e.deployment
+	}
+	return nil
+}
+
+// allow records the limits of the user from a generation on.
+func (l *namespaceLog) allow(user limits) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.user = append(l.user, user)
+}
+
+// latest returns the latest Deployment and the number of events so far.
+func (l *namespaceLog) latest() (*appsv1.Deployment, int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.deployment, len(l.events)
+}
+
+// quiet returns how long nothing has changed.
+func (l *namespaceLog) quiet() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.events[len(l.events)-1].at)
+}
+
+// sizeOf returns the sum of the latest sizes of the ReplicaSets with an image.
+func (l *namespaceLog) sizeOf(image string) (sum int32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seen := map[types.UID]bool{}
+	for _, e := range slices.Backward(l.events) {
+		if e.set == nil || seen[e.set.UID] {
+			continue
+		}
+		seen[e.set.UID] = true
+		if !e.deleted && e.set.Spec.Template.Spec.Containers[0].Image == image {
+			sum += *e.set.Spec.Replicas
+		}
+	}
+	return sum
+}
+
+// part is the part of a rollout in which something happens.
+type part string
+
+const (
+	hold      part = "hold"
+	abort     part = "abort of a hold"
+	promotion part = "promotion"
+	undoing   part = "abort of a promotion"
+	// native is everything that the Deployment controller does without a canary, or after another client has put the fields of
+	// the user back.
+	native part = "no canary"
+)
+
+// parts are all of them, in the order of reports.
+var parts = []part{hold, abort, promotion, undoing, native}
+
+const (
+	annotation = "rollplan.dev/canary"
+	label      = "rollplan.dev/canary"
+	// heldMinReady is minReadySeconds of a Deployment with a held canary.
+	heldMinReady = math.MaxInt32 - 1
+)
+
+// partOf returns the part in which a Deployment is, after another one.
+func partOf(d *appsv1.Deployment, before part) part {
+	var state struct {
+		Phase string `json:"phase"`
+	}
+	text, found := d.Annotations[annotation]
+	if found && json.Unmarshal([]byte(text), &state) != nil {
+		return before
+	}
+	held := d.Spec.MinReadySeconds == heldMinReady
+	switch {
+	case state.Phase == "promoting" && !held:
+		return promotion
+	case state.Phase == "aborting":
+		if before == hold || before == abort {
+			return abort
+		}
+		return undoing
+	case held:
+		return hold
+	}
+	return native
+}
+
+// violation is what must not happen.
+type violation struct {
+	part part
+	what string
+}
+
+func (v violation) String() string { return fmt.Sprintf("%s: %s", v.part, v.what) }
+
+// verdict is what an observer finds in the changes of one namespace.
+type verdict struct {
+	violations []violation
+	// increases and removals are the numbers of changes that were checked: sizes that grew, and available pods that were deleted.
+	increases, removals int
+}
+
+// observedSet is a ReplicaSet, with the part, the time and the oldest possible generation of its last decrease.
+type observedSet struct {
+	name      string
+	size      int32
+	deleted   bool
+	part      part
+	since     int64
+	decreased time.Time
+}
+
+// observedPod is a pod that is not terminating.
+type observedPod struct {
+	set   types.UID
+	ready time.Time // zero if it is not
+}
+
+// failureWindow is how long before a decision a pod may have failed without the Deployment controller having seen it.
+const failureWindow = 2 * time.Second
+
+// judge checks all changes of a namespace, in the order of their writes:
+//   - When a size grows, the sum of all sizes is not above the ceiling.
+//   - When an available pod is deleted, the others are not fewer than the floor.
+//   - The limits of the Deployment are never looser than those of the user.
+//
+// The Deployment controller may still work with an earlier generation, down to the one that it has reported.
+func (l *namespaceLog) judge() (v verdict, err error) {
+	l.mu.Lock()
+	events, user := slices.Clone(l.events), slices.Clone(l.user)
+	l.mu.Unlock()
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.version, b.version) })
+	replicas := map[int64]int32{}
+	sets, pods := map[types.UID]*observedSet{}, map[types.UID]*observedPod{}
+	var failures []time.Time
+	var generation, reported int64
+	at := native
+	minReady := time.Duration(user[0].minReady) * time.Second
+	extremes := func(since int64) (ceiling, floor int32, err error) {
+		floor = math.MaxInt32
+		for g := max(1, since); g <= generation; g++ {
+			for i, u := range user {
+				if u.generation > g || i+1 < len(user) && user[i+1].generation <= g {
+					continue
+				}
+				high, low, err := u.bounds(replicas[g])
+				if err != nil {
+					return 0, 0, err
+				}
+				ceiling, floor = max(ceiling, high), min(floor, low)
+			}
+		}
+		return ceiling, floor, nil
+	}
+	for _, e := range events {
+		switch {
+		case e.deployment != nil:
+			generation, reported = e.deployment.Generation, e.deployment.Status.ObservedGeneration
+			replicas[generation] = *e.deployment.Spec.Replicas
+			at = partOf(e.deployment, at)
+			live := limits{minReady: e.deployment.Spec.MinReadySeconds, allowed: intstr.FromInt32(0),
+				surge: *e.deployment.Spec.Strategy.RollingUpdate.MaxSurge, unavailable: *e.deployment.Spec.Strategy.RollingUpdate.MaxUnavailable}
+			high, low, err := live.bounds(replicas[generation])
+			if err != nil {
+				return v, err
+			}
+			ceiling, floor, err := extremes(generation)
+			if err != nil {
+				return v, err
+			}
+			if high > ceiling || low < floor {
+				v.violations = append(v.violations, violation{at, fmt.Sprintf("limits of %d–%d pods, those of the user are %d–%d (generation %d)", low, high, floor, ceiling, generation)})
+			}
+		case e.set != nil:
+			s := sets[e.set.UID]
+			if s == nil {
+				s = &observedSet{name: e.set.Name}
+				sets[e.set.UID] = s
+			}
+			before := s.size
+			s.size, s.deleted = *e.set.Spec.Replicas, e.deleted
+			if e.deleted {
+				s.size = 0
+			}
+			if s.size < before {
+				s.part, s.since, s.decreased = at, reported, e.at
+			}
+			if s.size <= before {
+				continue
+			}
+			v.increases++
+			var sum int32
+			for _, each := range sets {
+				sum += each.size
+			}
+			ceiling, _, err := extremes(reported)
+			if err != nil {
+				return v, err
+			}
+			if sum > ceiling {
+				v.violations = append(v.violations, violation{at, fmt.Sprintf("sizes of %d, at most %d are allowed (%s, generation %d of %d)", sum, ceiling, sizes(sets), reported, generation)})
+			}
+		case e.pod != nil:
+			p := pods[e.pod.UID]
+			if e.deleted || e.pod.DeletionTimestamp != nil {
+				delete(pods, e.pod.UID)
+				s := p.owner(sets)
+				if s == nil || s.deleted || !p.isAvailable(e.at, minReady) {
+					continue
+				}
+				v.removals++
+				available := 0
+				for _, each := range pods {
+					if each.isAvailable(e.at, minReady) {
+						available++
+					}
+				}
+				failed := 0
+				for _, failure := range failures {
+					if failure.After(s.decreased.Add(-failureWindow)) {
+						failed++
+					}
+				}
+				_, floor, err := extremes(s.since)
+				if err != nil {
+					return v, err
+				}
+				if available < int(floor)-failed {
+					v.violations = append(v.violations, violation{s.part, fmt.Sprintf("%d available pods, at least %d are required (after the deletion of %s; %s, generation %d of %d)",
+						available, floor, e.pod.Name, sizes(sets), s.since, generation)})
+				}
+				continue
+			}
+			if p == nil {
+				p = &observedPod{}
+				if owner := metav1.GetControllerOf(e.pod); owner != nil {
+					p.set = owner.UID
+				}
+				pods[e.pod.UID] = p
+			}
+			ready := readySince(e.pod)
+			if ready.IsZero() && !p.ready.IsZero() {
+				failures = append(failures, e.at)
+			}
+			p.ready = ready
+		}
+	}
+	return v, nil
+}
+
+// sizes describes the sizes of the ReplicaSets.
+func sizes(sets map[types.UID]*observedSet) string {
+	var all []string
+	for _, s := range sets {
+		all = append(all, fmt.Sprintf("%s %d", s.name, s.size))
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+func (p *observedPod) owner(sets map[types.UID]*observedSet) *observedSet {
+	if p == nil {
+		return nil
+	}
+	return sets[p.set]
+}
+
+func (p *observedPod) isAvailable(at time.Time, minReady time.Duration) bool {
+	return p != nil && !p.ready.IsZero() && !at.Before(p.ready.Add(minReady))
+}
+
+// readySince returns since when a pod is ready, or zero.
+func readySince(pod *corev1.Pod) time.Time {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+			return condition.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}

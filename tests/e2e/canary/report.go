@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// sum adds up the outcomes of some runs.
+type sum struct {
+	runs, increases, removals int
+	// affected are the runs with violations.
+	affected                   int
+	violations                 map[part]int
+	promoted, patches          int
+	deaths, late               int
+	refused, written, problems int
+	lost                       int
+}
+
+func add(outcomes []*outcome) (s sum) {
+	s.violations = map[part]int{}
+	for _, o := range outcomes {
+		s.runs++
+		s.increases += o.verdict.increases
+		s.removals += o.verdict.removals
+		for _, v := range o.verdict.violations {
+			s.violations[v.part]++
+		}
+		if len(o.verdict.violations) > 0 {
+			s.affected++
+		}
+		if o.finalImage != image("v1") {
+			s.promoted++
+		}
+		s.patches += o.patches
+		s.deaths += o.deaths
+		s.late += o.late
+		s.refused += o.refused
+		s.written += o.written
+		s.lost += o.lost
+		s.problems += len(o.problems)
+	}
+	return s
+}
+
+// report returns the table, all violations, and an error if something must not be as it is.
+func report(tasks []task, outcomes []*outcome, version string, seed uint64) (table, details string, failed error) {
+	var canaries, controls []*outcome
+	var b, lists strings.Builder
+	found := map[string]bool{}
+	for i, o := range outcomes {
+		t := tasks[i]
+		switch {
+		case t.sabotage != nil:
+			kind := t.Name[:strings.LastIndex(t.Name, "-")]
+			found[kind] = found[kind] || len(o.verdict.violations) > 0
+			continue
+		case t.control:
+			controls = append(controls, o)
+		default:
+			canaries = append(canaries, o)
+		}
+		// Where Argo Rollouts has lost capacity, nothing is lost.
+		if strings.HasPrefix(t.Name, "argo-") && !t.control && len(o.verdict.violations) > 0 {
+			o.problem("violations")
+		}
+		for _, v := range o.verdict.violations {
+			fmt.Fprintf(&lists, "- violation, control %t, %s: %s\n", t.control, v, o.c)
+		}
+		for _, problem := range o.problems {
+			fmt.Fprintf(&lists, "- problem: %s: %s\n", problem, o.c)
+		}
+	}
+	ours, theirs := add(canaries), add(controls)
+	fmt.Fprintf(&b, "Kubernetes %s, seed %d: %d canaries, and the same rollouts with the same events without a canary. With the canaries, %d patches\n",
+		version, seed, ours.runs, ours.patches)
+	fmt.Fprintf(&b, "were carried out, %d callers died after a patch, and %d sent theirs late; other clients wrote %d times, and the guard refused %d\n",
+		ours.deaths-ours.late, ours.late, ours.written, ours.refused)
+	fmt.Fprintf(&b, "writes. %d states were lost before there was a copy. %d Deployments ended with a new template.\n\n", ours.lost, ours.promoted)
+	b.WriteString("| | required | canaries | without |\n| --- | --- | --- | --- |\n")
+	fmt.Fprintf(&b, "| increases of sizes that were checked | | %d | %d |\n", ours.increases, theirs.increases)
+	fmt.Fprintf(&b, "| deletions of available pods that were checked | | %d | %d |\n", ours.removals, theirs.removals)
+	for _, p := range parts {
+		required := ""
+		if p == hold || p == abort {
+			required = "0"
+		}
+		fmt.Fprintf(&b, "| above the ceiling or below the floor: %s | %s | %d | %d |\n", p, required, ours.violations[p], theirs.violations[p])
+	}
+	fmt.Fprintf(&b, "| runs with one of these | | %d | %d |\n", ours.affected, theirs.affected)
+	fmt.Fprintf(&b, "| Deployments that are not the user's at the end | 0 | %d | |\n", ours.problems)
+	var errs []error
+	if n := ours.violations[hold] + ours.violations[abort]; n > 0 {
+		errs = append(errs, fmt.Errorf("%d violations at a hold, or in an abort of one", n))
+	}
+	// From a promotion on, the guarantees are those of the Deployment controller alone. The times of both runs differ by chance.
+	if ours.affected > theirs.affected+max(2, ours.runs/50) {
+		errs = append(errs, fmt.Errorf("violations in %d runs with canaries, and in %d without", ours.affected, theirs.affected))
+	}
+	if ours.problems > 0 {
+		errs = append(errs, fmt.Errorf("%d problems", ours.problems))
+	}
+	for kind, is := range found {
+		if !is {
+			errs = append(errs, fmt.Errorf("the observer has not found %s", kind))
+		} else {
+			fmt.Fprintf(&lists, "- control: the observer has found %s\n", kind)
+		}
+	}
+	return b.String(), lists.String(), errors.Join(errs...)
+}
