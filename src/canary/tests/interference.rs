@@ -2,6 +2,7 @@
 
 use rollplan_canary::{
     ANNOTATION, Command, HELD_DEADLINE, HELD_MIN_READY, Phase, Plan, Policy, ReasonKind,
+    RefusalCause,
 };
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Deployment, Strategy};
@@ -445,6 +446,9 @@ fn start_after_an_end_is_carried_out_by_the_next_plan() {
         let next = world.start("v3");
         let plan = world.steer(&policy(), Some(next));
         assert_eq!(plan.report.phase, end);
+        let refusal = world.plan(&policy(), Some(world.start("v3"))).unwrap_err();
+        assert_eq!(refusal.cause, RefusalCause::NotObserved);
+        world.settle();
         let next = world.start("v3");
         let plan = world.steer(&policy(), Some(next));
         assert_eq!(plan.report.phase, Phase::Hold);
