@@ -81,6 +81,7 @@ pub(crate) fn canary(page: &mut Page, facts: &CanaryFacts<'_>) {
                 .unsigned_abs()
         });
         let ago = ago.map_or_else(String::new, |ago| format!(" ({} ago)", span::exact(ago)));
+        let since = Timestamp { nanos: 0, ..since };
         fact(page, "since", &format!("{since}{ago}"));
     }
     if report.phase() == CanaryPhase::Hold {

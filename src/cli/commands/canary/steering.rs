@@ -34,6 +34,9 @@ const MAX_UNOBSERVED: usize = 30;
 /// The reason of a refusal because of that.
 const NOT_OBSERVED: &str = "CHANGE_NOT_OBSERVED";
 
+/// The reason of a refusal because the Deployment has the template.
+const SAME_TEMPLATE: &str = "SAME_TEMPLATE";
+
 /// The reason of an abort that waits.
 const WAITS_FOR_STABLE_PODS: &str = "WAITS_FOR_STABLE_PODS";
 
@@ -170,7 +173,18 @@ impl<'a> Steering<'a> {
         })
     }
 
-    pub(super) fn run(mut self) -> Result<Exit, Error> {
+    pub(super) fn run(self) -> Result<Exit, Error> {
+        match self.carry_out() {
+            // There is nothing to release.
+            Err(Error::CanaryRefused { reason, text }) if reason == SAME_TEMPLATE => {
+                stderr::eprint_note(text);
+                Ok(Exit::Done)
+            }
+            result => result,
+        }
+    }
+
+    fn carry_out(mut self) -> Result<Exit, Error> {
         if !self.mode.writes {
             return self.dry_run();
         }
@@ -463,6 +477,7 @@ impl<'a> Steering<'a> {
 
 impl Observation for Steering<'_> {
     fn poll(&mut self, time: Time<'_>) -> Result<(), Error> {
+        self.tick(time.elapsed())?;
         if self.is_decided() {
             return Ok(());
         }
