@@ -165,3 +165,112 @@ fn row([time, state, canary, others, message]: [&str; 5]) -> String {
     let cells = cells.map(|(cell, width)| padded(cell, width) + "  ");
     format!("{}{message}\n", cells.concat())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::{Reason, Step};
+
+    fn report() -> CanaryReport {
+        CanaryReport {
+            phase: CanaryPhase::Hold.into(),
+            outcome: CanaryOutcome::Undecided.into(),
+            message: "the canary waits: 1 of 2 canary pods are ready".to_owned(),
+            reasons: [
+                "1 of 2 canary pods are ready",
+                "the verdict \"a\u{1b}\" is missing",
+            ]
+            .map(|message| Reason {
+                message: message.to_owned(),
+                ..Reason::default()
+            })
+            .to_vec(),
+            template_digest: "sha256:2".to_owned(),
+            rejected_digests: vec!["sha256:1".to_owned()],
+            since: Some(Timestamp {
+                seconds: 1_800_000_000,
+                nanos: 5,
+            }),
+            pods_wanted: 2,
+            pods_available: 1,
+            stable_pods_available: 10,
+            available_min: 8,
+            pods_max: 13,
+            ..CanaryReport::default()
+        }
+    }
+
+    fn text(report: CanaryReport, is_patched: bool) -> String {
+        let response = PlanCanaryResponse {
+            steps: vec![Step {
+                summary: "hold the canary again".to_owned(),
+                ..Step::default()
+            }],
+            report: Some(report),
+            requeue_after: None,
+        };
+        let now = Timestamp {
+            seconds: 1_800_000_130,
+            nanos: 0,
+        };
+        let mut page = Page::new(false);
+        let facts = CanaryFacts {
+            subject: "Deployment shop/web",
+            response: &response,
+            now: Some(&now),
+            is_patched,
+        };
+        canary(&mut page, &facts);
+        page.into_text()
+    }
+
+    #[test]
+    fn hold_shows_what_it_waits_for_and_since_when() {
+        let shown = "\
+Deployment shop/web: canary held
+the canary waits: 1 of 2 canary pods are ready
+  - the verdict \"a\\u{1b}\" is missing
+  canary pods: 1 of 2 available
+  other pods: 10 available
+  limits: at least 8 available, at most 13 pods
+  since: 2027-01-15T08:00:00Z (2m10s ago)
+  template: sha256:2
+  rejected templates: sha256:1
+";
+        assert_eq!(
+            text(report(), true),
+            format!("{shown}  patched: hold the canary again\n")
+        );
+        assert_eq!(
+            text(report(), false),
+            format!("{shown}\n 1. hold the canary again\n")
+        );
+    }
+
+    #[test]
+    fn ended_canary_is_short() {
+        let ended = |phase: CanaryPhase| CanaryReport {
+            phase: phase.into(),
+            message: "there is no canary".to_owned(),
+            ..CanaryReport::default()
+        };
+        let none = "Deployment shop/web: no canary\n  patched: hold the canary again\n";
+        assert_eq!(text(ended(CanaryPhase::Rest), true), none);
+        let aborted = text(ended(CanaryPhase::Aborted), true);
+        assert!(
+            aborted.starts_with("Deployment shop/web: canary aborted\nthere is no canary\n"),
+            "{aborted}"
+        );
+    }
+
+    #[test]
+    fn rows_are_aligned() {
+        let text = canary_head("Deployment shop/web") + &canary_row(130, &report());
+        assert_eq!(
+            text,
+            "Deployment shop/web\n\
+             TIME    STATE            CANARY   OTHERS   MESSAGE\n\
+             2m10s   held             1/2      10       the canary waits: 1 of 2 canary pods are ready\n"
+        );
+    }
+}
