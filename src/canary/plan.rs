@@ -367,6 +367,8 @@ impl Planner<'_> {
         let stage = canary.stage;
         match &self.input.command {
             Some(Command::Release) => return Ok(self.release(&state, &canary)),
+            // The end of this canary is written first, and the next plan carries the command out.
+            _ if self.is_over(&state, &canary) => {}
             Some(Command::Start(changed)) => {
                 if stage == Stage::Aborting {
                     return Err(RefusalCause::Aborting.into());
@@ -399,6 +401,17 @@ impl Planner<'_> {
             Stage::Promoting => self.promoting(state, canary),
             Stage::Aborting => Ok(self.aborting(state, canary)),
         }
+    }
+
+    /// Whether a promotion or an abort is complete, and only the state has to be written.
+    fn is_over(&self, state: &State, canary: &Canary) -> bool {
+        let observed = &self.observed;
+        let target = match canary.stage {
+            Stage::Hold => return false,
+            Stage::Promoting => &canary.digest,
+            Stage::Aborting => &state.stable,
+        };
+        observed.digest == target && !observed.is_held() && observed.is_complete()
     }
 
     fn hold(&self, state: State, canary: Canary, is_recovered: bool) -> Result<Draft, Stop> {
@@ -470,23 +483,25 @@ impl Planner<'_> {
             ReasonKind::LimitsChanged,
             "another client has changed the limits, which are those of the user from now on",
         );
-        let own = held(canary.surge);
-        if observed.fields != Some(own) {
-            adopted.user = self.restored(canary);
-            let replicas = observed.replicas();
-            let limits = self.limits(&adopted);
-            let limit = match limits.max_surge {
-                0 => adopted.allowed,
-                _ => Some(adopted.user.max_surge),
-            };
-            let Some(limit) = limit.filter(|it| it.rounded_up(replicas) > 0) else {
-                return (None, why);
-            };
-            let pods = canary
-                .surge
-                .rounded_up(replicas)
-                .min(limit.rounded_up(replicas));
-            adopted.surge = held_surge(pods, limit, replicas);
+        let replicas = observed.replicas();
+        adopted.user = self.restored(canary);
+        let limits = [Some(adopted.user.max_surge), canary.allowed];
+        let limits = limits.into_iter().flatten();
+        let limit = limits
+            .max_by_key(|it| it.rounded_up(replicas))
+            .filter(|it| it.rounded_up(replicas) > 0);
+        let Some(limit) = limit else {
+            return (None, why);
+        };
+        let pods = canary.surge.rounded_up(replicas);
+        let pods_max = limit.rounded_up(replicas);
+        if observed.fields != Some(held(canary.surge)) || pods > pods_max {
+            adopted.surge = held_surge(pods.min(pods_max), limit, replicas);
+        }
+        if adopted.user == canary.user && pods > pods_max {
+            why.message = format!(
+                "the Deployment was scaled to {replicas}, where the limits of the user allow {pods_max} canary pods"
+            );
         }
         if observed.digest != canary.digest {
             adopted.digest = observed.digest.to_owned();

@@ -82,6 +82,11 @@ pub enum RefusalCause {
         "has a rollout that is not complete: wait until it completes, or roll it back with `rollplan undo`"
     )]
     NotComplete,
+    /// The Deployment controller has not observed the last change.
+    #[error(
+        "has a change that the Deployment controller has not observed yet: start the canary again in a moment"
+    )]
+    NotObserved,
     /// `minReadySeconds` leaves no room for the one of a hold.
     #[error(
         "has a minReadySeconds of {HELD_MIN_READY} or more, which canaries use themselves: lower it first"
@@ -173,6 +178,7 @@ impl RefusalCause {
             Self::Pods { .. } => "PODS_OUT_OF_RANGE",
             Self::OtherController { .. } => "OTHER_CONTROLLER",
             Self::NotComplete => "ROLLOUT_NOT_COMPLETE",
+            Self::NotObserved => "CHANGE_NOT_OBSERVED",
             Self::MinReadySeconds => "MIN_READY_SECONDS_TOO_HIGH",
             Self::SameTemplate => "SAME_TEMPLATE",
             Self::OtherChanges { .. } => "OTHER_CHANGES",

@@ -102,7 +102,11 @@ pub(crate) fn start(
         _ => {}
     }
     if !observed.is_complete() {
-        return Err(RefusalCause::NotComplete);
+        let generation = deployment.metadata.generation;
+        return Err(match deployment.status.observed_generation < generation {
+            true => RefusalCause::NotObserved,
+            false => RefusalCause::NotComplete,
+        });
     }
     let surge = held_surge(pods, surge, replicas);
     let now = observed.now();

@@ -13,7 +13,7 @@ const LONG_ABOUT: &str = "\
 Decides what the Kubernetes Deployment controller would do next, and explains why.
 
 rollplan reads Deployments, ReplicaSets and pods as kubectl prints them, and prints the exact API writes to make now \
-and the status to publish. It does not make these writes itself. It reads files, or runs your kubectl to read the \
+and the status to publish. It does not make these writes itself, except for those of canaries. It reads files, or runs your kubectl to read the \
 cluster: it needs no credentials of its own.";
 
 const AFTER_HELP: &str = "\
@@ -21,6 +21,7 @@ Examples:
   rollplan status deploy/web -n prod
   rollplan wait deploy/web -n prod --for=complete --timeout 10m
   rollplan forecast web -n prod -f web.yaml
+  rollplan canary start web -n prod --image app=web:2 --bake 2m --watch
   rollplan history web -n prod
   rollplan undo web -n prod --to-revision 3 -o kubectl
   kubectl get deploy,rs,pods -n prod -o json | rollplan plan -f -
@@ -84,6 +85,15 @@ pub(super) enum Command {
     /// it takes, and whether it completes. Changes nothing: with a cluster, kubectl makes a dry run of the change.
     #[command(after_help = commands::forecast::HELP)]
     Forecast(commands::forecast::ForecastArgs),
+    /// Release a new pod template to a few pods first, then promote or abort it
+    ///
+    /// Works for every Deployment with the strategy RollingUpdate: the Deployment controller of Kubernetes does the work, and this
+    /// command only patches the Deployment, with your kubectl. docs/canary.md describes canaries.
+    #[command(after_help = commands::canary::HELP)]
+    Canary {
+        #[command(subcommand)]
+        command: commands::canary::CanaryCommand,
+    },
     /// Print the revisions of a Deployment
     #[command(after_help = commands::history::HELP)]
     History(commands::history::HistoryArgs),

@@ -13,6 +13,9 @@ const INTERVAL: Duration = Duration::from_secs(5);
 const FEW_SAMPLES: i32 = 20;
 const MANY_SAMPLES: i32 = 100;
 
+/// The reason of a rollout that only a user continues.
+const CANARY_HELD: &str = "CANARY_HELD";
+
 /// Why the rest of a rollout is forecast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Purposes {
@@ -89,7 +92,8 @@ impl Course {
         elapsed: Duration,
         purposes: Purposes,
     ) {
-        if report.phase() != Phase::Progressing || report.counts.is_none() {
+        let is_held = report.blockers.iter().any(|it| it.reason == CANARY_HELD);
+        if report.phase() != Phase::Progressing || report.counts.is_none() || is_held {
             self.last = None;
             return;
         }

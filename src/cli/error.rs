@@ -28,6 +28,14 @@ pub(super) enum Error {
     /// The Deployment cannot be rolled back to the revision.
     #[error("{0}")]
     RollbackRefused(String),
+    /// A canary is refused.
+    #[error("{text}")]
+    CanaryRefused {
+        /// The machine-readable reason.
+        reason: String,
+        /// The message.
+        text: String,
+    },
     /// kubectl failed.
     #[error(transparent)]
     Kubectl(#[from] Failure),
@@ -101,6 +109,7 @@ impl Error {
             | Self::Gone(_)
             | Self::Vanished(_)
             | Self::RollbackRefused(_)
+            | Self::CanaryRefused { .. }
             | Self::Service { .. }
             | Self::Serve(_)
             | Self::Output(_)
@@ -121,10 +130,13 @@ impl Error {
         match self {
             Self::Gone(_) | Self::RollbackRefused(_) => Exit::Failed,
             Self::Vanished(_) => Exit::Going,
-            Self::Usage(_) | Self::Input(_) | Self::Absent(_) => Exit::Usage,
+            Self::Usage(_) | Self::Input(_) | Self::Absent(_) | Self::CanaryRefused { .. } => {
+                Exit::Usage
+            }
             Self::Kubectl(failure) => match failure.cause() {
                 Cause::NotFound(_)
                 | Cause::Forbidden(_)
+                | Cause::Rejected(_)
                 | Cause::MissingKind(_)
                 | Cause::TooLarge(_) => Exit::Usage,
                 Cause::NotRun(_) | Cause::NoAnswer(_) | Cause::TimedOut(_) | Cause::Failed(..) => {

@@ -12,6 +12,7 @@ mod exit;
 mod fail_on;
 mod goal;
 mod input;
+mod interrupt;
 mod kubectl;
 mod now;
 mod observe;
@@ -117,6 +118,7 @@ fn dispatch(command: Command) -> Result<Exit, Error> {
         Command::Status(args) => commands::status::run(args),
         Command::Wait(args) => commands::wait::run(args),
         Command::Forecast(args) => commands::forecast::run(args),
+        Command::Canary { command } => commands::canary::run(command),
         Command::History(args) => commands::history::run(args),
         Command::Undo(args) => commands::undo::run(args),
         Command::Restarts(args) => commands::restarts::run(args),

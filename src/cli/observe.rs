@@ -155,7 +155,7 @@ pub(super) fn add_cluster(response: &mut proto::ComputeStatusResponse, cluster: 
     let program = program::command();
     let complete = |remedy: &mut String| {
         *remedy = remedy.replace("kubectl ", &format!("kubectl {options}"));
-        for verb in ["undo", "wait"] {
+        for verb in ["undo", "wait", "canary promote", "canary abort"] {
             let command = format!("{program} {verb} {options}");
             *remedy = remedy.replace(&format!("rollplan {verb} "), &command);
         }

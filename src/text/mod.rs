@@ -2,6 +2,7 @@
 //!
 //! Text from a cluster is escaped here, so it cannot control a terminal.
 
+mod canary;
 pub(crate) mod forecast;
 mod numbers;
 mod page;
@@ -15,6 +16,7 @@ mod step;
 mod table;
 pub(crate) mod time;
 
+pub(crate) use self::canary::{CanaryFacts, canary, canary_head, canary_row, canary_state};
 pub(crate) use self::numbers::{Numbers, counter};
 pub(crate) use self::page::{Page, Style, fit, is_command, padded, paint, parts, width, wrapped};
 pub(crate) use self::printable::{ascii, is_unprintable, one_line, printable, printable_json};

@@ -4,6 +4,9 @@ use serde_json::Value;
 
 use crate::proto::{ApiCall, OnFailure, Step, Verb};
 
+/// The longest value of a precondition that is shown.
+const VALUE_MAX: usize = 100;
+
 /// The call, for example "PATCH apps/v1 ReplicaSet shop/web-7d9".
 pub(super) fn call(call: &ApiCall) -> String {
     let ApiCall {
@@ -53,9 +56,12 @@ fn tested(operation: &Value) -> Option<String> {
     }
     let path = operation.get("path")?.as_str()?;
     let path = path.trim_start_matches("/metadata").trim_start_matches('/');
+    let path = path.replace("~1", "/");
     Some(match operation.get("value") {
         None | Some(Value::Null) => format!("{path} is absent"),
-        Some(value) => is(path, value),
+        // For example the state of a canary.
+        Some(Value::String(text)) if text.len() > VALUE_MAX => format!("{path} is unchanged"),
+        Some(value) => is(&path, value),
     })
 }
 

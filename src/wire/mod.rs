@@ -7,6 +7,7 @@
 pub mod admission;
 mod body;
 mod canary;
+mod canary_status;
 mod error;
 mod event_calls;
 mod forecast;
@@ -191,10 +192,11 @@ pub(crate) fn compute_status_in(
     };
     let status = rollplan_core::compute_status_until(&snapshot, options, interrupt)?;
     let diagnosis = diagnose_until(&snapshot, judgement, interrupt)?;
-    let report = report(&diagnosis, &status, &[]);
+    let mut report = print_report(report(&diagnosis, &status, &[]));
+    canary_status::add_canary(&mut report, &snapshot, interrupt)?;
     let answer = proto::ComputeStatusResponse {
         status: snapshot.replica_sets_complete.then(|| print_status(status)),
-        report: Some(print_report(report)),
+        report: Some(report),
         object: Some(print::object_reference(&snapshot.deployment)),
     };
     interrupt.check()?;

@@ -1,7 +1,8 @@
 //! What other clients do in the middle of a canary, and what the next plan does.
 
 use rollplan_canary::{
-    ANNOTATION, Command, HELD_DEADLINE, HELD_MIN_READY, LABEL, Phase, Plan, Policy,
+    ANNOTATION, Command, HELD_DEADLINE, HELD_MIN_READY, LABEL, Phase, Plan, Policy, ReasonKind,
+    RefusalCause,
 };
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Deployment, Strategy};
@@ -414,4 +415,62 @@ fn numbers_as_limits_keep_the_surge_of_the_user_when_scaling() {
         sizes.push((world.size_of("v1"), world.size_of(NEW)));
     }
     assert_eq!(sizes, [(18, 4), (10, 2)]);
+}
+
+/// Above 100 desired pods, the surge of a hold may be a number, which a smaller Deployment may not have.
+#[test]
+fn surge_as_a_number_is_corrected_after_scaling_down() {
+    let quarter = IntOrPercent::Percent(25);
+    let mut world = World::new(150, quarter, IntOrPercent::Int(0), 0);
+    let policy = Policy {
+        pods: IntOrPercent::Int(37),
+        ..policy()
+    };
+    let start = world.start(NEW);
+    world.steer(&policy, Some(start));
+    let surge = |world: &World| match world.stored.deployment.spec.strategy {
+        Strategy::RollingUpdate { max_surge, .. } => max_surge,
+        Strategy::Recreate => panic!("the strategy was changed"),
+    };
+    assert_eq!(surge(&world), IntOrPercent::Int(37));
+    world.settle();
+    world.scale(20);
+    world.settle();
+    let plan = world.steer(&policy, None);
+    assert_eq!(plan.report.phase, Phase::Hold);
+    let reason = &plan.report.reasons[0];
+    assert_eq!(reason.kind, ReasonKind::LimitsChanged);
+    assert_eq!(
+        reason.message,
+        "the Deployment was scaled to 20, where the limits of the user allow 5 canary pods"
+    );
+    assert_eq!(surge(&world), quarter);
+    world.settle();
+    assert!(world.plan(&policy, None).unwrap().step.is_none());
+    world.steer(&policy, Some(Command::Abort));
+    world.settle();
+    assert_eq!(world.violations, [""; 0]);
+}
+
+/// The state of a canary that has ended is removed before the next one starts.
+#[test]
+fn start_after_an_end_is_carried_out_by_the_next_plan() {
+    for (command, end) in [
+        (Command::Promote, Phase::Done),
+        (Command::Abort, Phase::Aborted),
+    ] {
+        let mut world = hold();
+        world.steer(&policy(), Some(command));
+        world.settle();
+        let next = world.start("v3");
+        let plan = world.steer(&policy(), Some(next));
+        assert_eq!(plan.report.phase, end);
+        let refusal = world.plan(&policy(), Some(world.start("v3"))).unwrap_err();
+        assert_eq!(refusal.cause, RefusalCause::NotObserved);
+        world.settle();
+        let next = world.start("v3");
+        let plan = world.steer(&policy(), Some(next));
+        assert_eq!(plan.report.phase, Phase::Hold);
+        assert_eq!(world.image(), "v3");
+    }
 }

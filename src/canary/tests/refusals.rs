@@ -41,6 +41,10 @@ fn start_is_refused_with_what_to_do() {
         refusal(&pods(IntOrPercent::Int(3)), none),
         refusal(&pods(IntOrPercent::Int(0)), none),
         refusal(&pods(IntOrPercent::Percent(125)), none),
+        refusal(&policy, |it| {
+            it.status.observed_generation = i64::MAX;
+            it.status.updated_replicas = 0;
+        }),
         refusal(&policy, |it| it.metadata.generation += 1),
         refusal(&policy, |it| {
             let annotations = &mut it.metadata.annotations;
@@ -66,6 +70,7 @@ fn start_is_refused_with_what_to_do() {
             "has 4 desired pods, and 0 canary pods were requested: choose from 1 to 4 with --pods",
             "has 4 desired pods, and \"125%\" canary pods were requested: choose from 1 to 4 with --pods",
             "has a rollout that is not complete: wait until it completes, or roll it back with `rollplan undo`",
+            "has a change that the Deployment controller has not observed yet: start the canary again in a moment",
             "belongs to another controller, according to \"rollouts.kruise.io/deployment-strategy\": remove it from that \
              controller first",
             "is being deleted: create it again first",

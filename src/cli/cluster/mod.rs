@@ -24,7 +24,8 @@ use super::input::{
 use super::kubectl::{Cause, Failure, Kind, Kubectl};
 use super::options::ClusterArgs;
 use super::target::Target;
-use super::{now, stderr};
+use super::{now, output, stderr};
+use crate::proto::ApiCall;
 
 /// The time limit of a kubectl process. Each request of kubectl has its own timeout, so this limit stops whatever else
 /// hangs, such as a credential plugin.
@@ -233,6 +234,13 @@ impl Cluster {
         budget: Budget,
     ) -> Result<Source, Error> {
         Source::new(SOURCE, self.kubectl.list(kind, selector, budget.left())?)
+    }
+
+    /// Makes the call of a step, which patches an object.
+    pub(super) fn patch(&self, call: &ApiCall, limit: Option<Duration>) -> Result<(), Failure> {
+        let limit = limit.unwrap_or(PROCESS_TIMEOUT).min(PROCESS_TIMEOUT);
+        let what = output::script::patch_args(call);
+        self.kubectl.patch(what, &call.body_json, limit)
     }
 
     /// Lists the pods. They are optional: they explain the status, and only strategy Recreate waits for them.

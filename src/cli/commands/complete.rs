@@ -125,6 +125,9 @@ fn wanted<'w>(command: &Command, before: &'w [String], word: &'w str) -> Wanted<
     let Some(verb) = command.find_subcommand(verb) else {
         return Wanted::Words(Vec::new());
     };
+    if verb.has_subcommands() {
+        return wanted(verb, before.get(1..).unwrap_or_default(), word);
+    }
     let last = before.last().filter(|_| before.len() > 1);
     if let Some(option) = last.and_then(|last| option(verb, last)) {
         return value_of(option);
@@ -145,6 +148,14 @@ fn wanted<'w>(command: &Command, before: &'w [String], word: &'w str) -> Wanted<
         ("plan" | "forecast" | "history" | "undo", None) => Wanted::NamesAndKinds {
             kind: "deploy",
             kinds: vec!["deploy/".to_owned(), "pdeploy/".to_owned()],
+        },
+        ("start" | "promote" | "abort" | "retry" | "release", Some((kind, _))) => Wanted::Names {
+            kind,
+            prefix: &word[..=kind.len()],
+        },
+        ("start" | "promote" | "abort" | "retry" | "release", None) => Wanted::NamesAndKinds {
+            kind: "deploy",
+            kinds: vec!["deploy/".to_owned()],
         },
         ("status" | "wait", None) => Wanted::NamesAndKinds {
             kind: "deploy",
@@ -277,6 +288,15 @@ mod tests {
             (
                 &["uses", "configmap/"],
                 "Names { kind: \"configmap\", prefix: \"configmap/\" }",
+            ),
+            (&["canary", ""], "\"start\\tStart a canary"),
+            (
+                &["canary", "start", "--on-success", ""],
+                "Words([\"hold\", \"promote\"])",
+            ),
+            (
+                &["canary", "promote", "w"],
+                "NamesAndKinds { kind: \"deploy\", kinds: [\"deploy/\"] }",
             ),
             (&["nonsense", ""], "Words([])"),
         ] {

@@ -9,14 +9,13 @@ use serde_json::Value;
 
 use super::plan::Horizon;
 use super::read::read;
-use crate::cli::cluster::{Needs, PROCESS_TIMEOUT, SOURCE};
+use super::template_change::TemplateArgs;
+use crate::cli::cluster::Needs;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
-use crate::cli::input::{self, Objects, Request, Source, Texts, Wanted};
-use crate::cli::kubectl::Kubectl;
+use crate::cli::input::{self, Objects, Request, Texts, Wanted};
 use crate::cli::options::{AnswerArgs, ClusterArgs, CompleteArgs, InputArgs, Output, SourceArgs};
 use crate::cli::planner::Planner;
-use crate::cli::target::{self, Target, is_name};
 use crate::cli::{output, report};
 use crate::proto;
 use crate::proto::deployment_change::Change;
@@ -54,7 +53,7 @@ struct TargetArgs {
     target: Vec<String>,
     /// File with the current objects, or - for standard input, instead of a cluster; may be repeated
     ///
-    /// What kubectl get deploy,rs,pods -o json prints.
+    /// What kubectl get deploy,rs,pods -o json prints. The file of --filename then has the whole Deployment.
     #[arg(long, value_name = "FILE")]
     snapshot: Vec<PathBuf>,
     #[command(flatten)]
@@ -72,20 +71,13 @@ struct TargetArgs {
 /// The changes to forecast. Without any, the forecast is about the rollout in progress.
 #[derive(Args, Debug)]
 struct ChangeArgs {
-    /// File with the changed Deployment, or - for standard input; may be repeated
-    ///
-    /// With a cluster, this is what kubectl apply --dry-run=server returns for the file: the API server knows the defaults,
-    /// admission webhooks and the fields of other owners. With --snapshot, the file has the whole Deployment.
-    #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["images", "undo"])]
-    files: Vec<PathBuf>,
-    /// New image of a container, for example app=registry.example/web:2; may be repeated
-    #[arg(long = "image", value_name = "CONTAINER=IMAGE", value_parser = image, conflicts_with = "undo")]
-    images: Vec<String>,
+    #[command(flatten)]
+    template: TemplateArgs,
     /// New number of desired pods
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
     replicas: Option<i32>,
     /// Roll back to the previous revision, or to --to-revision
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["files", "images"])]
     undo: bool,
     /// The revision to roll back to; 0 is the previous revision
     #[arg(
@@ -218,33 +210,11 @@ fn from_cluster(which: TargetArgs, change: &ChangeArgs) -> Result<Changed, Error
         ..
     } = which;
     complete.refuse().map_err(Error::Usage)?;
-    let named = target::parse_deployments(&target).map_err(Error::Usage)?;
-    let named = match named.as_slice() {
-        [] if change.files.is_empty() => {
-            let text =
-                "no Deployment selected: pass its name, --filename <FILE> or --snapshot <FILE>";
-            return Err(Error::Usage(text.to_owned()));
-        }
-        [] => None,
-        [target] => Some(target.clone()),
-        _ => {
-            let text = "this command supports one Deployment at a time: pass one name";
-            return Err(Error::Usage(text.to_owned()));
-        }
-    };
-    let mut changed = None;
-    if !change.files.is_empty() {
-        let wanted = match (&named, deployment) {
-            (Some(target), _) => Some(Wanted::in_files(target.clone(), None)),
-            (None, Some(deployment)) => Some(Wanted::parse(&deployment)?),
-            (None, None) => None,
-        };
-        let files = change.file_names()?;
-        let printed = Kubectl::new(&cluster).apply_dry_run(&files, PROCESS_TIMEOUT)?;
-        let (json, target) = find(printed, wanted.as_ref())?;
-        cluster.namespace.clone_from(&target.namespace);
-        changed = Some((json, target));
-    }
+    let template = &change.template;
+    let missing = "no Deployment selected: pass its name, --filename <FILE> or --snapshot <FILE>";
+    let named = template.named(&target, missing)?;
+    let wanted = deployment.as_deref().map(Wanted::parse).transpose()?;
+    let changed = template.apply(&mut cluster, named.as_ref(), wanted, None)?;
     let target = match (named, &changed) {
         (Some(target), _) => target,
         (None, Some((_, target))) => target.clone(),
@@ -262,27 +232,15 @@ fn from_cluster(which: TargetArgs, change: &ChangeArgs) -> Result<Changed, Error
         complete: CompleteArgs::default(),
     };
     let request = read(&input, Needs::Rollout, None)?;
-    if !change.images.is_empty() {
+    if !template.images.is_empty() {
         json = Some(match request.kind() {
-            "Deployment" => {
-                let kubectl = Kubectl::new(&cluster);
-                let printed =
-                    kubectl.set_image_dry_run(&target, &change.images, PROCESS_TIMEOUT)?;
-                find(printed, None)?.0
-            }
+            "Deployment" => template.set_images(&cluster, &target, None)?,
             // kubectl set image supports the kinds of Kubernetes only.
-            _ => with_images(&request, &change.images)?,
+            _ => with_images(&request, &template.images)?,
         });
     }
     let changes = change.changes(json);
     Ok((request, changes, false))
-}
-
-/// The Deployment in what kubectl printed.
-fn find(printed: Vec<u8>, wanted: Option<&Wanted>) -> Result<(String, Target), Error> {
-    let printed = [Source::new(SOURCE, printed)?];
-    let texts = Texts::read(&printed)?;
-    input::manifest(&Objects::find(&texts)?, wanted)
 }
 
 /// Reads a Deployment and its changed manifest from files.
@@ -300,7 +258,7 @@ fn from_files(which: TargetArgs, change: &ChangeArgs) -> Result<Changed, Error> 
         return Err(Error::Usage(text));
     }
     let is_stdin = |file: &PathBuf| file.as_os_str() == "-";
-    if snapshot.iter().any(is_stdin) && change.files.iter().any(is_stdin) {
+    if snapshot.iter().any(is_stdin) && change.template.files.iter().any(is_stdin) {
         let text = "only one of --snapshot and --filename can be standard input";
         return Err(Error::Usage(text.to_owned()));
     }
@@ -316,15 +274,15 @@ fn from_files(which: TargetArgs, change: &ChangeArgs) -> Result<Changed, Error> 
     };
     let request = read(&input, Needs::Rollout, None)?;
     let mut json = None;
-    if !change.files.is_empty() {
-        let sources = input::sources(&change.files)?;
+    if !change.template.files.is_empty() {
+        let sources = input::sources(&change.template.files)?;
         let texts = Texts::read(&sources)?;
         json = Some(manifest_of(&request, &Objects::find(&texts)?)?);
-    } else if !change.images.is_empty() {
-        json = Some(with_images(&request, &change.images)?);
+    } else if !change.template.images.is_empty() {
+        json = Some(with_images(&request, &change.template.images)?);
     }
     let changes = change.changes(json);
-    Ok((request, changes, !change.files.is_empty()))
+    Ok((request, changes, !change.template.files.is_empty()))
 }
 
 /// The manifest of the Deployment of a request. A manifest without a namespace is for any.
@@ -374,18 +332,6 @@ fn with_images(request: &Request, images: &[String]) -> Result<String, Error> {
     Ok(owner.to_string())
 }
 
-/// Parses CONTAINER=IMAGE. The container * means all containers, as for kubectl set image.
-fn image(text: &str) -> Result<String, String> {
-    match text.split_once('=') {
-        Some((container, image))
-            if (container == "*" || is_name(container)) && !image.is_empty() =>
-        {
-            Ok(text.to_owned())
-        }
-        _ => Err("must be CONTAINER=IMAGE, for example app=registry.example/web:2".to_owned()),
-    }
-}
-
 // === impl ChangeArgs ===
 
 impl ChangeArgs {
@@ -404,15 +350,6 @@ impl ChangeArgs {
             change: Some(change),
         });
         changes.collect()
-    }
-
-    /// The files as arguments of kubectl.
-    fn file_names(&self) -> Result<Vec<String>, Error> {
-        let names = self.files.iter().map(|file| match file.to_str() {
-            Some(name) => Ok(name.to_owned()),
-            None => Err(Error::Usage(format!("{}: not UTF-8", file.display()))),
-        });
-        names.collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The commands that answer questions about rollouts, with their options.
 
+pub(super) mod canary;
 pub(super) mod complete;
 pub(super) mod forecast;
 pub(super) mod history;
@@ -9,6 +10,7 @@ mod restart_changes;
 mod restart_objects;
 pub(super) mod restarts;
 pub(super) mod status;
+mod template_change;
 pub(super) mod undo;
 pub(super) mod wait;
 

@@ -22,6 +22,8 @@ pub(in crate::cli) enum Cause {
     NotFound(String),
     /// The user may not read the object.
     Forbidden(String),
+    /// The API server rejects the write: the object has changed, or would be invalid.
+    Rejected(String),
     /// The cluster does not serve this kind.
     MissingKind(String),
     /// The API server is unreachable or overloaded.
@@ -48,6 +50,7 @@ impl Failure {
             Cause::NotRun(_)
             | Cause::NotFound(_)
             | Cause::Forbidden(_)
+            | Cause::Rejected(_)
             | Cause::MissingKind(_)
             | Cause::TooLarge(_) => false,
         }
@@ -73,6 +76,8 @@ impl Cause {
         let text = lines.join("; ");
         if begins("Error from server (Forbidden)") {
             Self::Forbidden(text)
+        } else if REJECTED.iter().any(|prefix| begins(prefix)) {
+            Self::Rejected(text)
         } else if begins("error: the server doesn't have a resource type")
             || contains("the server could not find the requested resource")
         {
@@ -86,6 +91,15 @@ impl Cause {
         }
     }
 }
+
+/// The prefixes of messages about a write that the API server rejects.
+const REJECTED: [&str; 5] = [
+    "Error from server (Conflict)",
+    "Error from server (Invalid)",
+    "The request is invalid",
+    "The Deployment \"",
+    "The deployments \"",
+];
 
 /// The prefixes of messages about an unreachable or overloaded API server.
 const NO_ANSWER: [&str; 7] = [
@@ -104,6 +118,7 @@ impl fmt::Display for Cause {
             Self::NotRun(why) => write!(f, "cannot be run: {why}"),
             Self::NotFound(text) => write!(f, "not found: {text}"),
             Self::Forbidden(text) => write!(f, "missing permission: {text}"),
+            Self::Rejected(text) => write!(f, "rejected by the API server: {text}"),
             Self::MissingKind(text) => write!(
                 f,
                 "the cluster does not serve this kind (is its CustomResourceDefinition installed?): {text}"
@@ -141,6 +156,14 @@ mod tests {
              server could not find the requested resource",
         ] {
             assert_eq!(cause(line), Cause::MissingKind(line.to_owned()));
+        }
+        for line in [
+            "The request is invalid: the server rejected our request due to an error in our request",
+            "The Deployment \"web\" is invalid: spec.replicas: Invalid value: -1",
+            "The deployments \"web\" is invalid: : ValidatingAdmissionPolicy 'guard' with binding 'guard' denied request: no",
+            "Error from server (Conflict): Operation cannot be fulfilled on deployments.apps \"web\"",
+        ] {
+            assert_eq!(cause(line), Cause::Rejected(line.to_owned()));
         }
         let line = "Error from server (NotFound): deployments.apps \"web\" not found";
         assert_eq!(cause(line), Cause::NotFound(line.to_owned()));

@@ -1,15 +1,16 @@
-//! Reads the cluster with the user's kubectl, so rollplan needs neither credentials nor a client.
+//! Reads the cluster with the user's kubectl, and patches the Deployments of canaries, so rollplan needs neither credentials nor a client.
 
 mod failure;
 mod process;
 mod relay;
 
 use std::ffi::OsString;
+use std::io;
 use std::time::Duration;
 
 pub(super) use self::failure::{Cause, Failure};
 
-use self::process::{Ended, Finished, OUTPUT_BYTES_MAX};
+use self::process::{Body, Ended, Finished, OUTPUT_BYTES_MAX};
 use super::options::ClusterArgs;
 use super::resource::Resource;
 use super::target::Target;
@@ -71,16 +72,17 @@ impl Kubectl {
         self.get_json(&[resource.argument(), name], limit)
     }
 
-    /// The objects after these manifests would have been applied, as the API server returns them for a dry run.
+    /// The objects after these manifests would have been applied by this field manager, as the API server returns them for a dry
+    /// run.
     pub(super) fn apply_dry_run(
         &self,
         files: &[String],
+        manager: Option<&str>,
         limit: Duration,
     ) -> Result<Vec<u8>, Failure> {
-        let files = files.iter().map(|file| format!("--filename={file}"));
-        let files: Vec<String> = files.collect();
-        let files: Vec<&str> = files.iter().map(String::as_str).collect();
-        self.run(&[&["apply"], &*files, &DRY_RUN].concat(), limit)
+        let mut args = vec!["apply".to_owned()];
+        args.extend(files.iter().map(|file| format!("--filename={file}")));
+        self.dry_run(args, manager, limit)
     }
 
     /// A Deployment after its containers would have got these images, each as CONTAINER=IMAGE.
@@ -88,15 +90,44 @@ impl Kubectl {
         &self,
         target: &Target,
         images: &[String],
+        manager: Option<&str>,
         limit: Duration,
     ) -> Result<Vec<u8>, Failure> {
         let Target { resource, name, .. } = target;
         let object = format!("{}/{name}", resource.argument());
-        let images: Vec<&str> = images.iter().map(String::as_str).collect();
-        self.run(
-            &[&["set", "image", &object], &*images, &DRY_RUN].concat(),
-            limit,
-        )
+        let mut args = vec!["set".to_owned(), "image".to_owned(), object];
+        args.extend_from_slice(images);
+        self.dry_run(args, manager, limit)
+    }
+
+    fn dry_run(
+        &self,
+        mut args: Vec<String>,
+        manager: Option<&str>,
+        limit: Duration,
+    ) -> Result<Vec<u8>, Failure> {
+        args.extend(manager.map(|manager| format!("--field-manager={manager}")));
+        args.extend(DRY_RUN.map(str::to_owned));
+        self.run(&args, limit)
+    }
+
+    /// Patches an object. `what` names it, and the kind of the patch.
+    pub(super) fn patch(
+        &self,
+        what: Vec<String>,
+        body: &str,
+        limit: Duration,
+    ) -> Result<(), Failure> {
+        let failed = |error: io::Error| Failure {
+            command: "kubectl patch".to_owned(),
+            cause: Cause::NotRun(error.to_string()),
+        };
+        let body = Body::new(body).map_err(failed)?;
+        let mut args = vec!["patch".to_owned()];
+        args.extend(what);
+        args.push(format!("--patch-file={}", body.path()));
+        args.extend(["-o", "name", REQUEST_TIMEOUT].map(str::to_owned));
+        self.run_with(&args, Some(body), limit).map(drop)
     }
 
     /// Lists the objects of the namespace that match the selector, or all of them.
@@ -186,15 +217,24 @@ impl Kubectl {
         self.run(&all, limit)
     }
 
-    fn run(&self, what: &[&str], limit: Duration) -> Result<Vec<u8>, Failure> {
+    fn run(&self, what: &[impl AsRef<str>], limit: Duration) -> Result<Vec<u8>, Failure> {
+        self.run_with(what, None, limit)
+    }
+
+    fn run_with(
+        &self,
+        what: &[impl AsRef<str>],
+        body: Option<Body>,
+        limit: Duration,
+    ) -> Result<Vec<u8>, Failure> {
         let Self { program, options } = self;
-        let mut args: Vec<String> = what.iter().map(|&arg| arg.to_owned()).collect();
+        let mut args: Vec<String> = what.iter().map(|arg| arg.as_ref().to_owned()).collect();
         args.extend_from_slice(options);
         let failed = |cause| Failure {
             command: format!("{} {}", program.to_string_lossy(), args.join(" ")),
             cause,
         };
-        let finished = process::run(program, &args, limit)
+        let finished = process::run(program, &args, body, limit)
             .map_err(|error| failed(Cause::NotRun(error.to_string())))?;
         let finished = match finished {
             Ended::Finished(finished) => finished,

@@ -1,14 +1,14 @@
 //! Runs a program, captures its output, and kills it at a time limit.
 
 use std::ffi::OsStr;
-use std::io::{self, IsTerminal as _, Read};
-use std::os::fd::AsFd;
+use std::io::{self, IsTerminal as _, PipeReader, PipeWriter, Read, Write as _};
+use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::ioctl_fionbio;
+use rustix::io::{FdFlags, fcntl_setfd, ioctl_fionbio};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::relay::Relay;
@@ -46,8 +46,21 @@ pub(super) enum Ended {
     TooLarge,
 }
 
+/// A text that a program reads as a file. Other users can read its arguments, and it may read a password from standard input.
+#[derive(Debug)]
+pub(super) struct Body {
+    reader: PipeReader,
+    writer: PipeWriter,
+    text: Vec<u8>,
+}
+
 /// Runs a program and captures its output.
-pub(super) fn run(program: &OsStr, args: &[String], limit: Duration) -> io::Result<Ended> {
+pub(super) fn run(
+    program: &OsStr,
+    args: &[String],
+    body: Option<Body>,
+    limit: Duration,
+) -> io::Result<Ended> {
     let start = Instant::now();
     let mut command = Command::new(program);
     command
@@ -63,8 +76,10 @@ pub(super) fn run(program: &OsStr, args: &[String], limit: Duration) -> io::Resu
         command.process_group(0);
     }
     let mut child = command.spawn()?;
+    let mut feed = body.map(Body::feed);
     let mut output = Output::of(&mut child)?;
     let status = loop {
+        feed.iter_mut().for_each(Feed::write);
         output.take(TICK);
         if let Some(status) = child.try_wait()? {
             break status;
@@ -96,6 +111,62 @@ fn kill(child: &mut Child, has_group: bool) {
     }
     let _ = child.kill();
     let _ = child.wait();
+}
+
+/// The rest of a body that is written while the program runs.
+struct Feed {
+    /// `None` once everything is written, or nobody reads it.
+    writer: Option<PipeWriter>,
+    rest: Vec<u8>,
+}
+
+// === impl Body ===
+
+impl Body {
+    pub(super) fn new(text: &str) -> io::Result<Self> {
+        let (reader, writer) = io::pipe()?;
+        // The program inherits only the end that it reads.
+        fcntl_setfd(&reader, FdFlags::empty())?;
+        ioctl_fionbio(&writer, true)?;
+        Ok(Self {
+            reader,
+            writer,
+            text: text.as_bytes().to_vec(),
+        })
+    }
+
+    /// The path by which the program opens it.
+    pub(super) fn path(&self) -> String {
+        format!("/dev/fd/{}", self.reader.as_raw_fd())
+    }
+
+    /// Closes the end of the program, so that writing fails once the program has exited.
+    fn feed(self) -> Feed {
+        Feed {
+            writer: Some(self.writer),
+            rest: self.text,
+        }
+    }
+}
+
+// === impl Feed ===
+
+impl Feed {
+    /// Writes as much as the pipe takes.
+    fn write(&mut self) {
+        let Some(writer) = &mut self.writer else {
+            return;
+        };
+        match writer.write(&self.rest) {
+            Ok(count) => drop(self.rest.drain(..count)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
+            Err(_) => self.rest.clear(),
+        }
+        if self.rest.is_empty() {
+            self.writer = None;
+        }
+    }
 }
 
 /// The output of a program. Reads do not wait for the end of a stream, because a process that the program left running
@@ -184,7 +255,7 @@ mod tests {
 
     fn sh(script: &str, limit: Duration) -> Option<Finished> {
         let args = ["-c", script].map(str::to_owned);
-        match run("sh".as_ref(), &args, limit).unwrap() {
+        match run("sh".as_ref(), &args, None, limit).unwrap() {
             Ended::Finished(finished) => Some(finished),
             Ended::TimedOut => None,
             Ended::TooLarge => panic!("too large"),
@@ -200,7 +271,7 @@ mod tests {
         assert_eq!(finished.status.code(), Some(3));
         assert_eq!(finished.stdout.len(), 1_000_000);
         assert_eq!(finished.diagnostics, ["error: no"]);
-        let missing = run("/no/such/program".as_ref(), &[], LONG).unwrap_err();
+        let missing = run("/no/such/program".as_ref(), &[], None, LONG).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 
@@ -221,8 +292,25 @@ mod tests {
     #[test]
     fn program_with_too_much_output_is_stopped() {
         let args = ["-c", "yes"].map(str::to_owned);
-        let ended = run("sh".as_ref(), &args, LONG).unwrap();
+        let ended = run("sh".as_ref(), &args, None, LONG).unwrap();
         assert!(matches!(ended, Ended::TooLarge));
+    }
+
+    #[test]
+    fn body_is_read_as_a_file() {
+        // More than a pipe takes.
+        let text = "0123456789".repeat(100_000);
+        let read = |script: &str| {
+            let body = Body::new(&text).unwrap();
+            let args = ["-c".to_owned(), script.replace("FILE", &body.path())];
+            match run("sh".as_ref(), &args, Some(body), LONG).unwrap() {
+                Ended::Finished(finished) => finished.stdout,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(read("cat FILE") == text.as_bytes());
+        assert_eq!(read("head -c 3 FILE"), b"012");
+        assert_eq!(read("true"), b"");
     }
 
     #[test]

@@ -6,11 +6,14 @@
 use std::io::Write;
 
 /// The prefixes of the lines that state why kubectl failed.
-const DIAGNOSTICS: [&[u8]; 4] = [
+const DIAGNOSTICS: [&[u8]; 7] = [
     b"Error from server",
     b"error: ",
     b"Unable to connect to the server",
     b"The connection to the server",
+    b"The request is invalid",
+    b"The Deployment \"",
+    b"The deployments \"",
 ];
 
 /// The prefix of kubectl's error log: severity, month and day, as in "E1122 02:31:14.203101". It contains several lines

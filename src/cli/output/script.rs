@@ -9,12 +9,16 @@ use super::{body, shell};
 use crate::cli::error::Error;
 use crate::cli::options::ClusterArgs;
 use crate::proto::{
-    self, ApiCall, PlanRestartsResponse, PlanRolloutResponse, RollbackResponse, Step, Verb,
+    self, ApiCall, PlanCanaryResponse, PlanRestartsResponse, PlanRolloutResponse, RollbackResponse,
+    Step, Verb,
 };
 use crate::text::{undo_title, wrapped};
 
 /// The path of the body of a call.
 const BODY: &str = "/dev/fd/3";
+
+/// The query parameter for the field manager of a call.
+const MANAGER: &str = "fieldManager=";
 
 /// The delimiter of here-documents. It is never a line of JSON.
 const BODY_END: &str = "EOF";
@@ -71,6 +75,22 @@ pub(in crate::cli) fn plan(
     }
     script.steps(steps)?;
     Ok(script.into_commands(steps))
+}
+
+/// The command that executes a plan of a canary.
+pub(in crate::cli) fn canary(
+    subject: &str,
+    cluster: &ClusterArgs,
+    response: &PlanCanaryResponse,
+) -> Result<Commands, Error> {
+    let mut script = Script::new(cluster)?;
+    let report = response.report.clone().unwrap_or_default();
+    script.comment(&format!("{subject}: {}", report.message));
+    if !response.steps.is_empty() {
+        script.comment("The call has its preconditions. Plan again afterwards, even if it failed.");
+    }
+    script.steps(&response.steps)?;
+    Ok(script.into_commands(&response.steps))
 }
 
 /// The command that executes a rollback.
@@ -203,19 +223,11 @@ impl Script {
                 format!("kubectl delete{options} --raw {path} -f {BODY}")
             }
             Verb::Patch | Verb::Get | Verb::Unspecified => {
-                let kind = match call.content_type.as_str() {
-                    "application/json-patch+json" => "json",
-                    "application/strategic-merge-patch+json" => "strategic",
-                    _ => "merge",
-                };
-                let part = match call.subresource.as_str() {
-                    "" => String::new(),
-                    part => format!(" --subresource={}", shell::word(part)?),
-                };
-                let object = shell::word(&object(call))?;
-                format!(
-                    "kubectl patch{options} {object} -n {namespace}{part} --type={kind} --patch-file={BODY}"
-                )
+                let mut args = String::new();
+                for arg in patch_args(call) {
+                    args.extend([" ", &shell::word(&arg)?]);
+                }
+                format!("kubectl patch{options}{args} --patch-file={BODY}")
             }
         })
     }
@@ -289,6 +301,29 @@ fn has_environment(step: &Step) -> bool {
         .as_ref()
         .map(|call| serde_json::from_str(&call.body_json));
     body.is_some_and(|body| body.is_ok_and(|body: Value| within(&body)))
+}
+
+/// The arguments of `kubectl patch` for a call, except for the body.
+pub(in crate::cli) fn patch_args(call: &ApiCall) -> Vec<String> {
+    let kind = match call.content_type.as_str() {
+        "application/json-patch+json" => "json",
+        "application/strategic-merge-patch+json" => "strategic",
+        _ => "merge",
+    };
+    let part = match call.subresource.as_str() {
+        "" => None,
+        part => Some(format!("--subresource={part}")),
+    };
+    // By its name, admission policies recognize the patches of canaries.
+    let manager = call.query.strip_prefix(MANAGER);
+    let manager = manager.filter(|it| it.starts_with("rollplan-"));
+    let manager = manager.map(|manager| format!("--field-manager={manager}"));
+    let object = [object(call), "-n".to_owned(), call.namespace.clone()];
+    let object = object.into_iter().chain(part);
+    object
+        .chain([format!("--type={kind}")])
+        .chain(manager)
+        .collect()
 }
 
 /// The object in kubectl's notation, with its group, because kinds of other groups may have the same name.

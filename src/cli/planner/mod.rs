@@ -80,6 +80,16 @@ impl Planner {
         }
     }
 
+    pub(super) fn plan_canary(
+        &self,
+        request: proto::PlanCanaryRequest,
+    ) -> Result<proto::PlanCanaryResponse, Refusal> {
+        match self {
+            Self::Local => Ok(wire::plan_canary(request)?),
+            Self::Service(service) => service.plan_canary(request),
+        }
+    }
+
     pub(super) fn list_revisions(
         &self,
         request: proto::ListRevisionsRequest,
@@ -143,7 +153,10 @@ impl From<wire::Error> for Refusal {
                 Self::Error(Error::RollbackRefused(error.to_string()))
             }
             wire::Error::Forecast(error) => Self::Error(Error::input("", error.to_string())),
-            wire::Error::Canary(refusal) => Self::Error(Error::input("", refusal.to_string())),
+            wire::Error::Canary(refusal) => Self::Error(Error::CanaryRefused {
+                reason: refusal.cause.as_str().to_owned(),
+                text: refusal.to_string(),
+            }),
             // The command line encodes its own messages and never interrupts, so these do not occur.
             wire::Error::Interrupted(_)
             | wire::Error::AnswerTooLarge { .. }

@@ -26,6 +26,9 @@ const ROLLBACK_REASONS: [&str; 3] = [
     "REVISION_NOT_FOUND",
 ];
 
+/// The domain of the errors of rollplan itself: proxies have others.
+const ERROR_DOMAIN: &str = "rollplan.dev";
+
 /// The reason of the error about a rollback with incomplete input.
 const REPLICA_SETS_INCOMPLETE: &str = "REPLICA_SETS_INCOMPLETE";
 
@@ -107,6 +110,26 @@ impl Service {
         self.call(async |mut client| client.forecast_rollout(request).await)
     }
 
+    pub(super) fn plan_canary(
+        &self,
+        request: proto::PlanCanaryRequest,
+    ) -> Result<proto::PlanCanaryResponse, Refusal> {
+        self.call_or(
+            async |mut client| client.plan_canary(request).await,
+            |status| {
+                let info = status.get_error_details().error_info().cloned();
+                let info = info.filter(|it| it.domain == ERROR_DOMAIN);
+                match info.filter(|_| status.code() == Code::FailedPrecondition) {
+                    Some(info) => Refusal::Error(Error::CanaryRefused {
+                        reason: info.reason,
+                        text: status.message().to_owned(),
+                    }),
+                    None => self.refusal(status),
+                }
+            },
+        )
+    }
+
     pub(super) fn list_revisions(
         &self,
         request: proto::ListRevisionsRequest,
@@ -125,6 +148,14 @@ impl Service {
         &self,
         ask: impl AsyncFnOnce(RolloutPlannerClient<Channel>) -> Result<Response<T>, Status>,
     ) -> Result<T, Refusal> {
+        self.call_or(ask, |status| self.refusal(status))
+    }
+
+    fn call_or<T>(
+        &self,
+        ask: impl AsyncFnOnce(RolloutPlannerClient<Channel>) -> Result<Response<T>, Status>,
+        refusal: impl FnOnce(&Status) -> Refusal,
+    ) -> Result<T, Refusal> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -137,7 +168,7 @@ impl Service {
                 RolloutPlannerClient::new(channel).max_decoding_message_size(REQUEST_BYTES_MAX);
             match ask(client).await {
                 Ok(response) => Ok(response.into_inner()),
-                Err(status) => Err(self.refusal(&status)),
+                Err(status) => Err(refusal(&status)),
             }
         })
     }

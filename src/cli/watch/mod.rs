@@ -28,7 +28,7 @@ pub(super) struct Limits {
 }
 
 /// A clock.
-trait Clock {
+pub(super) trait Clock {
     /// The time since the clock was started.
     fn elapsed(&self) -> Duration;
     /// Waits for the given time.
@@ -37,17 +37,17 @@ trait Clock {
 
 /// The clock of the system.
 #[derive(Debug)]
-struct SystemClock(Instant);
+pub(super) struct SystemClock(Instant);
 
 /// The elapsed time and the timeout of a watch.
 #[derive(Clone, Copy)]
-struct Time<'c> {
+pub(super) struct Time<'c> {
     clock: &'c dyn Clock,
     timeout: Option<Duration>,
 }
 
 /// The objects of a watch.
-trait Observation {
+pub(super) trait Observation {
     /// Polls all undecided objects once. An error applies to all of them.
     fn poll(&mut self, time: Time<'_>) -> Result<(), Error>;
     /// Whether everything is decided.
@@ -56,11 +56,15 @@ trait Observation {
     fn report_error(&mut self, error: &Error) -> Result<(), Error>;
     /// Called regularly between two polls.
     fn tick(&mut self, elapsed: Duration) -> Result<(), Error>;
+    /// The time until the next poll, if it is shorter than the polling interval.
+    fn poll_within(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Why a watch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     Decided,
     Timeout,
 }
@@ -72,7 +76,7 @@ struct Failures {
 }
 
 /// Polls until everything is decided or the timeout expires.
-fn watch(
+pub(super) fn watch(
     limits: Limits,
     clock: &mut impl Clock,
     observation: &mut impl Observation,
@@ -91,6 +95,7 @@ fn watch(
         if observation.is_decided() {
             return Ok(End::Decided);
         }
+        let interval = interval.min(observation.poll_within().unwrap_or(interval));
         let next = clock.elapsed() + interval.min(time_left(clock, timeout).unwrap_or(interval));
         loop {
             let left = next.saturating_sub(clock.elapsed());
@@ -99,6 +104,9 @@ fn watch(
                 break;
             }
             observation.tick(clock.elapsed())?;
+            if observation.is_decided() {
+                return Ok(End::Decided);
+            }
         }
         if (Time { clock, timeout }).is_over() {
             return Ok(End::Timeout);
@@ -113,12 +121,12 @@ fn time_left(clock: &dyn Clock, timeout: Option<Duration>) -> Option<Duration> {
 // === impl Time ===
 
 impl Time<'_> {
-    fn elapsed(self) -> Duration {
+    pub(super) fn elapsed(self) -> Duration {
         self.clock.elapsed()
     }
 
     /// The time limit of a poll. With a timeout of zero, there is one poll, with only kubectl's own limits.
-    fn limit(self) -> Option<Duration> {
+    pub(super) fn limit(self) -> Option<Duration> {
         time_left(self.clock, self.timeout).filter(|left| !left.is_zero())
     }
 
@@ -150,7 +158,7 @@ impl Failures {
 // === impl SystemClock ===
 
 impl SystemClock {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         Self(Instant::now())
     }
 }

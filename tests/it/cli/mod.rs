@@ -1,6 +1,7 @@
 //! The command line: runs the built program, and checks its output and exit code.
 
 mod answers;
+mod canary;
 mod cluster;
 pub(crate) mod examples;
 mod forecast;

@@ -51,10 +51,11 @@ fn picture_in_the_readme_is_that_of_its_forecast() {
 }
 
 /// The pages with commands for users.
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 12] = [
     "README.md",
     "docs/adapters.md",
     "docs/argocd.md",
+    "docs/canary.md",
     "docs/ci.md",
     "docs/flux.md",
     "docs/forecast.md",

@@ -1,0 +1,432 @@
+//! `rollplan canary`.
+
+mod policy;
+mod steering;
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use self::policy::{CriteriaArgs, ReactionArgs, RolloutFailureArgs, SizeArgs};
+use self::steering::{Action, Mode, Steering, Verdicts};
+use super::template_change::TemplateArgs;
+use crate::cli::error::Error;
+use crate::cli::exit::Exit;
+use crate::cli::options::{AnswerArgs, ClusterArgs, Output, ScriptOutput};
+use crate::cli::planner::Planner;
+use crate::cli::resource::Resource;
+use crate::cli::target::Target;
+use crate::cli::watch::Limits;
+use crate::cli::{now, output};
+use crate::proto::{CanaryAction, CanaryCommand as Command, CanaryPolicy};
+use crate::text::span;
+
+/// Appended to `--help`.
+pub(in crate::cli) const HELP: &str = "\
+Examples:
+  rollplan canary start deploy/web -n prod --image app=web:2 --bake 2m --watch && ./smoke-test
+  rollplan canary promote deploy/web -n prod
+  rollplan canary abort deploy/web -n prod
+  rollplan canary guard | kubectl apply -f -
+
+Exit codes: 0 the canary is good or promoted, or what the command asks for is complete; 1 the canary has failed or was aborted; 2 \
+invalid command line or input, a refused command, or missing permission; 3 the canary is held, or something is still in progress; 4 no answer from the \
+service, kubectl or the cluster.";
+
+/// The field manager of the writes, and of the dry runs: the guard permits it.
+const MANAGER: &str = "rollplan-canary";
+
+/// The admission policy.
+const GUARD: &str = include_str!("../../../../helm/rollplan/files/canary-guard.yaml");
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum CanaryCommand {
+    /// Start a canary: a few pods with a changed template, beside all pods of the current one
+    ///
+    /// Patches the Deployment with your kubectl. The Deployment controller of Kubernetes creates the pods within the surge, and
+    /// removes none, until the canary is promoted or aborted. If this canary has been started already, the command goes on with it.
+    #[command(after_help = HELP)]
+    Start(StartArgs),
+    /// Print the state of a canary, and what it waits for
+    #[command(after_help = HELP)]
+    Status(StatusArgs),
+    /// Promote a canary: roll its template out within the limits of the Deployment, and wait until that is complete
+    #[command(after_help = HELP)]
+    Promote(PromoteArgs),
+    /// Abort a canary or its promotion: restore the stable template, and wait until that is complete
+    #[command(after_help = HELP)]
+    Abort(AbortArgs),
+    /// Start a canary with the template that was last rejected
+    #[command(after_help = HELP)]
+    Retry(RetryArgs),
+    /// Restore the fields of the user, keep the template, and remove the state of the canary
+    #[command(after_help = HELP)]
+    Release(ReleaseArgs),
+    /// Print the admission policy that protects canaries from other writers
+    ///
+    /// A ValidatingAdmissionPolicy with its binding, for Kubernetes 1.30 or later: apply it once for each cluster.
+    Guard,
+}
+
+#[derive(Args, Debug)]
+pub(in crate::cli) struct StartArgs {
+    /// The Deployment, for example web or deploy/web [default: the one of --filename]
+    #[arg(value_name = "NAME", num_args = 0..=2)]
+    name: Vec<String>,
+    #[command(flatten)]
+    template: TemplateArgs,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    #[command(flatten)]
+    size: SizeArgs,
+    #[command(flatten)]
+    criteria: CriteriaArgs,
+    #[command(flatten)]
+    reaction: ReactionArgs,
+    #[command(flatten)]
+    rollout_failure: RolloutFailureArgs,
+    #[command(flatten)]
+    watch: WatchArgs,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+#[derive(Args, Debug)]
+pub(in crate::cli) struct StatusArgs {
+    #[command(flatten)]
+    which: NameArgs,
+    #[command(flatten)]
+    criteria: CriteriaArgs,
+    #[command(flatten)]
+    watch: WatchArgs,
+    #[command(flatten)]
+    answer: AnswerArgs<Output>,
+}
+
+#[derive(Args, Debug)]
+pub(in crate::cli) struct PromoteArgs {
+    #[command(flatten)]
+    which: NameArgs,
+    #[command(flatten)]
+    rollout_failure: RolloutFailureArgs,
+    #[command(flatten)]
+    wait: WaitArgs,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+#[derive(Args, Debug)]
+pub(in crate::cli) struct AbortArgs {
+    #[command(flatten)]
+    which: NameArgs,
+    #[command(flatten)]
+    wait: WaitArgs,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+#[derive(Args, Debug)]
+pub(in crate::cli) struct RetryArgs {
+    #[command(flatten)]
+    which: NameArgs,
+    #[command(flatten)]
+    size: SizeArgs,
+    #[command(flatten)]
+    criteria: CriteriaArgs,
+    #[command(flatten)]
+    reaction: ReactionArgs,
+    #[command(flatten)]
+    rollout_failure: RolloutFailureArgs,
+    #[command(flatten)]
+    watch: WatchArgs,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+#[derive(Args, Debug)]
+pub(in crate::cli) struct ReleaseArgs {
+    #[command(flatten)]
+    which: NameArgs,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+/// The Deployment.
+#[derive(Args, Debug)]
+struct NameArgs {
+    /// The Deployment, for example web or deploy/web
+    #[arg(value_name = "NAME", num_args = 1..=2, required = true)]
+    name: Vec<String>,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+#[derive(Args, Debug)]
+struct WatchArgs {
+    /// Watch until the canary is good, promoted, failed or aborted, and print a line for each change
+    ///
+    /// Carries out what the options of this command decide. SIGINT (Ctrl-C) and SIGTERM leave the canary as it is.
+    #[arg(short, long)]
+    watch: bool,
+    /// Polling interval
+    #[arg(long, value_name = "DURATION", value_parser = span::parse, default_value = "2s", requires = "watch")]
+    interval: Duration,
+}
+
+#[derive(Args, Debug)]
+struct WaitArgs {
+    /// Patch the Deployment, and do not wait: the same command goes on later, and removes the state of the canary
+    #[arg(long)]
+    no_wait: bool,
+    /// Polling interval
+    #[arg(long, value_name = "DURATION", value_parser = span::parse, default_value = "2s")]
+    interval: Duration,
+}
+
+#[derive(Args, Debug)]
+struct WriteArgs {
+    /// Print the patch without making it; so does -o kubectl
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    answer: AnswerArgs<ScriptOutput>,
+}
+
+/// `rollplan canary`.
+pub(in crate::cli) fn run(command: CanaryCommand) -> Result<Exit, Error> {
+    match command {
+        CanaryCommand::Start(args) => start(args),
+        CanaryCommand::Status(args) => status(args),
+        CanaryCommand::Promote(args) => promote(args),
+        CanaryCommand::Abort(args) => abort(args),
+        CanaryCommand::Retry(args) => retry(args),
+        CanaryCommand::Release(args) => release(args),
+        CanaryCommand::Guard => output::write(GUARD.as_bytes()).map(|()| Exit::Done),
+    }
+}
+
+fn start(args: StartArgs) -> Result<Exit, Error> {
+    let StartArgs {
+        name,
+        template,
+        mut cluster,
+        size,
+        criteria,
+        reaction,
+        rollout_failure,
+        watch,
+        write,
+    } = args;
+    let missing = "no Deployment selected: pass its name, or --filename <FILE>";
+    let named = template.named(&name, missing)?;
+    if let Some(target) = &named {
+        refuse_other_kinds(target)?;
+    }
+    if template.files.is_empty() && template.images.is_empty() {
+        let text = "no change of the template: pass --filename <FILE> or --image <CONTAINER=IMAGE>";
+        return Err(Error::Usage(text.to_owned()));
+    }
+    let now = now::read();
+    let mode = watch.mode(write.dry_run, write.answer.output.plain())?;
+    let WriteArgs { answer, .. } = write;
+    let planner = Planner::new(answer.server)?;
+    let applied = template.apply(&mut cluster, named.as_ref(), None, Some(MANAGER))?;
+    let (deployment, target) = match (applied, named) {
+        (Some((json, target)), _) => (json, target),
+        (None, Some(target)) => (
+            template.set_images(&cluster, &target, Some(MANAGER))?,
+            target,
+        ),
+        (None, None) => return Err(Error::Usage(missing.to_owned())),
+    };
+    refuse_other_kinds(&target)?;
+    let mut policy = CanaryPolicy::default();
+    size.add_to(&mut policy);
+    let verdicts = criteria.verdicts(now);
+    criteria.add_to(&mut policy);
+    reaction.add_to(&mut policy);
+    rollout_failure.add_to(&mut policy);
+    let command = Command {
+        action: CanaryAction::Start.into(),
+        deployment,
+    };
+    let action = Action::Start(command);
+    Steering::new(&planner, &cluster, target, action, policy, verdicts, mode)?.run()
+}
+
+fn status(args: StatusArgs) -> Result<Exit, Error> {
+    let StatusArgs {
+        which,
+        criteria,
+        watch,
+        answer: AnswerArgs { output, server },
+    } = args;
+    let mut policy = steering::hold();
+    let verdicts = criteria.verdicts(now::read());
+    criteria.add_to(&mut policy);
+    let mode = watch.mode(false, Some(output))?;
+    let planner = Planner::new(server)?;
+    let target = which.target()?;
+    let action = Action::Status;
+    Steering::new(
+        &planner,
+        &which.cluster,
+        target,
+        action,
+        policy,
+        verdicts,
+        mode,
+    )?
+    .run()
+}
+
+fn promote(args: PromoteArgs) -> Result<Exit, Error> {
+    let PromoteArgs {
+        which,
+        rollout_failure,
+        wait,
+        write,
+    } = args;
+    let mut policy = steering::hold();
+    rollout_failure.add_to(&mut policy);
+    command(&which, CanaryAction::Promote, policy, &wait, write)
+}
+
+fn abort(args: AbortArgs) -> Result<Exit, Error> {
+    let AbortArgs { which, wait, write } = args;
+    command(&which, CanaryAction::Abort, steering::hold(), &wait, write)
+}
+
+/// Carries out a command about a canary that exists.
+fn command(
+    which: &NameArgs,
+    action: CanaryAction,
+    policy: CanaryPolicy,
+    wait: &WaitArgs,
+    write: WriteArgs,
+) -> Result<Exit, Error> {
+    let mode = wait.mode(&write);
+    let planner = Planner::new(write.answer.server)?;
+    let action = Action::of(action);
+    let verdicts = Verdicts::default();
+    let target = which.target()?;
+    Steering::new(
+        &planner,
+        &which.cluster,
+        target,
+        action,
+        policy,
+        verdicts,
+        mode,
+    )?
+    .run()
+}
+
+fn retry(args: RetryArgs) -> Result<Exit, Error> {
+    let RetryArgs {
+        which,
+        size,
+        criteria,
+        reaction,
+        rollout_failure,
+        watch,
+        write,
+    } = args;
+    let mut policy = CanaryPolicy::default();
+    size.add_to(&mut policy);
+    let verdicts = criteria.verdicts(now::read());
+    criteria.add_to(&mut policy);
+    reaction.add_to(&mut policy);
+    rollout_failure.add_to(&mut policy);
+    let mode = watch.mode(write.dry_run, write.answer.output.plain())?;
+    let planner = Planner::new(write.answer.server)?;
+    let target = which.target()?;
+    let action = Action::of(CanaryAction::Retry);
+    Steering::new(
+        &planner,
+        &which.cluster,
+        target,
+        action,
+        policy,
+        verdicts,
+        mode,
+    )?
+    .run()
+}
+
+fn release(args: ReleaseArgs) -> Result<Exit, Error> {
+    let ReleaseArgs { which, write } = args;
+    let wait = WaitArgs {
+        no_wait: true,
+        interval: Duration::from_secs(2),
+    };
+    let policy = steering::hold();
+    command(&which, CanaryAction::Release, policy, &wait, write)
+}
+
+/// Refuses custom resources early: kubectl cannot set their images.
+fn refuse_other_kinds(target: &Target) -> Result<(), Error> {
+    match target.resource == Resource::deployments() {
+        true => Ok(()),
+        false => Err(Error::Usage(format!(
+            "{} {}: only Deployments have canaries",
+            target.resource, target.name
+        ))),
+    }
+}
+
+// === impl NameArgs ===
+
+impl NameArgs {
+    fn target(&self) -> Result<Target, Error> {
+        let targets = crate::cli::target::parse_deployments(&self.name).map_err(Error::Usage)?;
+        match targets.as_slice() {
+            [target] => {
+                refuse_other_kinds(target)?;
+                Ok(target.clone())
+            }
+            _ => Err(Error::Usage(
+                "this command supports one Deployment at a time: pass one name".to_owned(),
+            )),
+        }
+    }
+}
+
+// === impl WatchArgs ===
+
+impl WatchArgs {
+    fn mode(&self, dry_run: bool, output: Option<Output>) -> Result<Mode, Error> {
+        let writes = !dry_run && output.is_some();
+        if self.watch && !writes {
+            let text = "--watch cannot be used with --dry-run or -o kubectl";
+            return Err(Error::Usage(text.to_owned()));
+        }
+        Ok(Mode {
+            output,
+            writes,
+            is_watched: self.watch,
+            limits: Limits {
+                interval: self.interval,
+                timeout: None,
+            },
+        })
+    }
+}
+
+// === impl WaitArgs ===
+
+impl WaitArgs {
+    fn mode(&self, write: &WriteArgs) -> Mode {
+        let output = write.answer.output.plain();
+        let writes = !write.dry_run && output.is_some();
+        Mode {
+            output,
+            writes,
+            is_watched: writes && !self.no_wait,
+            limits: Limits {
+                interval: self.interval,
+                timeout: None,
+            },
+        }
+    }
+}

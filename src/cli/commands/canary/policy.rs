@@ -1,0 +1,169 @@
+//! Options for the policy of a canary.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use prost_types::Timestamp;
+
+use super::steering::Verdicts;
+use crate::proto::{CanaryPolicy, CanaryResponse, CanaryResult, RolloutResponse};
+use crate::text::span;
+
+/// How many canary pods there are.
+#[derive(Args, Debug)]
+pub(super) struct SizeArgs {
+    /// Number of canary pods, or a percentage of the desired pods, for example 2 or 10%
+    #[arg(long, value_name = "NUMBER|PERCENT", default_value = "1", value_parser = limit)]
+    pods: String,
+    /// Surge to allow in addition to maxSurge while there is a canary, in the same form
+    ///
+    /// A canary is held within the surge, so a Deployment with maxSurge 0 needs this option.
+    #[arg(long, value_name = "NUMBER|PERCENT", value_parser = limit)]
+    surge: Option<String>,
+}
+
+/// When a canary is good.
+#[derive(Args, Debug)]
+pub(super) struct CriteriaArgs {
+    /// How long all canary pods must have been ready without a restart, for example 2m
+    #[arg(long, value_name = "DURATION", value_parser = span::parse, default_value = "0s")]
+    bake: Duration,
+    /// Name of a verdict that a good canary needs; may be repeated
+    #[arg(long = "gate", value_name = "NAME")]
+    gates: Vec<String>,
+    /// Your verdict about the canary as it is now, for example smoke=pass; may be repeated
+    ///
+    /// A verdict is about the template and the time of this command: it does not apply to a canary that starts later. Verdicts
+    /// that are missing or unknown do not pass.
+    #[arg(long = "verdict", value_name = "NAME=pass|fail|unknown", value_parser = verdict)]
+    verdicts: Vec<(String, CanaryResult)>,
+    /// Time after which a canary that is neither good nor failed times out, for example 15m [default: never]
+    #[arg(long, value_name = "DURATION", value_parser = span::parse)]
+    timeout: Option<Duration>,
+}
+
+/// What happens then.
+#[derive(Args, Debug)]
+pub(super) struct ReactionArgs {
+    /// What happens when the canary is good
+    #[arg(long, value_enum, default_value = "hold")]
+    on_success: OnSuccess,
+    /// What happens when the canary has failed
+    #[arg(long, value_enum, default_value = "abort")]
+    on_failure: OnFailure,
+    /// What happens when the canary times out
+    #[arg(long, value_enum, default_value = "hold")]
+    on_timeout: OnFailure,
+}
+
+/// What happens when a promotion fails.
+#[derive(Args, Debug)]
+pub(super) struct RolloutFailureArgs {
+    /// What happens when it is certain that the promotion needs a change
+    #[arg(long, value_enum, default_value = "none")]
+    on_rollout_failure: OnRolloutFailure,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OnSuccess {
+    /// Nothing, until a command
+    Hold,
+    /// The template is rolled out
+    Promote,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OnFailure {
+    /// Nothing, until a command
+    Hold,
+    /// The stable template is restored
+    Abort,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OnRolloutFailure {
+    /// Nothing
+    None,
+    /// The stable template is restored
+    RollBack,
+}
+
+/// Parses a number of pods or a percentage.
+fn limit(text: &str) -> Result<String, String> {
+    let digits = text.strip_suffix('%').unwrap_or(text);
+    match digits.parse::<u32>() {
+        Ok(_) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Ok(text.to_owned()),
+        _ => Err("must be a number or a percentage, for example 2 or 10%".to_owned()),
+    }
+}
+
+fn verdict(text: &str) -> Result<(String, CanaryResult), String> {
+    let (name, result) = text.split_once('=').unwrap_or((text, ""));
+    let result = match result {
+        "pass" => CanaryResult::Pass,
+        "fail" => CanaryResult::Fail,
+        "unknown" => CanaryResult::Unknown,
+        _ => return Err("must be NAME=pass, NAME=fail or NAME=unknown".to_owned()),
+    };
+    match name {
+        "" => Err("the name is missing, for example smoke=pass".to_owned()),
+        name => Ok((name.to_owned(), result)),
+    }
+}
+
+// === impl SizeArgs ===
+
+impl SizeArgs {
+    pub(super) fn add_to(self, policy: &mut CanaryPolicy) {
+        policy.pods = self.pods;
+        policy.surge = self.surge.unwrap_or_default();
+    }
+}
+
+// === impl CriteriaArgs ===
+
+impl CriteriaArgs {
+    pub(super) fn add_to(self, policy: &mut CanaryPolicy) {
+        policy.bake = self.bake.try_into().ok();
+        policy.gates = self.gates;
+        policy.timeout = self.timeout.and_then(|it| it.try_into().ok());
+    }
+
+    /// The verdicts, observed at this time.
+    pub(super) fn verdicts(&self, now: Timestamp) -> Verdicts {
+        Verdicts {
+            results: self.verdicts.clone(),
+            observed_at: now,
+        }
+    }
+}
+
+// === impl ReactionArgs ===
+
+impl ReactionArgs {
+    pub(super) fn add_to(&self, policy: &mut CanaryPolicy) {
+        let response = |on: OnFailure| match on {
+            OnFailure::Hold => CanaryResponse::Hold,
+            OnFailure::Abort => CanaryResponse::Abort,
+        };
+        policy.on_success = match self.on_success {
+            OnSuccess::Hold => CanaryResponse::Hold,
+            OnSuccess::Promote => CanaryResponse::Promote,
+        }
+        .into();
+        policy.on_failure = response(self.on_failure).into();
+        policy.on_timeout = response(self.on_timeout).into();
+    }
+}
+
+// === impl RolloutFailureArgs ===
+
+impl RolloutFailureArgs {
+    pub(super) fn add_to(&self, policy: &mut CanaryPolicy) {
+        policy.on_rollout_failure = match self.on_rollout_failure {
+            OnRolloutFailure::None => RolloutResponse::None,
+            OnRolloutFailure::RollBack => RolloutResponse::RollBack,
+        }
+        .into();
+    }
+}

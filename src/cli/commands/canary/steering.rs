@@ -1,0 +1,569 @@
+//! Carries out a command about a canary: observes, plans, patches the Deployment, and repeats that.
+
+use std::time::Duration;
+
+use prost_types::Timestamp;
+
+use super::super::print_commands;
+use crate::cli::cluster::{Cluster, Needs};
+use crate::cli::error::Error;
+use crate::cli::exit::Exit;
+use crate::cli::input::{Answers, Request};
+use crate::cli::interrupt::Interrupt;
+use crate::cli::kubectl::Cause;
+use crate::cli::observe::{StatusOptions, status_of};
+use crate::cli::options::{ClusterArgs, Output};
+use crate::cli::output::{self, pasted_word};
+use crate::cli::planner::Planner;
+use crate::cli::target::Target;
+use crate::cli::watch::{Limits, Observation, SystemClock, Time, watch};
+use crate::cli::{program, stderr};
+use crate::proto::{
+    CanaryAction, CanaryCommand, CanaryOutcome, CanaryPhase, CanaryPolicy, CanaryReport,
+    CanaryResponse, CanaryResult, CanaryVerdict, PlanCanaryRequest, PlanCanaryResponse,
+    RolloutReport,
+};
+use crate::text::{self, CanaryFacts};
+
+/// The maximum number of patches in a row that the API server rejects because the Deployment has changed.
+const MAX_REJECTIONS: usize = 5;
+
+/// The maximum number of polls in a row at which the Deployment controller has not observed the last change.
+const MAX_UNOBSERVED: usize = 30;
+
+/// The reason of a refusal because of that.
+const NOT_OBSERVED: &str = "CHANGE_NOT_OBSERVED";
+
+/// The reason of a refusal because the Deployment has the template.
+const SAME_TEMPLATE: &str = "SAME_TEMPLATE";
+
+/// The reason of an abort that waits.
+const WAITS_FOR_STABLE_PODS: &str = "WAITS_FOR_STABLE_PODS";
+
+/// How long canary pods may take to start before the events are read for a cause.
+const STARTING_SECONDS: i64 = 15;
+
+/// What to do.
+#[derive(Debug)]
+pub(super) enum Action {
+    Status,
+    Start(CanaryCommand),
+    /// Another command.
+    Command(CanaryCommand),
+}
+
+/// The verdicts of the user.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Verdicts {
+    pub(super) results: Vec<(String, CanaryResult)>,
+    pub(super) observed_at: Timestamp,
+}
+
+/// How to do it, and how to print it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mode {
+    /// `None` for shell commands.
+    pub(super) output: Option<Output>,
+    /// Whether the Deployment is patched.
+    pub(super) writes: bool,
+    /// Whether to go on until the canary is decided.
+    pub(super) is_watched: bool,
+    pub(super) limits: Limits,
+}
+
+/// A policy under which nothing happens by itself.
+pub(super) fn hold() -> CanaryPolicy {
+    CanaryPolicy {
+        on_failure: CanaryResponse::Hold.into(),
+        ..CanaryPolicy::default()
+    }
+}
+
+/// A Deployment, and what is done with its canary.
+pub(super) struct Steering<'a> {
+    planner: &'a Planner,
+    args: &'a ClusterArgs,
+    cluster: Cluster,
+    target: Target,
+    action: CanaryAction,
+    /// The command until it has been carried out.
+    command: Option<CanaryCommand>,
+    policy: CanaryPolicy,
+    verdicts: Verdicts,
+    mode: Mode,
+    interrupt: Interrupt,
+    is_interrupted: bool,
+    /// For example "Deployment shop/web".
+    subject: String,
+    namespace: String,
+    last: Option<CanaryReport>,
+    /// What was printed last.
+    printed: Option<Key>,
+    unobserved: usize,
+    plan_again: Option<Duration>,
+    /// The report on a promotion that has failed.
+    failure: Option<RolloutReport>,
+    exit: Option<Exit>,
+}
+
+/// A plan, and what it was made from.
+struct Plan {
+    request: Request,
+    response: PlanCanaryResponse,
+    /// Whether it ends an earlier canary, and the command has not been planned.
+    ends_earlier: bool,
+}
+
+/// What a line shows. Times that are left change all the time.
+type Key = (CanaryPhase, CanaryOutcome, [i32; 3], Vec<String>);
+
+// === impl Action ===
+
+impl Action {
+    pub(super) fn of(action: CanaryAction) -> Self {
+        Self::Command(CanaryCommand {
+            action: action.into(),
+            deployment: String::new(),
+        })
+    }
+}
+
+// === impl Steering ===
+
+impl<'a> Steering<'a> {
+    pub(super) fn new(
+        planner: &'a Planner,
+        args: &'a ClusterArgs,
+        target: Target,
+        action: Action,
+        policy: CanaryPolicy,
+        verdicts: Verdicts,
+        mode: Mode,
+    ) -> Result<Self, Error> {
+        let command = match action {
+            Action::Status => None,
+            Action::Start(command) | Action::Command(command) => Some(command),
+        };
+        let interrupt = match mode.is_watched {
+            true => Interrupt::on_signals(),
+            false => Ok(Interrupt::default()),
+        };
+        Ok(Self {
+            planner,
+            args,
+            cluster: Cluster::new(args),
+            target,
+            action: command
+                .as_ref()
+                .map_or_else(CanaryAction::default, CanaryCommand::action),
+            command,
+            policy,
+            verdicts,
+            mode,
+            interrupt: interrupt.map_err(|error| Error::Bug(error.to_string()))?,
+            is_interrupted: false,
+            subject: String::new(),
+            namespace: String::new(),
+            last: None,
+            printed: None,
+            unobserved: 0,
+            plan_again: None,
+            failure: None,
+            exit: None,
+        })
+    }
+
+    pub(super) fn run(self) -> Result<Exit, Error> {
+        match self.carry_out() {
+            // There is nothing to release.
+            Err(Error::CanaryRefused { reason, text }) if reason == SAME_TEMPLATE => {
+                stderr::eprint_note(text);
+                Ok(Exit::Done)
+            }
+            result => result,
+        }
+    }
+
+    fn carry_out(mut self) -> Result<Exit, Error> {
+        if !self.mode.writes {
+            return self.dry_run();
+        }
+        let limits = self.mode.limits;
+        watch(limits, &mut SystemClock::start(), &mut self)?;
+        self.print_end()?;
+        Ok(self.exit.unwrap_or(Exit::Going))
+    }
+
+    /// Prints the next patch.
+    fn dry_run(&mut self) -> Result<Exit, Error> {
+        let plan = self.plan(None)?;
+        match self.mode.output {
+            Some(output) => self.print(output, &plan, false)?,
+            None => {
+                let subject = &plan.request.subject;
+                let commands = output::script::canary(subject, self.args, &plan.response)?;
+                print_commands(&commands)?;
+            }
+        }
+        Ok(Exit::Done)
+    }
+
+    fn read(&mut self, limit: Option<Duration>) -> Result<Request, Error> {
+        let (target, answers) = (&self.target, Answers::default());
+        let request = self
+            .cluster
+            .read(target, Needs::Rollout, limit, None, answers)?;
+        self.subject.clone_from(&request.subject);
+        let target = request.snapshot.target.clone().unwrap_or_default();
+        self.namespace = target.namespace;
+        Ok(request)
+    }
+
+    /// Observes the Deployment, and plans its next patch. The end of an earlier canary comes first.
+    fn plan(&mut self, limit: Option<Duration>) -> Result<Plan, Error> {
+        let mut request = self.read(limit)?;
+        let starts = self.command.is_some()
+            && matches!(self.action, CanaryAction::Start | CanaryAction::Retry);
+        let mut verdicts = Vec::new();
+        if starts || !self.verdicts.results.is_empty() {
+            let response = self.request(&request, hold(), None, Vec::new())?;
+            let report = response.report.clone().unwrap_or_default();
+            let is_over = matches!(report.phase(), CanaryPhase::Done | CanaryPhase::Aborted);
+            if starts && is_over && !response.steps.is_empty() {
+                return Ok(Plan {
+                    request,
+                    response,
+                    ends_earlier: true,
+                });
+            }
+            if report.phase() == CanaryPhase::Hold {
+                verdicts = self.verdicts.about(&report.template_digest);
+            }
+        }
+        let plan = |this: &Self, request: &Request| {
+            let (policy, command) = (this.policy.clone(), this.command.clone());
+            this.request(request, policy, command, verdicts.clone())
+        };
+        let mut response = plan(self, &request)?;
+        if response.steps.is_empty()
+            && may_fail(response.report.as_ref(), request.snapshot.now.as_ref())
+            && self.cluster.add_events(&mut request, limit)?
+        {
+            response = plan(self, &request)?;
+        }
+        Ok(Plan {
+            request,
+            response,
+            ends_earlier: false,
+        })
+    }
+
+    fn request(
+        &self,
+        request: &Request,
+        policy: CanaryPolicy,
+        command: Option<CanaryCommand>,
+        verdicts: Vec<CanaryVerdict>,
+    ) -> Result<PlanCanaryResponse, Error> {
+        let message = PlanCanaryRequest {
+            // Cloning shares the texts of the objects.
+            snapshot: Some(request.snapshot.clone()),
+            policy: Some(policy),
+            command,
+            verdicts,
+        };
+        self.planner
+            .plan_canary(message)
+            .map_err(|refusal| refusal.into_error(&request.source_map))
+    }
+
+    /// Plans and patches, again if the Deployment has changed in between. `None` if the controller has not observed the last change.
+    fn step(&mut self, time: Time<'_>) -> Result<Option<Plan>, Error> {
+        let mut rejections = 0;
+        loop {
+            let plan = match self.plan(time.limit()) {
+                Err(Error::CanaryRefused { reason, .. })
+                    if reason == NOT_OBSERVED && self.unobserved < MAX_UNOBSERVED =>
+                {
+                    self.unobserved += 1;
+                    return Ok(None);
+                }
+                plan => plan?,
+            };
+            let call = plan.response.steps.iter().find_map(|it| it.call.as_ref());
+            // The status only shows what is to be written.
+            let Some(call) = call.filter(|_| self.action != CanaryAction::Unspecified) else {
+                return Ok(Some(plan));
+            };
+            match self.cluster.patch(call, time.limit()) {
+                Ok(()) => return Ok(Some(plan)),
+                Err(failure) => match failure.cause() {
+                    Cause::Rejected(_) if rejections + 1 < MAX_REJECTIONS => rejections += 1,
+                    _ => return Err(failure.into()),
+                },
+            }
+        }
+    }
+
+    /// Whether the command has been carried out.
+    fn has_effect(&self, phase: CanaryPhase) -> bool {
+        use CanaryPhase::{Done, Hold, Promoting};
+        match self.action {
+            CanaryAction::Promote => phase != Hold,
+            // It may have to wait for stable pods.
+            CanaryAction::Abort => !matches!(phase, Hold | Promoting | Done),
+            _ => true,
+        }
+    }
+
+    /// How the command ends in this state, if it does.
+    fn end(&self, report: &CanaryReport) -> Option<Exit> {
+        let was = self.last.as_ref().map(CanaryReport::phase);
+        let is_abort = self.action == CanaryAction::Abort;
+        match report.phase() {
+            CanaryPhase::Hold => {
+                let mut reasons = report.reasons.iter();
+                if reasons.any(|it| it.reason == WAITS_FOR_STABLE_PODS) {
+                    return None;
+                }
+                match report.outcome() {
+                    CanaryOutcome::Good if !promotes(&self.policy) => Some(Exit::Done),
+                    CanaryOutcome::Failed if !aborts(self.policy.on_failure()) => {
+                        Some(Exit::Failed)
+                    }
+                    CanaryOutcome::TimedOut if !aborts(self.policy.on_timeout()) => {
+                        Some(Exit::Going)
+                    }
+                    _ => None,
+                }
+            }
+            CanaryPhase::Promoting if self.failure.is_some() => Some(Exit::Failed),
+            // It was too late for an abort.
+            CanaryPhase::Done if is_abort => Some(Exit::Failed),
+            CanaryPhase::Done => Some(Exit::Done),
+            CanaryPhase::Aborted if is_abort => Some(Exit::Done),
+            CanaryPhase::Aborted => Some(Exit::Failed),
+            CanaryPhase::Rest => Some(match was {
+                // Another client has ended it in between.
+                Some(CanaryPhase::Hold) => Exit::Going,
+                Some(CanaryPhase::Aborting) if !is_abort => Exit::Failed,
+                _ => Exit::Done,
+            }),
+            CanaryPhase::Promoting | CanaryPhase::Aborting | CanaryPhase::Unspecified => None,
+        }
+    }
+
+    fn now(&self, report: &CanaryReport) -> Exit {
+        match (report.phase(), report.outcome()) {
+            (CanaryPhase::Hold, CanaryOutcome::Good) => Exit::Done,
+            (CanaryPhase::Hold, CanaryOutcome::Failed) => Exit::Failed,
+            (CanaryPhase::Hold, _) => Exit::Going,
+            _ => self.end(report).unwrap_or(Exit::Going),
+        }
+    }
+
+    /// Reads whether a promotion has failed. The planner ends it only if the policy says so.
+    fn read_failure(&mut self, plan: &Plan, phase: CanaryPhase) -> Result<(), Error> {
+        if phase == CanaryPhase::Promoting
+            && self.command.is_none()
+            && plan.response.steps.is_empty()
+        {
+            let status = status_of(self.planner, &plan.request, &StatusOptions::default())?;
+            let report = status.response.report;
+            self.failure = report.filter(|it| Exit::of(Some(it)) == Exit::Failed);
+        }
+        Ok(())
+    }
+
+    fn print(&self, output: Output, plan: &Plan, is_patched: bool) -> Result<(), Error> {
+        output::print(output, &plan.response, |page| {
+            let facts = CanaryFacts {
+                subject: &plan.request.subject,
+                response: &plan.response,
+                now: plan.request.snapshot.now.as_ref(),
+                is_patched,
+            };
+            text::canary(page, &facts);
+        })
+    }
+
+    /// Prints a watched canary if it has changed.
+    fn print_change(
+        &mut self,
+        response: &PlanCanaryResponse,
+        elapsed: Duration,
+    ) -> Result<(), Error> {
+        let report = response.report.clone().unwrap_or_default();
+        let counts = [
+            report.pods_available,
+            report.pods_wanted,
+            report.stable_pods_available,
+        ];
+        let reasons = report.reasons.iter().map(|it| it.reason.clone());
+        let key = (report.phase(), report.outcome(), counts, reasons.collect());
+        if response.steps.is_empty() && self.printed.as_ref() == Some(&key) {
+            return Ok(());
+        }
+        let is_first = self.printed.replace(key).is_none();
+        match self.mode.output.unwrap_or_default() {
+            Output::Table => {
+                let head = match is_first {
+                    true => text::canary_head(&self.subject),
+                    false => String::new(),
+                };
+                let row = text::canary_row(elapsed.as_secs(), &report);
+                output::write((head + &row).as_bytes())
+            }
+            format => output::print_next(format, response),
+        }
+    }
+
+    /// Prints how to go on.
+    fn print_end(&self) -> Result<(), Error> {
+        let report = self.last.clone().unwrap_or_default();
+        let command = |verb: &str| format!("`{}`", self.command_line(verb));
+        let hint = match report.phase() {
+            CanaryPhase::Hold => format!(
+                "to go on, promote the canary with {}, or abort it with {}",
+                command("promote"),
+                command("abort")
+            ),
+            CanaryPhase::Promoting => format!(
+                "the rollout goes on: {} waits for its end, and {} restores the stable template",
+                command("promote"),
+                command("abort")
+            ),
+            CanaryPhase::Aborting => format!("{} waits for its end", command("abort")),
+            _ => return Ok(()),
+        };
+        if let Some(failure) = &self.failure
+            && self.mode.output == Some(Output::Table)
+        {
+            let causes = output::page(|page| text::causes(page, None, failure, false));
+            output::write(causes.as_bytes())?;
+        }
+        match self.is_interrupted {
+            true => {
+                let subject = &self.subject;
+                let state = text::canary_state(&report);
+                stderr::eprint_note(format_args!(
+                    "interrupted: the canary of {subject} stays {state}; {hint}"
+                ));
+            }
+            false => stderr::eprint_note(hint),
+        }
+        Ok(())
+    }
+
+    /// A command for this Deployment, to paste.
+    fn command_line(&self, verb: &str) -> String {
+        let options = [
+            ("-n", Some(&self.namespace).filter(|it| !it.is_empty())),
+            ("--context", self.args.context.as_ref()),
+            ("--kubeconfig", self.args.kubeconfig.as_ref()),
+        ];
+        let options = options.into_iter().filter_map(|(name, value)| {
+            let value = value?;
+            Some(format!(" {name} {}", pasted_word(value)))
+        });
+        let options: String = options.collect();
+        let name = &self.target.name;
+        format!(
+            "{} canary {verb} deploy/{name}{options}",
+            program::command()
+        )
+    }
+}
+
+impl Observation for Steering<'_> {
+    fn poll(&mut self, time: Time<'_>) -> Result<(), Error> {
+        self.tick(time.elapsed())?;
+        if self.is_decided() {
+            return Ok(());
+        }
+        let Some(plan) = self.step(time)? else {
+            return Ok(());
+        };
+        self.unobserved = 0;
+        let report = plan.response.report.clone().unwrap_or_default();
+        let phase = report.phase();
+        if !plan.ends_earlier && self.has_effect(phase) {
+            self.command = None;
+        }
+        self.read_failure(&plan, phase)?;
+        let is_watched = self.mode.is_watched;
+        self.exit = match is_watched {
+            _ if plan.ends_earlier => None,
+            true => self.end(&report),
+            false => Some(self.now(&report)),
+        };
+        if is_watched {
+            self.print_change(&plan.response, time.elapsed())?;
+        } else if !plan.ends_earlier {
+            let is_patched = self.action != CanaryAction::Unspecified;
+            self.print(self.mode.output.unwrap_or_default(), &plan, is_patched)?;
+        }
+        let again = plan.response.requeue_after;
+        self.plan_again = again.and_then(|it| it.try_into().ok());
+        self.last = Some(report);
+        Ok(())
+    }
+
+    fn is_decided(&self) -> bool {
+        self.exit.is_some() || self.is_interrupted
+    }
+
+    fn report_error(&mut self, error: &Error) -> Result<(), Error> {
+        self.tick(Duration::ZERO)?;
+        if !self.is_interrupted {
+            stderr::eprint_error(&error.texts());
+        }
+        if !self.mode.is_watched {
+            self.exit = Some(error.exit());
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, _: Duration) -> Result<(), Error> {
+        self.is_interrupted = self.interrupt.is_requested();
+        Ok(())
+    }
+
+    fn poll_within(&self) -> Option<Duration> {
+        self.plan_again
+    }
+}
+
+fn promotes(policy: &CanaryPolicy) -> bool {
+    policy.on_success() == CanaryResponse::Promote
+}
+
+/// Whether the response to a failure or to a timeout is an abort. For failures, this is set explicitly.
+fn aborts(response: CanaryResponse) -> bool {
+    response == CanaryResponse::Abort
+}
+
+/// Whether events may show that a canary has failed. Pods created recently are still starting.
+fn may_fail(report: Option<&CanaryReport>, now: Option<&Timestamp>) -> bool {
+    report.is_some_and(|report| {
+        let seconds = |time: Option<&Timestamp>| time.map_or(0, |it| it.seconds);
+        let age = seconds(now).saturating_sub(seconds(report.since.as_ref()));
+        let is_decided = report.outcome() == CanaryOutcome::Failed;
+        !is_decided && report.pods_available < report.pods_wanted && age > STARTING_SECONDS
+    })
+}
+
+// === impl Verdicts ===
+
+impl Verdicts {
+    /// The verdicts about a template.
+    fn about(&self, digest: &str) -> Vec<CanaryVerdict> {
+        let verdicts = self.results.iter().map(|(name, result)| CanaryVerdict {
+            name: name.clone(),
+            template_digest: digest.to_owned(),
+            result: (*result).into(),
+            observed_at: Some(self.observed_at),
+        });
+        verdicts.collect()
+    }
+}

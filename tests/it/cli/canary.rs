@@ -1,0 +1,795 @@
+//! `rollplan canary`, and canaries in `rollplan status`.
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime};
+
+use prost_types::Timestamp;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::kubectl::{Answer, Kubectl, OPTIONS, Poll, example, failing, poll};
+use super::{Run, answered, path, read, refused};
+
+const EXAMPLE: &str = "after-undo";
+const SELECTOR: &str = "app.kubernetes.io/name=web";
+const NEW_IMAGE: &str = "web=registry.example/web:9";
+
+/// The Deployment of the example, with what its controllers make of patches.
+#[derive(Clone)]
+struct World {
+    deployment: Value,
+    sets: Vec<Value>,
+    pods: Vec<Value>,
+}
+
+fn ago(seconds: u64) -> String {
+    let time = SystemTime::now() - Duration::from_secs(seconds);
+    let seconds = Timestamp::from(time).seconds;
+    Timestamp { seconds, nanos: 0 }.to_string()
+}
+
+impl World {
+    fn new() -> Self {
+        let of_kind = |kind: &str| {
+            let objects = example(EXAMPLE).objects();
+            objects
+                .into_iter()
+                .filter(|it| it["kind"] == kind)
+                .collect()
+        };
+        let deployments: Vec<Value> = of_kind("Deployment");
+        Self {
+            deployment: deployments[0].clone(),
+            sets: of_kind("ReplicaSet"),
+            pods: of_kind("Pod"),
+        }
+    }
+
+    /// The Deployment with the new image.
+    fn changed(&self) -> Value {
+        let mut changed = self.deployment.clone();
+        changed["spec"]["template"]["spec"]["containers"][0]["image"] =
+            json!("registry.example/web:9");
+        changed
+    }
+
+    /// A hold of one pod that has been ready for this number of seconds, if it is ready.
+    fn held(ready: Option<u64>) -> Self {
+        let mut world = Self::new();
+        let body = world.dry_run(&["start", "web", "--image", NEW_IMAGE], true);
+        world.patch(&body);
+        world.create_canary(ready);
+        world
+    }
+
+    /// The patch that a command plans.
+    fn dry_run(&self, args: &[&str], changes: bool) -> String {
+        let changed = self.answer(&self.changed());
+        let polls = match changes {
+            true => vec![changed, self.poll()],
+            false => vec![self.poll()],
+        };
+        let kubectl = Kubectl::new(&polls);
+        let run = kubectl.run(&[&["canary"], args, &["--dry-run", "-o", "json"]].concat());
+        assert_eq!((run.exit, run.err.as_str()), (0, ""), "{args:?}");
+        let plan: Value = serde_json::from_str(&run.out).unwrap();
+        plan["steps"][0]["call"]["bodyJson"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    /// Applies a JSON Patch, which the controller observes at once.
+    fn patch(&mut self, body: &str) {
+        let operations: Vec<Value> = serde_json::from_str(body).unwrap();
+        for operation in &operations {
+            let path = operation["path"].as_str().unwrap();
+            let (parent, key) = path.rsplit_once('/').unwrap();
+            let key = key.replace("~1", "/");
+            let parent = self.deployment.pointer_mut(parent).unwrap();
+            match operation["op"].as_str().unwrap() {
+                "test" => assert_eq!(
+                    parent.get(&key).unwrap_or(&Value::Null),
+                    &operation["value"],
+                    "{path}"
+                ),
+                "remove" => drop(parent.as_object_mut().unwrap().remove(&key)),
+                _ => parent[key] = operation["value"].clone(),
+            }
+        }
+        let generation = self.deployment["metadata"]["generation"].as_i64().unwrap() + 1;
+        self.deployment["metadata"]["generation"] = generation.into();
+        self.deployment["status"]["observedGeneration"] = generation.into();
+    }
+
+    /// Creates the ReplicaSet and the pod of the canary.
+    fn create_canary(&mut self, ready: Option<u64>) {
+        let spec = &self.deployment["spec"];
+        let rename = |object: &Value| {
+            let text = object.to_string().replace("779f94f8fc", "canary");
+            let mut object: Value = serde_json::from_str(&text).unwrap();
+            object["metadata"]["uid"] = "canary".into();
+            object
+        };
+        let stable = |kind: &[Value]| {
+            let mut stable = kind.iter();
+            let is_stable = |it: &&Value| it.to_string().contains("web-779f94f8fc");
+            stable.find(is_stable).unwrap().clone()
+        };
+        let mut set = rename(&stable(&self.sets));
+        set["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = "5".into();
+        set["spec"]["replicas"] = 1.into();
+        set["spec"]["minReadySeconds"] = spec["minReadySeconds"].clone();
+        set["spec"]["template"] = spec["template"].clone();
+        set["spec"]["template"]["metadata"]["labels"]["pod-template-hash"] = "canary".into();
+        let ready_count = i32::from(ready.is_some());
+        set["status"]["replicas"] = 1.into();
+        set["status"]["fullyLabeledReplicas"] = 1.into();
+        set["status"]["readyReplicas"] = ready_count.into();
+        set["status"]["availableReplicas"] = 0.into();
+        let mut pod = rename(&stable(&self.pods));
+        pod["metadata"]["uid"] = "canary-pod".into();
+        let began = ago(ready.unwrap_or(60));
+        pod["metadata"]["creationTimestamp"] = began.as_str().into();
+        pod["status"]["startTime"] = began.as_str().into();
+        let image = &spec["template"]["spec"]["containers"][0]["image"];
+        pod["spec"]["containers"][0]["image"] = image.clone();
+        pod["metadata"]["ownerReferences"][0]["uid"] = "canary".into();
+        for condition in pod["status"]["conditions"].as_array_mut().unwrap() {
+            if condition["type"] == "Ready" {
+                condition["lastTransitionTime"] = began.as_str().into();
+                condition["status"] = if ready.is_some() { "True" } else { "False" }.into();
+            }
+        }
+        self.sets.push(set);
+        self.pods.push(pod);
+        let status = &mut self.deployment["status"];
+        status["replicas"] = 5.into();
+        status["updatedReplicas"] = 1.into();
+        status["readyReplicas"] = (4 + ready_count).into();
+        status["unavailableReplicas"] = 1.into();
+    }
+
+    /// The image of the canary cannot be pulled.
+    fn fail(&mut self) {
+        let pod = self.pods.last_mut().unwrap();
+        pod["status"]["phase"] = "Pending".into();
+        let container = &mut pod["status"]["containerStatuses"][0];
+        container["ready"] = false.into();
+        container["started"] = false.into();
+        container["state"] = json!({"waiting": {"reason": "InvalidImageName", "message": "no"}});
+    }
+
+    /// Completes the rollout to the ReplicaSet with this hash.
+    fn complete(&mut self, hash: &str) {
+        for set in &mut self.sets {
+            let is_new = set["metadata"]["name"] == format!("web-{hash}");
+            let size = if is_new { 4 } else { 0 };
+            set["spec"]["replicas"] = size.into();
+            set["status"]["replicas"] = size.into();
+        }
+        let status = &mut self.deployment["status"];
+        for count in [
+            "replicas",
+            "updatedReplicas",
+            "readyReplicas",
+            "availableReplicas",
+        ] {
+            status[count] = 4.into();
+        }
+        status["unavailableReplicas"] = Value::Null;
+    }
+
+    fn answer(&self, deployment: &Value) -> Poll {
+        let list = |items: &[Value]| {
+            Answer::Out(json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string())
+        };
+        Poll {
+            deployment: Answer::Out(deployment.to_string()),
+            sets: list(&self.sets),
+            pods: list(&self.pods),
+        }
+    }
+
+    fn poll(&self) -> Poll {
+        self.answer(&self.deployment)
+    }
+}
+
+/// A patch that succeeds.
+fn patched() -> Poll {
+    let script = "for arg in \"$@\"; do case $arg in --patch-file=*) cat \"${arg#*=}\" >>\"$FAKE_KUBECTL/patches\" ;; esac; \
+                  done\necho >>\"$FAKE_KUBECTL/patches\"\necho deployment.apps/web\n";
+    Poll {
+        deployment: Answer::Script(script.to_owned()),
+        ..poll(Vec::new())
+    }
+}
+
+/// The answer to a patch whose preconditions fail.
+fn rejected() -> Poll {
+    failing(
+        "The request is invalid: the server rejected our request due to an error in our request",
+    )
+}
+
+fn run(polls: &[Poll], args: &[&str]) -> (Run, Kubectl) {
+    let kubectl = Kubectl::new(polls);
+    let run = kubectl.run(&[&["canary"], args].concat());
+    (run, kubectl)
+}
+
+fn patches(kubectl: &Kubectl) -> Vec<String> {
+    let patches = fs::read_to_string(kubectl.file("patches")).unwrap_or_default();
+    let patches = patches.lines().filter(|line| !line.is_empty());
+    patches.map(str::to_owned).collect()
+}
+
+/// The columns of the rows of a watch, without times.
+fn rows(out: &str) -> Vec<String> {
+    let rows = out.lines().skip(2);
+    rows.map(|row| row[8..].trim_end().to_owned()).collect()
+}
+
+const START: [&str; 6] = ["start", "deploy/web", "-n", "shop", "--image", NEW_IMAGE];
+const WATCH: [&str; 2] = ["--watch", "--interval=0"];
+const HINT: &str = "note: to go on, promote the canary with `rollplan canary promote deploy/web -n shop`, or abort it with \
+                    `rollplan canary abort deploy/web -n shop`\n";
+
+#[test]
+fn start_is_watched_until_the_canary_is_good() {
+    let rest = World::new();
+    let created = World::held(None);
+    let polls = [
+        rest.answer(&rest.changed()),
+        rest.poll(),
+        patched(),
+        created.poll(),
+        World::held(Some(60)).poll(),
+    ];
+    let (run, kubectl) = run(&polls, &[&START[..], &WATCH].concat());
+    assert_eq!((run.exit, run.err.as_str()), (0, HINT));
+    assert!(
+        run.out.starts_with("Deployment shop/web\nTIME    STATE "),
+        "{}",
+        run.out
+    );
+    assert_eq!(
+        rows(&run.out),
+        [
+            "held             0/1      4        the canary starts with 1 of 4 pods",
+            "held             0/1      4        the canary waits: 0 of 1 canary pods are ready",
+            "held, good       1/1      4        the canary is good: promote or abort it",
+        ]
+    );
+    let calls = kubectl.calls();
+    let dry_run = "--field-manager=rollplan-canary --dry-run=server -o json --request-timeout=30s --namespace=shop";
+    assert_eq!(
+        calls[0],
+        format!("set image deploy/web {NEW_IMAGE} {dry_run}")
+    );
+    assert_eq!(
+        calls[1],
+        format!("get deploy web {OPTIONS} --namespace=shop")
+    );
+    assert_eq!(
+        calls[2],
+        format!("get rs --selector={SELECTOR} {OPTIONS} --namespace=shop")
+    );
+    let (what, body) = calls[4].split_once(" --patch-file=").unwrap();
+    assert_eq!(
+        what,
+        "patch deployment.apps/web -n shop --type=json --field-manager=rollplan-canary"
+    );
+    assert!(body.starts_with("/dev/fd/"), "{body}");
+    let [patch] = &patches(&kubectl)[..] else {
+        panic!("one patch");
+    };
+    World::new().patch(patch);
+    assert!(patch.contains("\"value\":2147483646"), "{patch}");
+}
+
+/// The manifest is applied with the field manager that the guard permits.
+#[test]
+fn start_takes_a_manifest() {
+    let rest = World::new();
+    let polls = [rest.answer(&rest.changed()), rest.poll(), patched()];
+    let (run, kubectl) = run(&polls, &["start", "-f", "web.yaml"]);
+    assert_eq!((run.exit, run.err.as_str()), (3, HINT), "{}", run.out);
+    let lines: Vec<&str> = run.out.lines().collect();
+    assert_eq!(
+        lines[..5],
+        [
+            "Deployment shop/web: canary held",
+            "the canary starts with 1 of 4 pods",
+            "  canary pods: 0 of 1 available",
+            "  other pods: 4 available",
+            "  limits: at least 3 available, at most 5 pods",
+        ]
+    );
+    assert_eq!(
+        lines.last(),
+        Some(&"  patched: start a canary with 1 of 4 pods")
+    );
+    assert!(
+        kubectl.calls()[0].starts_with(
+            "apply --filename=web.yaml --field-manager=rollplan-canary --dry-run=server "
+        ),
+        "{:?}",
+        kubectl.calls()
+    );
+    assert_eq!(patches(&kubectl).len(), 1);
+}
+
+#[test]
+fn dry_runs_patch_nothing() {
+    let rest = World::new();
+    let polls = [rest.answer(&rest.changed()), rest.poll()];
+    let dry = |more: &[&str]| {
+        let (run, kubectl) = run(&polls, &[&START[..], more].concat());
+        assert_eq!((run.exit, run.err.as_str()), (0, ""), "{more:?}");
+        assert_eq!(kubectl.calls().len(), 4, "{:?}", kubectl.calls());
+        run.out
+    };
+    let text = dry(&["--dry-run"]);
+    assert!(text.contains("\n 1. start a canary with 1 of 4 pods\n    call        PATCH apps/v1 Deployment shop/web\n"), "{text}");
+    assert!(text.contains("    only if     uid is "), "{text}");
+    let script = dry(&["-o", "kubectl"]);
+    let command = "kubectl patch deployment.apps/web -n shop --type=json --field-manager=rollplan-canary --patch-file=/dev/fd/3";
+    assert!(script.contains(command), "{script}");
+    let json: Value = serde_json::from_str(&dry(&["--dry-run", "-o", "json"])).unwrap();
+    assert_eq!(json["report"]["phase"], "CANARY_PHASE_HOLD");
+    assert!(dry(&["--dry-run", "-o", "yaml"]).contains("phase: CANARY_PHASE_HOLD"));
+}
+
+/// Another client has changed the Deployment in between.
+#[test]
+fn rejected_patches_lead_to_new_plans() {
+    let rest = World::new();
+    let changed = rest.answer(&rest.changed());
+    let polls = [
+        changed.clone(),
+        rest.poll(),
+        rejected(),
+        rest.poll(),
+        patched(),
+    ];
+    let (run, kubectl) = run(&polls, &START);
+    assert_eq!((run.exit, run.err.as_str()), (3, HINT));
+    assert_eq!(patches(&kubectl).len(), 1);
+    let mut polls = vec![changed];
+    for _ in 0..5 {
+        polls.extend([rest.poll(), rejected()]);
+    }
+    let (run, _) = self::run(&polls, &START);
+    assert_eq!((run.exit, run.out.as_str()), (2, ""));
+    assert!(
+        run.err
+            .contains("rejected by the API server: The request is invalid"),
+        "{}",
+        run.err
+    );
+}
+
+#[test]
+fn promote_waits_until_the_state_is_removed() {
+    let held = World::held(Some(60));
+    let mut promoting = held.clone();
+    promoting.patch(&held.dry_run(&["promote", "web"], false));
+    let mut complete = promoting.clone();
+    complete.complete("canary");
+    let polls = [
+        held.poll(),
+        patched(),
+        promoting.poll(),
+        complete.poll(),
+        patched(),
+    ];
+    let (run, kubectl) = run(&polls, &["promote", "web", "--interval=0"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    let states: Vec<String> = rows(&run.out);
+    let states = states.iter().map(|row| row.split_once(' ').unwrap().0);
+    assert_eq!(states.collect::<Vec<_>>(), ["promoting", "promoted"]);
+    let patches = patches(&kubectl);
+    assert_eq!(patches.len(), 2);
+    // The Deployment is the user's again.
+    complete.patch(&patches[1]);
+    let (before, after) = (World::new().deployment, complete.deployment);
+    assert_eq!(
+        after["metadata"]["annotations"],
+        before["metadata"]["annotations"]
+    );
+    assert_eq!(after["metadata"]["labels"], before["metadata"]["labels"]);
+    assert_eq!(after["spec"]["strategy"], before["spec"]["strategy"]);
+    let (run, _) = self::run(&[held.poll(), patched()], &["promote", "web", "--no-wait"]);
+    assert_eq!(run.exit, 3, "{}", run.err);
+    assert!(
+        run.err
+            .starts_with("note: the rollout goes on: `rollplan canary promote"),
+        "{}",
+        run.err
+    );
+}
+
+#[test]
+fn promotion_that_fails_ends_the_command() {
+    let mut promoting = World::held(None);
+    promoting.patch(&promoting.dry_run(&["promote", "web"], false));
+    promoting.fail();
+    let (run, kubectl) = run(&[promoting.poll()], &["promote", "web", "--interval=0"]);
+    assert_eq!(run.exit, 1, "{}{}", run.out, run.err);
+    assert_eq!(patches(&kubectl).len(), 0);
+    assert!(
+        run.err.contains("restores the stable template"),
+        "{}",
+        run.err
+    );
+}
+
+#[test]
+fn abort_waits_until_the_stable_template_is_restored() {
+    let held = World::held(None);
+    let mut aborting = held.clone();
+    aborting.patch(&held.dry_run(&["abort", "web"], false));
+    aborting.complete("779f94f8fc");
+    let polls = [held.poll(), patched(), aborting.poll(), patched()];
+    let (run, kubectl) = run(&polls, &["abort", "web", "--interval=0"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
+    assert_eq!(patches(&kubectl).len(), 2);
+    // The same template is refused from then on.
+    let mut aborted = aborting;
+    aborted.patch(&patches(&kubectl)[1]);
+    let polls = [aborted.answer(&aborted.changed()), aborted.poll()];
+    let (run, _) = self::run(&polls, &START);
+    assert_eq!((run.exit, run.out.as_str()), (2, ""));
+    assert!(run.err.contains("`rollplan canary retry`"), "{}", run.err);
+    let (run, _) = self::run(&[aborted.poll()], &["status", "web"]);
+    assert_eq!(run.exit, 1);
+    assert!(
+        run.out.starts_with("Deployment shop/web: canary aborted\n"),
+        "{}",
+        run.out
+    );
+}
+
+/// A later canary starts after the state of an earlier one is written.
+#[test]
+fn start_ends_an_earlier_canary_first() {
+    let mut complete = World::held(Some(60));
+    complete.patch(&complete.dry_run(&["promote", "web"], false));
+    complete.complete("canary");
+    let mut changed = complete.clone();
+    changed.deployment["spec"]["template"]["spec"]["containers"][0]["image"] = "x:10".into();
+    let mut ended = complete.clone();
+    let end = ended.dry_run(&["promote", "web"], false);
+    ended.patch(&end);
+    let mut unobserved = ended.clone();
+    unobserved.deployment["status"]["observedGeneration"] = 1.into();
+    for set in &mut ended.sets {
+        set["metadata"]["generation"] = 1.into();
+    }
+    let polls = [
+        complete.answer(&changed.deployment),
+        complete.poll(),
+        patched(),
+        unobserved.poll(),
+        ended.poll(),
+        patched(),
+    ];
+    let watch = ["start", "web", "--image=web=x:10"];
+    let (run, kubectl) = run(&polls, &watch);
+    assert_eq!((run.exit, run.err.as_str()), (3, HINT), "{}", run.out);
+    assert!(
+        run.out.starts_with("Deployment shop/web: canary held\n"),
+        "{}",
+        run.out
+    );
+    assert_eq!(patches(&kubectl).len(), 2);
+}
+
+#[test]
+fn status_shows_what_the_canary_waits_for() {
+    for (ready, more, exit, title, line) in [
+        (
+            Some(60),
+            &[][..],
+            0,
+            "held, good",
+            "the canary is good: promote or abort it",
+        ),
+        (
+            None,
+            &[],
+            3,
+            "held",
+            "the canary waits: 0 of 1 canary pods are ready",
+        ),
+        (
+            Some(60),
+            &["--gate", "smoke"],
+            3,
+            "held",
+            "the canary waits: the verdict \"smoke\" is missing",
+        ),
+        (
+            Some(60),
+            &["--gate", "smoke", "--verdict", "smoke=pass"],
+            0,
+            "held, good",
+            "the canary is good: promote or abort it",
+        ),
+        (
+            Some(60),
+            &["--verdict", "smoke=fail"],
+            1,
+            "held, failed",
+            "the canary has failed: the verdict \"smoke\" is that the canary has failed",
+        ),
+    ] {
+        let held = World::held(ready);
+        let (run, kubectl) = run(&[held.poll()], &[&["status", "web"], more].concat());
+        assert_eq!(
+            (run.exit, run.err.as_str()),
+            (exit, HINT),
+            "{more:?}: {}",
+            run.out
+        );
+        let expected = format!("Deployment shop/web: canary {title}\n{line}\n  canary pods: ");
+        assert!(run.out.starts_with(&expected), "{}", run.out);
+        assert_eq!(patches(&kubectl).len(), 0);
+    }
+}
+
+#[test]
+fn failed_canary_is_aborted() {
+    let held = World::held(Some(60));
+    let again = |more: &[&str]| {
+        let polls = [held.answer(&held.changed()), held.poll(), patched()];
+        let verdict = ["--verdict", "smoke=fail"];
+        run(&polls, &[&START[..], &verdict, more].concat())
+    };
+    let (run, kubectl) = again(&[]);
+    assert_eq!((run.exit, patches(&kubectl).len()), (3, 1), "{}", run.out);
+    assert!(
+        run.out
+            .starts_with("Deployment shop/web: canary aborting\n"),
+        "{}",
+        run.out
+    );
+    assert!(
+        run.out
+            .contains("  - the verdict \"smoke\" is that the canary has failed\n"),
+        "{}",
+        run.out
+    );
+    let (run, kubectl) = again(&["--on-failure=hold"]);
+    assert_eq!((run.exit, patches(&kubectl).len()), (1, 0), "{}", run.out);
+}
+
+#[test]
+fn good_canary_is_promoted_if_the_user_wants_that() {
+    let held = World::held(Some(60));
+    let polls = [held.answer(&held.changed()), held.poll(), patched()];
+    let (run, kubectl) = run(&polls, &[&START[..], &["--on-success=promote"]].concat());
+    assert_eq!((run.exit, patches(&kubectl).len()), (3, 1), "{}", run.out);
+    assert!(
+        run.out
+            .starts_with("Deployment shop/web: canary promoting\n"),
+        "{}",
+        run.out
+    );
+}
+
+#[test]
+fn timeout_ends_the_watch() {
+    let held = World::held(None);
+    let polls = [held.answer(&held.changed()), held.poll()];
+    let (run, _) = run(&polls, &[&START[..], &WATCH, &["--timeout=0"]].concat());
+    assert_eq!((run.exit, run.err.as_str()), (3, HINT));
+    assert!(
+        rows(&run.out)[0].starts_with("held, timed out  0/1 "),
+        "{}",
+        run.out
+    );
+}
+
+/// A signal ends only the command.
+#[test]
+fn interrupted_watch_leaves_a_hold() {
+    let held = World::held(None);
+    let polls = [held.answer(&held.changed()), held.poll()];
+    let kubectl = Kubectl::new(&polls);
+    for signal in [Signal::INT, Signal::TERM] {
+        let args = [&["canary"], &START[..], &["--watch", "--interval=5ms"]].concat();
+        let child = kubectl.command(&args).spawn().unwrap();
+        let calls = kubectl.calls().len();
+        let start = Instant::now();
+        while kubectl.calls().len() < calls + 20 {
+            assert!(start.elapsed() < Duration::from_secs(120), "it polls");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{err}");
+        let interrupted =
+            "note: interrupted: the canary of Deployment shop/web stays held; to go on, promote";
+        assert!(err.starts_with(interrupted), "{err}");
+    }
+}
+
+#[test]
+fn wrong_commands_are_refused() {
+    for (args, expected) in [
+        (
+            &["start", "web"][..],
+            "no change of the template: pass --filename",
+        ),
+        (&["start", "--image", "a=b"], "no Deployment selected"),
+        (
+            &["start", "web", "--image=a=b", "--pods=some"],
+            "must be a number or a percentage",
+        ),
+        (
+            &["start", "web", "--image=a=b", "--verdict=smoke"],
+            "must be NAME=pass",
+        ),
+        (
+            &["start", "web", "--image=a=b", "--watch", "--dry-run"],
+            "--watch cannot be used with --dry-run",
+        ),
+        (
+            &["start", "pdeploy/web", "--image=a=b"],
+            "only Deployments have canaries",
+        ),
+        (&["promote", "sts/db"], "supports only Deployments"),
+        (&["promote"], "required arguments were not provided"),
+        (
+            &["status", "web", "-o", "kubectl"],
+            "invalid value 'kubectl'",
+        ),
+    ] {
+        let error = refused(&[&["canary"], args].concat(), "");
+        assert!(error.contains(expected), "{args:?}: {error}");
+    }
+    let rest = World::new();
+    for command in ["promote", "abort"] {
+        let (run, _) = run(&[rest.poll()], &[command, "web"]);
+        assert_eq!((run.exit, run.out.as_str()), (2, ""));
+        assert!(
+            run.err
+                .contains("has no canary: start one with `rollplan canary start`"),
+            "{}",
+            run.err
+        );
+    }
+    let (run, _) = run(&[failing(super::kubectl::DOWN)], &["status", "web"]);
+    assert_eq!((run.exit, run.out.as_str()), (4, ""));
+}
+
+/// A pipeline may run again without a change.
+#[test]
+fn current_template_is_complete() {
+    let rest = World::new();
+    for more in [&[][..], &["--watch"], &["--dry-run"]] {
+        let (run, kubectl) = run(&[rest.poll(), rest.poll()], &[&START[..], more].concat());
+        assert_eq!((run.exit, run.out.as_str()), (0, ""), "{more:?}");
+        let note = "note: deployment \"web\" already has this pod template: change the template to start a canary\n";
+        assert_eq!(run.err, note);
+        assert_eq!(patches(&kubectl).len(), 0);
+    }
+}
+
+/// Runs the script of the GitHub Action, with a script that replaces kubectl.
+#[test]
+fn pipeline_promotes_or_aborts() {
+    let rest = World::new();
+    let held = World::held(Some(60));
+    let mut promoting = held.clone();
+    promoting.patch(&held.dry_run(&["promote", "web"], false));
+    promoting.complete("canary");
+    let mut aborting = held.clone();
+    aborting.patch(&held.dry_run(&["abort", "web"], false));
+    aborting.complete("779f94f8fc");
+    let start = [
+        rest.answer(&rest.changed()),
+        rest.poll(),
+        patched(),
+        held.poll(),
+        held.poll(),
+        held.poll(),
+        patched(),
+    ];
+    let applied = "apply -n shop -f web.yaml";
+    for (test, end, exit, applies) in [
+        ("true", &promoting, 0, true),
+        ("false", &aborting, 1, false),
+    ] {
+        let kubectl = Kubectl::new(&[&start[..], &[end.poll(), patched(), patched()]].concat());
+        let program = std::path::Path::new(env!("CARGO_BIN_EXE_rollplan"));
+        let paths = format!(
+            "{}:{}:{}",
+            program.parent().unwrap().display(),
+            path("tests/it/cli/bin").display(),
+            std::env::var("PATH").unwrap()
+        );
+        let output = Command::new("bash")
+            .arg(path("examples/pipelines/canary.sh"))
+            .args(["web.yaml", "shop", "web", test])
+            .env("PATH", paths)
+            .env("FAKE_KUBECTL", kubectl.file(""))
+            .envs([("INTERVAL", "0"), ("BAKE", "30s")])
+            .env_remove("ROLLPLAN_SERVER")
+            .env_remove("KUBECTL")
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(exit), "{output:?}");
+        assert_eq!(patches(&kubectl).len(), 3);
+        let last = kubectl.calls().pop().unwrap();
+        assert_eq!(last == applied, applies, "{last}");
+    }
+}
+
+/// A component is one file, so it has a copy of the script.
+#[test]
+fn component_has_the_script() {
+    let script = read("examples/pipelines/canary.sh");
+    let script: String = script
+        .lines()
+        .map(|line| match line {
+            "" => "\n".to_owned(),
+            line => format!("      {line}\n"),
+        })
+        .collect();
+    let component = read("packaging/gitlab/templates/canary.yml");
+    assert!(component.contains(&format!("<<'SCRIPT'\n{script}      SCRIPT\n")));
+}
+
+#[test]
+fn guard_is_the_policy_of_the_chart() {
+    let policy = read("helm/rollplan/files/canary-guard.yaml");
+    assert_eq!(answered(&["canary", "guard"], ""), policy);
+}
+
+/// A hold must not look like a rollout that hangs.
+#[test]
+fn status_of_the_rollout_shows_the_canary() {
+    let held = World::held(Some(60));
+    let kubectl = Kubectl::new(&[held.poll()]);
+    let run = kubectl.run(&["status", "web", "-n", "shop"]);
+    assert_eq!((run.exit, run.err.as_str()), (3, ""));
+    let out: String = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for text in [
+        "Deployment shop/web: progressing deployment \"web\" has a canary - 1 of 1 canary pods are available, and the canary is held \
+         since 20",
+        "remedy: promote or abort the canary: `rollplan canary promote deploy/web -n shop` or `rollplan canary abort deploy/web -n \
+         shop`",
+    ] {
+        assert!(out.contains(text), "{}", run.out);
+    }
+    assert!(!out.contains("minReadySeconds"), "{}", run.out);
+    let json = kubectl.run(&["status", "web", "-o", "json"]);
+    let json: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(json["report"]["verdict"]["reason"], "CANARY_HELD");
+    assert_eq!(json["report"]["blockers"][0]["reason"], "CANARY_HELD");
+    let mut failed = World::held(None);
+    failed.fail();
+    let kubectl = Kubectl::new(&[failed.poll()]);
+    let run = kubectl.run(&["status", "web"]);
+    assert_eq!(run.exit, 1, "{}", run.out);
+    assert!(
+        run.out.contains("stalled") && run.out.contains("the canary is held"),
+        "{}",
+        run.out
+    );
+    let kubectl = Kubectl::new(&[held.poll()]);
+    let run = kubectl.run(&["wait", "web", "--timeout=0"]);
+    assert_eq!(run.exit, 3);
+    assert!(
+        run.out
+            .contains("has a canary: 1 of 1 canary pods are available"),
+        "{}",
+        run.out
+    );
+}
