@@ -93,9 +93,8 @@ impl Cause {
 }
 
 /// The prefixes of messages about a write that the API server rejects.
-const REJECTED: [&str; 5] = [
+const REJECTED: [&str; 4] = [
     "Error from server (Conflict)",
-    "Error from server (Invalid)",
     "The request is invalid",
     "The Deployment \"",
     "The deployments \"",
