@@ -502,7 +502,7 @@ func (s *scenario) finishControl(ctx context.Context) error {
 	})
 }
 
-// compare releases the Deployment, and requires that it is the user's, but for the revision.
+// compare releases the Deployment, and requires that it is the user's except for its revision.
 func (s *scenario) compare(ctx context.Context) error {
 	d, err := s.get(ctx)
 	if err != nil {
