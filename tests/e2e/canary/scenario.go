@@ -190,7 +190,6 @@ type scenario struct {
 	// user is the Deployment as it must be at the end, besides template and revision, and templates are those of the user.
 	user      *unstructured.Unstructured
 	templates []any
-	isPaused  bool
 }
 
 // run runs a case, or the same rollout without a canary.
@@ -393,9 +392,10 @@ func (s *scenario) start(ctx context.Context, c *command) error {
 	s.order(c)
 	err := s.await(ctx, "the hold", func() bool {
 		phase, refusal, _ := s.learned()
-		return phase == held || phase == aborted && c.Deployment != "" || refusal != ""
+		return phase == held || phase == promoting || phase == aborting || phase == aborted && c.Deployment != "" || refusal != ""
 	})
-	if phase, refusal, _ := s.learned(); refusal != "" && c.Deployment != "" {
+	// A canary that its policy has promoted meanwhile cannot be started again.
+	if phase, refusal, _ := s.learned(); refusal != "" && c.Deployment != "" && !strings.Contains(refusal, "SAME_TEMPLATE") {
 		err = fmt.Errorf("the start is refused in phase %q: %s", phase, refusal)
 	}
 	s.order(nil)
@@ -502,7 +502,7 @@ func (s *scenario) finishControl(ctx context.Context) error {
 	})
 }
 
-// compare releases the Deployment, and requires that it is the user's, but for the revision.
+// compare releases the Deployment, and requires that it is the user's except for its revision.
 func (s *scenario) compare(ctx context.Context) error {
 	d, err := s.get(ctx)
 	if err != nil {
