@@ -107,7 +107,7 @@ fn ready_at(hold: &Hold<'_>, policy: &Policy, waits: &mut Vec<Reason>) -> Option
     if at > observed.now() {
         let rest = at.since(observed.now());
         wait(format!(
-            "{wanted} canary pods are ready, and must stay ready for {rest} more"
+            "all canary pods are ready, and must stay ready for {rest} more"
         ));
     }
     Some(at)

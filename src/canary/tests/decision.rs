@@ -60,7 +60,7 @@ fn hold_keeps_all_stable_pods_within_the_limits() {
     assert_eq!((report.available_min, report.pods_max), (8, 13));
     assert_eq!(
         report.message,
-        "the canary waits: 2 canary pods are ready, and must stay ready for 2m more"
+        "the canary waits: all canary pods are ready, and must stay ready for 2m more"
     );
     assert!(report.template_digest.starts_with("sha256:"));
     assert_ne!(report.template_digest, report.stable_digest);

@@ -406,7 +406,7 @@ fn promote_waits_until_the_state_is_removed() {
     assert_eq!(run.exit, 3, "{}", run.err);
     assert!(
         run.err
-            .starts_with("note: the rollout goes on: `rollplan canary promote"),
+            .starts_with("note: the rollout continues: `rollplan canary promote"),
         "{}",
         run.err
     );

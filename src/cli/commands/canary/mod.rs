@@ -44,7 +44,7 @@ pub(in crate::cli) enum CanaryCommand {
     /// Start a canary: a few pods with a changed template, beside all pods of the current one
     ///
     /// Patches the Deployment with your kubectl. The Deployment controller of Kubernetes creates the pods within the surge, and
-    /// removes none, until the canary is promoted or aborted. If this canary has been started already, the command goes on with it.
+    /// removes none, until the canary is promoted or aborted. If this canary has been started already, the command continues it.
     #[command(after_help = HELP)]
     Start(StartArgs),
     /// Print the state of a canary, and what it waits for

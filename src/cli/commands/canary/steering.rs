@@ -66,7 +66,7 @@ pub(super) struct Mode {
     pub(super) output: Option<Output>,
     /// Whether the Deployment is patched.
     pub(super) writes: bool,
-    /// Whether to go on until the canary is decided.
+    /// Whether to continue until the canary is decided.
     pub(super) is_watched: bool,
     pub(super) limits: Limits,
 }
@@ -429,7 +429,7 @@ impl<'a> Steering<'a> {
                 command("abort")
             ),
             CanaryPhase::Promoting => format!(
-                "the rollout goes on: {} waits for its end, and {} restores the stable template",
+                "the rollout continues: {} waits for its end, and {} restores the stable template",
                 command("promote"),
                 command("abort")
             ),
