@@ -26,6 +26,8 @@ const (
 	name = "web"
 	// hangTimeout limits each rollout that is expected to complete.
 	hangTimeout = 20 * time.Minute
+	// quietTime is how long no pod has changed before a rollout is changed.
+	quietTime = time.Second
 	// nodes is the number of nodes that all cases share.
 	nodes = 6
 )
@@ -160,6 +162,18 @@ func (h *harness) run(ctx context.Context, c testCase) (record, error) {
 		if err != nil {
 			return 0, 0, err
 		}
+		// If something has changed meanwhile, the request does not show one state.
+		for log.quiet() < quietTime {
+			time.Sleep(20 * time.Millisecond)
+			if h.err() != nil || ctx.Err() != nil {
+				return 0, 0, errors.Join(h.err(), ctx.Err())
+			}
+			if log.quiet() >= quietTime {
+				if request, err = h.request(ctx, c, changed); err != nil {
+					return 0, 0, err
+				}
+			}
+		}
 		start := now()
 		made, err := owners.Patch(ctx, name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
 		if err != nil {
@@ -174,7 +188,7 @@ func (h *harness) run(ctx context.Context, c testCase) (record, error) {
 	}
 	if c.Kind == scaledRollout {
 		// In the middle, and not while many pods become ready: the snapshot would not show one state.
-		for log.readyPods(before) < max(1, c.Replicas/3) || log.quiet() < time.Second {
+		for log.readyPods(before) < max(1, c.Replicas/3) || log.quiet() < quietTime {
 			time.Sleep(20 * time.Millisecond)
 			if h.err() != nil || ctx.Err() != nil {
 				return r, errors.Join(h.err(), ctx.Err())
