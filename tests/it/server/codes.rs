@@ -10,8 +10,9 @@ use flate2::write::GzEncoder;
 use prost::{Message, Name};
 use rcgen::SanType;
 use rollplan::proto::{
-    ComputeStatusRequest, ForecastRolloutRequest, ObjectMeta, PlanRestartsRequest,
-    PlanRolloutRequest, RollbackRequest, StepAnswer, Workload,
+    CanaryAction, CanaryCommand, ComputeStatusRequest, ForecastRolloutRequest, ObjectMeta,
+    PlanCanaryRequest, PlanRestartsRequest, PlanRolloutRequest, RollbackRequest, StepAnswer,
+    Workload,
 };
 use rollplan::server::{Config, Shutdown};
 use rollplan::wire::{REQUEST_BYTES_MAX, json};
@@ -33,6 +34,7 @@ use crate::request::Request;
 
 const STATUS: &str = "/rollplan.v1.RolloutPlanner/ComputeStatus";
 const FORECAST: &str = "/rollplan.v1.RolloutPlanner/ForecastRollout";
+const CANARY: &str = "/rollplan.v1.RolloutPlanner/PlanCanary";
 const RESTARTS: &str = "/rollplan.v1.RolloutPlanner/PlanRestarts";
 const ROLLBACK: &str = "/rollplan.v1.RolloutPlanner/Rollback";
 
@@ -93,6 +95,7 @@ async fn every_row_of_the_error_table_matches_the_server() {
     rollbacks(&mut checks).await;
     forecasts(&mut checks).await;
     restarts(&mut checks).await;
+    canaries(&mut checks).await;
     protocols(&mut checks).await;
     let Checks { mut table, .. } = checks;
     overloaded_and_bugs(&mut table).await;
@@ -252,6 +255,18 @@ async fn restarts(checks: &mut Checks) {
     };
     let cause = "restarts of more than 20,000 workloads";
     checks.message(cause, RESTARTS, &request).await;
+}
+
+async fn canaries(checks: &mut Checks) {
+    let mut command = CanaryCommand::default();
+    command.set_action(CanaryAction::Promote);
+    let request = PlanCanaryRequest {
+        snapshot: mk_rollback(|it| it.snapshot.pods_complete = true).snapshot,
+        command: Some(command),
+        ..PlanCanaryRequest::default()
+    };
+    let cause = "command about a canary that is refused";
+    checks.message(cause, CANARY, &request).await;
 }
 
 /// Errors of a call that do not depend on its message.
