@@ -19,9 +19,12 @@ use crate::times::{Model, SampleTimes, has_ended, millis_between, ready_since};
 
 /// The time from a write of an object until a controller has observed it and has made its own writes (a watch event, and one or
 /// a few calls of the API server), if the control plane has nothing else to do.
-const LATENCY_MIN: i64 = 20;
+const LATENCY_MIN: i64 = 10;
 /// How often this time doubles in the busiest control plane of a sample. `tests/e2e/forecast` compares both with Kubernetes.
 const LATENCY_DOUBLINGS: i64 = 5;
+/// How much earlier or later than others a pod that starts alike may become ready: the API server and the kubelets handle one
+/// after another.
+const READY_SPREAD: i64 = 200;
 /// The longest time between two attempts to create pods (`DefaultControllerRateLimiter`).
 const BACK_OFF_MAX: i64 = 1_000_000;
 
@@ -526,8 +529,7 @@ impl World {
             let pod = self.pods[number as usize].as_ref();
             if pod.is_some_and(|pod| self.starts(pod, chance)) {
                 let start = chance.times.start(&mut chance.random);
-                // Pods that start alike do not become ready at once: the API server and the kubelets handle one after another.
-                let delay = chance.random.below(4 * self.latency) - 2 * self.latency;
+                let delay = chance.random.below(2 * READY_SPREAD) - READY_SPREAD;
                 let ready = self.now + (start + delay).max(1);
                 self.queue.add(ready, Event::Ready(number));
             }

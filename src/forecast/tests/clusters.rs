@@ -71,8 +71,8 @@ fn pods_wait_until_nodes_have_room() {
     assert_eq!(expected.reason, "The nodes have no room for 1 more pod.");
     let expected = forecast(mk_limited(0, 1, nodes(0))).expected;
     assert_eq!(expected.outcome, Outcome::Completes);
-    // Start and termination follow each other for each of the four pods.
-    assert!(expected.duration.unwrap().low >= 4 * 8_000);
+    // Start and termination follow each other for each of the four pods, which may be ready a little earlier than others.
+    assert!(expected.duration.unwrap().low >= 4 * 7_800);
 }
 
 #[test]

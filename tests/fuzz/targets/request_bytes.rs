@@ -38,10 +38,10 @@ fuzz_target!(|bytes: &[u8]| {
             Err(error) => check_error(&error),
         }
     }
-    if let Ok(request) = PlanCanaryRequest::decode(bytes) {
-        if let Err(error) = wire::plan_canary(request) {
-            check_error(&error);
-        }
+    if let Ok(request) = PlanCanaryRequest::decode(bytes)
+        && let Err(error) = wire::plan_canary(request)
+    {
+        check_error(&error);
     }
     if let Ok(request) = PlanRolloutRequest::decode(bytes) {
         check_request(&request);
