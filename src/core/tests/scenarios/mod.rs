@@ -122,7 +122,7 @@ fn output_is_inserted_into_the_story() {
     assert_eq!(lines[..2], ["deployment web replicas=1", "plan"]);
     assert_eq!(
         lines[2],
-        "> 1. create ReplicaSet web-76ddb8894c with 1 replicas"
+        "> 1. create ReplicaSet web-76ddb8894c with 1 replica"
     );
     assert_eq!(lines[lines.len() - 2..], ["", "# end"]);
     assert!(!told.contains("stale"));
