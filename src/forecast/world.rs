@@ -570,7 +570,15 @@ impl World {
         }
         self.wave = self.wave.max(pod.wave);
         let set = pod.set;
-        self.count_available(set);
+        // Counting all pods of the ReplicaSet for each that becomes ready would take quadratic time.
+        let min_ready = self.min_ready_seconds(set);
+        let pod = self.pods[number as usize].as_ref();
+        if pod.is_some_and(|pod| pod.stored.is_available(min_ready, seconds)) {
+            self.sets[set].available += 1;
+            self.totals.available += 1;
+        } else {
+            self.make_due_at(set, seconds + i64::from(min_ready));
+        }
         self.make_due(set, self.after_sync());
     }
 
@@ -599,10 +607,7 @@ impl World {
     /// Counts the available pods, and makes a sync due at the time at which the next one becomes available.
     fn count_available(&mut self, set: usize) {
         let seconds = self.seconds();
-        let stored = self.sets[set]
-            .index
-            .map(|index| &self.snapshot.replica_sets[index]);
-        let min_ready = stored.map_or(0, |stored| stored.min_ready_seconds);
+        let min_ready = self.min_ready_seconds(set);
         let (mut available, mut next) = (0, None::<i64>);
         for number in &self.sets[set].active {
             let Some(pod) = &self.pods[*number as usize] else {
@@ -618,10 +623,22 @@ impl World {
         self.totals.available += available - self.sets[set].available;
         self.sets[set].available = available;
         if let Some(next) = next {
-            let missing = (next - self.time().seconds()) * 1000;
-            let fraction = i64::from(self.time().nanos() / 1_000_000);
-            self.make_due(set, (self.now + missing - fraction).max(self.now + 1));
+            self.make_due_at(set, next);
         }
+    }
+
+    fn min_ready_seconds(&self, set: usize) -> i32 {
+        let index = self.sets[set].index;
+        index.map_or(0, |index| {
+            self.snapshot.replica_sets[index].min_ready_seconds
+        })
+    }
+
+    /// Makes a sync of the ReplicaSet due at this second, unless an earlier one is.
+    fn make_due_at(&mut self, set: usize, second: i64) {
+        let missing = (second - self.time().seconds()) * 1000;
+        let fraction = i64::from(self.time().nanos() / 1_000_000);
+        self.make_due(set, (self.now + missing - fraction).max(self.now + 1));
     }
 
     /// The pods as far as plans depend on them: one of each ReplicaSet that has any.
