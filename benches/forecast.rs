@@ -74,7 +74,7 @@ fn mk_forecast(replicas: usize) -> proto::ForecastRolloutRequest {
 }
 
 /// Makes a complete forecast.
-#[divan::bench(args = [10, 100, 1_000, 5_000], max_time = 20)]
+#[divan::bench(args = [10, 100, 1_000, 4_000], max_time = 20)]
 fn bytes_to_bytes(bencher: Bencher<'_, '_>, replicas: usize) {
     let bytes = mk_forecast(replicas).encode_to_vec();
     bencher.bench(|| wire::forecast_rollout_bytes(&bytes).unwrap());
