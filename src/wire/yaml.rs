@@ -28,11 +28,7 @@ const ALIASED_VALUES_MAX: usize = 1_000_000;
 
 /// Parses all documents of a text.
 pub(crate) fn read(text: &str, documents: &mut Vec<Value>) -> Result<(), Fault> {
-    let mut reader = Reader {
-        events: Parser::new_from_str(text),
-        anchors: HashMap::new(),
-        aliased: 0,
-    };
+    let mut reader = Reader::new(text)?;
     loop {
         match reader.next()? {
             (Event::StreamEnd, _) => return Ok(()),
@@ -49,11 +45,7 @@ pub(crate) fn read(text: &str, documents: &mut Vec<Value>) -> Result<(), Fault> 
 /// Converts all documents of a text to JSON without building trees, so that memory is linear in the text. For this reason,
 /// aliases are refused.
 pub(crate) fn to_json(text: &str) -> Result<Vec<String>, Fault> {
-    let mut reader = Reader {
-        events: Parser::new_from_str(text),
-        anchors: HashMap::new(),
-        aliased: 0,
-    };
+    let mut reader = Reader::new(text)?;
     let mut documents = Vec::new();
     loop {
         match reader.next()? {
@@ -78,6 +70,15 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    fn new(text: &'a str) -> Result<Self, Fault> {
+        check_characters(text)?;
+        Ok(Self {
+            events: Parser::new_from_str(text),
+            anchors: HashMap::new(),
+            aliased: 0,
+        })
+    }
+
     fn next(&mut self) -> Result<(Event<'a>, Span), Fault> {
         match self.events.next() {
             Some(event) => event.map_err(|error| scan_fault(&error)),
@@ -250,6 +251,25 @@ fn measure(value: &Value) -> (usize, usize) {
         .fold((1, 0), |(sum, deepest), (values, levels)| {
             (sum + values, deepest.max(levels + 1))
         })
+}
+
+/// Refuses the characters that YAML excludes and go-yaml refuses. saphyr accepts them.
+fn check_characters(text: &str) -> Result<(), Fault> {
+    let is_excluded = |c: char| match c {
+        '\t' | '\n' | '\r' | '\u{85}' => false,
+        '\u{fffe}' | '\u{ffff}' => true,
+        _ => c.is_control(),
+    };
+    let Some(at) = text.find(is_excluded) else {
+        return Ok(());
+    };
+    let before = &text[..at];
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    Err(Fault {
+        line: before.matches('\n').count() + 1,
+        column: Some(line.chars().count() + 1),
+        text: "control characters are not allowed".to_owned(),
+    })
 }
 
 fn scan_fault(error: &ScanError) -> Fault {
@@ -482,6 +502,27 @@ mod tests {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         assert!(to_json(&nested(DEPTH_MAX + 1)).is_ok());
         assert!(to_json(&nested(DEPTH_MAX + 2)).is_err());
+    }
+
+    #[test]
+    fn control_characters_are_refused() {
+        for (text, line, column) in [
+            ("\u{18}", 1, 1),
+            ("a: 1\nb: ü\u{1b}[2J", 2, 5),
+            ("\na: \u{0}", 2, 4),
+            ("a: '\u{7f}'", 1, 5),
+            ("# \u{9f}\na: 1", 1, 3),
+            ("a: \u{ffff}", 1, 4),
+        ] {
+            let fault = to_json(text).unwrap_err();
+            assert_eq!((fault.line, fault.column), (line, Some(column)), "{text:?}");
+            assert_eq!(fault.text, "control characters are not allowed");
+            assert!(read(text, &mut Vec::new()).is_err(), "{text:?}");
+        }
+        assert_eq!(
+            parse("a:\t\"\\e\u{85}\u{a0}😀\"\r\n"),
+            Ok(json!({"a": "\u{1b}\u{85}\u{a0}😀"}))
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{DEPLOYMENT, NOW, answered, command, plan_args, read, rollplan, summaries};
+use super::{DEPLOYMENT, NOW, answered, command, plan_args, quoted, read, rollplan, summaries};
 
 #[test]
 fn pass_horizon_plans_fewer_steps() {
@@ -122,7 +122,7 @@ fn strings_remain_strings_in_yaml() {
         "\\",
     ];
     for text in texts {
-        let quoted = Value::from(text).to_string();
+        let quoted = quoted(text);
         let input = DEPLOYMENT.to_owned()
             + &format!(
                 "status:\n  conditions:\n  - {{type: A, status: \"True\", reason: {quoted}, message: {quoted}}}\n"

@@ -20,10 +20,13 @@ mod several;
 mod terminal;
 mod waiting;
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
 
 /// The result of a run.
 #[derive(Debug, PartialEq, Eq)]
@@ -90,6 +93,32 @@ fn path(relative: &str) -> PathBuf {
 fn read(relative: &str) -> String {
     let path = path(relative);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A string in quotes, as JSON or YAML. YAML excludes more characters than JSON.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::new();
+    for c in Value::from(text).to_string().chars() {
+        match c {
+            '\u{7f}'..='\u{9f}' => write!(quoted, "\\u{:04x}", u32::from(c)).unwrap(),
+            c => quoted.push(c),
+        }
+    }
+    quoted
+}
+
+/// Checks that a component of GitLab, which is one file, has a copy of the script of the same name.
+fn check_component(name: &str) {
+    let script = read(&format!("examples/pipelines/{name}.sh"));
+    let script: String = script
+        .lines()
+        .map(|line| match line {
+            "" => "\n".to_owned(),
+            line => format!("      {line}\n"),
+        })
+        .collect();
+    let component = read(&format!("packaging/gitlab/templates/{name}.yml"));
+    assert!(component.contains(&format!("<<'SCRIPT'\n{script}      SCRIPT\n")));
 }
 
 /// A temporary file.

@@ -1,7 +1,7 @@
 //! Invalid input and arguments. Errors are compared word for word, and name the file, the object and the field.
 
 use super::{
-    DEPLOYMENT, POD, REPLICA_SET, Scratch, owned_pod, plan_args, pods_without_uid, refused,
+    DEPLOYMENT, POD, REPLICA_SET, Scratch, owned_pod, plan_args, pods_without_uid, quoted, refused,
     rollplan,
 };
 
@@ -389,7 +389,7 @@ pub(super) fn assert_escaped(err: &str) {
 
 #[test]
 fn standard_error_is_escaped() {
-    let quoted = serde_json::Value::from(NASTY).to_string();
+    let quoted = quoted(NASTY);
     // An error that names the object, one that quotes a field, and a note.
     let named = DEPLOYMENT.replace("name: web\n", &format!("name: {quoted}\n"));
     let wrong = named.replace("replicas: 2", "replicas: many");
