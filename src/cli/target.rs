@@ -38,6 +38,15 @@ pub(super) fn parse_deployments(words: &[String]) -> Result<Vec<Target>, String>
     }
 }
 
+/// Parses the arguments of a command that supports one Deployment. `None` without arguments.
+pub(super) fn parse_deployment(words: &[String]) -> Result<Option<Target>, String> {
+    let mut targets = parse_deployments(words)?.into_iter();
+    match (targets.next(), targets.next()) {
+        (target, None) => Ok(target),
+        _ => Err("this command supports one Deployment at a time: pass one name".to_owned()),
+    }
+}
+
 /// Parses a list of kinds, for example "sts" or "deploy,certificates.cert-manager.io". An unknown word without a group
 /// is considered a name, not a kind.
 pub(super) fn kinds(word: &str) -> Option<Vec<Resource>> {

@@ -30,13 +30,9 @@ pub(super) fn read(
     let answers = answers.unwrap_or_default();
     if !target.is_empty() {
         complete.refuse().map_err(Error::Usage)?;
-        let targets = target::parse_deployments(target).map_err(Error::Usage)?;
-        return match targets.as_slice() {
-            [target] => Cluster::new(cluster).read(target, needs, None, *now, answers),
-            _ => Err(Error::Usage(
-                "this command supports one Deployment at a time: pass one name".to_owned(),
-            )),
-        };
+    }
+    if let Some(target) = target::parse_deployment(target).map_err(Error::Usage)? {
+        return Cluster::new(cluster).read(&target, needs, None, *now, answers);
     }
     refuse_cluster(cluster)?;
     let sources = input::sources(files)?;

@@ -34,15 +34,10 @@ pub(super) struct TemplateArgs {
 impl TemplateArgs {
     /// The Deployment that the arguments name. `None` if only the files do.
     pub(super) fn named(&self, words: &[String], missing: &str) -> Result<Option<Target>, Error> {
-        let named = target::parse_deployments(words).map_err(Error::Usage)?;
-        match named.as_slice() {
-            [] if self.files.is_empty() => Err(Error::Usage(missing.to_owned())),
-            [] => Ok(None),
-            [target] => Ok(Some(target.clone())),
-            _ => {
-                let text = "this command supports one Deployment at a time: pass one name";
-                Err(Error::Usage(text.to_owned()))
-            }
+        let named = target::parse_deployment(words).map_err(Error::Usage)?;
+        match named {
+            None if self.files.is_empty() => Err(Error::Usage(missing.to_owned())),
+            named => Ok(named),
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::RolloutResult;
 use crate::cli::goal::Goal;
-use crate::text::forecast::{Counts, Facts, Step};
+use crate::text::forecast::{Facts, Step};
 use crate::text::{
     ChangeEffect, ConfigurationChange, Numbers, is_command, json_or_absent, one_line, parts,
 };
@@ -159,13 +159,7 @@ pub(in crate::cli) fn forecast(facts: &Facts<'_>) -> String {
     for step in facts.steps() {
         text += &match step {
             Step::At { at, counts, events } => {
-                let Counts {
-                    new,
-                    old,
-                    available,
-                    terminating,
-                } = counts;
-                let counts = [new, old, available, terminating].map(|it| it.to_string());
+                let counts = counts.columns().map(|it| it.to_string());
                 let events: Vec<String> = events.iter().map(|it| escaped(it)).collect();
                 let cells = [at].into_iter().chain(counts);
                 row_of(cells.chain([events.join("<br>")]))

@@ -337,6 +337,11 @@ impl Counts {
             terminating: point.terminating.into(),
         }
     }
+
+    /// In the order of the columns of a table of steps.
+    pub(crate) fn columns(self) -> [i64; 4] {
+        [self.new, self.old, self.available, self.terminating]
+    }
 }
 
 fn reason(forecast: &Forecast) -> &str {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::axes::Extent;
-use super::facts::{Counts, Facts, Step};
+use super::facts::{Facts, Step};
 use super::picture::{CSS, Picture, xml};
 use crate::text::json_or_absent;
 
@@ -143,14 +143,8 @@ impl Html {
         let heads: Vec<&str> = [facts.step_head()].into_iter().chain(heads).collect();
         let rows = facts.steps().into_iter().map(|step| match step {
             Step::At { at, counts, events } => {
-                let Counts {
-                    new,
-                    old,
-                    available,
-                    terminating,
-                } = counts;
-                let counts = [new, old, available, terminating];
                 let counts = counts
+                    .columns()
                     .map(|it| format!("<td class=\"n\">{it}</td>"))
                     .concat();
                 let events: Vec<String> = events.iter().map(|it| xml(it)).collect();

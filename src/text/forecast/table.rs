@@ -1,6 +1,6 @@
 //! A forecast as text.
 
-use super::facts::{Counts, Facts, Step};
+use super::facts::{Facts, Step};
 use crate::proto::{Outcome, TemplateChange};
 use crate::text::page::{Columns, Page, Style};
 use crate::text::revision::template_changes;
@@ -55,13 +55,7 @@ fn steps(page: &mut Page, facts: &Facts<'_>) {
     for step in steps {
         match step {
             Step::At { at, counts, events } => {
-                let Counts {
-                    new,
-                    old,
-                    available,
-                    terminating,
-                } = counts;
-                let counts = [new, old, available, terminating].map(|it| plain(it.to_string()));
+                let counts = counts.columns().map(|it| plain(it.to_string()));
                 let events = events.join("\n");
                 let cells = [plain(at)].into_iter().chain(counts);
                 table.row(cells.chain([plain(events)]), "");

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::kubectl::{Answer, Kubectl, OPTIONS, Poll, example, failing, poll};
-use super::{Run, answered, path, read, refused};
+use super::{Run, answered, check_component, path, read, refused};
 
 const EXAMPLE: &str = "after-undo";
 const SELECTOR: &str = "app.kubernetes.io/name=web";
@@ -731,19 +731,9 @@ fn pipeline_promotes_or_aborts() {
     }
 }
 
-/// A component is one file, so it has a copy of the script.
 #[test]
 fn component_has_the_script() {
-    let script = read("examples/pipelines/canary.sh");
-    let script: String = script
-        .lines()
-        .map(|line| match line {
-            "" => "\n".to_owned(),
-            line => format!("      {line}\n"),
-        })
-        .collect();
-    let component = read("packaging/gitlab/templates/canary.yml");
-    assert!(component.contains(&format!("<<'SCRIPT'\n{script}      SCRIPT\n")));
+    check_component("canary");
 }
 
 #[test]

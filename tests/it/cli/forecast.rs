@@ -369,17 +369,7 @@ fn pull_requests_get_one_comment() {
     );
 }
 
-/// A component is one file, so it has a copy of the script.
 #[test]
 fn component_has_the_script() {
-    let script = super::read("examples/pipelines/forecast.sh");
-    let script: String = script
-        .lines()
-        .map(|line| match line {
-            "" => "\n".to_owned(),
-            line => format!("      {line}\n"),
-        })
-        .collect();
-    let component = super::read("packaging/gitlab/templates/forecast.yml");
-    assert!(component.contains(&format!("<<'SCRIPT'\n{script}      SCRIPT\n")));
+    super::check_component("forecast");
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use self::policy::{CriteriaArgs, ReactionArgs, RolloutFailureArgs, SizeArgs};
+use self::policy::{CriteriaArgs, PolicyArgs, RolloutFailureArgs};
 use self::steering::{Action, Mode, Steering, Verdicts};
 use super::template_change::TemplateArgs;
 use crate::cli::error::Error;
@@ -15,8 +15,7 @@ use crate::cli::exit::Exit;
 use crate::cli::options::{AnswerArgs, ClusterArgs, Output, ScriptOutput};
 use crate::cli::planner::Planner;
 use crate::cli::resource::Resource;
-use crate::cli::target::Target;
-use crate::cli::watch::Limits;
+use crate::cli::target::{self, Target};
 use crate::cli::{now, output};
 use crate::proto::{CanaryAction, CanaryCommand as Command, CanaryPolicy};
 use crate::text::span;
@@ -78,13 +77,7 @@ pub(in crate::cli) struct StartArgs {
     #[command(flatten)]
     cluster: ClusterArgs,
     #[command(flatten)]
-    size: SizeArgs,
-    #[command(flatten)]
-    criteria: CriteriaArgs,
-    #[command(flatten)]
-    reaction: ReactionArgs,
-    #[command(flatten)]
-    rollout_failure: RolloutFailureArgs,
+    policy: PolicyArgs,
     #[command(flatten)]
     watch: WatchArgs,
     #[command(flatten)]
@@ -130,13 +123,7 @@ pub(in crate::cli) struct RetryArgs {
     #[command(flatten)]
     which: NameArgs,
     #[command(flatten)]
-    size: SizeArgs,
-    #[command(flatten)]
-    criteria: CriteriaArgs,
-    #[command(flatten)]
-    reaction: ReactionArgs,
-    #[command(flatten)]
-    rollout_failure: RolloutFailureArgs,
+    policy: PolicyArgs,
     #[command(flatten)]
     watch: WatchArgs,
     #[command(flatten)]
@@ -175,7 +162,7 @@ struct WatchArgs {
 
 #[derive(Args, Debug)]
 struct WaitArgs {
-    /// Patch the Deployment, and do not wait: the same command goes on later, and removes the state of the canary
+    /// Patch the Deployment, and do not wait: the same command continues later, and removes the state of the canary
     #[arg(long)]
     no_wait: bool,
     /// Polling interval
@@ -210,10 +197,7 @@ fn start(args: StartArgs) -> Result<Exit, Error> {
         name,
         template,
         mut cluster,
-        size,
-        criteria,
-        reaction,
-        rollout_failure,
+        policy,
         watch,
         write,
     } = args;
@@ -240,12 +224,7 @@ fn start(args: StartArgs) -> Result<Exit, Error> {
         (None, None) => return Err(Error::Usage(missing.to_owned())),
     };
     refuse_other_kinds(&target)?;
-    let mut policy = CanaryPolicy::default();
-    size.add_to(&mut policy);
-    let verdicts = criteria.verdicts(now);
-    criteria.add_to(&mut policy);
-    reaction.add_to(&mut policy);
-    rollout_failure.add_to(&mut policy);
+    let (policy, verdicts) = policy.read(now);
     let command = Command {
         action: CanaryAction::Start.into(),
         deployment,
@@ -289,12 +268,14 @@ fn promote(args: PromoteArgs) -> Result<Exit, Error> {
     } = args;
     let mut policy = steering::hold();
     rollout_failure.add_to(&mut policy);
-    command(&which, CanaryAction::Promote, policy, &wait, write)
+    let mode = wait.mode(&write);
+    command(&which, CanaryAction::Promote, policy, mode, write)
 }
 
 fn abort(args: AbortArgs) -> Result<Exit, Error> {
     let AbortArgs { which, wait, write } = args;
-    command(&which, CanaryAction::Abort, steering::hold(), &wait, write)
+    let mode = wait.mode(&write);
+    command(&which, CanaryAction::Abort, steering::hold(), mode, write)
 }
 
 /// Carries out a command about a canary that exists.
@@ -302,10 +283,9 @@ fn command(
     which: &NameArgs,
     action: CanaryAction,
     policy: CanaryPolicy,
-    wait: &WaitArgs,
+    mode: Mode,
     write: WriteArgs,
 ) -> Result<Exit, Error> {
-    let mode = wait.mode(&write);
     let planner = Planner::new(write.answer.server)?;
     let action = Action::of(action);
     let verdicts = Verdicts::default();
@@ -325,19 +305,11 @@ fn command(
 fn retry(args: RetryArgs) -> Result<Exit, Error> {
     let RetryArgs {
         which,
-        size,
-        criteria,
-        reaction,
-        rollout_failure,
+        policy,
         watch,
         write,
     } = args;
-    let mut policy = CanaryPolicy::default();
-    size.add_to(&mut policy);
-    let verdicts = criteria.verdicts(now::read());
-    criteria.add_to(&mut policy);
-    reaction.add_to(&mut policy);
-    rollout_failure.add_to(&mut policy);
+    let (policy, verdicts) = policy.read(now::read());
     let mode = watch.mode(write.dry_run, write.answer.output.plain())?;
     let planner = Planner::new(write.answer.server)?;
     let target = which.target()?;
@@ -356,12 +328,8 @@ fn retry(args: RetryArgs) -> Result<Exit, Error> {
 
 fn release(args: ReleaseArgs) -> Result<Exit, Error> {
     let ReleaseArgs { which, write } = args;
-    let wait = WaitArgs {
-        no_wait: true,
-        interval: Duration::from_secs(2),
-    };
-    let policy = steering::hold();
-    command(&which, CanaryAction::Release, policy, &wait, write)
+    let mode = write.mode();
+    command(&which, CanaryAction::Release, steering::hold(), mode, write)
 }
 
 /// Refuses custom resources early: kubectl cannot set their images.
@@ -379,16 +347,11 @@ fn refuse_other_kinds(target: &Target) -> Result<(), Error> {
 
 impl NameArgs {
     fn target(&self) -> Result<Target, Error> {
-        let targets = crate::cli::target::parse_deployments(&self.name).map_err(Error::Usage)?;
-        match targets.as_slice() {
-            [target] => {
-                refuse_other_kinds(target)?;
-                Ok(target.clone())
-            }
-            _ => Err(Error::Usage(
-                "this command supports one Deployment at a time: pass one name".to_owned(),
-            )),
-        }
+        let target = target::parse_deployment(&self.name).map_err(Error::Usage)?;
+        // The arguments are required.
+        let target = target.ok_or_else(|| Error::Usage("no Deployment selected".to_owned()))?;
+        refuse_other_kinds(&target)?;
+        Ok(target)
     }
 }
 
@@ -396,20 +359,12 @@ impl NameArgs {
 
 impl WatchArgs {
     fn mode(&self, dry_run: bool, output: Option<Output>) -> Result<Mode, Error> {
-        let writes = !dry_run && output.is_some();
-        if self.watch && !writes {
+        let mode = Mode::new(dry_run, output);
+        if self.watch && !mode.writes {
             let text = "--watch cannot be used with --dry-run or -o kubectl";
             return Err(Error::Usage(text.to_owned()));
         }
-        Ok(Mode {
-            output,
-            writes,
-            is_watched: self.watch,
-            limits: Limits {
-                interval: self.interval,
-                timeout: None,
-            },
-        })
+        Ok(mode.polling(self.interval, self.watch))
     }
 }
 
@@ -417,16 +372,15 @@ impl WatchArgs {
 
 impl WaitArgs {
     fn mode(&self, write: &WriteArgs) -> Mode {
-        let output = write.answer.output.plain();
-        let writes = !write.dry_run && output.is_some();
-        Mode {
-            output,
-            writes,
-            is_watched: writes && !self.no_wait,
-            limits: Limits {
-                interval: self.interval,
-                timeout: None,
-            },
-        }
+        let mode = write.mode();
+        mode.polling(self.interval, mode.writes && !self.no_wait)
+    }
+}
+
+// === impl WriteArgs ===
+
+impl WriteArgs {
+    fn mode(&self) -> Mode {
+        Mode::new(self.dry_run, self.answer.output.plain())
     }
 }

@@ -9,9 +9,22 @@ use super::steering::Verdicts;
 use crate::proto::{CanaryPolicy, CanaryResponse, CanaryResult, RolloutResponse};
 use crate::text::span;
 
+/// The policy of a canary that starts.
+#[derive(Args, Debug)]
+pub(super) struct PolicyArgs {
+    #[command(flatten)]
+    size: SizeArgs,
+    #[command(flatten)]
+    criteria: CriteriaArgs,
+    #[command(flatten)]
+    reaction: ReactionArgs,
+    #[command(flatten)]
+    rollout_failure: RolloutFailureArgs,
+}
+
 /// How many canary pods there are.
 #[derive(Args, Debug)]
-pub(super) struct SizeArgs {
+struct SizeArgs {
     /// Number of canary pods, or a percentage of the desired pods, for example 2 or 10%
     #[arg(long, value_name = "NUMBER|PERCENT", default_value = "1", value_parser = limit)]
     pods: String,
@@ -44,7 +57,7 @@ pub(super) struct CriteriaArgs {
 
 /// What happens then.
 #[derive(Args, Debug)]
-pub(super) struct ReactionArgs {
+struct ReactionArgs {
     /// What happens when the canary is good
     #[arg(long, value_enum, default_value = "hold")]
     on_success: OnSuccess,
@@ -111,10 +124,25 @@ fn verdict(text: &str) -> Result<(String, CanaryResult), String> {
     }
 }
 
+// === impl PolicyArgs ===
+
+impl PolicyArgs {
+    /// The policy, and the verdicts, observed at this time.
+    pub(super) fn read(self, now: Timestamp) -> (CanaryPolicy, Verdicts) {
+        let mut policy = CanaryPolicy::default();
+        let verdicts = self.criteria.verdicts(now);
+        self.size.add_to(&mut policy);
+        self.criteria.add_to(&mut policy);
+        self.reaction.add_to(&mut policy);
+        self.rollout_failure.add_to(&mut policy);
+        (policy, verdicts)
+    }
+}
+
 // === impl SizeArgs ===
 
 impl SizeArgs {
-    pub(super) fn add_to(self, policy: &mut CanaryPolicy) {
+    fn add_to(self, policy: &mut CanaryPolicy) {
         policy.pods = self.pods;
         policy.surge = self.surge.unwrap_or_default();
     }
@@ -141,7 +169,7 @@ impl CriteriaArgs {
 // === impl ReactionArgs ===
 
 impl ReactionArgs {
-    pub(super) fn add_to(&self, policy: &mut CanaryPolicy) {
+    fn add_to(&self, policy: &mut CanaryPolicy) {
         let response = |on: OnFailure| match on {
             OnFailure::Hold => CanaryResponse::Hold,
             OnFailure::Abort => CanaryResponse::Abort,

@@ -117,6 +117,30 @@ struct Plan {
 /// What a line shows. Times that are left change all the time.
 type Key = (CanaryPhase, CanaryOutcome, [i32; 3], Vec<String>);
 
+// === impl Mode ===
+
+impl Mode {
+    /// Without a watch. A dry run and shell commands write nothing.
+    pub(super) fn new(dry_run: bool, output: Option<Output>) -> Self {
+        Self {
+            output,
+            writes: !dry_run && output.is_some(),
+            is_watched: false,
+            limits: Limits {
+                interval: Duration::from_secs(2),
+                timeout: None,
+            },
+        }
+    }
+
+    /// With this interval between polls.
+    pub(super) fn polling(mut self, interval: Duration, is_watched: bool) -> Self {
+        self.is_watched = is_watched;
+        self.limits.interval = interval;
+        self
+    }
+}
+
 // === impl Action ===
 
 impl Action {
