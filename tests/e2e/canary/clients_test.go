@@ -41,7 +41,7 @@ func newClients(t *testing.T) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &harness{ControlPlane: cp, service: service, logs: map[string]*namespaceLog{}, kubelets: map[string]*workloads.Kubelets{}}
+	h := &harness{ControlPlane: cp, service: service}
 	var errTyped, errDynamic error
 	h.typed, errTyped = kubernetes.NewForConfig(config)
 	h.dynamic, errDynamic = dynamic.NewForConfig(config)
@@ -50,7 +50,7 @@ func newClients(t *testing.T) *harness {
 	}
 	watching, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	h.watch(watching)
+	h.Watch(watching, h.dynamic)
 	return h
 }
 
@@ -60,9 +60,7 @@ func (h *harness) deploy(t *testing.T, namespace string, guard bool, fault fault
 	c := testCase{Name: namespace, Seed: 2, Replicas: 10, MaxSurge: "2", MaxUnavailable: "0", Pods: "2", Bake: 1, Guard: guard, Fault: fault,
 		Policy: map[string]string{}, StartMin: 100 * time.Millisecond, StartMax: 300 * time.Millisecond}
 	log := &namespaceLog{}
-	h.mu.Lock()
-	h.logs[namespace], h.kubelets[namespace] = log, newKubelets(h.typed, c, h.failed)
-	h.mu.Unlock()
+	h.Add(namespace, log, newKubelets(h.typed, c, h.Failed))
 	s := &scenario{steering: &steering{h: h, c: c, namespace: namespace, log: log}, outcome: &outcome{c: c, log: log}}
 	if err := s.prepare(t.Context()); err != nil {
 		t.Fatal(err)

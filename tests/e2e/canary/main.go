@@ -116,7 +116,7 @@ func observe(ctx context.Context, programs controlplane.Programs, service *workl
 		return nil, err
 	}
 	config.QPS, config.Burst = 500, 1000
-	h := &harness{ControlPlane: cp, service: service, logs: map[string]*namespaceLog{}, kubelets: map[string]*workloads.Kubelets{}}
+	h := &harness{ControlPlane: cp, service: service}
 	if h.typed, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, err
 	}
@@ -137,11 +137,11 @@ func observe(ctx context.Context, programs controlplane.Programs, service *workl
 	}
 	// An API server does not stop before its watches have ended.
 	watching, cancel := context.WithCancel(ctx)
-	h.watch(watching)
+	h.Watch(watching, h.dynamic)
 	var disturbing sync.WaitGroup
 	disturbing.Go(func() {
 		if err := native.disturb(watching, seed); err != nil {
-			h.failed(err)
+			h.Failed(err)
 		}
 	})
 	defer func() {
@@ -152,22 +152,23 @@ func observe(ctx context.Context, programs controlplane.Programs, service *workl
 	outcomes = make([]*outcome, len(tasks))
 	slots := make(chan struct{}, parallel)
 	var group sync.WaitGroup
-	var finished int
+	var mu sync.Mutex
+	finished := 0
 	for i, t := range tasks {
 		slots <- struct{}{}
-		if h.err() != nil || ctx.Err() != nil {
+		if h.Err() != nil || ctx.Err() != nil {
 			break
 		}
 		group.Go(func() {
 			defer func() { <-slots }()
 			o, err := h.run(ctx, t.testCase, t.control)
 			if err != nil {
-				h.failed(fmt.Errorf("%s, control %t: %w", t, t.control, err))
+				h.Failed(fmt.Errorf("%s, control %t: %w", t, t.control, err))
 				return
 			}
 			outcomes[i] = o
-			h.mu.Lock()
-			defer h.mu.Unlock()
+			mu.Lock()
+			defer mu.Unlock()
 			finished++
 			fmt.Fprintf(os.Stderr, "%d/%d %s control %t: %s, %d patches, %d violations, %d problems, %.0f s\n", finished, len(tasks), t.Name, t.control,
 				o.finalImage, o.patches, len(o.verdict.violations), len(o.problems), o.took.Seconds())
@@ -177,7 +178,7 @@ func observe(ctx context.Context, programs controlplane.Programs, service *workl
 		})
 	}
 	group.Wait()
-	return outcomes, errors.Join(h.err(), ctx.Err())
+	return outcomes, errors.Join(h.Err(), ctx.Err())
 }
 
 // nodes is the number of nodes that all cases share.

@@ -73,6 +73,24 @@ func (l *namespaceLog) add(e event, meta *metav1.ObjectMeta) error {
 	return nil
 }
 
+// AddDeployment records a change. The Deployment is deleted with its namespace, when the case has ended.
+func (l *namespaceLog) AddDeployment(d *appsv1.Deployment, deleted bool) error {
+	if deleted {
+		return nil
+	}
+	return l.add(event{deployment: d}, &d.ObjectMeta)
+}
+
+// AddReplicaSet records a change.
+func (l *namespaceLog) AddReplicaSet(set *appsv1.ReplicaSet, deleted bool) error {
+	return l.add(event{set: set, deleted: deleted}, &set.ObjectMeta)
+}
+
+// AddPod records a change.
+func (l *namespaceLog) AddPod(pod *corev1.Pod, deleted bool) error {
+	return l.add(event{pod: pod, deleted: deleted}, &pod.ObjectMeta)
+}
+
 // allow records the limits of the user from a generation on.
 func (l *namespaceLog) allow(user limits) {
 	l.mu.Lock()

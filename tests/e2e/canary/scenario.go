@@ -4,19 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/dynamic"
@@ -38,72 +35,10 @@ const (
 // harness runs cases.
 type harness struct {
 	*controlplane.ControlPlane
+	workloads.Fleet
 	typed   kubernetes.Interface
 	dynamic dynamic.Interface
 	service *workloads.Service
-
-	mu       sync.Mutex
-	logs     map[string]*namespaceLog
-	kubelets map[string]*workloads.Kubelets
-	errs     []error
-}
-
-func (h *harness) failed(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.errs = append(h.errs, err)
-}
-
-func (h *harness) err() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return errors.Join(h.errs...)
-}
-
-// watch observes all cases until the context ends.
-func (h *harness) watch(ctx context.Context) {
-	observe := func(resource schema.GroupVersionResource, observe func(*namespaceLog, *workloads.Kubelets, *unstructured.Unstructured, bool) error) {
-		each := func(object *unstructured.Unstructured, deleted bool) {
-			h.mu.Lock()
-			log, kubelets := h.logs[object.GetNamespace()], h.kubelets[object.GetNamespace()]
-			h.mu.Unlock()
-			if log == nil {
-				return
-			}
-			if err := observe(log, kubelets, object, deleted); err != nil {
-				h.failed(err)
-			}
-		}
-		go func() {
-			if err := workloads.Watch(ctx, h.dynamic, resource, each); err != nil {
-				h.failed(err)
-			}
-		}()
-	}
-	observe(workloads.Deployments, func(log *namespaceLog, _ *workloads.Kubelets, object *unstructured.Unstructured, deleted bool) error {
-		d, err := workloads.Decode[appsv1.Deployment](object)
-		if err != nil || deleted {
-			return err
-		}
-		return log.add(event{deployment: d}, &d.ObjectMeta)
-	})
-	observe(workloads.ReplicaSets, func(log *namespaceLog, _ *workloads.Kubelets, object *unstructured.Unstructured, deleted bool) error {
-		set, err := workloads.Decode[appsv1.ReplicaSet](object)
-		if err != nil {
-			return err
-		}
-		return log.add(event{set: set, deleted: deleted}, &set.ObjectMeta)
-	})
-	observe(workloads.Pods, func(log *namespaceLog, kubelets *workloads.Kubelets, object *unstructured.Unstructured, deleted bool) error {
-		pod, err := workloads.Decode[corev1.Pod](object)
-		if err != nil {
-			return err
-		}
-		if !deleted {
-			kubelets.Observe(ctx, pod)
-		}
-		return log.add(event{pod: pod, deleted: deleted}, &pod.ObjectMeta)
-	})
 }
 
 // newKubelets returns the kubelets of a case. Pods of the second image have its fault.
@@ -200,9 +135,7 @@ func (h *harness) run(ctx context.Context, c testCase, control bool) (*outcome, 
 		namespace += "-control"
 	}
 	log := &namespaceLog{}
-	h.mu.Lock()
-	h.logs[namespace], h.kubelets[namespace] = log, newKubelets(h.typed, c, h.failed)
-	h.mu.Unlock()
+	h.Add(namespace, log, newKubelets(h.typed, c, h.Failed))
 	s := &scenario{steering: &steering{h: h, c: c, namespace: namespace, log: log, since: start}, outcome: &outcome{c: c, log: log}, control: control}
 	if err := s.prepare(ctx); err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
@@ -214,7 +147,7 @@ func (h *harness) run(ctx context.Context, c testCase, control bool) (*outcome, 
 		for number := range c.Steerers {
 			group.Go(func() {
 				if err := s.steer(steering, number); err != nil {
-					h.failed(fmt.Errorf("%s: steerer: %w", c, err))
+					h.Failed(fmt.Errorf("%s: steerer: %w", c, err))
 				}
 			})
 		}
@@ -433,7 +366,7 @@ func (s *scenario) finish(ctx context.Context) error {
 		case strings.Contains(refusal, "STATE_LOST"):
 			// The state was removed before the Deployment controller copied it. The user does what the message says.
 			if err := s.applyAfterLoss(ctx); err != nil {
-				s.h.failed(err)
+				s.h.Failed(err)
 			}
 			s.order(nil)
 			idle = time.Now()
@@ -454,7 +387,7 @@ func (s *scenario) finish(ctx context.Context) error {
 		case phase == rest && since > 6*time.Second && d.Spec.Template.Spec.Containers[0].Image != image("v1"):
 			// A rollout that does not complete, without a canary: the user goes back.
 			if _, err := s.jsonPatch(ctx, metav1.PatchOptions{}, map[string]any{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image("v1")}); err != nil {
-				s.h.failed(err)
+				s.h.Failed(err)
 			} else if d, err := s.get(ctx); err == nil {
 				s.addTemplate(d)
 			}
@@ -494,7 +427,7 @@ func (s *scenario) finishControl(ctx context.Context) error {
 		}
 		if since > 6*time.Second {
 			if err := s.act(ctx, step{Action: abortIt}); err != nil {
-				s.h.failed(err)
+				s.h.Failed(err)
 			}
 			idle = time.Now()
 		}

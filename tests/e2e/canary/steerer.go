@@ -14,8 +14,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollplan.dev/rollplan/tests/e2e/workloads"
@@ -152,7 +150,7 @@ func (s *steering) steer(ctx context.Context, number int) error {
 			s.count(&s.late)
 			time.AfterFunc(time.Duration(random.IntN(2500))*time.Millisecond, func() {
 				if err := send(); err != nil {
-					s.h.failed(fmt.Errorf("%s: late patch: %w", s.c, err))
+					s.h.Failed(fmt.Errorf("%s: late patch: %w", s.c, err))
 				}
 			})
 		} else if err := send(); err != nil {
@@ -175,19 +173,9 @@ func (s *steering) count(counter *int) {
 
 // plan calls PlanCanary with the current state, the Deployment first: its generation is tested by the patch.
 func (s *steering) plan(ctx context.Context, ordered *command) (p plan, err error) {
-	var objects []string
-	for _, resource := range []schema.GroupVersionResource{workloads.Deployments, workloads.ReplicaSets, workloads.Pods} {
-		list, err := s.h.dynamic.Resource(resource).Namespace(s.namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return p, err
-		}
-		for _, object := range list.Items {
-			text, err := workloads.AsText(&object)
-			if err != nil {
-				return p, err
-			}
-			objects = append(objects, text)
-		}
+	objects, err := workloads.List(ctx, s.h.dynamic, s.namespace, workloads.Deployments, workloads.ReplicaSets, workloads.Pods)
+	if err != nil {
+		return p, err
 	}
 	policy := map[string]any{"pods": s.c.Pods, "surge": s.c.Surge, "bake": fmt.Sprintf("%ds", s.c.Bake)}
 	for key, value := range s.c.Policy {

@@ -108,7 +108,7 @@ func observe(ctx context.Context, programs controlplane.Programs, binaries adapt
 	if err := errors.Join(system.StartService(), system.StartAdapter("adapter", "--leader-elect=false")); err != nil {
 		return nil, err
 	}
-	h := &harness{System: system, hold: hold, logs: map[string]*namespaceLog{}, kubelets: map[string]*workloads.Kubelets{}}
+	h := &harness{System: system, hold: hold}
 	for i := 1; i < nodes; i++ { // in addition to that of the control plane
 		if err := workloads.CreateNode(ctx, h.Typed, fmt.Sprintf("node-%d", i), 10_000); err != nil {
 			return nil, err
@@ -117,22 +117,23 @@ func observe(ctx context.Context, programs controlplane.Programs, binaries adapt
 	// An API server does not stop before its watches have ended.
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
-	h.watch(watching)
+	h.Watch(watching, h.Dynamic, plannedDeployments)
 
 	records = make([]record, len(cases))
 	slots := make(chan struct{}, parallel)
 	var group sync.WaitGroup
-	var done int
+	var mu sync.Mutex
+	done := 0
 	one := func(i int) {
 		start := time.Now()
 		r, err := h.run(ctx, cases[i])
 		if err != nil {
-			h.failed(fmt.Errorf("%s: %w", cases[i].Name, err))
+			h.Failed(fmt.Errorf("%s: %w", cases[i].Name, err))
 			return
 		}
 		records[i] = r
-		h.mu.Lock()
-		defer h.mu.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
 		done++
 		fmt.Fprintf(os.Stderr, "%d/%d %s %s %s: %.0f s\n", done, len(cases), cases[i].Name, cases[i].Kind, cases[i].Start.Shape, time.Since(start).Seconds())
 	}
@@ -142,13 +143,13 @@ func observe(ctx context.Context, programs controlplane.Programs, binaries adapt
 		}
 	}
 	for i, c := range cases {
-		if !c.isSlow() && h.err() == nil {
+		if !c.isSlow() && h.Err() == nil {
 			slots <- struct{}{}
 			group.Go(func() { one(i); <-slots })
 		}
 	}
 	group.Wait()
-	if err := errors.Join(h.err(), ctx.Err()); err != nil {
+	if err := errors.Join(h.Err(), ctx.Err()); err != nil {
 		return nil, err
 	}
 	return records, countWrites(cp.AuditLog(), records)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -54,74 +53,9 @@ type segment struct {
 // harness runs cases.
 type harness struct {
 	*adapter.System
+	workloads.Fleet
 	// hold is how long a rollout that may never complete is observed.
 	hold time.Duration
-
-	mu   sync.Mutex
-	logs map[string]*namespaceLog
-	// kubelets of the cases, by namespace.
-	kubelets map[string]*workloads.Kubelets
-	errs     []error
-}
-
-func (h *harness) failed(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.errs = append(h.errs, err)
-}
-
-func (h *harness) err() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return errors.Join(h.errs...)
-}
-
-// watch observes all cases until the context ends.
-func (h *harness) watch(ctx context.Context) {
-	observe := func(resource schema.GroupVersionResource, observe func(*namespaceLog, *workloads.Kubelets, *unstructured.Unstructured, bool) error) {
-		go func() {
-			err := workloads.Watch(ctx, h.Dynamic, resource, func(object *unstructured.Unstructured, deleted bool) {
-				h.mu.Lock()
-				log, kubelets := h.logs[object.GetNamespace()], h.kubelets[object.GetNamespace()]
-				h.mu.Unlock()
-				if log == nil {
-					return
-				}
-				if err := observe(log, kubelets, object, deleted); err != nil {
-					h.failed(err)
-				}
-			})
-			if err != nil {
-				h.failed(err)
-			}
-		}()
-	}
-	owner := func(log *namespaceLog, _ *workloads.Kubelets, object *unstructured.Unstructured, _ bool) error {
-		deployment, err := workloads.Decode[appsv1.Deployment](object)
-		if err == nil {
-			log.observeOwner(deployment)
-		}
-		return err
-	}
-	observe(workloads.Deployments, owner)
-	observe(plannedDeployments, owner)
-	observe(workloads.ReplicaSets, func(log *namespaceLog, _ *workloads.Kubelets, object *unstructured.Unstructured, deleted bool) error {
-		set, err := workloads.Decode[appsv1.ReplicaSet](object)
-		if err == nil {
-			log.observeSet(set, deleted)
-		}
-		return err
-	})
-	observe(workloads.Pods, func(log *namespaceLog, kubelets *workloads.Kubelets, object *unstructured.Unstructured, deleted bool) error {
-		pod, err := workloads.Decode[corev1.Pod](object)
-		if err == nil {
-			log.observePod(pod, deleted)
-			if !deleted {
-				kubelets.Observe(ctx, pod)
-			}
-		}
-		return err
-	})
 }
 
 // owners are the Deployments of a case.
@@ -136,9 +70,7 @@ func (h *harness) owners(c testCase) (schema.GroupVersionResource, string) {
 func (h *harness) run(ctx context.Context, c testCase) (record, error) {
 	r := record{Case: c}
 	log := &namespaceLog{}
-	h.mu.Lock()
-	h.logs[c.Name], h.kubelets[c.Name] = log, newKubelets(h.Typed, c, h.failed)
-	h.mu.Unlock()
+	h.Add(c.Name, log, newKubelets(h.Typed, c, h.Failed))
 	if err := h.prepare(ctx, c); err != nil {
 		return r, fmt.Errorf("prepare: %w", err)
 	}
@@ -151,6 +83,7 @@ func (h *harness) run(ctx context.Context, c testCase) (record, error) {
 	log.mu.Lock()
 	before := log.Sets[0].Name
 	log.mu.Unlock()
+	isQuiet := func() bool { return log.quiet() >= quietTime }
 	change := func(patch string) (milliseconds, int64, error) {
 		resource, _ := h.owners(c)
 		owners := h.Dynamic.Resource(resource).Namespace(c.Name)
@@ -158,20 +91,14 @@ func (h *harness) run(ctx context.Context, c testCase) (record, error) {
 		if err != nil {
 			return 0, 0, err
 		}
-		request, err := h.request(ctx, c, changed)
-		if err != nil {
-			return 0, 0, err
-		}
-		// If something has changed meanwhile, the request does not show one state.
-		for log.quiet() < quietTime {
-			time.Sleep(20 * time.Millisecond)
-			if h.err() != nil || ctx.Err() != nil {
-				return 0, 0, errors.Join(h.err(), ctx.Err())
+		var request json.RawMessage
+		// If something changes meanwhile, the request does not show one state.
+		for isOneState := false; !isOneState; isOneState = isQuiet() {
+			if err := h.wait(ctx, isQuiet); err != nil {
+				return 0, 0, err
 			}
-			if log.quiet() >= quietTime {
-				if request, err = h.request(ctx, c, changed); err != nil {
-					return 0, 0, err
-				}
+			if request, err = h.request(ctx, c, changed); err != nil {
+				return 0, 0, err
 			}
 		}
 		start := now()
@@ -188,11 +115,9 @@ func (h *harness) run(ctx context.Context, c testCase) (record, error) {
 	}
 	if c.Kind == scaledRollout {
 		// In the middle, and not while many pods become ready: the snapshot would not show one state.
-		for log.readyPods(before) < max(1, c.Replicas/3) || log.quiet() < quietTime {
-			time.Sleep(20 * time.Millisecond)
-			if h.err() != nil || ctx.Err() != nil {
-				return r, errors.Join(h.err(), ctx.Err())
-			}
+		isInTheMiddle := func() bool { return log.readyPods(before) >= max(1, c.Replicas/3) && isQuiet() }
+		if err := h.wait(ctx, isInTheMiddle); err != nil {
+			return r, err
 		}
 		var at milliseconds
 		at, generation, err = change(fmt.Sprintf(`[{"op": "replace", "path": "/spec/replicas", "value": %d}]`, c.ScaleTo))
@@ -214,6 +139,17 @@ func (h *harness) run(ctx context.Context, c testCase) (record, error) {
 	log.mu.Unlock()
 	// The objects of ended cases would slow down the others.
 	return r, h.Typed.CoreV1().Namespaces().Delete(ctx, c.Name, metav1.DeleteOptions{})
+}
+
+// wait polls until a condition is met.
+func (h *harness) wait(ctx context.Context, isMet func() bool) error {
+	for !isMet() {
+		time.Sleep(20 * time.Millisecond)
+		if err := errors.Join(h.Err(), ctx.Err()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // prepare creates the Deployment of a case, with its namespace, its quota and its node.
@@ -271,21 +207,13 @@ func (h *harness) prepare(ctx context.Context, c testCase) error {
 // request returns the request of a forecast of a change, from the current state.
 func (h *harness) request(ctx context.Context, c testCase, changed *unstructured.Unstructured) (json.RawMessage, error) {
 	resource, kind := h.owners(c)
-	var objects []string
-	var podCount int
-	for _, each := range []schema.GroupVersionResource{resource, workloads.ReplicaSets, workloads.Pods} {
-		list, err := h.Dynamic.Resource(each).Namespace(c.Name).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, err
-		}
-		for _, object := range list.Items {
-			text, err := workloads.AsText(&object)
-			if err != nil {
-				return nil, err
-			}
-			objects = append(objects, text)
-		}
-		podCount = len(list.Items) // those of the last list
+	objects, err := workloads.List(ctx, h.Dynamic, c.Name, resource, workloads.ReplicaSets)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := workloads.List(ctx, h.Dynamic, c.Name, workloads.Pods)
+	if err != nil {
+		return nil, err
 	}
 	text, err := workloads.AsText(changed)
 	if err != nil {
@@ -293,14 +221,14 @@ func (h *harness) request(ctx context.Context, c testCase, changed *unstructured
 	}
 	limits := map[string]any{}
 	if c.QuotaLeft != nil {
-		limits["podsInQuota"] = c.Replicas + *c.QuotaLeft - podCount
+		limits["podsInQuota"] = c.Replicas + *c.QuotaLeft - len(pods)
 	}
 	if c.NodeLeft != nil {
-		limits["podsOnNodes"] = c.Replicas + *c.NodeLeft - podCount
+		limits["podsOnNodes"] = c.Replicas + *c.NodeLeft - len(pods)
 	}
 	return json.Marshal(map[string]any{
 		"snapshot": map[string]any{
-			"now": time.Now().UTC().Format(time.RFC3339Nano), "objects": objects, "replicaSetsComplete": true, "podsComplete": true,
+			"now": time.Now().UTC().Format(time.RFC3339Nano), "objects": append(objects, pods...), "replicaSetsComplete": true, "podsComplete": true,
 			"target": map[string]any{"apiVersion": resource.GroupVersion().String(), "kind": kind, "namespace": c.Name, "name": name, "resource": resource.Resource},
 		},
 		"changes": []any{map[string]any{"deployment": text}},

@@ -51,7 +51,8 @@ type namespaceLog struct {
 	ownerAt milliseconds
 }
 
-func (l *namespaceLog) observeSet(set *appsv1.ReplicaSet, deleted bool) {
+// AddReplicaSet records a change.
+func (l *namespaceLog) AddReplicaSet(set *appsv1.ReplicaSet, deleted bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change := setChange{At: now(), Name: set.Name, Size: int(*set.Spec.Replicas)}
@@ -59,9 +60,11 @@ func (l *namespaceLog) observeSet(set *appsv1.ReplicaSet, deleted bool) {
 		change.Size = 0
 	}
 	l.Sets = append(l.Sets, change)
+	return nil
 }
 
-func (l *namespaceLog) observePod(pod *corev1.Pod, deleted bool) {
+// AddPod records a change.
+func (l *namespaceLog) AddPod(pod *corev1.Pod, deleted bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change := podChange{At: now(), Name: pod.Name, Terminating: pod.DeletionTimestamp != nil, Gone: deleted}
@@ -74,12 +77,15 @@ func (l *namespaceLog) observePod(pod *corev1.Pod, deleted bool) {
 		}
 	}
 	l.Pods = append(l.Pods, change)
+	return nil
 }
 
-func (l *namespaceLog) observeOwner(owner *appsv1.Deployment) {
+// AddDeployment records the latest Deployment.
+func (l *namespaceLog) AddDeployment(owner *appsv1.Deployment, _ bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.owner, l.ownerAt = owner, now()
+	return nil
 }
 
 // await polls until the Deployment is in a state, and returns when that was received. It returns false if the time is over.

@@ -66,3 +66,22 @@ func AsText(object *unstructured.Unstructured) (string, error) {
 	text, err := object.MarshalJSON()
 	return string(text), err
 }
+
+// List returns the objects of a namespace as text, in the order of the resources.
+func List(ctx context.Context, client dynamic.Interface, namespace string, resources ...schema.GroupVersionResource) ([]string, error) {
+	var texts []string
+	for _, resource := range resources {
+		list, err := client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range list.Items {
+			text, err := AsText(&object)
+			if err != nil {
+				return nil, err
+			}
+			texts = append(texts, text)
+		}
+	}
+	return texts, nil
+}
