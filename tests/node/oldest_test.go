@@ -144,7 +144,7 @@ func TestOldest(t *testing.T) {
 	})
 
 	// The server drops status.terminatingReplicas. The adapter writes it once.
-	c.apply(t, paused)
+	c.apply(t, strings.ReplaceAll(paused, "NAME", "paused"))
 	await(t, "the adapter writes the status of the paused Deployment", func() error {
 		if observed := c.kubectl(t, "get", "deployment", "paused", "-o", "jsonpath={.status.observedGeneration}"); observed != "1" {
 			return fmt.Errorf("observed generation %q", observed)
@@ -159,7 +159,7 @@ func TestOldest(t *testing.T) {
 		c.kubectl(t, "annotate", "deployment", "paused", "--overwrite", fmt.Sprintf("round=%d", i))
 	}
 	// The new Deployment is planned after the other one, by a queue in the order of changes.
-	c.apply(t, strings.ReplaceAll(paused, "paused", "last"))
+	c.apply(t, strings.ReplaceAll(paused, "NAME", "last"))
 	await(t, "the adapter writes the status of the next Deployment", func() error {
 		if observed := c.kubectl(t, "get", "deployment", "last", "-o", "jsonpath={.status.observedGeneration}"); observed != "1" {
 			return fmt.Errorf("observed generation %q", observed)
@@ -174,12 +174,12 @@ func TestOldest(t *testing.T) {
 const paused = `
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: paused, namespace: default}
+metadata: {name: NAME, namespace: default}
 spec:
   paused: true
-  selector: {matchLabels: {app: paused}}
+  selector: {matchLabels: {app: NAME}}
   template:
-    metadata: {labels: {app: paused}}
+    metadata: {labels: {app: NAME}}
     spec: {containers: [{name: web, image: web:1}]}
 `
 
