@@ -782,6 +782,10 @@ impl Planner<'_> {
         let Some(live) = self.observed.fields else {
             return user;
         };
+        if canary.stage != Stage::Hold && !self.observed.is_held() {
+            // All fields were restored by the patch that wrote the state.
+            return live;
+        }
         let limit =
             |live: IntOrPercent, own: IntOrPercent, user| if live == own { user } else { live };
         let seconds = |live: i32, own: i32, user| if live == own { user } else { live };
@@ -803,7 +807,7 @@ impl Planner<'_> {
                 user.progress_deadline_seconds,
             ),
         };
-        let is_zero = |it| matches!(it, IntOrPercent::Int(0) | IntOrPercent::Percent(0));
+        let is_zero = |it: IntOrPercent| it.rounded_up(1) == 0;
         if is_zero(fields.max_surge) && is_zero(fields.max_unavailable) {
             // The API server refuses both.
             fields.max_unavailable = IntOrPercent::Int(1);

@@ -251,6 +251,5 @@ fn percent(text: &str) -> Result<IntOrPercent, Fault> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Fault::NEITHER);
     }
-    let percent = digits.parse().map_err(|_| Fault::TOO_LARGE)?;
-    Ok(IntOrPercent::Percent(percent))
+    IntOrPercent::from_percent(digits).ok_or(Fault::TOO_LARGE)
 }
