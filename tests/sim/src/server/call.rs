@@ -28,7 +28,7 @@ pub(crate) enum Written {
     Deleted,
 }
 
-pub(super) type Response<T> = Result<T, Rejection>;
+pub(crate) type Response<T> = Result<T, Rejection>;
 
 // === impl Rejection ===
 

@@ -5,4 +5,5 @@ mod patch;
 mod store;
 
 pub(crate) use call::{Rejection, Written};
+pub(crate) use patch::json_patch_owner;
 pub(crate) use store::{Pending, Store, StoredSet, Writer, version_of};

@@ -3,8 +3,10 @@
 
 use rollplan_core::action::NewReplicaSet;
 use rollplan_core::selector::LabelSelector;
+use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{
-    Condition, Deployment, DeploymentStatus, ObjectMeta, OwnerReference, ReplicaSet, StringMap,
+    Condition, Deployment, DeploymentStatus, ObjectMeta, OwnerReference, ReplicaSet, Strategy,
+    StringMap,
 };
 use rollplan_core::template::{self, Template};
 use rollplan_core::time::Time;
@@ -215,20 +217,79 @@ pub(super) fn json_patch_set(set: &mut ReplicaSet, body: &Value) -> Response<()>
     Ok(())
 }
 
-/// Applies a JSON Patch to the template and annotations of the owner.
-pub(super) fn json_patch_owner(owner: &mut Deployment, body: &Value) -> Response<()> {
+/// Applies a JSON Patch to the owner: its template, annotations and labels, and the fields that hold a canary.
+pub(crate) fn json_patch_owner(owner: &mut Deployment, body: &Value) -> Response<()> {
     for (op, path, value) in operations(body)? {
+        let metadata = &mut owner.metadata;
         match (op, path.as_str()) {
-            ("test", path) => test_metadata(&owner.metadata, path, value)?,
-            ("add", "/metadata/annotations") => {
-                owner.metadata.annotations = strings(value, "annotations")?;
+            (op, path) if path.starts_with("/metadata/annotations/") => {
+                patch_entry(&mut metadata.annotations, op, path, value)?;
             }
+            (op, path) if path.starts_with("/metadata/labels/") => {
+                patch_entry(&mut metadata.labels, op, path, value)?;
+            }
+            ("test", path) => test_metadata(metadata, path, value)?,
+            ("add", "/metadata/annotations") => {
+                metadata.annotations = strings(value, "annotations")?;
+            }
+            ("add", "/metadata/labels") => metadata.labels = strings(value, "labels")?,
             ("replace", "/spec/template") => {
                 owner.spec.template = Template::from(to_core(value));
             }
+            ("add", "/spec/minReadySeconds") => {
+                owner.spec.min_ready_seconds = integer(value, "minReadySeconds")?;
+            }
+            ("add", "/spec/progressDeadlineSeconds") => {
+                let seconds = integer(value, "progressDeadlineSeconds")?;
+                owner.spec.progress_deadline_seconds = seconds;
+            }
+            ("add", path) => patch_limit(&mut owner.spec.strategy, path, value)?,
             (op, path) => return Err(Rejection::malformed(format!("{op} {path}"))),
         }
     }
+    Ok(())
+}
+
+/// Applies an operation to one annotation or label.
+fn patch_entry(map: &mut StringMap, op: &str, path: &str, value: &Value) -> Response<()> {
+    let mut tokens = path.splitn(4, '/');
+    let key = unescaped(tokens.nth(3).unwrap_or_default());
+    match op {
+        "test" => test(
+            *value == map.get(&key).map_or(Value::Null, |it| it.as_str().into()),
+            path,
+        ),
+        // An entry can be added only to an existing map.
+        "add" => {
+            test(!map.is_empty(), path)?;
+            map.insert(key, text(value, "entry")?.to_owned());
+            Ok(())
+        }
+        "remove" => test(map.remove(&key).is_some(), path),
+        op => Err(Rejection::malformed(format!("{op} {path}"))),
+    }
+}
+
+/// Sets a limit of a rolling update.
+fn patch_limit(strategy: &mut Strategy, path: &str, value: &Value) -> Response<()> {
+    let Strategy::RollingUpdate {
+        max_surge,
+        max_unavailable,
+    } = strategy
+    else {
+        return test(false, path);
+    };
+    let limit = match path.strip_prefix("/spec/strategy/rollingUpdate/") {
+        Some("maxSurge") => max_surge,
+        Some("maxUnavailable") => max_unavailable,
+        _ => return Err(Rejection::malformed(format!("add {path}"))),
+    };
+    let percent = value.as_str().and_then(|it| it.strip_suffix('%'));
+    *limit = match percent {
+        Some(digits) => IntOrPercent::from_percent(digits)
+            .ok_or_else(|| Rejection::malformed(path.to_owned()))?,
+        None => IntOrPercent::Int(integer(value, path)?),
+    };
     Ok(())
 }
 

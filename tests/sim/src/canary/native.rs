@@ -1,0 +1,60 @@
+//! The Deployment controller of Kubernetes, on late caches, and the ReplicaSet controller.
+
+use std::sync::Arc;
+
+use rollplan_core::plan_pass;
+use rollplan_core::snapshot::Options;
+use rollplan_simulation::clock;
+
+use super::world::{CanaryWorld, Decrease};
+use crate::server::{StoredSet, Writer, Written, version_of};
+
+impl CanaryWorld {
+    /// One sync of the Deployment controller. It ends at the first write that is stale. Returns whether it has written anything.
+    pub(super) fn sync_native(&mut self) -> bool {
+        let Some(snapshot) = self.world.snapshot(false) else {
+            return false;
+        };
+        let plan = plan_pass(&snapshot, Options::default());
+        let view = &self.world.adapter.view;
+        let versions = view.sets().map(|stored| {
+            let metadata = &stored.set.metadata;
+            (metadata.uid.clone(), version_of(metadata))
+        });
+        let seen = Decrease {
+            part: self.part,
+            generation: snapshot.deployment.metadata.generation,
+            versions: versions.collect(),
+        };
+        let mut has_written = false;
+        for call in plan.steps.iter().filter_map(|step| step.call.as_ref()) {
+            let before = self.world.store.sets.get(&call.name).cloned();
+            let now = clock::at(self.world.now);
+            let Ok(written) = self.world.store.call(call, now, Writer::Adapter) else {
+                break;
+            };
+            has_written = true;
+            let view = &mut self.world.adapter.view;
+            match &written {
+                Written::Set(stored) => {
+                    view.overlay_set(stored);
+                    let before = before.map_or(0, |it| it.set.replicas);
+                    self.check_size(stored, before, &seen);
+                }
+                Written::Deployment(deployment) => view.overlay_deployment(deployment),
+                Written::Deleted => {}
+            }
+        }
+        has_written
+    }
+
+    /// One sync of the ReplicaSet controller.
+    pub(super) fn sync_set(&mut self, stored: &Arc<StoredSet>) {
+        let before = self.available();
+        self.world.sync_set(stored);
+        let after = self.available();
+        if !before.is_subset(&after) {
+            self.check_removal(&stored.set.metadata.uid, after.len());
+        }
+    }
+}
