@@ -428,6 +428,22 @@ fn changes_of_manifests_restart_those_who_read_them() {
         .map(|plan| plan["namespace"].as_str().unwrap())
         .collect();
     assert_eq!(namespaces, ["shop", "shop"], "{json}");
+    // A workload may name a configuration in an annotation only.
+    let named = |value: &str| {
+        let mut list: Value = serde_json::from_str(&manifests(value, "1")).unwrap();
+        let annotations = &mut list["items"][2]["metadata"]["annotations"];
+        *annotations = json!({"configmap.reloader.stakater.com/reload": "app"});
+        list["items"][2]["spec"]["template"]["spec"]["containers"] = json!([{"name": "app"}]);
+        list.to_string()
+    };
+    let before = Scratch::new(&named("a"));
+    let args = ["restarts", "-f", "-", NOW, "--profile=reloader"];
+    let args = [&args[..], &["--since", before.path()]].concat();
+    let printed = answered(&args, &named("b"));
+    assert!(
+        printed.contains("  - Deployment/none: restarts it\n"),
+        "{printed}"
+    );
     // Before the first manifest, there was an empty directory.
     let empty = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let args = [
