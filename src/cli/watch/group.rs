@@ -1,5 +1,6 @@
 //! Watches several rollouts together.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::decision::{Member, News, Outcome, STALLED_AFTER, worst};
@@ -18,6 +19,9 @@ use crate::cli::target::Target;
 use crate::cli::{output, stderr};
 use crate::proto;
 use crate::text::{self, span};
+
+/// The maximum number of names in a note.
+const NAMES_MAX: usize = 20;
 
 /// The goal and the options of a watch.
 #[derive(Debug)]
@@ -100,6 +104,7 @@ impl<'a> Group<'a> {
             Ok(End::Decided) => {}
         }
         self.note_stalled();
+        self.note_failed();
         self.note_unmet();
         self.reporter.note_skipped();
         Ok(exit)
@@ -124,15 +129,18 @@ impl<'a> Group<'a> {
             .collect()
     }
 
-    /// Prints the blockers of each incomplete rollout, and how to fix them.
+    /// Prints the blockers of each incomplete rollout, and how to fix them. The most urgent ones come last: the end of the
+    /// output stays on the screen.
     fn print_causes(&self) -> Result<(), Error> {
         if !self.options.output.is_text() {
             return Ok(());
         }
         let is_several = self.members.len() > 1;
         let is_live = self.view.is_live();
+        let mut members: Vec<&Member> = self.members.iter().collect();
+        members.sort_by_key(|member| Reverse(member.urgency()));
         let text = output::page(|page| {
-            for member in &self.members {
+            for member in members {
                 let Some(report) = member.unfinished() else {
                     continue;
                 };
@@ -210,6 +218,17 @@ impl<'a> Group<'a> {
         }
     }
 
+    /// Names those of several objects that have failed: their causes may have left the screen.
+    fn note_failed(&self) {
+        let failed = self.members.iter().filter(|it| it.result() == Exit::Failed);
+        let failed: Vec<&str> = failed.map(|member| member.subject.as_str()).collect();
+        let count = self.members.len();
+        if count > 1 && !failed.is_empty() {
+            let listed = listed(&failed);
+            stderr::eprint_note(format_args!("{} of {count} failed: {listed}", failed.len()));
+        }
+    }
+
     fn note_stalled(&self) {
         let stalled = self
             .members
@@ -229,6 +248,15 @@ fn stalled_note(subject: &str, count: usize) -> String {
         _ => format!("{subject}: "),
     };
     format!("{subject}no progress for {span}, and the rollout has no progress deadline")
+}
+
+/// The first names of a list.
+fn listed(names: &[&str]) -> String {
+    let (shown, others) = names.split_at(names.len().min(NAMES_MAX));
+    match others.len() {
+        0 => shown.join(", "),
+        others => format!("{}, and {others} more", shown.join(", ")),
+    }
 }
 
 impl Observation for Group<'_> {
