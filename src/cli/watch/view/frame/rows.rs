@@ -35,7 +35,7 @@ struct Row {
     has_remedy: bool,
 }
 
-/// A part of a row, for which there may be no room.
+/// A part of a row. It is omitted if rows are short.
 #[derive(Clone, Copy)]
 enum Part {
     Row,
