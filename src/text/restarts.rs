@@ -18,7 +18,20 @@ pub(crate) fn restarts(
         counts,
         ..
     } = response;
-    page.line(&headline(counts.unwrap_or_default()), Style::Strong);
+    let counts = counts.unwrap_or_default();
+    page.line(&headline(counts), Style::Strong);
+    match counts.workloads {
+        _ if counts.selected > 0 => {}
+        ..1 => {}
+        1 => page.line(
+            "The input has 1 workload, and no annotation selects it.",
+            Style::Plain,
+        ),
+        count => page.line(
+            &format!("The input has {count} workloads, and no annotation selects one of them."),
+            Style::Plain,
+        ),
+    }
     if !unknown.is_empty() {
         let unknown = format!("Not in the input: {}", unknown.join(", "));
         page.line(&unknown, Style::Plain);

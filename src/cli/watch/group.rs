@@ -218,8 +218,11 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Names those of several objects that have failed: their causes may have left the screen.
+    /// Names those of several objects that have failed, if their causes may have left the screen.
     fn note_failed(&self) {
+        if !self.view.is_live() {
+            return;
+        }
         let failed = self.members.iter().filter(|it| it.result() == Exit::Failed);
         let failed: Vec<&str> = failed.map(|member| member.subject.as_str()).collect();
         let count = self.members.len();
@@ -434,6 +437,15 @@ fn blocking_container(report: &proto::RolloutReport) -> Option<(&proto::BlockedP
 mod tests {
     use super::*;
     use crate::proto::{BlockedPod, Blocker, RolloutReport};
+
+    #[test]
+    fn long_lists_of_names_are_cut() {
+        assert_eq!(listed(&["a", "b"]), "a, b");
+        let names = ["x"; NAMES_MAX + 3];
+        let listed = listed(&names);
+        assert_eq!(listed.matches('x').count(), NAMES_MAX, "{listed}");
+        assert!(listed.ends_with(", and 3 more"), "{listed}");
+    }
 
     #[test]
     fn stalled_objects_are_named_if_there_are_several() {

@@ -212,6 +212,12 @@ fn options_select_workloads_and_uses() {
     // The annotation is that of rollplan.
     for profile in ["--profile=xing", "--profile=reloader"] {
         assert_eq!(first(&[profile], &input), "0 of 0 workloads to restart");
+        let printed = answered(&["restarts", "-f", "-", NOW, profile], &input.to_string());
+        assert!(
+            printed
+                .contains("\nThe input has 2 workloads, and no annotation selects one of them.\n"),
+            "{printed}"
+        );
     }
     // The kubelet updates volumes of running pods.
     let mut volume = input.clone();

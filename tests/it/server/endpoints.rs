@@ -610,6 +610,10 @@ async fn bodies_without_objects_are_named() {
             "snapshot.objects[0]: is a Status, which is the response to a failed call or a deletion: \
              deployments.apps \"web\" not found",
         ),
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 2}\n",
+            "snapshot.objects[0]: is a manifest: send the live object, as kubectl get -o json prints it",
+        ),
     ] {
         for path in ["/v1/status", "/v1/plan", "/v1/history", "/v1/undo"] {
             let reply = ask(path, body).over_http1(address).await;
