@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rollplan_world::json::{controlled, list, object};
 use serde_json::{Value, json};
 
 use super::kubectl::{
@@ -296,26 +297,13 @@ fn waiting(reason: &str, message: &str) -> Poll {
     set["spec"]["replicas"] = json!(1);
     set["status"]["replicas"] = json!(1);
     let state = json!({"waiting": {"reason": reason, "message": message}});
-    let pod = json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "web-1-x",
-            "namespace": "shop",
-            "uid": "pod-uid",
-            "ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": set["metadata"]["name"],
-                "uid": set["metadata"]["uid"], "controller": true,
-            }],
-        },
-        "status": {
-            "phase": "Pending",
-            "containerStatuses": [{"name": "web", "image": "web:1", "state": state, "restartCount": 0}],
-        },
+    let mut pod = controlled(object("v1", "Pod", "web-1-x"), set);
+    pod["status"] = json!({
+        "phase": "Pending",
+        "containerStatuses": [{"name": "web", "image": "web:1", "state": state, "restartCount": 0}],
     });
     poll.sets = Answer::Out(sets.to_string());
-    poll.pods =
-        Answer::Out(json!({"apiVersion": "v1", "kind": "List", "items": [pod]}).to_string());
+    poll.pods = Answer::Out(list(&[pod]).to_string());
     poll
 }
 
