@@ -128,7 +128,7 @@ fn events_explain_failures_of_listed_deployments() {
             .replace("\"name\":\"web\"", &format!("\"name\":\"{name}\""))
             .replace("web-79c545b47", &format!("{name}-79c545b47"))
             .replace("web-1-x", &format!("{name}-x"));
-        let text = ["d1", "r1", "pod-uid"].iter().fold(text, |text, uid| {
+        let text = ["d1", "r1"].iter().fold(text, |text, uid| {
             text.replace(&format!("\"{uid}\""), &format!("\"{uid}-{name}\""))
         });
         serde_json::from_str(&text).unwrap()
@@ -147,7 +147,7 @@ fn events_explain_failures_of_listed_deployments() {
     }]);
     let event = json!({
         "apiVersion": "v1", "kind": "Event", "metadata": {"name": "x", "namespace": "shop"},
-        "involvedObject": {"kind": "Pod", "name": "c-x", "uid": "pod-uid-c"}, "reason": "FailedMount",
+        "involvedObject": {"kind": "Pod", "name": "c-x", "uid": "c-x-uid"}, "reason": "FailedMount",
         "message": "MountVolume.SetUp failed for volume \"tls\" : secret \"web-tls\" not found", "type": "Warning",
         "count": 9, "firstTimestamp": "2026-11-20T23:00:00Z", "lastTimestamp": "2026-11-20T23:02:08Z",
         "source": {"component": "kubelet"},
@@ -384,7 +384,7 @@ fn events_are_optional_and_make_verdicts_certain() {
         })
     };
     let kubectl = Kubectl::new(&[missing()]);
-    kubectl.add_events(1, &[event("pod-uid")]);
+    kubectl.add_events(1, &[event("web-1-x-uid")]);
     let run = kubectl.run(&["status", "web"]);
     assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
     assert!(
@@ -411,7 +411,7 @@ fn events_are_optional_and_make_verdicts_certain() {
             Answer::Out(text) => text.clone(),
             Answer::Err(_) | Answer::Script(_) => unreachable!(),
         });
-    let events = event("pod-uid").to_string();
+    let events = event("web-1-x-uid").to_string();
     let input = [&objects[..], &[events]].concat().join("\n---\n");
     let run = super::rollplan(&["status", "-f", "-", "--replica-sets-complete"], &input);
     assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
