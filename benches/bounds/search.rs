@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use rollplan::proto::{self, PlanRestartsRequest};
+use rollplan_world::random::Random;
 
 use super::request::{objects, request_of_text};
 use super::shapes::{self, Shape, short};
@@ -97,25 +98,10 @@ struct Genes {
     is_split: bool,
 }
 
-/// A number generator (splitmix64).
-struct Random(u64);
-
-// === impl Random ===
-
-impl Random {
-    fn below(&mut self, count: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % count as u64) as usize
-    }
-
-    /// A number of any size up to about a million.
-    fn size(&mut self) -> usize {
-        let bits = self.below(21);
-        self.below(1 << bits)
-    }
+/// A number of any size up to about a million.
+fn size(random: &mut Random) -> usize {
+    let bits = random.below(21);
+    random.below(1 << bits)
 }
 
 // === impl Genes ===
@@ -128,8 +114,8 @@ impl Genes {
             place: random.below(PLACES.len()),
             value: random.below(VALUES.len()),
             key: random.below(KEYS.len()),
-            entries: random.size(),
-            objects: 1 + random.size(),
+            entries: size(random),
+            objects: 1 + size(random),
             depth: random.below(4),
             is_list: random.below(2) == 0,
             is_selected: random.below(2) == 0,
@@ -383,7 +369,7 @@ const GOALS: [Goal; 4] = [
 
 /// Searches for this time, and prints the most expensive shapes: of all requests, and of those that are answered.
 pub(super) fn search(time: Duration, seed: u64) {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut best: Vec<Option<(f64, Genes)>> = vec![None; 2 * GOALS.len()];
     let (start, mut tried) = (Instant::now(), 0);
     while start.elapsed() < time {

@@ -27,8 +27,6 @@ mod print_forecast;
 mod print_report;
 mod print_revision;
 mod print_time;
-#[cfg(test)]
-mod random;
 mod read;
 mod restart;
 mod snapshot;

@@ -506,10 +506,10 @@ mod tests {
     use std::cell::Cell;
 
     use rollplan_core::interrupt::Never;
+    use rollplan_world::random::Random;
     use serde_json::value::RawValue;
 
     use super::*;
-    use crate::wire::random::Random;
 
     const TEXT: &str = r#"{"apiVersion":"v1", "items" : [{"metadata":{"labels":{"a":"b","c":"\u0064\n"},
         "name":"ü","generation":12},"status":{"ready":true,"started":false,"none":null,"numbers":[0,-1,1.5,2e3,-0.25E-2]}},
@@ -538,7 +538,7 @@ mod tests {
 
     #[test]
     fn accepts_what_serde_json_accepts() {
-        let mut random = Random(1);
+        let mut random = Random::new(1);
         let (mut accepted, mut refused) = (0, 0);
         for _ in 0..40_000 {
             let Some(text) = mutated(&mut random) else {

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 
+use rollplan_world::json::{config_map, list, workload};
 use serde_json::{Value, json};
 
 use super::{Scratch, answered, command, refused, rollplan};
@@ -15,20 +16,12 @@ fn objects(value: &str, state: Option<&str>) -> Value {
     if let Some(state) = state {
         annotations["rollplan.dev/restart-state"] = json!(state);
     }
-    let workload = |name: &str, annotations: Value| {
-        json!({"apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {"name": name, "namespace": "shop", "uid": format!("uid-{name}"), "annotations": annotations},
-            "spec": {"template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "app", "env": [
-                {"name": "H", "valueFrom": {"configMapKeyRef": {"name": "app", "key": "DB_HOST"}}}]}]}}}})
-    };
-    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app", "namespace": "shop"},
-        "data": {"DB_HOST": value, "X": "y"}});
-    let items = [
-        workload("web", annotations),
-        workload("other", json!({"a": "b"})),
-        map,
-    ];
-    json!({"apiVersion": "v1", "kind": "List", "items": items})
+    let reads = json!({"env": [{"name": "H", "valueFrom": {"configMapKeyRef": {"name": "app", "key": "DB_HOST"}}}]});
+    list(&[
+        workload("web", annotations, reads.clone()),
+        workload("other", json!({"a": "b"}), reads),
+        config_map("app", json!({"DB_HOST": value, "X": "y"})),
+    ])
 }
 
 /// The recorded state for a value.

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use rollplan::server::{Config, Server};
 use rollplan::wire::REQUEST_BYTES_MAX;
+use rollplan_world::json::{config_map, list, workload};
 use serde_json::{Value, json};
 
 use super::connect::check_error;
@@ -516,13 +517,9 @@ async fn history_and_undo_match_the_command() {
 
 /// A workload that uses a ConfigMap.
 fn configured() -> String {
-    let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "shop", "uid": "u"},
-        "spec": {"template": {"spec": {"containers": [{"name": "app",
-            "envFrom": [{"configMapRef": {"name": "app"}}]}]}}}});
-    let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": "app", "namespace": "shop"}, "data": {"A": "1"}});
-    json!({"kind": "List", "items": [workload, map]}).to_string()
+    let reads = json!({"envFrom": [{"configMapRef": {"name": "app"}}]});
+    let map = config_map("app", json!({"A": "1"}));
+    list(&[workload("web", json!({}), reads), map]).to_string()
 }
 
 #[tokio::test]

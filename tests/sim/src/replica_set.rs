@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rollplan_core::snapshot::ReplicaSet;
 use rollplan_simulation::clock;
-use rollplan_simulation::pods::{PodState, StoredPod};
+use rollplan_simulation::pods::StoredPod;
 use rollplan_simulation::replica_set::{self, Ranks, Sync};
 
 use crate::server::{StoredSet, Writer};
@@ -47,19 +47,9 @@ impl World {
                 return Err("exceeded quota: pods".to_owned());
             }
             self.pods_made += 1;
-            self.store.put_pod(StoredPod {
-                number: self.pods_made,
-                set_uid: stored.set.metadata.uid.as_str().into(),
-                set_name: stored.set.metadata.name.as_str().into(),
-                template: stored.template,
-                state: PodState::Pending,
-                node: None,
-                created: self.now,
-                started: self.now,
-                ready_since: None,
-                restarts: 0,
-                deleting: None,
-            });
+            let (number, now) = (self.pods_made, self.now);
+            let pod = StoredPod::created(number, &stored.set, stored.template, now);
+            self.store.put_pod(pod);
             self.tallies.count(Tally::PodCreated);
         }
         Ok(())
