@@ -340,7 +340,8 @@ fn ready(time: i64) -> Observation {
 const PAIRS_MIN: usize = 20;
 
 /// If the first pods on their nodes waited for an image, removes them, and returns their times in ascending order. They did if each of
-/// them took longer than each pod that was created when another one was ready on its node. Pods that were created in between
+/// them took longer than each pod that was created when another one was ready on its node, and not because of rounding, which adds
+/// the same error of up to a second to all pods that were created together. Pods that were created in between
 /// waited for a part of the time, and are removed as well.
 fn split_by_pull(observations: &mut Vec<Observation>) -> Vec<i64> {
     let of = |place| observations.iter().filter(move |it| it.place == place);
@@ -349,8 +350,11 @@ fn split_by_pull(observations: &mut Vec<Observation>) -> Vec<i64> {
         .map(|it| it.time)
         .collect();
     let later = of(Place::Later).map(|it| it.time);
-    let (shortest, longest) = (first.first().copied(), later.clone().max());
-    if shortest <= longest || longest.is_none() || first.len() * later.count() < PAIRS_MIN {
+    let differs = match (first.first(), later.clone().max()) {
+        (Some(shortest), Some(longest)) => shortest - longest > 1000,
+        _ => false,
+    };
+    if !differs || first.len() * later.count() < PAIRS_MIN {
         return Vec::new();
     }
     observations.retain(|it| it.place == Place::Later);
