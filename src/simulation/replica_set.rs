@@ -42,6 +42,30 @@ pub struct Counts {
     pub terminating: usize,
 }
 
+// === impl Counts ===
+
+impl Counts {
+    /// Counts active pods.
+    #[must_use]
+    pub fn of<P: Borrow<StoredPod>>(
+        active: &[P],
+        terminating: usize,
+        min_ready_seconds: i32,
+        now: i64,
+    ) -> Self {
+        let count = |is_counted: &dyn Fn(&StoredPod) -> bool| {
+            let pods = active.iter().map(Borrow::borrow);
+            pods.filter(|pod| is_counted(pod)).count()
+        };
+        Self {
+            active: active.len(),
+            ready: count(&StoredPod::is_ready),
+            available: count(&|pod| pod.is_available(min_ready_seconds, now)),
+            terminating,
+        }
+    }
+}
+
 /// `manageReplicas`, for a ReplicaSet with this number of active pods.
 #[must_use]
 pub fn sync(set: &ReplicaSet, active: usize) -> Sync {

@@ -132,14 +132,7 @@ impl World {
             .filter(|pod| pod.deleting.is_some() && pod.may_run())
             .count();
         let failure = failure.map(|message| (message, clock::at(self.now)));
-        let is_available =
-            |pod: &&Arc<StoredPod>| pod.is_available(set.min_ready_seconds, self.now);
-        let counts = Counts {
-            active: pods.len(),
-            ready: pods.iter().filter(|pod| pod.is_ready()).count(),
-            available: pods.iter().filter(is_available).count(),
-            terminating,
-        };
+        let counts = Counts::of(pods, terminating, set.min_ready_seconds, self.now);
         let status = replica_set::status(set, counts, failure);
         if status != set.status {
             let mut changed = stored.clone();
