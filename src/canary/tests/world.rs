@@ -16,7 +16,7 @@ use rollplan_core::snapshot::{Deployment, Options, ReplicaSet, Snapshot, Strateg
 use rollplan_core::template::{Template, with_defaults};
 use rollplan_simulation::clock;
 use rollplan_simulation::pods::{Fault, PodState, StoredPod, Transition};
-use rollplan_simulation::replica_set::{self, Sync};
+use rollplan_simulation::replica_set::{self, Counts, Sync};
 use rollplan_world::patch::apply_to_deployment;
 use rollplan_world::{mk_deployment, mk_set, mk_snapshot, mk_template, store_defaults};
 use serde_json::Value as Json;
@@ -396,10 +396,11 @@ impl World {
         let terminating = own.iter().filter(|pod| pod.deleting.is_some()).count();
         let ranks = replica_set::ranks(self.pods.iter());
         let mut changed = true;
-        match replica_set::sync(&set, &active, ranks, self.now) {
+        match replica_set::sync(&set, active.len()) {
             Sync::Nothing => changed = false,
             Sync::Create(count) => (0..count).for_each(|_| self.create_pod(index)),
-            Sync::Delete { deleted, .. } => {
+            Sync::Delete(count) => {
+                let (deleted, _) = replica_set::choose(active.clone(), count, ranks, self.now);
                 let before = self.available();
                 let numbers: BTreeSet<u32> = deleted.iter().map(|pod| pod.number).collect();
                 let now = self.now;
@@ -420,7 +421,8 @@ impl World {
                 }
             }
         }
-        let status = replica_set::status(&set, &active, terminating, None, self.now);
+        let counts = Counts::of(&active, terminating, set.min_ready_seconds, self.now);
+        let status = replica_set::status(&set, counts, None);
         if status != set.status {
             changed = true;
             let version = self.bump();
