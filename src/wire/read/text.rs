@@ -539,7 +539,7 @@ mod tests {
     #[test]
     fn accepts_what_serde_json_accepts() {
         let mut random = Random::new(1);
-        let (mut accepted, mut refused) = (0, 0);
+        let (mut accepted, mut rejected) = (0, 0);
         for _ in 0..40_000 {
             let Some(text) = mutated(&mut random) else {
                 continue;
@@ -554,12 +554,12 @@ mod tests {
             }
             match expected {
                 Ok(_) => accepted += 1,
-                Err(_) => refused += 1,
+                Err(_) => rejected += 1,
             }
         }
         assert!(
-            accepted > 10_000 && refused > 10_000,
-            "{accepted} {refused}"
+            accepted > 10_000 && rejected > 10_000,
+            "{accepted} {rejected}"
         );
     }
 
@@ -595,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_surrogate_pairs_are_refused_when_they_are_decoded() {
+    fn halves_of_surrogate_pairs_are_rejected_when_they_are_decoded() {
         let text = r#""\ud83d\ude00 \ud83d""#;
         assert_eq!(skip(&mut Json::new(text, &Never)), Ok(()));
         assert_eq!(Json::new(text, &Never).string(), Err(Syntax::Surrogate));

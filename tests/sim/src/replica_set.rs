@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rollplan_core::snapshot::ReplicaSet;
 use rollplan_simulation::clock;
-use rollplan_simulation::pods::{PodState, StoredPod};
+use rollplan_simulation::pods::StoredPod;
 use rollplan_simulation::replica_set::{self, Counts, Ranks, Sync};
 
 use crate::server::{StoredSet, Writer};
