@@ -76,6 +76,12 @@ def check_plugin(out: pathlib.Path, kubectl: str, directory: pathlib.Path) -> No
     for command in commands:
         page = "rollplan" if command == "help" else f"rollplan-{command}"
         assert ".SH" in (unpacked / f"man/{page}.1").read_text(), page
+    # The shells complete the commands of a command, too.
+    nested = re.findall(r"__fish_rollplan_using_subcommand (\w+);.* -a \"(\w+)\"", completions)
+    assert ("canary", "start") in nested, nested
+    for parent, command in (pair for pair in nested if pair[0] != "help"):
+        page = f"rollplan-{parent}" if command == "help" else f"rollplan-{parent}-{command}"
+        assert ".SH" in (unpacked / f"man/{page}.1").read_text(), page
     for name in ("rollplan.bash", "_rollplan", "rollplan.fish"):
         assert "rollplan" in (unpacked / "completions" / name).read_text(), name
     run("bash", "-n", unpacked / "completions/rollplan.bash")

@@ -49,21 +49,22 @@ def notes(version: str) -> str:
     return match[1].strip() + "\n"
 
 
-def commands(binary: pathlib.Path) -> list[str]:
-    """The commands that the help lists, all but `help` itself."""
-    text = subprocess.check_output([binary, "-h"], text=True)
-    names = re.findall(r"^  (\w+) ", text.split("Commands:\n")[1].split("\n\n")[0], re.MULTILINE)
-    return [name for name in names if name != "help"]
+def commands(binary: pathlib.Path, *parent: str) -> list[tuple[str, ...]]:
+    """The command with these words, and those that its help lists, with their own: all but `help` itself."""
+    text = subprocess.check_output([binary, *parent, "-h"], text=True)
+    listed = text.split("Commands:\n")[1].split("\n\n")[0] if "Commands:\n" in text else ""
+    names = [name for name in re.findall(r"^  (\w+) ", listed, re.MULTILINE) if name != "help"]
+    return [parent, *(command for name in names for command in commands(binary, *parent, name))]
 
 
-def man_page(binary: pathlib.Path, command: str | None, version: str, epoch: int) -> bytes:
+def man_page(binary: pathlib.Path, command: tuple[str, ...], version: str, epoch: int) -> bytes:
     """A manual page from the help of a command."""
     with tempfile.TemporaryDirectory() as directory:
         # help2man takes the title of the page from the name of the program, and commands have no --version.
-        program = pathlib.Path(directory) / ("rollplan" if command is None else f"rollplan-{command}")
-        program.write_text(f'#!/bin/sh\nCOLUMNS=80 exec "{binary}" {command or ""} "$@"\n')
+        program = pathlib.Path(directory) / "-".join(["rollplan", *command])
+        program.write_text(f'#!/bin/sh\nCOLUMNS=80 exec "{binary}" {" ".join(command)} "$@"\n')
         program.chmod(0o755)
-        summary = subprocess.check_output([binary, *([command] if command else []), "-h"], text=True).splitlines()[0]
+        summary = subprocess.check_output([binary, *command, "-h"], text=True).splitlines()[0]
         return subprocess.check_output(
             ["help2man", "--no-info", "--section=1", f"--version-string={version}", f"--name={summary}", program],
             env=os.environ | {"SOURCE_DATE_EPOCH": str(epoch), "LC_ALL": "C.UTF-8", "TZ": "UTC"},
@@ -78,8 +79,8 @@ def binaries(binary: pathlib.Path, version: str, epoch: int) -> bytes:
     }
     for shell, name in COMPLETIONS.items():
         files[f"completions/{name}"] = (subprocess.check_output([binary, "completions", shell]), 0o644)
-    for command in [None, *commands(binary)]:
-        name = "rollplan" if command is None else f"rollplan-{command}"
+    for command in commands(binary):
+        name = "-".join(["rollplan", *command])
         files[f"man/{name}.1"] = (man_page(binary, command, version, epoch), 0o644)
     directories = [(f"{name}/", None, 0o755) for name in ("completions", "man")]
     entries = directories + [(name, content, mode) for name, (content, mode) in sorted(files.items())]
