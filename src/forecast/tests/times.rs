@@ -3,11 +3,11 @@
 use rollplan_core::snapshot::{Container, Snapshot};
 use rollplan_core::template::{Template, Value};
 use rollplan_forecast::{Range, Source, StartTimes};
-use rollplan_world::{at, mk_deployment, mk_set, mk_template};
+use rollplan_world::{at, mk_deployment, mk_set, mk_template, store_defaults};
 
 use crate::world::{
     forecast, mk_complete, mk_complete_of, mk_ready, mk_request, mk_rollout, mk_starting,
-    store_defaults, with_image,
+    with_image,
 };
 
 fn learned(snapshot: Snapshot) -> StartTimes {
