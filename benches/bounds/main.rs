@@ -25,8 +25,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use mimalloc::MiMalloc;
 use prost::{Message, Name};
-use rollplan::wire;
 use rollplan::wire::admission;
+use rollplan::wire::{self, MEMORY_BYTES_MAX};
 use rollplan_core::interrupt::{Interrupt, Never};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -97,24 +97,16 @@ const METHODS: [(&str, Method); 5] = [
         wire::plan_rollout_bytes_until(bytes, questions).map(|answer| answer.len())
     }),
     ("ComputeStatus", |bytes, questions| {
-        answer(bytes, questions, |request| {
-            wire::compute_status_until(request, questions)
-        })
+        answer(bytes, questions, wire::compute_status_until)
     }),
     ("Rollback", |bytes, questions| {
-        answer(bytes, questions, |request| {
-            wire::rollback_until(request, questions)
-        })
+        answer(bytes, questions, wire::rollback_until)
     }),
     ("ListRevisions", |bytes, questions| {
-        answer(bytes, questions, |request| {
-            wire::list_revisions_until(request, questions)
-        })
+        answer(bytes, questions, wire::list_revisions_until)
     }),
     (PLAN_RESTARTS, |bytes, questions| {
-        answer(bytes, questions, |request| {
-            wire::plan_restarts_until(request, questions)
-        })
+        answer(bytes, questions, wire::plan_restarts_until)
     }),
 ];
 const PLAN_RESTARTS: &str = "PlanRestarts";
@@ -122,17 +114,22 @@ const PLAN_RESTARTS: &str = "PlanRestarts";
 fn answer<Q: Message + Name + Default, A: Message>(
     bytes: &[u8],
     questions: &Questions,
-    method: impl FnOnce(Q) -> Result<A, wire::Error>,
+    method: fn(Q, &dyn Interrupt) -> Result<A, wire::Error>,
 ) -> Result<usize, wire::Error> {
     admission::memory(&Q::full_name(), bytes, &Never)?;
     let request = Q::decode(bytes).unwrap();
     questions.last.set(processor_time());
-    method(request).map(|answer| answer.encoded_len())
+    method(request, questions).map(|answer| answer.encoded_len())
 }
 
 fn method(name: &str) -> Method {
     let (_, method) = METHODS.iter().find(|(other, _)| *other == name).unwrap();
     *method
+}
+
+/// The memory that the service reserves for a request, in bytes.
+fn counted(name: &str, bytes: &[u8]) -> Result<usize, wire::Error> {
+    admission::memory(&format!("rollplan.v1.{name}Request"), bytes, &Never)
 }
 
 /// The number of interrupted runs of each method.
@@ -218,11 +215,11 @@ fn in_process(command: &mut Command) -> String {
 /// What a request cost.
 struct Cost {
     bytes: f64,
-    /// The number of `{`, `[` and `,`.
-    marks: f64,
     nanos: f64,
     /// In bytes, without the request.
     memory: f64,
+    /// The memory that the service reserves.
+    counted: f64,
     is_answered: bool,
     outcome: String,
 }
@@ -234,12 +231,11 @@ fn measure(shape: &Shape) -> Cost {
     let mut number = || fields.next().unwrap().parse().unwrap();
     let (nanos, memory) = (number(), number());
     let outcome = fields.next().unwrap();
-    let marks = shape.bytes.iter().filter(|byte| b"{[,".contains(byte));
     Cost {
         bytes: shape.bytes.len() as f64,
-        marks: marks.count().max(1) as f64,
         nanos,
         memory,
+        counted: counted(shape.method, &shape.bytes).unwrap_or(MEMORY_BYTES_MAX) as f64,
         is_answered: outcome.ends_with(" bytes"),
         outcome: outcome.to_owned(),
     }
@@ -302,7 +298,7 @@ fn row(name: &str, bytes: &[u8]) {
         times.sort();
         took = times[10];
     }
-    let counted = admission::memory(&format!("rollplan.v1.{name}Request"), bytes, &Never);
+    let counted = counted(name, bytes);
     // Requests that are refused for their size are not decoded. For other snapshots, all methods are measured.
     let methods: Vec<Method> = match counted {
         Ok(_) if name != PLAN_RESTARTS => {

@@ -233,7 +233,7 @@ fn texts(items: &[Value]) -> Vec<String> {
 }
 
 /// The Deployment, a ReplicaSet and a pod of the example.
-fn example() -> [Value; 3] {
+pub(super) fn example() -> [Value; 3] {
     let items = objects(3, 13);
     ["Deployment", "ReplicaSet", "Pod"].map(|kind| {
         let mut items = items.iter();

@@ -230,7 +230,7 @@ fn lint_one_write(plan: &Plan, violations: &mut Vec<Violation>) {
     for (index, step) in plan.steps.iter().enumerate() {
         // A check writes nothing.
         let (Some(call), false) = (
-            &step.call,
+            step.call(),
             matches!(step.action, Some(Action::CheckOwner { .. })),
         ) else {
             continue;

@@ -70,7 +70,7 @@ fn pass(snapshot: &Snapshot, options: Options, interrupt: &dyn Interrupt) -> Pla
     Plan {
         settled: outcome.steps.is_empty() && outcome.stop.is_none(),
         exhausted: false,
-        steps: outcome.steps.into_iter().map(Step::with_call).collect(),
+        steps: outcome.steps,
         status: status.into_owned(),
         requeue_after,
     }

@@ -209,9 +209,7 @@ fn plan(
     if interrupt.is_interrupted() {
         return Ok(rollback);
     }
-    rollback
-        .steps
-        .push(Step::of(action, OnFailure::Stop).with_call());
+    rollback.steps.push(Step::of(action, OnFailure::Stop));
     Ok(rollback)
 }
 

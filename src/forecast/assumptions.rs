@@ -39,6 +39,16 @@ pub(crate) fn list(
             assume("New pods take the start times of the request.".to_owned());
         }
     }
+    match model.nodes().filter(|is_missing| *is_missing).count() {
+        0 => {}
+        1 => assume(
+            "The first new pod takes longer, until its node has pulled the image, as before."
+                .to_owned(),
+        ),
+        nodes => assume(format!(
+            "The first new pod on each of {nodes} nodes takes longer, until the node has pulled the image, as before."
+        )),
+    }
     if !model.has_terminations() {
         assume(format!(
             "Pods terminate within a second of their deletion, or after their grace period of {} s.",

@@ -1,4 +1,4 @@
-//! What a change of a Deployment will do, before it is applied, and how a rollout is likely to go on.
+//! What a change of a Deployment will do, before it is applied, and how a rollout in progress is likely to continue.
 //!
 //! A forecast simulates the rollout many times. In each sample, a world of pods advances from event to event, and the planner of
 //! `rollplan-core` decides what the Deployment controller does. The model of the other controllers is `rollplan-simulation`.

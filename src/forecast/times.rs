@@ -2,10 +2,15 @@
 //!
 //! All times are in milliseconds.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use rollplan_core::pass::has_template_of;
-use rollplan_core::snapshot::{Pod, Snapshot};
+use rollplan_core::revision::revision_of;
+use rollplan_core::snapshot::{Pod, ReplicaSet, Snapshot};
+use rollplan_core::template::{Template, images};
 use rollplan_core::time::Time;
 
+use crate::change::is_own;
 use crate::random::Random;
 
 /// The time that a pod takes to start if none is known. Only the order of events depends on it.
@@ -28,7 +33,7 @@ const DEADLINE_SECONDS: i64 = 600;
 pub struct PodTimes {
     /// Times from the creation of a pod until it is ready.
     pub start: Vec<i64>,
-    /// Times from the deletion of a pod until it is gone.
+    /// Times from the deletion of a pod until it is removed.
     pub termination: Vec<i64>,
 }
 
@@ -85,6 +90,18 @@ struct Observation {
     is_ready: bool,
     /// The second in which it was created.
     created: i64,
+    place: Place,
+}
+
+/// What a pod found on its node, as far as other pods of its ReplicaSet show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// It was the first one on the node, or created together with it.
+    First,
+    /// It was created after another one was ready.
+    Later,
+    /// Not known.
+    Unknown,
 }
 
 /// The times of pods from which samples draw.
@@ -92,6 +109,11 @@ struct Observation {
 pub(crate) struct Model {
     /// In ascending order.
     observations: Vec<Observation>,
+    /// The times of the first pods on their nodes, if these waited for an image. They are not among the others then.
+    first: Vec<i64>,
+    /// The nodes of the observed pods in the order of their names, and whether they must pull the images of new pods. Empty if no
+    /// observed pod waited for an image, or if new pods have the images of others.
+    nodes: Vec<(String, bool)>,
     terminations: Vec<i64>,
     /// The number of different seconds in which the observed pods were created.
     seconds: usize,
@@ -107,6 +129,8 @@ pub(crate) struct Model {
 pub(crate) struct SampleTimes {
     /// In ascending order, not empty.
     starts: Vec<i64>,
+    /// Those of the first new pods on their nodes, in ascending order. Empty if they are like the others.
+    first: Vec<i64>,
     /// In ascending order, not empty.
     terminations: Vec<i64>,
 }
@@ -161,6 +185,11 @@ impl Model {
         });
         let seconds: std::collections::BTreeSet<i64> =
             observations.iter().map(|it| it.created).collect();
+        let first = split_by_pull(&mut observations);
+        let nodes = match first.is_empty() || has_images(snapshot) {
+            true => Vec::new(),
+            false => nodes(snapshot),
+        };
         let mut terminations = given.termination;
         terminations.sort_unstable();
         let grace = grace_period(snapshot);
@@ -171,12 +200,25 @@ impl Model {
         });
         Self {
             observations,
+            first,
+            nodes,
             terminations,
             seconds: seconds.len(),
             grace,
             stuck_after,
             described,
         }
+    }
+
+    /// For each node of the observed pods, whether it must pull the images of new pods. Empty if no pod waits for images.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = bool> {
+        self.nodes.iter().map(|(_, is_missing)| *is_missing)
+    }
+
+    /// The position of a node in [`Self::nodes`].
+    pub(crate) fn position_of_node(&self, name: &str) -> Option<usize> {
+        let found = self.nodes.binary_search_by(|node| (*node.0).cmp(name));
+        found.ok()
     }
 
     /// Whether the caller gives times to terminate.
@@ -202,16 +244,24 @@ impl Model {
             }
             at.time
         });
+        let drawn = drawn.collect();
         let starts = match self.described.source {
             Source::None => vec![UNKNOWN_START],
-            Source::Request => drawn.collect(),
+            Source::Request => drawn,
             Source::SameTemplate | Source::OtherTemplates => {
-                let times = without_rounding(drawn.collect());
+                let first = self.first.iter();
+                let first = first.map(|_| self.first[random.index(self.first.len())]);
+                let first = without_rounding(first.collect());
                 let error = self.rounding_error(random);
-                times.iter().map(|time| (time + error).max(1)).collect()
+                let exact = |times: Vec<i64>| -> Vec<i64> {
+                    times.iter().map(|time| (time + error).max(1)).collect()
+                };
+                let starts = exact(without_rounding(drawn));
+                let terminations = self.terminations(random);
+                return SampleTimes::new(starts, exact(first), terminations);
             }
         };
-        SampleTimes::new(starts, self.terminations(random))
+        SampleTimes::new(starts, Vec::new(), self.terminations(random))
     }
 
     /// How wrong the observed times are in common because of rounding. Pods that were created together have the same error, and
@@ -225,8 +275,10 @@ impl Model {
     /// The times of a sample in which every pod takes as long to start as the slowest, which may still be starting. `None` if none
     /// is known.
     pub(crate) fn slowest(&self, random: &mut Random) -> Option<SampleTimes> {
-        let slowest = self.observations.last()?.time;
-        Some(SampleTimes::new(vec![slowest], self.terminations(random)))
+        let last = self.observations.last()?.time;
+        let slowest = self.first.last().map_or(last, |first| last.max(*first));
+        let terminations = self.terminations(random);
+        Some(SampleTimes::new(vec![slowest], Vec::new(), terminations))
     }
 
     /// Containers that handle SIGTERM terminate within about a second, and others at the end of the grace period. The program
@@ -280,7 +332,68 @@ fn ready(time: i64) -> Observation {
         time,
         is_ready: true,
         created: 0,
+        place: Place::Unknown,
     }
+}
+
+/// The number of pairs of a first and a later pod from which it is not by chance that all first ones take longer.
+const PAIRS_MIN: usize = 20;
+
+/// If the first pods on their nodes waited for an image, removes them, and returns their times in ascending order. They did if each of
+/// them took longer than each pod that was created when another one was ready on its node, and not because of rounding, which adds
+/// the same error of up to a second to all pods that were created together. Pods that were created in between
+/// waited for a part of the time, and are removed as well.
+fn split_by_pull(observations: &mut Vec<Observation>) -> Vec<i64> {
+    let of = |place| observations.iter().filter(move |it| it.place == place);
+    let first: Vec<i64> = of(Place::First)
+        .filter(|it| it.is_ready)
+        .map(|it| it.time)
+        .collect();
+    let later = of(Place::Later).map(|it| it.time);
+    let differs = match (first.first(), later.clone().max()) {
+        (Some(shortest), Some(longest)) => shortest - longest > 1000,
+        _ => false,
+    };
+    if !differs || first.len() * later.count() < PAIRS_MIN {
+        return Vec::new();
+    }
+    observations.retain(|it| it.place == Place::Later);
+    first
+}
+
+/// Whether another revision has the images of the template, so that nodes are likely to have them. The template of an earlier
+/// revision had its own.
+fn has_images(snapshot: &Snapshot) -> bool {
+    let deployment = &snapshot.deployment;
+    let of = |template: &Template| BTreeSet::from_iter(images(template.value()));
+    let wanted = of(&deployment.spec.template);
+    let sets = snapshot.replica_sets.iter();
+    let own: Vec<&ReplicaSet> = sets.filter(|set| is_own(snapshot, set)).collect();
+    let revision = |set: &ReplicaSet| revision_of(&set.metadata.annotations);
+    let latest = own.iter().map(|set| revision(set)).max();
+    let is_current =
+        |set: &ReplicaSet| has_template_of(set, deployment) && Some(revision(set)) == latest;
+    let mut others = own.into_iter().filter(|set| !is_current(set));
+    others.any(|set| wanted.is_subset(&of(&set.template)))
+}
+
+/// The nodes of the pods, and whether none of those with the template is ready there.
+fn nodes(snapshot: &Snapshot) -> Vec<(String, bool)> {
+    let deployment = &snapshot.deployment;
+    let sets = snapshot.replica_sets.iter();
+    let own = sets.filter(|set| is_own(snapshot, set));
+    let own: BTreeMap<&str, bool> = own
+        .map(|set| (set.metadata.uid.as_str(), has_template_of(set, deployment)))
+        .collect();
+    let mut nodes = BTreeMap::new();
+    for pod in snapshot.pods.iter().filter(|pod| !pod.node_name.is_empty()) {
+        let owner = pod.metadata.controller();
+        if let Some(is_same) = owner.and_then(|owner| own.get(owner.uid.as_str())) {
+            let is_missing = nodes.entry(pod.node_name.clone()).or_insert(true);
+            *is_missing &= !(*is_same && ready_since(pod).is_some());
+        }
+    }
+    nodes.into_iter().collect()
 }
 
 /// What the pods with the template after the changes show, and what those with other templates show.
@@ -291,7 +404,7 @@ fn observe(
 ) -> [Vec<Observation>; 2] {
     let deployment = &snapshot.deployment;
     let mut observed = [Vec::new(), Vec::new()];
-    let sets: std::collections::BTreeMap<&str, bool> = snapshot
+    let sets: BTreeMap<&str, bool> = snapshot
         .replica_sets
         .iter()
         .filter(|set| {
@@ -303,6 +416,7 @@ fn observe(
             (set.metadata.uid.as_str(), is_same)
         })
         .collect();
+    let places = places(&snapshot.pods);
     for pod in snapshot.pods.iter() {
         let owner = pod.metadata.controller();
         let Some(&is_same) = owner.and_then(|owner| sets.get(owner.uid.as_str())) else {
@@ -313,10 +427,16 @@ fn observe(
             continue;
         };
         let since = ready_since(pod);
+        let place = match place_of(pod).and_then(|it| places.get(&it)) {
+            Some((first, _)) if created == *first => Place::First,
+            Some((_, Some(ready))) if *ready <= created => Place::Later,
+            _ => Place::Unknown,
+        };
         let observation = Observation {
             time: millis_between(created, since.unwrap_or(snapshot.now)),
             is_ready: since.is_some(),
             created: created.seconds(),
+            place,
         };
         if has_ended(pod) {
             continue;
@@ -335,6 +455,26 @@ fn observe(
         }
     }
     observed
+}
+
+/// For each ReplicaSet and node, when its first pod was created, and when the first one was ready.
+fn places(pods: &[Pod]) -> BTreeMap<(&str, &str), (Time, Option<Time>)> {
+    let mut places = BTreeMap::new();
+    for pod in pods {
+        if let (Some(place), Some(created)) = (place_of(pod), pod.metadata.creation_timestamp) {
+            let since = ready_since(pod);
+            let (first, ready) = places.entry(place).or_insert((created, since));
+            *first = created.min(*first);
+            *ready = (*ready).into_iter().chain(since).min();
+        }
+    }
+    places
+}
+
+/// The ReplicaSet and the node of a pod that is scheduled.
+fn place_of(pod: &Pod) -> Option<(&str, &str)> {
+    let owner = pod.metadata.controller()?;
+    (!pod.node_name.is_empty()).then_some((owner.uid.as_str(), pod.node_name.as_str()))
 }
 
 /// Whether all containers of the pod have terminated.
@@ -378,11 +518,13 @@ fn range(times: &[i64]) -> Option<Range> {
 // === impl SampleTimes ===
 
 impl SampleTimes {
-    fn new(mut starts: Vec<i64>, mut terminations: Vec<i64>) -> Self {
+    fn new(mut starts: Vec<i64>, mut first: Vec<i64>, mut terminations: Vec<i64>) -> Self {
         starts.sort_unstable();
+        first.sort_unstable();
         terminations.sort_unstable();
         Self {
             starts,
+            first,
             terminations,
         }
     }
@@ -390,6 +532,16 @@ impl SampleTimes {
     /// The time that a pod takes to start.
     pub(crate) fn start(&self, random: &mut Random) -> i64 {
         draw(&self.starts, random)
+    }
+
+    /// The time that the first pod on a node takes to start that has to pull the images.
+    pub(crate) fn first_start(&self, random: &mut Random) -> i64 {
+        draw(&self.first, random)
+    }
+
+    /// The time that a pod of this age still takes to start, if it is the first one on such a node.
+    pub(crate) fn rest_of_first_start(&self, age: i64, random: &mut Random) -> i64 {
+        rest(&self.first, age, random)
     }
 
     /// The time that a pod of this age still takes to start.

@@ -10,7 +10,7 @@ use rollplan_core::snapshot::{ObjectMeta, OwnerReference, Pod, ReplicaSet, Snaps
 use rollplan_core::status::REPLICA_FAILURE;
 use rollplan_core::time::Time;
 use rollplan_simulation::pods::{Fault, PodState, StoredPod, Transition};
-use rollplan_simulation::replica_set::{self, Ranks, Sync};
+use rollplan_simulation::replica_set::{self, Counts, Ranks, Sync};
 
 use crate::change::is_own;
 use crate::queue::{Event, Queue};
@@ -84,6 +84,8 @@ struct WorldPod {
     wave: i32,
     /// Whether it never becomes ready.
     is_stuck: bool,
+    /// Whether it counts as available.
+    is_available: bool,
 }
 
 /// The pods of a ReplicaSet.
@@ -97,7 +99,13 @@ pub(crate) struct SetPods {
     index: Option<usize>,
     /// The numbers of its active pods.
     active: Vec<u32>,
+    ready: usize,
     pub(crate) available: i32,
+    /// The pods that were ready and did not count as available at the last sync, and since when they are ready, in ascending
+    /// order. Some may have been deleted.
+    ready_since: VecDeque<(i64, u32)>,
+    /// `minReadySeconds` when they were counted.
+    min_ready: i32,
     terminating: usize,
     /// When its next sync is due.
     due: Option<i64>,
@@ -124,6 +132,11 @@ pub(crate) struct World {
     create_back_off: i64,
     /// The pods that wait for a node.
     unscheduled: VecDeque<u32>,
+    /// When each node has the images of new pods. `None` if no pod waits for them there yet. Empty if new pods do not wait for
+    /// images.
+    images_at: Vec<Option<i64>>,
+    /// The node of the last new pod.
+    next_node: usize,
     /// Whether ReplicaSets report their terminating pods.
     reports_terminating: bool,
     /// The highest wave of a pod that is ready.
@@ -193,6 +206,11 @@ impl World {
             pods_on_nodes: pods_on_nodes.map(i64::from),
             create_back_off,
             unscheduled: VecDeque::new(),
+            images_at: model
+                .nodes()
+                .map(|is_missing| (!is_missing).then_some(0))
+                .collect(),
+            next_node: 0,
             reports_terminating,
             wave: 0,
             waves: 0,
@@ -212,6 +230,7 @@ impl World {
             }
         }
         for set in 0..world.sets.len() {
+            world.count_again(set);
             world.count_available(set);
         }
         world
@@ -230,6 +249,8 @@ impl World {
         };
         let number = u32::try_from(self.pods.len()).unwrap_or(u32::MAX);
         let age = millis_between(created, self.start);
+        let node = model.position_of_node(&pod.node_name).unwrap_or(0);
+        let node = u32::try_from(node).ok();
         self.pods.push(Some(WorldPod {
             stored: StoredPod {
                 number,
@@ -237,7 +258,7 @@ impl World {
                 set_name: Arc::clone(&self.sets[set].name),
                 template: 0,
                 state,
-                node: (is_scheduled || ready_since.is_some()).then_some(0),
+                node: node.filter(|_| is_scheduled || ready_since.is_some()),
                 created: created.seconds(),
                 started: created.seconds(),
                 ready_since: ready_since.map(Time::seconds),
@@ -247,6 +268,7 @@ impl World {
             set,
             wave: 0,
             is_stuck: age > model.stuck_after,
+            is_available: false,
         }));
         let members = &mut self.sets[set];
         if deleting.is_some() {
@@ -255,6 +277,7 @@ impl World {
             return;
         }
         members.active.push(number);
+        members.ready += usize::from(state == PodState::Ready);
         self.totals.pods += 1;
         if state == PodState::Pending {
             self.unscheduled.push_back(number);
@@ -284,11 +307,50 @@ impl World {
                 self.queue.add(rest, Event::Terminated(number));
             } else if stored.state == PodState::Running && self.starts(pod, chance) {
                 let age = millis_between(time(stored.created), self.start);
-                let rest = chance.times.rest_of_start(age, &mut chance.random);
+                let (set, node) = (pod.set, stored.node);
+                let rest = self.rest_of_start(set, node, age, chance);
                 self.queue.add(rest, Event::Ready(number));
             }
         }
         self.schedule(chance);
+    }
+
+    /// The time that a pod of this age still takes to start. If its node has to pull the images of new pods, it is the one that
+    /// waits for them.
+    fn rest_of_start(
+        &mut self,
+        set: usize,
+        node: Option<u32>,
+        age: i64,
+        chance: &mut Chance,
+    ) -> i64 {
+        let Chance { random, times, .. } = chance;
+        let is_new = self.sets[set].is_new(&self.snapshot);
+        let node = node.and_then(|node| usize::try_from(node).ok());
+        let images_at = node.and_then(|node| self.images_at.get_mut(node));
+        match images_at {
+            Some(images_at @ None) if is_new => {
+                let rest = times.rest_of_first_start(age, random);
+                *images_at = Some((rest - times.start(random)).max(0));
+                rest
+            }
+            _ => times.rest_of_start(age, random),
+        }
+    }
+
+    /// The time that a pod takes to start that is scheduled now. If its node has to pull the images of new pods, the first one
+    /// takes longer, and the others wait until it has pulled them.
+    fn start(&mut self, set: usize, chance: &mut Chance) -> i64 {
+        let Chance { random, times, .. } = chance;
+        let start = times.start(random);
+        if self.images_at.is_empty() || !self.sets[set].is_new(&self.snapshot) {
+            return start;
+        }
+        // The scheduler spreads the pods.
+        self.next_node = (self.next_node + 1) % self.images_at.len();
+        let first = || self.now + (times.first_start(random) - start).max(0);
+        let images_at = *self.images_at[self.next_node].get_or_insert_with(first);
+        start + (images_at - self.now).max(0)
     }
 
     fn starts(&self, pod: &WorldPod, chance: &Chance) -> bool {
@@ -386,7 +448,10 @@ impl World {
                 is_own: is_own(snapshot, stored),
                 index: Some(index),
                 active: Vec::new(),
+                ready: 0,
                 available: 0,
+                ready_since: VecDeque::new(),
+                min_ready: stored.min_ready_seconds,
                 terminating: 0,
                 due: None,
                 back_off: None,
@@ -396,26 +461,19 @@ impl World {
 
     /// `syncReplicaSet`.
     pub(crate) fn sync_set(&mut self, set: usize, chance: &mut Chance) {
-        let now = self.seconds();
         self.sets[set].due = None;
-        let Some(stored) = self.sets[set]
+        self.count_available(set);
+        let members = &self.sets[set];
+        let Some(stored) = members
             .index
             .map(|index| &self.snapshot.replica_sets[index])
         else {
             return;
         };
-        let members = &self.sets[set];
-        let pods: Vec<&StoredPod> = members
-            .active
-            .iter()
-            .filter_map(|number| Some(&self.pods[*number as usize].as_ref()?.stored))
-            .collect();
-        // How pods are spread over nodes is not known.
-        let sync = replica_set::sync(stored, &pods, Ranks::default(), now);
-        let (to_create, to_delete) = match sync {
+        let (to_create, to_delete) = match replica_set::sync(stored, members.active.len()) {
             Sync::Nothing => (0, Vec::new()),
             Sync::Create(count) => (count, Vec::new()),
-            Sync::Delete { deleted, .. } => (0, deleted.iter().map(|pod| pod.number).collect()),
+            Sync::Delete(count) => (0, self.pods_to_delete(set, count)),
         };
         let can_create = match self.pods_in_quota {
             Some(left) => to_create.min(usize::try_from(left).unwrap_or(0)),
@@ -425,7 +483,13 @@ impl World {
             let message = "pods are forbidden: exceeded quota".to_owned();
             (message, self.time())
         });
-        let mut status = replica_set::status(stored, &pods, members.terminating, failure, now);
+        let counts = Counts {
+            active: members.active.len(),
+            ready: members.ready,
+            available: usize::try_from(members.available).unwrap_or(0),
+            terminating: members.terminating,
+        };
+        let mut status = replica_set::status(stored, counts, failure);
         status.terminating_replicas = status
             .terminating_replicas
             .filter(|_| self.reports_terminating);
@@ -440,11 +504,27 @@ impl World {
         for number in &to_delete {
             self.delete_pod(*number, chance);
         }
+        if !to_delete.is_empty() {
+            let Self { sets, pods, .. } = self;
+            let is_active = |number: &u32| {
+                let pod = pods[*number as usize].as_ref();
+                pod.is_some_and(|pod| pod.stored.is_active())
+            };
+            sets[set].active.retain(is_active);
+        }
         if can_create > 0 || !to_delete.is_empty() {
             self.make_due(set, self.after_sync());
         }
         self.back_off(set, can_create < to_create);
-        self.count_available(set);
+    }
+
+    /// The pods that the ReplicaSet controller deletes. How pods are spread over nodes is not known.
+    fn pods_to_delete(&self, set: usize, count: usize) -> Vec<u32> {
+        let active = self.sets[set].active.iter();
+        let stored = |number: &u32| Some(&self.pods[*number as usize].as_ref()?.stored);
+        let pods: Vec<&StoredPod> = active.filter_map(stored).collect();
+        let (deleted, _) = replica_set::choose(pods, count, Ranks::default(), self.seconds());
+        deleted.iter().map(|pod| pod.number).collect()
     }
 
     /// After a failed attempt to create pods, the next one waits. Nothing is made due if it would fail, too: that of the last
@@ -504,6 +584,7 @@ impl World {
             set,
             wave,
             is_stuck: false,
+            is_available: false,
         }));
         self.sets[set].active.push(number);
         self.totals.pods += 1;
@@ -527,8 +608,8 @@ impl World {
             }
             self.pods_on_nodes = self.pods_on_nodes.map(|left| left - 1);
             let pod = self.pods[number as usize].as_ref();
-            if pod.is_some_and(|pod| self.starts(pod, chance)) {
-                let start = chance.times.start(&mut chance.random);
+            if let Some(pod) = pod.filter(|pod| self.starts(pod, chance)) {
+                let start = self.start(pod.set, chance);
                 let delay = chance.random.below(2 * READY_SPREAD) - READY_SPREAD;
                 let ready = self.now + (start + delay).max(1);
                 self.queue.add(ready, Event::Ready(number));
@@ -536,23 +617,30 @@ impl World {
         }
     }
 
+    /// The caller removes the pod from those that are active.
     fn delete_pod(&mut self, number: u32, chance: &mut Chance) {
         let seconds = self.seconds();
         let Some(pod) = &mut self.pods[number as usize] else {
             return;
         };
         let members = &mut self.sets[pod.set];
-        members.active.retain(|active| *active != number);
+        members.ready -= usize::from(pod.stored.is_ready());
         members.terminating += 1;
         self.totals.pods -= 1;
         self.totals.terminating += 1;
+        if std::mem::take(&mut pod.is_available) {
+            members.available -= 1;
+            self.totals.available -= 1;
+        }
         let rest = match pod.stored.node {
             Some(_) => chance.times.termination(&mut chance.random),
             // A pod without a node is removed immediately.
             None => 0,
         };
         pod.stored.deleting = Some(seconds);
-        self.unscheduled.retain(|waiting| *waiting != number);
+        if pod.stored.node.is_none() {
+            self.unscheduled.retain(|waiting| *waiting != number);
+        }
         self.queue.add(self.now + rest, Event::Terminated(number));
     }
 
@@ -570,15 +658,9 @@ impl World {
         }
         self.wave = self.wave.max(pod.wave);
         let set = pod.set;
-        // Counting all pods of the ReplicaSet for each that becomes ready would take quadratic time.
-        let min_ready = self.min_ready_seconds(set);
-        let pod = self.pods[number as usize].as_ref();
-        if pod.is_some_and(|pod| pod.stored.is_available(min_ready, seconds)) {
-            self.sets[set].available += 1;
-            self.totals.available += 1;
-        } else {
-            self.make_due_at(set, seconds + i64::from(min_ready));
-        }
+        self.sets[set].ready += 1;
+        self.sets[set].ready_since.push_back((seconds, number));
+        self.count_available(set);
         self.make_due(set, self.after_sync());
     }
 
@@ -604,34 +686,46 @@ impl World {
         }
     }
 
-    /// Counts the available pods, and makes a sync due at the time at which the next one becomes available.
+    /// Counts the pods that have become available since the last time, and makes a sync due at the time at which the next one
+    /// does. Counting all pods of the ReplicaSet each time would take quadratic time.
     fn count_available(&mut self, set: usize) {
-        let seconds = self.seconds();
-        let min_ready = self.min_ready_seconds(set);
-        let (mut available, mut next) = (0, None::<i64>);
-        for number in &self.sets[set].active {
-            let Some(pod) = &self.pods[*number as usize] else {
-                continue;
-            };
-            if pod.stored.is_available(min_ready, seconds) {
-                available += 1;
-            } else if let Some(since) = pod.stored.ready_since {
-                let at = since + i64::from(min_ready);
-                next = Some(next.map_or(at, |next| next.min(at)));
-            }
+        let stored = self.sets[set].index;
+        let stored = stored.map(|index| self.snapshot.replica_sets[index].min_ready_seconds);
+        let min_ready = stored.unwrap_or(0);
+        if min_ready != self.sets[set].min_ready {
+            self.sets[set].min_ready = min_ready;
+            self.count_again(set);
         }
-        self.totals.available += available - self.sets[set].available;
-        self.sets[set].available = available;
-        if let Some(next) = next {
-            self.make_due_at(set, next);
+        let seconds = self.seconds();
+        while let Some(&(since, number)) = self.sets[set].ready_since.front() {
+            let pod = self.pods[number as usize].as_mut();
+            if let Some(pod) = pod.filter(|pod| pod.stored.is_ready()) {
+                if !pod.stored.is_available(min_ready, seconds) {
+                    self.make_due_at(set, since + i64::from(min_ready));
+                    return;
+                }
+                pod.is_available = true;
+                self.sets[set].available += 1;
+                self.totals.available += 1;
+            }
+            self.sets[set].ready_since.pop_front();
         }
     }
 
-    fn min_ready_seconds(&self, set: usize) -> i32 {
-        let index = self.sets[set].index;
-        index.map_or(0, |index| {
-            self.snapshot.replica_sets[index].min_ready_seconds
-        })
+    /// Makes the next count include all pods.
+    fn count_again(&mut self, set: usize) {
+        let Self { sets, pods, .. } = self;
+        let members = &mut sets[set];
+        let mut ready = Vec::new();
+        for number in &members.active {
+            if let Some(pod) = &mut pods[*number as usize] {
+                pod.is_available = false;
+                ready.extend(pod.stored.ready_since.map(|since| (since, *number)));
+            }
+        }
+        ready.sort_unstable();
+        self.totals.available -= std::mem::take(&mut members.available);
+        members.ready_since = ready.into();
     }
 
     /// Makes a sync of the ReplicaSet due at this second, unless an earlier one is.
@@ -669,7 +763,7 @@ impl World {
         self.snapshot.pods = pods;
     }
 
-    /// The number of pods so far, including those that are gone.
+    /// The number of pods so far, including those that are removed.
     pub(crate) fn pods_made(&self) -> usize {
         self.pods.len()
     }

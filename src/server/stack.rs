@@ -26,7 +26,7 @@ use crate::server::admission::offload::OffloadLayer;
 use crate::server::call::compression::LargeAnswersCompressed;
 use crate::server::call::deadline::DeadlineLayer;
 use crate::server::call::errors;
-use crate::server::call::protocol::{self, RefuseLayer};
+use crate::server::call::protocol::{self, RejectLayer};
 use crate::server::call::reflection::{Reflection, V1Alpha};
 use crate::server::call::streams::StreamsLayer;
 use crate::server::connection::clients;
@@ -68,13 +68,13 @@ pub(super) fn stack(
             config.slow_call,
             metrics.series.failure_lines.clone(),
         ))
-        // Above all layers that refuse or end calls, so that each started call is counted once.
+        // Above all layers that reject or end calls, so that each started call is counted once.
         .layer(CountLayer::new(Arc::clone(metrics)))
         // Above all layers that create errors, so that all errors have the codes and details of docs/api.md.
         .map_response(errors::complete)
-        // Above all layers that would process refused requests as calls.
-        .layer(RefuseLayer(protocol::refused))
-        .layer(RefuseLayer(clients::refused))
+        // Above all layers that would process rejected requests as calls.
+        .layer(RejectLayer(protocol::rejected))
+        .layer(RejectLayer(clients::rejected))
         // Above all layers that take time, including the time to receive a request and to wait for a permit.
         .layer(DeadlineLayer::new(config.deadline_max))
         // The next layer has its own body type.
@@ -106,7 +106,7 @@ pub(super) fn planner<P: RolloutPlanner>(
 }
 
 /// The services by name. The layers around the planner do not apply to the others: health checks never wait for plans,
-/// and are never refused because of them.
+/// and are never rejected because of them.
 pub(super) fn routes(
     config: &Config,
     metrics: &Metrics,
@@ -125,7 +125,7 @@ pub(super) fn routes(
             load.large.shed.clone(),
             load.request_bytes,
         ))
-        // Refuses excess calls. Above the layer in which large calls wait, because those are in flight, too.
+        // Rejects excess calls. Above the layer in which large calls wait, because those are in flight, too.
         .layer(AdmissionLayer::new(
             config.concurrent_calls_max,
             config.large_calls_max(),

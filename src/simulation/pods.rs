@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rollplan_core::snapshot::{
-    Container, ContainerState, ObjectMeta, OwnerReference, Pod, PodCondition,
+    Container, ContainerState, ObjectMeta, OwnerReference, Pod, PodCondition, ReplicaSet,
 };
 
 use crate::clock;
@@ -86,6 +86,24 @@ pub enum Transition {
 // === impl StoredPod ===
 
 impl StoredPod {
+    /// A pod that a ReplicaSet has just created.
+    #[must_use]
+    pub fn created(number: u32, set: &ReplicaSet, template: u8, now: i64) -> Self {
+        Self {
+            number,
+            set_uid: set.metadata.uid.as_str().into(),
+            set_name: set.metadata.name.as_str().into(),
+            template,
+            state: PodState::Pending,
+            node: None,
+            created: now,
+            started: now,
+            ready_since: None,
+            restarts: 0,
+            deleting: None,
+        }
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(&self) -> String {

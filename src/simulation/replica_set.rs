@@ -4,7 +4,7 @@
 //! `ActivePodsWithRanks` in `pkg/controller/controller_utils.go`, of v1.37.
 
 use std::borrow::Borrow;
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 
 use rollplan_core::snapshot::{Condition, ReplicaSet, ReplicaSetStatus};
 use rollplan_core::status::REPLICA_FAILURE;
@@ -19,50 +19,94 @@ const BURST: usize = 500;
 pub type Ranks = [usize; NODES as usize];
 
 /// What a sync does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sync<P> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
     /// As many pods exist as are desired, or the ReplicaSet is being deleted.
     Nothing,
     /// Create this number of pods.
     Create(usize),
-    /// Delete these pods, and keep the others.
-    Delete {
-        /// The pods to delete.
-        deleted: Vec<P>,
-        /// The pods that remain.
-        kept: Vec<P>,
-    },
+    /// Delete this number of pods: those that [`choose`] returns.
+    Delete(usize),
 }
 
-/// `manageReplicas`, for the active pods of a ReplicaSet.
+/// The pods of a ReplicaSet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// The number of active pods.
+    pub active: usize,
+    /// The number of these that are ready.
+    pub ready: usize,
+    /// The number of these that are available.
+    pub available: usize,
+    /// The number of terminating pods.
+    pub terminating: usize,
+}
+
+// === impl Counts ===
+
+impl Counts {
+    /// Counts active pods.
+    #[must_use]
+    pub fn of<P: Borrow<StoredPod>>(
+        active: &[P],
+        terminating: usize,
+        min_ready_seconds: i32,
+        now: i64,
+    ) -> Self {
+        let count = |is_counted: &dyn Fn(&StoredPod) -> bool| {
+            let pods = active.iter().map(Borrow::borrow);
+            pods.filter(|pod| is_counted(pod)).count()
+        };
+        Self {
+            active: active.len(),
+            ready: count(&StoredPod::is_ready),
+            available: count(&|pod| pod.is_available(min_ready_seconds, now)),
+            terminating,
+        }
+    }
+}
+
+/// `manageReplicas`, for a ReplicaSet with this number of active pods.
 #[must_use]
-pub fn sync<P: Borrow<StoredPod> + Clone>(
-    set: &ReplicaSet,
-    pods: &[P],
-    ranks: Ranks,
-    now: i64,
-) -> Sync<P> {
+pub fn sync(set: &ReplicaSet, active: usize) -> Sync {
     let wanted = usize::try_from(set.replicas).unwrap_or(0);
-    if set.metadata.deletion_timestamp.is_some() || pods.len() == wanted {
+    if set.metadata.deletion_timestamp.is_some() || active == wanted {
         return Sync::Nothing;
     }
-    if pods.len() < wanted {
-        return Sync::Create((wanted - pods.len()).min(BURST));
+    match active < wanted {
+        true => Sync::Create((wanted - active).min(BURST)),
+        false => Sync::Delete((active - wanted).min(BURST)),
     }
-    let mut deleted = pods.to_vec();
-    let rank = |pod: &StoredPod| {
-        pod.node
-            .map_or(0, |node| ranks[node as usize % ranks.len()])
-    };
-    deleted.sort_by(|a, b| {
-        let (a, b) = (a.borrow(), b.borrow());
-        deletion_order(a, b, rank(a), rank(b), now)
-    });
-    let kept = deleted.split_off((pods.len() - wanted).min(BURST));
-    Sync::Delete { deleted, kept }
 }
 
-/// Counts pods by node, for [`sync`].
+/// `getPodsToDelete`: this number of active pods, in the order in which they are deleted, and the others.
+#[must_use]
+pub fn choose<P: Borrow<StoredPod>>(
+    pods: Vec<P>,
+    count: usize,
+    ranks: Ranks,
+    now: i64,
+) -> (Vec<P>, Vec<P>) {
+    let key = |pod: P| {
+        let stored = pod.borrow();
+        let rank = stored
+            .node
+            .map_or(0, |node| ranks[node as usize % ranks.len()]);
+        (deletion_key(stored, rank, now), pod)
+    };
+    let mut chosen: Vec<_> = pods.into_iter().map(key).collect();
+    let count = count.min(chosen.len());
+    if 0 < count && count < chosen.len() {
+        // All others are not sorted: there may be thousands.
+        chosen.select_nth_unstable_by(count - 1, |a, b| a.0.cmp(&b.0));
+    }
+    let kept = chosen.split_off(count);
+    chosen.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let pods = |keyed: Vec<(_, P)>| keyed.into_iter().map(|it| it.1).collect();
+    (pods(chosen), pods(kept))
+}
+
+/// Counts pods by node, for [`choose`].
 #[must_use]
 pub fn ranks<'a, P: Borrow<StoredPod> + 'a>(pods: impl Iterator<Item = &'a P>) -> Ranks {
     let mut ranks = Ranks::default();
@@ -74,23 +118,16 @@ pub fn ranks<'a, P: Borrow<StoredPod> + 'a>(pods: impl Iterator<Item = &'a P>) -
     ranks
 }
 
-/// `calculateStatus`. `pods` are the active pods before the sync, `failure` is the message of a rejected create and its time.
+/// `calculateStatus`, with the pods before the sync. `failure` is the message of a rejected create and its time.
 #[must_use]
-pub fn status<P: Borrow<StoredPod>>(
+pub fn status(
     set: &ReplicaSet,
-    pods: &[P],
-    terminating: usize,
+    counts: Counts,
     failure: Option<(String, Time)>,
-    now: i64,
 ) -> ReplicaSetStatus {
     let clamp = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
-    let (mut ready, mut available) = (0, 0);
-    for pod in pods.iter().map(Borrow::borrow) {
-        ready += usize::from(pod.is_ready());
-        available += usize::from(pod.is_available(set.min_ready_seconds, now));
-    }
-    let known = set.status.conditions.first().cloned();
     let condition = failure.map(|(message, time)| {
+        let known = set.status.conditions.first().cloned();
         known.unwrap_or_else(|| Condition {
             kind: REPLICA_FAILURE.to_owned(),
             status: "True".to_owned(),
@@ -101,40 +138,28 @@ pub fn status<P: Borrow<StoredPod>>(
         })
     });
     ReplicaSetStatus {
-        replicas: clamp(pods.len()),
-        ready_replicas: clamp(ready),
-        available_replicas: clamp(available),
-        terminating_replicas: Some(clamp(terminating)),
+        replicas: clamp(counts.active),
+        ready_replicas: clamp(counts.ready),
+        available_replicas: clamp(counts.available),
+        terminating_replicas: Some(clamp(counts.terminating)),
         observed_generation: set.metadata.generation,
         conditions: condition.into_iter().collect(),
     }
 }
 
-/// `ActivePodsWithRanks.Less`, without deletion costs.
-fn deletion_order(
-    a: &StoredPod,
-    b: &StoredPod,
-    rank_a: usize,
-    rank_b: usize,
-    now: i64,
-) -> Ordering {
+/// `ActivePodsWithRanks.Less`, without deletion costs: pods with lower keys are deleted first.
+fn deletion_key(pod: &StoredPod, rank: usize, now: i64) -> impl Ord + use<> {
     // Younger pods first, but only if the ages differ by an order of magnitude.
-    let by_age = |a: Option<i64>, b: Option<i64>| {
-        let magnitude = |since: i64| (now - since).max(0).checked_ilog2();
-        a.map(magnitude).cmp(&b.map(magnitude))
-    };
-    let phase = |pod: &StoredPod| pod.state >= PodState::Crashed;
-    a.node
-        .is_some()
-        .cmp(&b.node.is_some())
-        .then_with(|| phase(a).cmp(&phase(b)))
-        .then_with(|| a.is_ready().cmp(&b.is_ready()))
-        .then_with(|| Reverse(rank_a).cmp(&Reverse(rank_b)))
-        .then_with(|| match (a.is_ready(), b.is_ready()) {
-            (true, true) => by_age(a.ready_since, b.ready_since),
-            _ => Ordering::Equal,
-        })
-        .then_with(|| Reverse(a.restarts).cmp(&Reverse(b.restarts)))
-        .then_with(|| by_age(Some(a.created), Some(b.created)))
-        .then_with(|| a.number.cmp(&b.number))
+    let magnitude = |since: i64| (now - since).max(0).checked_ilog2();
+    let is_ready = pod.is_ready();
+    (
+        pod.node.is_some(),
+        pod.state >= PodState::Crashed,
+        is_ready,
+        Reverse(rank),
+        pod.ready_since.filter(|_| is_ready).map(magnitude),
+        Reverse(pod.restarts),
+        magnitude(pod.created),
+        pod.number,
+    )
 }

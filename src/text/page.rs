@@ -121,6 +121,7 @@ impl Page {
     pub(super) fn columns(&mut self, table: &Columns) {
         let ascii = self.is_ascii.then(|| table.to_ascii());
         let table = ascii.as_ref().unwrap_or(table);
+        let table = &table.without_empty_columns(self.table_columns);
         let widths = table.widths(self.table_columns);
         for row in &table.rows {
             let cells = row.cells.iter().zip(&widths);
@@ -202,30 +203,73 @@ impl Columns {
         }
     }
 
-    /// The widths of the columns. If the table is wider than the page, the widest columns shrink.
-    fn widths(&self, columns_max: usize) -> Vec<usize> {
-        let mut widths: Vec<usize> = Vec::new();
-        for row in &self.rows {
-            for (column, (cell, _)) in row.cells.iter().enumerate() {
-                let width = cell.split('\n').map(self::width).max().unwrap_or_default();
-                match widths.get_mut(column) {
-                    Some(widest) => *widest = width.max(*widest),
-                    None => widths.push(width),
-                }
+    /// The table without the columns in which every cell is "-", if it is wider than the page.
+    fn without_empty_columns(&self, columns_max: usize) -> Self {
+        let (widths, _) = self.natural_widths();
+        let is_wide = table_width(&widths) > columns_max;
+        let is_empty = |column: usize| {
+            let mut rows = self.rows.iter().skip(1);
+            rows.all(|row| row.cells.get(column).is_none_or(|(cell, _)| cell == "-"))
+        };
+        let kept: Vec<bool> = (0..widths.len())
+            .map(|column| !is_wide || self.rows.len() < 2 || !is_empty(column))
+            .collect();
+        let rows = self.rows.iter().map(|row| {
+            let cells = row.cells.iter().zip(&kept).filter(|(_, kept)| **kept);
+            Row {
+                cells: cells.map(|(cell, _)| cell.clone()).collect(),
+                below: row.below.clone(),
             }
+        });
+        Self {
+            rows: rows.collect(),
         }
-        let gaps = widths.len().saturating_sub(1) * GAP;
-        let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(columns_max);
+    }
+
+    /// The widths of the columns. If the table is wider than the page, the widest columns shrink: first those whose cells can be
+    /// wrapped at spaces.
+    fn widths(&self, columns_max: usize) -> Vec<usize> {
+        let (mut widths, words) = self.natural_widths();
+        let mut excess = table_width(&widths).saturating_sub(columns_max);
         while excess > 0 {
+            let columns = || (0..widths.len()).rev();
+            let wrappable = columns().filter(|&column| widths[column] > words[column]);
             // If two columns have the same width, the first one shrinks.
-            let Some(widest) = widths.iter_mut().rev().max_by_key(|width| **width) else {
+            let widest = wrappable.max_by_key(|&column| widths[column]);
+            let widest = widest.or_else(|| columns().max_by_key(|&column| widths[column]));
+            let Some(widest) = widest.filter(|&column| widths[column] > 0) else {
                 break;
             };
-            *widest = widest.saturating_sub(1);
+            widths[widest] -= 1;
             excess -= 1;
         }
         widths
     }
+
+    /// The widths of the widest cell and of the longest word of each column.
+    fn natural_widths(&self) -> (Vec<usize>, Vec<usize>) {
+        let (mut widths, mut words) = (Vec::new(), Vec::new());
+        for row in &self.rows {
+            widths.resize(widths.len().max(row.cells.len()), 0);
+            words.resize(widths.len(), 0);
+            for (column, (cell, _)) in row.cells.iter().enumerate() {
+                let line = widest(cell.split('\n'));
+                let word = widest(cell.split(['\n', ' ']));
+                widths[column] = line.max(widths[column]);
+                words[column] = word.max(words[column]);
+            }
+        }
+        (widths, words)
+    }
+}
+
+fn widest<'t>(texts: impl Iterator<Item = &'t str>) -> usize {
+    texts.map(width).max().unwrap_or_default()
+}
+
+/// The width of a table with columns of these widths.
+fn table_width(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + widths.len().saturating_sub(1) * GAP
 }
 
 /// Appends text in a style.
@@ -429,6 +473,44 @@ mod tests {
         );
         assert_eq!(text.matches("word").count(), 30, "{text}");
         assert_eq!(text.matches('x').count(), 60, "{text}");
+    }
+
+    /// Names and images can be copied from a narrow terminal.
+    #[test]
+    fn words_are_divided_only_if_nothing_else_helps() {
+        let text = |columns| {
+            let mut table = Columns::head(["NAME", "CAUSE", "IMAGE", "STATE"]);
+            for name in ["web-5dc4f4f9bb", "web-779f94f8fc"] {
+                let cells = [name, "-", "registry.example/web:1.0", "cleaned up next"];
+                table.row(cells.map(|cell| (cell.to_owned(), Style::Plain)), "");
+            }
+            let mut page = Page::of_terminal(false, columns, true);
+            page.columns(&table);
+            page.into_text()
+        };
+        let whole = text(64);
+        assert!(
+            whole.contains("CAUSE") && whole.lines().count() == 3,
+            "{whole}"
+        );
+        // Columns without content are omitted first. Then texts are wrapped at spaces.
+        assert!(!text(63).contains("CAUSE"));
+        let next = " ".repeat(42) + "next";
+        assert_eq!(
+            text(52).lines().collect::<Vec<_>>(),
+            [
+                "NAME            IMAGE                     STATE",
+                "web-5dc4f4f9bb  registry.example/web:1.0  cleaned up",
+                &next,
+                "web-779f94f8fc  registry.example/web:1.0  cleaned up",
+                &next,
+            ]
+        );
+        let narrowest = text(48);
+        assert!(
+            !narrowest.contains("web-5dc4f4f9bb  registry.example/web:1.0"),
+            "{narrowest}"
+        );
     }
 
     #[test]

@@ -18,7 +18,20 @@ pub(crate) fn restarts(
         counts,
         ..
     } = response;
-    page.line(&headline(counts.unwrap_or_default()), Style::Strong);
+    let counts = counts.unwrap_or_default();
+    page.line(&headline(counts), Style::Strong);
+    match counts.workloads {
+        _ if counts.selected > 0 => {}
+        ..1 => {}
+        1 => page.line(
+            "The input has 1 workload, and no annotation selects it.",
+            Style::Plain,
+        ),
+        count => page.line(
+            &format!("The input has {count} workloads, and no annotation selects one of them."),
+            Style::Plain,
+        ),
+    }
     if !unknown.is_empty() {
         let unknown = format!("Not in the input: {}", unknown.join(", "));
         page.line(&unknown, Style::Plain);
@@ -139,10 +152,9 @@ pub(crate) struct ConfigurationChange {
 /// The effect of a change on a workload that uses the configuration.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ChangeEffect {
-    pub(crate) namespace: String,
-    /// For example "Deployment/web".
-    pub(crate) workload: String,
-    pub(crate) kind: String,
+    namespace: String,
+    kind: String,
+    name: String,
     /// Whether a controller of restarts reacts to the change.
     pub(crate) is_restarted: bool,
 }
@@ -150,9 +162,21 @@ pub(crate) struct ChangeEffect {
 // === impl ChangeEffect ===
 
 impl ChangeEffect {
+    /// For example "Deployment shop/web".
+    pub(crate) fn workload(&self) -> String {
+        match self.namespace.as_str() {
+            "" => format!("{}/{}", self.kind, self.name),
+            namespace => format!("{} {namespace}/{}", self.kind, self.name),
+        }
+    }
+
     /// For example "restarts it".
     pub(crate) fn text(&self) -> &'static str {
         effect_on(&self.kind, self.is_restarted)
+    }
+
+    pub(crate) fn is_on(&self, plan: &proto::RestartPlan) -> bool {
+        identity(plan) == (&self.namespace, &self.kind, &self.name)
     }
 }
 
@@ -170,19 +194,16 @@ pub(crate) fn identity(plan: &proto::RestartPlan) -> (&str, &str, &str) {
     (&plan.namespace, &plan.kind, &plan.name)
 }
 
-/// The effects of a change on the workloads of a response.
+/// The effects of a change of the configuration that all these workloads use. The selected ones react to changes.
 pub(crate) fn effects(
-    all: &proto::PlanRestartsResponse,
-    selected: &proto::PlanRestartsResponse,
+    all: &[proto::RestartPlan],
+    selected: &[proto::RestartPlan],
 ) -> Vec<ChangeEffect> {
-    let restarted: HashSet<_> = selected.plans.iter().map(identity).collect();
-    let effects = all.plans.iter().map(|plan| ChangeEffect {
+    let restarted: HashSet<_> = selected.iter().map(identity).collect();
+    let effects = all.iter().map(|plan| ChangeEffect {
         namespace: plan.namespace.clone(),
-        workload: match plan.namespace.as_str() {
-            "" => format!("{}/{}", plan.kind, plan.name),
-            namespace => format!("{} {namespace}/{}", plan.kind, plan.name),
-        },
         kind: plan.kind.clone(),
+        name: plan.name.clone(),
         is_restarted: restarted.contains(&identity(plan)),
     });
     effects.collect()
@@ -224,7 +245,7 @@ pub(crate) fn changes(page: &mut Page, changes: &[ConfigurationChange]) {
             page.paragraph(
                 "  - ",
                 Style::Plain,
-                &format!("{}: {}", effect.workload, effect.text()),
+                &format!("{}: {}", effect.workload(), effect.text()),
                 style,
             );
         }

@@ -84,7 +84,7 @@ static CONTRACT: LazyLock<Contract> =
     LazyLock::new(|| super::json::descriptors().map_or_else(Contract::default, Contract::read));
 
 /// The maximum memory in bytes for reading and answering a request, without its encoded bytes. `message` is its full name.
-/// Malformed messages are not an error here, because the decoder refuses them.
+/// Malformed messages are not an error here, because the decoder rejects them.
 ///
 /// # Errors
 ///
@@ -158,7 +158,7 @@ impl Count<'_> {
             };
             self.bytes = self.bytes.saturating_add(field.memory);
             if field.is_json {
-                // Objects are measured again when they are read, and refused above the limit, so no text takes more.
+                // Objects are measured again when they are read, and rejected above the limit, so no text takes more.
                 let bytes = self.bytes.saturating_add(memory_of_json(inside));
                 self.bytes = bytes.min(MEMORY_BYTES_MAX.max(self.bytes));
             }

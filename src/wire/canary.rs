@@ -8,7 +8,7 @@ use rollplan_core::snapshot::Deployment;
 
 use super::error::{Error, Reason};
 use super::manifest::ManifestReader;
-use super::memory::Memory;
+use super::objects::ContentReader;
 use super::parse::{Parser, Path};
 use super::print_canary::print_canary;
 use super::snapshot::{Context, Kinds, Subject, read_snapshot};
@@ -59,21 +59,15 @@ pub(crate) fn plan_canary_in(
         verdicts,
     } = request;
     let mut parser = Parser::new(interrupt);
-    let subject = read_snapshot(
-        snapshot,
-        Kinds::Deployments,
-        context,
-        &mut parser,
-        interrupt,
-    )?;
+    let subject = read_snapshot(snapshot, Kinds::Deployments, context, &mut parser)?;
     let policy = parser.canary_policy(policy)?;
     let verdicts = parser.canary_verdicts(verdicts)?;
     let current = match &subject {
         Some(Subject::Deployment(snapshot)) => Some(&snapshot.deployment),
         _ => None,
     };
-    let command = match command {
-        Some(command) => read_command(command, current, &mut parser, interrupt)?,
+    let command = match &command {
+        Some(command) => read_command(command, current, &mut parser)?,
         None => None,
     };
     let input = Input {
@@ -88,10 +82,9 @@ pub(crate) fn plan_canary_in(
 
 /// `None` after a violation.
 fn read_command<'i>(
-    command: proto::CanaryCommand,
+    command: &'i proto::CanaryCommand,
     current: Option<&Deployment>,
     parser: &mut Parser<'i>,
-    interrupt: &'i dyn Interrupt,
 ) -> Result<Option<Command>, Error> {
     let proto::CanaryCommand {
         action,
@@ -99,7 +92,7 @@ fn read_command<'i>(
     } = command;
     let path = Path::Root("command");
     let text_path = path.field("deployment");
-    let action = parser.known(action, &path.field("action"));
+    let action = parser.known(*action, &path.field("action"));
     if !matches!(action, Some(proto::CanaryAction::Start)) && !text.is_empty() {
         let description = "is only allowed with CANARY_ACTION_START";
         parser.violation(&text_path, Reason::OutOfRange, description);
@@ -112,12 +105,11 @@ fn read_command<'i>(
         }
         Some(proto::CanaryAction::Start) => {
             let mut reader = ManifestReader {
+                contents: &mut ContentReader::new(parser.interrupt),
                 parser,
-                memory: &mut Memory::default(),
                 current,
-                interrupt,
             };
-            let changed = reader.read(&text, &text_path)?;
+            let changed = reader.read(text, &text_path)?;
             changed.map(|changed| Command::Start(Box::new(changed)))
         }
         Some(proto::CanaryAction::Promote) => Some(Command::Promote),

@@ -5,7 +5,7 @@ use std::fmt;
 /// The maximum number of listed violations: errors are sent in a header, and proxies limit headers to 8 KiB.
 pub const LISTED_VIOLATIONS_MAX: usize = 20;
 
-/// Why a request is refused. A retry of the same request fails, too.
+/// Why a request is rejected. A retry of the same request fails, too.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The bytes cannot be decoded as the expected message.

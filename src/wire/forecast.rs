@@ -13,7 +13,7 @@ use rollplan_health::report::verdict::Outlook;
 use super::error::Error;
 use super::limits::{CHANGES_MAX, limit};
 use super::manifest::ManifestReader;
-use super::memory::Memory;
+use super::objects::ContentReader;
 use super::parse::{Parser, Path};
 use super::print_forecast::print_forecast;
 use super::snapshot::{Context, Kinds, Subject, read_snapshot};
@@ -72,13 +72,7 @@ pub(crate) fn forecast_rollout_in(
     } = request;
     limit("changes", changes.len(), CHANGES_MAX)?;
     let mut parser = Parser::new(interrupt);
-    let subject = read_snapshot(
-        snapshot,
-        Kinds::Deployments,
-        context,
-        &mut parser,
-        interrupt,
-    )?;
+    let subject = read_snapshot(snapshot, Kinds::Deployments, context, &mut parser)?;
     let horizon = Parser::forecast_horizon(options.as_ref());
     let (options, _) = parser.options(options);
     let pod_times = parser.pod_times(pod_times)?;
@@ -88,16 +82,15 @@ pub(crate) fn forecast_rollout_in(
         Some(Subject::Deployment(snapshot)) => Some(&snapshot.deployment),
         _ => None,
     };
-    let mut memory = Memory::default();
+    let mut contents = ContentReader::new(interrupt);
     let mut read = Vec::new();
-    for (index, change) in changes.into_iter().enumerate() {
+    for (index, change) in changes.iter().enumerate() {
         let path = Path::Root("changes");
         let path = path.index(index);
         let mut reader = ManifestReader {
             parser: &mut parser,
-            memory: &mut memory,
+            contents: &mut contents,
             current,
-            interrupt,
         };
         read.extend(read_change(&mut reader, change, &path)?);
     }
@@ -148,26 +141,28 @@ fn certain_failure(
 }
 
 /// Reads a change. `None` after a violation.
-fn read_change(
-    reader: &mut ManifestReader<'_, '_>,
-    change: proto::DeploymentChange,
+fn read_change<'i>(
+    reader: &mut ManifestReader<'_, 'i>,
+    change: &'i proto::DeploymentChange,
     path: &Path<'_>,
 ) -> Result<Option<Change>, Error> {
     let proto::DeploymentChange { change } = change;
-    let change = reader.parser.required(change, &path.field("change"));
+    let change = reader
+        .parser
+        .required(change.as_ref(), &path.field("change"));
     Ok(match change {
         None => None,
         Some(Given::Deployment(text)) => reader
-            .read(&text, &path.field("deployment"))?
+            .read(text, &path.field("deployment"))?
             .map(|deployment| Change::Deployment(Box::new(deployment))),
         Some(Given::Replicas(replicas)) => Some(Change::Replicas(
-            reader.parser.count(replicas, &path.field("replicas")),
+            reader.parser.count(*replicas, &path.field("replicas")),
         )),
         Some(Given::UndoToRevision(revision)) => Some(Change::Undo(
             reader
                 .parser
-                .count(revision, &path.field("undo_to_revision")),
+                .count(*revision, &path.field("undo_to_revision")),
         )),
-        Some(Given::Paused(paused)) => Some(Change::Paused(paused)),
+        Some(Given::Paused(paused)) => Some(Change::Paused(*paused)),
     })
 }

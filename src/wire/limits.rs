@@ -40,7 +40,7 @@ pub const ANNOTATIONS_BYTES_MAX: usize = 256 << 10;
 /// The maximum number of objects in the texts of a request, including those that are not selected.
 pub const OBJECTS_MAX: usize = 200_000;
 
-/// Refuses a list with more than `max` entries.
+/// Rejects a list with more than `max` entries.
 pub(super) fn limit(what: &'static str, count: usize, max: usize) -> Result<(), Error> {
     if count > max {
         return Err(Error::TooLarge {

@@ -1,35 +1,31 @@
 //! Reads a whole Deployment as it is after a change.
 
-use rollplan_core::interrupt::Interrupt;
 use rollplan_core::snapshot::Deployment;
 
 use super::error::{Error, Reason, Violations};
-use super::memory::Memory;
-use super::objects::{Found, Objects};
-use super::parse::{Needed, Parser, Path, RawTemplate, limit_selector};
-use super::read::{Json, kubernetes};
+use super::objects::{ContentReader, Found, Objects};
+use super::parse::{Needed, Parser, Path, template_of};
 
 /// Reads a Deployment as it is after a change.
 pub(super) struct ManifestReader<'r, 'i> {
     pub(super) parser: &'r mut Parser<'i>,
-    pub(super) memory: &'r mut Memory,
+    pub(super) contents: &'r mut ContentReader<'i>,
     /// The Deployment of the snapshot, if it could be read.
     pub(super) current: Option<&'r Deployment>,
-    pub(super) interrupt: &'i dyn Interrupt,
 }
 
 // === impl ManifestReader ===
 
-impl ManifestReader<'_, '_> {
+impl<'i> ManifestReader<'_, 'i> {
     /// `None` after a violation.
     pub(super) fn read(
         &mut self,
-        text: &str,
+        text: &'i str,
         path: &Path<'_>,
     ) -> Result<Option<Deployment>, Error> {
         let place = path.to_string();
         let mut violations = Violations::default();
-        let objects = Objects::find_in(&place, text, &mut violations, self.interrupt)?;
+        let objects = Objects::find_in(&place, text, &mut violations, self.parser.interrupt)?;
         let is_readable = violations.is_empty();
         self.parser.violations.extend(violations);
         let Objects { found, .. } = objects;
@@ -40,19 +36,11 @@ impl ManifestReader<'_, '_> {
             }
             return Ok(None);
         };
-        let mut json = Json::of_similar_objects("", self.interrupt);
-        let content = match object.read::<kubernetes::Deployment<'_>>(&mut json, self.memory)? {
-            Ok(content) => content,
-            Err(fault) => {
-                object.refuse(&fault, &mut self.parser.violations);
-                return Ok(None);
-            }
+        let violations = &mut self.parser.violations;
+        let Some(content) = self.contents.content(object, violations)? else {
+            return Ok(None);
         };
-        let spec = content.spec.as_ref();
-        if let Some(selector) = spec.and_then(|spec| spec.selector.as_ref()) {
-            limit_selector(selector)?;
-        }
-        let template = spec.and_then(|spec| spec.template).map(RawTemplate::new);
+        let template = template_of(&content)?;
         let origin = object.origin();
         let path = Path::Object(&origin);
         let (deployment, _) =

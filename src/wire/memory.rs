@@ -29,7 +29,7 @@ impl Memory {
     }
 }
 
-/// Refuses a request that needs too much memory.
+/// Rejects a request that needs too much memory.
 pub(super) fn check_memory(bytes: usize) -> Result<(), Error> {
     if bytes > MEMORY_BYTES_MAX {
         return Err(Error::TooLarge {

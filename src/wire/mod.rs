@@ -27,8 +27,6 @@ mod print_forecast;
 mod print_report;
 mod print_revision;
 mod print_time;
-#[cfg(test)]
-mod random;
 mod read;
 mod restart;
 mod snapshot;
@@ -113,13 +111,7 @@ pub(crate) fn plan_rollout_in(
     let calls = Calls::of(snapshot.as_ref(), options.as_ref());
     let has_report = options.as_ref().is_some_and(|options| options.report);
     let mut parser = Parser::new(interrupt);
-    let subject = read_snapshot(
-        snapshot,
-        Kinds::Deployments,
-        context,
-        &mut parser,
-        interrupt,
-    )?;
+    let subject = read_snapshot(snapshot, Kinds::Deployments, context, &mut parser)?;
     let (options, horizon) = parser.options(options);
     let snapshot = parser.finish(subject).and_then(deployment)?;
     let plan = plan(&snapshot, options, horizon, interrupt)?;
@@ -176,7 +168,7 @@ pub(crate) fn compute_status_in(
         fail_on,
     } = request;
     let mut parser = Parser::new(interrupt);
-    let subject = read_snapshot(snapshot, Kinds::All, context, &mut parser, interrupt)?;
+    let subject = read_snapshot(snapshot, Kinds::All, context, &mut parser)?;
     let (options, _) = parser.options(options);
     let judgement = parser.judgement(previous_verdict, fail_on);
     let snapshot = match parser.finish(subject)? {
@@ -237,13 +229,7 @@ pub(crate) fn rollback_in(
     } = request;
     let calls = Calls::of(snapshot.as_ref(), options.as_ref());
     let mut parser = Parser::new(interrupt);
-    let subject = read_snapshot(
-        snapshot,
-        Kinds::Deployments,
-        context,
-        &mut parser,
-        interrupt,
-    )?;
+    let subject = read_snapshot(snapshot, Kinds::Deployments, context, &mut parser)?;
     parser.options(options);
     let to_revision = parser.count(to_revision, &Path::Root("to_revision"));
     let snapshot = parser.finish(subject).and_then(deployment)?;
@@ -285,13 +271,7 @@ pub(crate) fn list_revisions_in(
 ) -> Result<proto::ListRevisionsResponse, Error> {
     let proto::ListRevisionsRequest { snapshot } = request;
     let mut parser = Parser::new(interrupt);
-    let subject = read_snapshot(
-        snapshot,
-        Kinds::Deployments,
-        context,
-        &mut parser,
-        interrupt,
-    )?;
+    let subject = read_snapshot(snapshot, Kinds::Deployments, context, &mut parser)?;
     let snapshot = parser.finish(subject).and_then(deployment)?;
     let revisions = rollplan_core::list_revisions_until(&snapshot, interrupt)?;
     let answer = print_revisions(revisions);
@@ -315,14 +295,8 @@ fn deployment(subject: Option<Subject>) -> Result<Snapshot, Error> {
 /// See [`plan_rollout`].
 pub fn parse_snapshot(snapshot: Option<proto::Snapshot>) -> Result<Snapshot, Error> {
     let mut parser = Parser::new(&Never);
-    let mut context = Context::default();
-    let subject = read_snapshot(
-        snapshot,
-        Kinds::Deployments,
-        &mut context,
-        &mut parser,
-        &Never,
-    )?;
+    let context = &mut Context::default();
+    let subject = read_snapshot(snapshot, Kinds::Deployments, context, &mut parser)?;
     parser.finish(subject).and_then(deployment)
 }
 

@@ -112,10 +112,9 @@ fn condition(condition: Condition) -> proto::DeploymentCondition {
 /// Converts one step of a plan.
 #[must_use]
 pub fn print_step(step: Step) -> proto::Step {
-    let summary = step.summary();
+    let (summary, call) = (step.summary(), step.call());
     let Step {
         action,
-        call,
         events,
         on_failure,
         // The report contains it.

@@ -11,13 +11,12 @@ use rollplan_health::kinds::Observed;
 use super::error::{Error, Reason};
 use super::kinds;
 use super::limits::{ANSWERS_MAX, limit};
-use super::memory::Memory;
 use super::objects::{
-    FIELD, Found, Metadata, Objects, Selected, Shown, choose, current_version, is_deployment,
-    is_of_kubernetes, select,
+    ContentReader, FIELD, Found, Metadata, Objects, Selected, Shown, choose, current_version,
+    is_deployment, is_of_kubernetes, select,
 };
-use super::parse::{Needed, Owner, Parser, Path, RawTemplate, limit_selector, unselected};
-use super::read::{Json, Read, kubernetes};
+use super::parse::{Needed, Owner, Parser, Path, template_of, unselected};
+use super::read::{Read, kubernetes};
 use crate::proto;
 
 /// The number of copies of ReplicaSets in a plan.
@@ -65,9 +64,8 @@ pub(super) fn read_snapshot(
     kinds: Kinds,
     context: &mut Context<'_>,
     parser: &mut Parser<'_>,
-    interrupt: &dyn Interrupt,
 ) -> Result<Option<Subject>, Error> {
-    match read(snapshot, kinds, context, parser, interrupt) {
+    match read(snapshot, kinds, context, parser) {
         Err(Error::InvalidArgument(violations)) => {
             parser.violations.extend(violations);
             Ok(None)
@@ -81,8 +79,8 @@ fn read(
     kinds: Kinds,
     context: &mut Context<'_>,
     parser: &mut Parser<'_>,
-    interrupt: &dyn Interrupt,
 ) -> Result<Option<Subject>, Error> {
+    let interrupt = parser.interrupt;
     let path = Path::Root("snapshot");
     let Some(mut snapshot) = parser.required(snapshot, &path) else {
         return Ok(None);
@@ -127,8 +125,7 @@ fn read(
     }
     let mut reader = SnapshotReader {
         parser,
-        json: Json::of_similar_objects("", interrupt),
-        memory: Memory::default(),
+        contents: ContentReader::new(interrupt),
         interrupt,
     };
     let snapshot = reader.deployment(found, owner, snapshot, now)?;
@@ -156,8 +153,7 @@ fn check_kind(target: &proto::Target, parser: &mut Parser<'_>, path: &Path<'_>) 
 
 struct SnapshotReader<'p, 'i, 'a> {
     parser: &'p mut Parser<'i>,
-    json: Json<'a>,
-    memory: Memory,
+    contents: ContentReader<'a>,
     interrupt: &'a dyn Interrupt,
 }
 
@@ -166,14 +162,7 @@ struct SnapshotReader<'p, 'i, 'a> {
 impl<'a> SnapshotReader<'_, '_, 'a> {
     /// Reads the content of a selected object. `None` after a violation.
     fn content<T: Read<'a>>(&mut self, object: &Found<'a>) -> Result<Option<T>, Error> {
-        self.interrupt.check()?;
-        match object.read(&mut self.json, &mut self.memory)? {
-            Ok(content) => Ok(Some(content)),
-            Err(fault) => {
-                object.refuse(&fault, &mut self.parser.violations);
-                Ok(None)
-            }
-        }
+        self.contents.content(object, &mut self.parser.violations)
     }
 
     /// Reads a Deployment with its objects.
@@ -187,11 +176,7 @@ impl<'a> SnapshotReader<'_, '_, 'a> {
         let Some(content) = self.content::<kubernetes::Deployment<'a>>(object)? else {
             return Ok(None);
         };
-        let spec = content.spec.as_ref();
-        if let Some(selector) = spec.and_then(|spec| spec.selector.as_ref()) {
-            limit_selector(selector)?;
-        }
-        let template = spec.and_then(|spec| spec.template).map(RawTemplate::new);
+        let template = template_of(&content)?;
         let origin = object.origin();
         let path = Path::Object(&origin);
         let (deployment, template) =
@@ -209,7 +194,7 @@ impl<'a> SnapshotReader<'_, '_, 'a> {
             events,
         } = select(found.iter(), object, selector, self.interrupt)?;
         let mut sets = Vec::with_capacity(replica_sets.len() + others.len());
-        let before = self.memory.bytes();
+        let before = self.contents.memory.bytes();
         for set in &replica_sets {
             if let Some(content) = self.content::<kubernetes::ReplicaSet<'a>>(set)? {
                 let origin = set.origin();
@@ -219,8 +204,8 @@ impl<'a> SnapshotReader<'_, '_, 'a> {
                 );
             }
         }
-        let copied = (self.memory.bytes() - before).saturating_mul(COPIES - 1);
-        self.memory.take(copied)?;
+        let copied = (self.contents.memory.bytes() - before).saturating_mul(COPIES - 1);
+        self.contents.memory.take(copied)?;
         let namespace = &deployment.metadata.namespace;
         sets.extend(others.iter().map(|set| unselected(set, &deployment)));
         let selected: HashSet<*const Found<'_>> = replica_sets

@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value};
 
 /// A syntax error and its position.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct YamlFault {
     /// The line, starting at 1.
     pub(crate) line: usize,
     /// The column, starting at 1.
@@ -27,7 +27,7 @@ const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 const ALIASED_VALUES_MAX: usize = 1_000_000;
 
 /// Parses all documents of a text.
-pub(crate) fn read(text: &str, documents: &mut Vec<Value>) -> Result<(), Fault> {
+pub(crate) fn read(text: &str, documents: &mut Vec<Value>) -> Result<(), YamlFault> {
     let mut reader = Reader::new(text)?;
     loop {
         match reader.next()? {
@@ -43,8 +43,8 @@ pub(crate) fn read(text: &str, documents: &mut Vec<Value>) -> Result<(), Fault> 
 }
 
 /// Converts all documents of a text to JSON without building trees, so that memory is linear in the text. For this reason,
-/// aliases are refused.
-pub(crate) fn to_json(text: &str) -> Result<Vec<String>, Fault> {
+/// aliases are rejected.
+pub(crate) fn to_json(text: &str) -> Result<Vec<String>, YamlFault> {
     let mut reader = Reader::new(text)?;
     let mut documents = Vec::new();
     loop {
@@ -70,7 +70,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(text: &'a str) -> Result<Self, Fault> {
+    fn new(text: &'a str) -> Result<Self, YamlFault> {
         check_characters(text)?;
         Ok(Self {
             events: Parser::new_from_str(text),
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn next(&mut self) -> Result<(Event<'a>, Span), Fault> {
+    fn next(&mut self) -> Result<(Event<'a>, Span), YamlFault> {
         match self.events.next() {
             Some(event) => event.map_err(|error| scan_fault(&error)),
             None => Ok((Event::StreamEnd, Span::default())),
@@ -87,7 +87,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Parses the value that starts with this event.
-    fn value(&mut self, (event, span): (Event<'a>, Span), depth: usize) -> Result<Value, Fault> {
+    fn value(
+        &mut self,
+        (event, span): (Event<'a>, Span),
+        depth: usize,
+    ) -> Result<Value, YamlFault> {
         if depth > DEPTH_MAX {
             let text = format!("more than {DEPTH_MAX} levels deep");
             return Err(fault(&span, text));
@@ -120,7 +124,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    fn list(&mut self, depth: usize) -> Result<Value, Fault> {
+    fn list(&mut self, depth: usize) -> Result<Value, YamlFault> {
         let mut items = Vec::new();
         loop {
             match self.next()? {
@@ -130,7 +134,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn map(&mut self, depth: usize) -> Result<Value, Fault> {
+    fn map(&mut self, depth: usize) -> Result<Value, YamlFault> {
         let mut entries = Map::new();
         loop {
             let (event, span) = self.next()?;
@@ -163,7 +167,7 @@ impl<'a> Reader<'a> {
         (event, span): (Event<'a>, Span),
         depth: usize,
         json: &mut String,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), YamlFault> {
         if depth > DEPTH_MAX {
             return Err(fault(&span, format!("more than {DEPTH_MAX} levels deep")));
         }
@@ -214,7 +218,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn alias(&mut self, anchor: usize, span: &Span, depth: usize) -> Result<Value, Fault> {
+    fn alias(&mut self, anchor: usize, span: &Span, depth: usize) -> Result<Value, YamlFault> {
         let value = self.anchors.get(&anchor);
         // An anchor is registered once its value is complete, so a value cannot contain itself.
         let value = value.ok_or_else(|| fault(span, "an alias that contains itself"))?;
@@ -253,8 +257,8 @@ fn measure(value: &Value) -> (usize, usize) {
         })
 }
 
-/// Refuses the characters that YAML excludes and go-yaml refuses. saphyr accepts them.
-fn check_characters(text: &str) -> Result<(), Fault> {
+/// Rejects the characters that YAML excludes and go-yaml rejects. saphyr accepts them.
+fn check_characters(text: &str) -> Result<(), YamlFault> {
     let is_excluded = |c: char| match c {
         '\t' | '\n' | '\r' | '\u{85}' => false,
         '\u{fffe}' | '\u{ffff}' => true,
@@ -265,23 +269,23 @@ fn check_characters(text: &str) -> Result<(), Fault> {
     };
     let before = &text[..at];
     let line = before.rsplit('\n').next().unwrap_or_default();
-    Err(Fault {
+    Err(YamlFault {
         line: before.matches('\n').count() + 1,
         column: Some(line.chars().count() + 1),
         text: "control characters are not allowed".to_owned(),
     })
 }
 
-fn scan_fault(error: &ScanError) -> Fault {
-    Fault {
+fn scan_fault(error: &ScanError) -> YamlFault {
+    YamlFault {
         line: error.marker().line(),
         column: Some(error.marker().col() + 1),
         text: error.info().to_owned(),
     }
 }
 
-fn fault(span: &Span, text: impl Into<String>) -> Fault {
-    Fault {
+fn fault(span: &Span, text: impl Into<String>) -> YamlFault {
+    YamlFault {
         line: span.start.line(),
         column: Some(span.start.col() + 1),
         text: text.into(),
@@ -460,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn redundant_tags_are_accepted_and_others_refused() {
+    fn redundant_tags_are_accepted_and_others_rejected() {
         for (text, expected) in [
             ("!!seq [1]", json!([1])),
             ("!!map {a: 1}", json!({"a": 1})),
@@ -505,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_refused() {
+    fn control_characters_are_rejected() {
         for (text, line, column) in [
             ("\u{18}", 1, 1),
             ("a: 1\nb: ü\u{1b}[2J", 2, 5),

@@ -4,15 +4,12 @@ use std::sync::LazyLock;
 
 use rollplan::proto;
 use rollplan::wire;
+pub(crate) use rollplan_world::json::list;
+use rollplan_world::json::{controlled, object, pod_template};
 use serde_json::{Value, json};
 
 /// The path of the objects of a [`Request`].
 pub(crate) const ITEMS: &str = "snapshot.objects[0].items";
-
-/// A List, as kubectl prints it.
-pub(crate) fn list(items: &[Value]) -> Value {
-    json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items})
-}
 
 /// A request for restarts with these texts, as protobuf JSON.
 pub(crate) fn restarts_of(now: &str, texts: &[String]) -> Value {
@@ -43,50 +40,33 @@ pub(crate) fn half_way() -> Request {
 }
 
 fn rollout_half_way() -> Request {
-    let template = |image: &str| {
-        json!({
-            "metadata": {"labels": {"app": "web"}},
-            "spec": {"containers": [{"name": "web", "image": image}]},
-        })
+    let stored = |kind: &str, name: &str, version: &str| {
+        let mut object = object("apps/v1", kind, name);
+        object["metadata"]["resourceVersion"] = version.into();
+        object["metadata"]["generation"] = 1.into();
+        object
     };
+    let template = |image: &str| pod_template("web", json!({"image": image}));
+    let mut deployment = stored("Deployment", "web", "9");
+    deployment["metadata"]["generation"] = 2.into();
+    deployment["spec"] = json!({
+        "replicas": 10,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": template("web:2"),
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}},
+    });
     let set = |name: &str, image: &str, replicas: i32| {
-        json!({
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "metadata": {
-                "name": name, "namespace": "shop", "uid": name, "resourceVersion": "5", "generation": 1,
-                "labels": {"app": "web"},
-                "ownerReferences": [{
-                    "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": true,
-                }],
-            },
-            "spec": {"replicas": replicas, "template": template(image)},
-            "status": {"replicas": replicas, "observedGeneration": 1},
-        })
+        let mut set = controlled(stored("ReplicaSet", name, "5"), &deployment);
+        set["metadata"]["labels"] = json!({"app": "web"});
+        set["spec"] = json!({"replicas": replicas, "template": template(image)});
+        set["status"] = json!({"replicas": replicas, "observedGeneration": 1});
+        set
     };
-    let pod = |name: &str| {
-        json!({
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": name, "namespace": "shop", "uid": name,
-                "ownerReferences": [{
-                    "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "new", "uid": "new", "controller": true,
-                }],
-            },
-            "status": {"phase": "Running"},
-        })
-    };
-    let deployment = json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "shop", "uid": "d", "resourceVersion": "9", "generation": 2},
-        "spec": {
-            "replicas": 10,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": template("web:2"),
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}},
-        },
+    let sets = [set("new", "web:2", 3), set("old", "web:1", 8)];
+    let pods = ["a", "b"].map(|name| {
+        let mut pod = controlled(object("v1", "Pod", name), &sets[0]);
+        pod["status"] = json!({"phase": "Running"});
+        pod
     });
     let call = proto::ApiCall {
         verb: proto::Verb::Create.into(),
@@ -101,12 +81,8 @@ fn rollout_half_way() -> Request {
         body: br#"{"kind":"Status","reason":"Forbidden"}"#.to_vec(),
         existing_json: set("existing", "web:3", 1).to_string().into(),
     };
-    let sets = [set("new", "web:2", 3), set("old", "web:1", 8)];
-    let objects = [deployment].into_iter().chain(sets);
-    let mut request = Request::at(
-        "2026-01-02T00:00:00Z",
-        objects.chain([pod("a"), pod("b")]).collect(),
-    );
+    let objects = [deployment].into_iter().chain(sets).chain(pods);
+    let mut request = Request::at("2026-01-02T00:00:00Z", objects.collect());
     request.snapshot.pods_complete = false;
     request.snapshot.answers = vec![rejected];
     request

@@ -69,11 +69,16 @@ type definitions map[string]schema
 
 // read returns the definitions in the OpenAPI document that the module of Kubernetes contains.
 func read() (definitions, error) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
+	// No package of the module is imported here, so it may not be on this machine yet: `go list -m` would print no directory.
+	out, err := exec.Command("go", "mod", "download", "-json", "k8s.io/kubernetes").Output()
 	if err != nil {
-		return nil, fmt.Errorf("find the module of Kubernetes: %w", err)
+		return nil, fmt.Errorf("download the module of Kubernetes: %w", err)
 	}
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), document))
+	var module struct{ Dir string }
+	if err := json.Unmarshal(out, &module); err != nil {
+		return nil, fmt.Errorf("go mod download: %w", err)
+	}
+	text, err := os.ReadFile(filepath.Join(module.Dir, document))
 	if err != nil {
 		return nil, err
 	}

@@ -1,20 +1,24 @@
-//! Builders of snapshots, with defaults for everything that a test does not set.
+//! Builders of snapshots, with defaults for everything that a test does not set, and of objects as JSON ([`json`]).
 //!
 //! The Deployment is `web` in `default`, and its pods run the image `v1`. ReplicaSets are named after their image, and are
 //! in the state after a complete rollout until a test changes a field.
 
 #![expect(clippy::unwrap_used, reason = "a builder that fails fails its test")]
 
+pub mod json;
+pub mod patch;
 pub mod random;
 
 use std::sync::Arc;
 
+use rollplan_core::action::apply;
+use rollplan_core::plan_settled;
 use rollplan_core::revision::{DESIRED_REPLICAS, MAX_REPLICAS, POD_TEMPLATE_HASH, REVISION};
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{
-    Condition, Deployment, DeploymentSpec, DeploymentStatus, ObjectMeta, OwnerReference, Pod,
-    ReplicaSet, ReplicaSetStatus, Snapshot, Strategy, StringMap,
+    Condition, Deployment, DeploymentSpec, DeploymentStatus, ObjectMeta, Options, OwnerReference,
+    Pod, ReplicaSet, ReplicaSetStatus, Snapshot, Strategy, StringMap,
 };
 use rollplan_core::template::{Template, Value};
 use rollplan_core::time::Time;
@@ -200,6 +204,27 @@ pub fn mk_snapshot(deployment: Deployment, replica_sets: Vec<ReplicaSet>) -> Sna
         pods_complete: true,
         failures: Vec::new(),
         events: Arc::new([]),
+    }
+}
+
+/// Gives all templates the defaults that the API server stores.
+pub fn store_defaults(snapshot: &mut Snapshot) {
+    let sets = snapshot.replica_sets.iter_mut();
+    let templates = sets.map(|set| &mut set.template);
+    for template in templates.chain([&mut snapshot.deployment.spec.template]) {
+        *template = Template::from(template.defaulted().clone());
+    }
+}
+
+/// Carries out plans until nothing is left to do. Pods do not change meanwhile.
+pub fn settle(snapshot: &mut Snapshot) {
+    loop {
+        let steps = plan_settled(snapshot, Options::default()).steps;
+        let actions: Vec<_> = steps.into_iter().filter_map(|it| it.action).collect();
+        if actions.is_empty() {
+            return;
+        }
+        actions.iter().for_each(|action| apply(snapshot, action));
     }
 }
 

@@ -34,6 +34,11 @@ impl Random {
         usize::try_from(self.number() % u64::try_from(end).unwrap()).unwrap()
     }
 
+    /// True once in this many times.
+    pub fn one_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
     /// One of the items.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]

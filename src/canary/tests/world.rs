@@ -13,11 +13,12 @@ use rollplan_core::interrupt::Never;
 use rollplan_core::plan_pass;
 use rollplan_core::size::{IntOrPercent, Limits};
 use rollplan_core::snapshot::{Deployment, Options, ReplicaSet, Snapshot, Strategy};
-use rollplan_core::template::{Template, Value, with_defaults};
+use rollplan_core::template::{Template, with_defaults};
 use rollplan_simulation::clock;
 use rollplan_simulation::pods::{Fault, PodState, StoredPod, Transition};
-use rollplan_simulation::replica_set::{self, Sync};
-use rollplan_world::{mk_deployment, mk_set, mk_snapshot, mk_template};
+use rollplan_simulation::replica_set::{self, Counts, Sync};
+use rollplan_world::patch::apply_to_deployment;
+use rollplan_world::{mk_deployment, mk_set, mk_snapshot, mk_template, store_defaults};
 use serde_json::Value as Json;
 
 /// The image of the canary.
@@ -70,12 +71,12 @@ impl World {
             max_unavailable: unavailable,
         };
         deployment.spec.min_ready_seconds = min_ready;
-        let mut set = mk_set(&deployment, "v1", 1, replicas);
-        deployment.spec.template = template("v1");
-        set.template = Template::from(with_defaults(set.template.value().clone()));
+        let set = mk_set(&deployment, "v1", 1, replicas);
+        let mut stored = mk_snapshot(deployment, vec![set]);
+        store_defaults(&mut stored);
         let mut world = Self {
-            cached: deployment.clone(),
-            stored: mk_snapshot(deployment, vec![set]),
+            cached: stored.deployment.clone(),
+            stored,
             pods: Vec::new(),
             now: 1000,
             cached_sets: BTreeMap::new(),
@@ -113,19 +114,8 @@ impl World {
 
     fn create_pod(&mut self, set: usize) {
         let set = &self.stored.replica_sets[set];
-        self.pods.push(StoredPod {
-            number: self.next_pod,
-            set_uid: set.metadata.uid.as_str().into(),
-            set_name: set.metadata.name.as_str().into(),
-            template: 0,
-            state: PodState::Pending,
-            node: None,
-            created: self.now,
-            started: self.now,
-            ready_since: None,
-            restarts: 0,
-            deleting: None,
-        });
+        let pod = StoredPod::created(self.next_pod, set, 0, self.now);
+        self.pods.push(pod);
         self.next_pod += 1;
     }
 
@@ -196,10 +186,8 @@ impl World {
     /// A write of the Deployment as a JSON Patch.
     pub(crate) fn write(&mut self, patch: &Patch) -> bool {
         let mut deployment = self.stored.deployment.clone();
-        for operation in patch {
-            if !operate(&mut deployment, operation) {
-                return false;
-            }
+        if apply_to_deployment(&mut deployment, &patch.clone().into()).is_err() {
+            return false;
         }
         let before = &self.stored.deployment;
         let changed = before.metadata.annotations != deployment.metadata.annotations
@@ -374,10 +362,11 @@ impl World {
         let terminating = own.iter().filter(|pod| pod.deleting.is_some()).count();
         let ranks = replica_set::ranks(self.pods.iter());
         let mut changed = true;
-        match replica_set::sync(&set, &active, ranks, self.now) {
+        match replica_set::sync(&set, active.len()) {
             Sync::Nothing => changed = false,
             Sync::Create(count) => (0..count).for_each(|_| self.create_pod(index)),
-            Sync::Delete { deleted, .. } => {
+            Sync::Delete(count) => {
+                let (deleted, _) = replica_set::choose(active.clone(), count, ranks, self.now);
                 let before = self.available();
                 let numbers: BTreeSet<u32> = deleted.iter().map(|pod| pod.number).collect();
                 let now = self.now;
@@ -398,7 +387,8 @@ impl World {
                 }
             }
         }
-        let status = replica_set::status(&set, &active, terminating, None, self.now);
+        let counts = Counts::of(&active, terminating, set.min_ready_seconds, self.now);
+        let status = replica_set::status(&set, counts, None);
         if status != set.status {
             changed = true;
             let version = self.bump();
@@ -492,71 +482,4 @@ impl World {
     pub(crate) fn image(&self) -> String {
         rollplan_core::template::images(self.stored.deployment.spec.template.value()).remove(0)
     }
-}
-
-/// Carries out an operation of a JSON Patch. Returns false if it fails.
-fn operate(deployment: &mut Deployment, operation: &Json) -> bool {
-    let text = |key: &str| operation[key].as_str().unwrap_or_default();
-    let (op, path, value) = (text("op"), text("path"), &operation["value"]);
-    let key = |prefix: &str| {
-        path.strip_prefix(prefix)
-            .map(|key| key.replace("~1", "/").replace("~0", "~"))
-    };
-    let limit = |value: &Json| match value {
-        Json::String(text) => rollplan_canary::parse_limit(text).unwrap(),
-        value => IntOrPercent::Int(i32::try_from(value.as_i64().unwrap()).unwrap()),
-    };
-    let seconds = |value: &Json| i32::try_from(value.as_i64().unwrap()).unwrap();
-    let metadata = &mut deployment.metadata;
-    let spec = &mut deployment.spec;
-    let map = |value: &Json| {
-        let entries = value.as_object().unwrap().iter();
-        entries
-            .map(|(key, value)| (key.clone(), value.as_str().unwrap().to_owned()))
-            .collect()
-    };
-    match (op, path) {
-        ("test", "/metadata/uid") => return value.as_str() == Some(&metadata.uid),
-        ("test", "/metadata/generation") => return value.as_i64() == Some(metadata.generation),
-        ("test", "/metadata/annotations") => return metadata.annotations.is_empty(),
-        ("add", "/metadata/annotations") => metadata.annotations = map(value),
-        ("add", "/metadata/labels") => metadata.labels = map(value),
-        ("add", "/spec/minReadySeconds") => spec.min_ready_seconds = seconds(value),
-        ("add", "/spec/progressDeadlineSeconds") => spec.progress_deadline_seconds = seconds(value),
-        ("replace", "/spec/template") => {
-            spec.template = Template::from(with_defaults(Value::from(value)))
-        }
-        (
-            "add",
-            "/spec/strategy/rollingUpdate/maxSurge" | "/spec/strategy/rollingUpdate/maxUnavailable",
-        ) => {
-            let Strategy::RollingUpdate {
-                max_surge,
-                max_unavailable,
-            } = &mut spec.strategy
-            else {
-                return false;
-            };
-            match path.ends_with("maxSurge") {
-                true => *max_surge = limit(value),
-                false => *max_unavailable = limit(value),
-            }
-        }
-        _ => {
-            let annotation = key("/metadata/annotations/");
-            let label = key("/metadata/labels/");
-            let (map, key) = match (annotation, label) {
-                (Some(key), _) => (&mut metadata.annotations, key),
-                (None, Some(key)) => (&mut metadata.labels, key),
-                (None, None) => panic!("unknown operation {operation}"),
-            };
-            match op {
-                "test" => return map.get(&key).map(String::as_str) == value.as_str(),
-                "remove" => return map.remove(&key).is_some(),
-                "add" => _ = map.insert(key, value.as_str().unwrap().to_owned()),
-                _ => panic!("unknown operation {operation}"),
-            }
-        }
-    }
-    true
 }

@@ -247,7 +247,7 @@ impl<'a> Fleet<'a> {
             if let Ok(request) = &mut request {
                 discovery.complete(cluster, request, limit());
                 if cluster.keeps_objects {
-                    request.object = objects.whole(&request.uid);
+                    request.object = objects.whole(request.index);
                 }
             }
             each(index, request, &mut |request| {

@@ -143,7 +143,7 @@ impl Cluster {
             &mut |note| self.note(note),
         )?;
         if self.keeps_objects {
-            request.object = objects.whole(&request.uid);
+            request.object = objects.whole(request.index);
         }
         Ok(request)
     }

@@ -99,7 +99,7 @@ struct ModelArgs {
     /// Time from the creation of a pod until it is ready; may be repeated [default: those of the pods]
     #[arg(long, value_name = "DURATION", value_parser = span::parse, value_delimiter = ',')]
     start_time: Vec<Duration>,
-    /// Time from the deletion of a pod until it is gone; may be repeated [default: those of the pods]
+    /// Time from the deletion of a pod until it is removed; may be repeated [default: those of the pods]
     #[arg(long, value_name = "DURATION", value_parser = span::parse, value_delimiter = ',')]
     termination_time: Vec<Duration>,
     /// Number of pods that the quota of the namespace allows, in addition to the current ones

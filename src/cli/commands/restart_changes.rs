@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 use super::restart_objects::objects;
 use crate::cli::error::Error;
 use crate::cli::input::{self, Texts};
-use crate::proto::{ConfigurationKind, RestartPlan};
-use crate::text::{ChangeEffect, ConfigurationChange, identity};
+use crate::proto::{ConfigurationKind, ConfigurationUse, RestartPlan};
+use crate::text::{self, ChangeEffect, ConfigurationChange, identity};
 
 /// Namespace, kind and name.
 type Id = (String, String, String);
@@ -103,6 +103,7 @@ pub(super) fn changes(
     changed.collect()
 }
 
+/// The effects of changed keys of a configuration.
 fn effects(
     (namespace, kind, name): &Id,
     changed: &[String],
@@ -113,26 +114,35 @@ fn effects(
         "Secret" => ConfigurationKind::Secret,
         _ => ConfigurationKind::ConfigMap,
     };
-    let uses = |plan: &RestartPlan| {
-        let mut uses = plan.uses.iter();
-        plan.namespace == *namespace
-            && uses.any(|used| {
-                let is_read =
-                    used.keys.is_empty() || used.keys.iter().any(|key| changed.contains(key));
-                used.kind() == kind && used.name == *name && is_read
-            })
-    };
-    let restarted: HashSet<_> = selected
-        .iter()
-        .filter(|plan| uses(plan))
-        .map(identity)
-        .collect();
-    let users = all.iter().filter(|plan| uses(plan));
-    let effects = users.map(|plan| ChangeEffect {
-        namespace: plan.namespace.clone(),
-        workload: format!("{}/{}", plan.kind, plan.name),
-        kind: plan.kind.clone(),
-        is_restarted: restarted.contains(&identity(plan)),
+    let (all, selected) = users(all, selected, &|plan, used| {
+        let is_read = used.keys.is_empty() || used.keys.iter().any(|key| changed.contains(key));
+        plan.namespace == *namespace && used.kind() == kind && used.name == *name && is_read
     });
-    effects.collect()
+    text::effects(&all, &selected)
+}
+
+/// The workloads of both lists with the given uses, and these only. A selected workload is also in the first list if only
+/// one of its annotations names the configuration.
+pub(super) fn users(
+    all: &[RestartPlan],
+    selected: &[RestartPlan],
+    is_meant: &dyn Fn(&RestartPlan, &ConfigurationUse) -> bool,
+) -> (Vec<RestartPlan>, Vec<RestartPlan>) {
+    let with_uses = |plans: &[RestartPlan]| -> Vec<RestartPlan> {
+        let is_user = |plan: &&RestartPlan| plan.uses.iter().any(|used| is_meant(plan, used));
+        let mut plans: Vec<RestartPlan> = plans.iter().filter(is_user).cloned().collect();
+        for plan in &mut plans {
+            let mut uses = std::mem::take(&mut plan.uses);
+            uses.retain(|used| is_meant(plan, used));
+            plan.uses = uses;
+        }
+        plans
+    };
+    let (mut all, selected) = (with_uses(all), with_uses(selected));
+    let found: HashSet<_> = all.iter().map(identity).collect();
+    let named = selected.iter().filter(|it| !found.contains(&identity(it)));
+    let named: Vec<_> = named.cloned().collect();
+    all.extend(named);
+    all.sort_by(|a, b| identity(a).cmp(&identity(b)));
+    (all, selected)
 }

@@ -214,12 +214,8 @@ fn changes(
     let plans = || {
         let mut plans = selected.clone();
         let is_restarted = |plan: &proto::RestartPlan| {
-            let workload = format!("{}/{}", plan.kind, plan.name);
             let mut effects = changes.iter().flat_map(|change| &change.effects);
-            effects.any(|effect| {
-                effect.is_restarted
-                    && (&effect.namespace, &effect.workload) == (&plan.namespace, &workload)
-            })
+            effects.any(|effect| effect.is_restarted && effect.is_on(plan))
         };
         plans.plans.retain(is_restarted);
         plans
@@ -251,30 +247,23 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
     } = args;
     let planner = Planner::new(server)?;
     let mut request = from.read()?;
-    let is_of = |used: &proto::ConfigurationUse| used.kind() == kind && used.name == name;
     let objects = RestartObjects::read(&request.request.objects);
     let Uses {
         mut all,
         mut selected,
     } = request.all_uses(&planner, &from)?;
-    for plan in selected.plans.iter_mut().chain(&mut all.plans) {
-        plan.uses.retain(is_of);
-    }
-    selected.plans.retain(|plan| !plan.uses.is_empty());
-    all.plans.retain(|plan| !plan.uses.is_empty());
-    // Only an annotation names the configuration.
-    let named = selected.plans.iter();
-    let named = named.filter(|plan| !all.plans.iter().any(|it| place(it) == place(plan)));
-    let named: Vec<_> = named.cloned().collect();
-    all.plans.extend(named);
-    all.plans.sort_by(|a, b| place(a).cmp(&place(b)));
+    (all.plans, selected.plans) =
+        restart_changes::users(&all.plans, &selected.plans, &|_, used| {
+            used.kind() == kind && used.name == name
+        });
     let subject = format!("{}/{name}", kind_name(kind));
     let format = match output {
         UsesOutput::Table => Output::Table,
         UsesOutput::Json => Output::Json,
         UsesOutput::Yaml => Output::Yaml,
         UsesOutput::Markdown => {
-            let text = report::markdown::uses(&subject, &text::effects(&all, &selected));
+            let text =
+                report::markdown::uses(&subject, &text::effects(&all.plans, &selected.plans));
             output::write(text.as_bytes())?;
             return Ok(exit(&all));
         }
@@ -303,10 +292,6 @@ fn exit(response: &proto::PlanRestartsResponse) -> Exit {
         true => Exit::Done,
         false => Exit::Usage,
     }
-}
-
-fn place(plan: &proto::RestartPlan) -> (&str, &str, &str) {
-    (&plan.namespace, &plan.kind, &plan.name)
 }
 
 /// A request, with the sources of its objects.

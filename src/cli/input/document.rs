@@ -8,7 +8,7 @@ use super::fault::json_text;
 use super::source::Source;
 use crate::cli::error::Error;
 use crate::wire;
-use crate::wire::yaml::{self, Fault};
+use crate::wire::yaml::{self, YamlFault};
 
 /// The maximum depth of nested arrays.
 const DEPTH_MAX: usize = 128;
@@ -33,7 +33,7 @@ pub(super) fn documents(source: &Source) -> Result<Vec<Document<'_>>, Error> {
             Some(b'{' | b'[') => json(&part, &mut texts),
             _ => yaml(&part, &mut texts),
         };
-        read.map_err(|Fault { line, column, text }| {
+        read.map_err(|YamlFault { line, column, text }| {
             let line = match column {
                 Some(column) => format!("line {line}, column {column}: "),
                 None => format!("line {line}: "),
@@ -163,10 +163,10 @@ fn is_blank(text: &str) -> bool {
         .all(|line| line.is_empty() || line.starts_with(['#', '%']))
 }
 
-fn json<'a>(part: &Part<'a>, texts: &mut Vec<Cow<'a, str>>) -> Result<(), Fault> {
+fn json<'a>(part: &Part<'a>, texts: &mut Vec<Cow<'a, str>>) -> Result<(), YamlFault> {
     let stream = serde_json::Deserializer::from_str(part.text).into_iter::<&'a RawValue>();
     for value in stream {
-        let value = value.map_err(|error| Fault {
+        let value = value.map_err(|error| YamlFault {
             line: part.lines_before + error.line(),
             column: Some(error.column()),
             text: json_text(&error),
@@ -176,9 +176,9 @@ fn json<'a>(part: &Part<'a>, texts: &mut Vec<Cow<'a, str>>) -> Result<(), Fault>
     Ok(())
 }
 
-fn yaml<'a>(part: &Part<'a>, texts: &mut Vec<Cow<'a, str>>) -> Result<(), Fault> {
+fn yaml<'a>(part: &Part<'a>, texts: &mut Vec<Cow<'a, str>>) -> Result<(), YamlFault> {
     let mut values = Vec::new();
-    yaml::read(part.text, &mut values).map_err(|fault| Fault {
+    yaml::read(part.text, &mut values).map_err(|fault| YamlFault {
         line: part.lines_before + fault.line,
         ..fault
     })?;

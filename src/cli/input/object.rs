@@ -149,11 +149,9 @@ impl<'t> Objects<'t> {
         }
     }
 
-    /// The object with this UID, with all its fields.
-    pub(in crate::cli) fn whole(&self, uid: &str) -> Option<Value> {
-        let mut objects = self.all.iter().map(|object| &object.found);
-        let object = objects.find(|found| found.metadata.uid == uid)?;
-        serde_json::from_str(object.text()).ok()
+    /// The object with this index, with all its fields.
+    pub(in crate::cli) fn whole(&self, index: usize) -> Option<Value> {
+        serde_json::from_str(self.all[index].found.text()).ok()
     }
 
     /// The dependents of objects of this kind in a cluster.

@@ -31,6 +31,8 @@ pub(in crate::cli) struct Request {
     pub(in crate::cli) subject: String,
     /// The UID of the object.
     pub(in crate::cli) uid: String,
+    /// The index of the object in its input.
+    pub(in crate::cli) index: usize,
     /// The reason why the object is deleted once it has finished.
     pub(in crate::cli) expiry: Option<String>,
     /// Whether the answer depends on whether the kind has a status subresource: the object has no status.
@@ -178,7 +180,8 @@ fn about(
     answers: Answers,
     note: &mut dyn FnMut(&dyn Display),
 ) -> Result<Request, Error> {
-    let selection = Selection::new(objects, owner)?;
+    let index = owner;
+    let selection = Selection::new(objects, index)?;
     let owner = selection.owner;
     if !is_from_cluster {
         refuse_manifest(owner)?;
@@ -213,6 +216,7 @@ fn about(
     Ok(Request {
         subject: owner.label(),
         uid: owner.found.metadata.uid.clone().into_owned(),
+        index,
         expiry: expiry(owner),
         needs_discovery: owner.may_lack_status(),
         object: None,

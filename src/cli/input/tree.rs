@@ -80,33 +80,41 @@ fn children(owned: &HashMap<String, Vec<Object>>, uid: &str, depth: usize) -> Ve
     if depth > DEPTH_MAX {
         return Vec::new();
     }
-    objects.sort_by(|a, b| created(b).cmp(created(a)).then_with(|| a.name.cmp(&b.name)));
-    // Jobs are ordered by their creation. For other kinds, failures come first.
-    let mut nodes: Vec<(Health, Node)> = objects
+    // The newest first: by their revision, because a rollback makes an old ReplicaSet the new one, and then by their time.
+    objects.sort_by(|a, b| {
+        let revisions = revision_number(b).cmp(&revision_number(a));
+        let times = || created(b).cmp(created(a));
+        revisions.then_with(times).then_with(|| a.name.cmp(&b.name))
+    });
+    let nodes = objects
         .into_iter()
-        .filter_map(|object| {
-            if object.kind == "Pod" {
-                let node = pod(object);
-                return Some((node.health, node));
+        .filter_map(|object| match object.kind.as_str() {
+            "Pod" => Some(pod(object)),
+            kind => {
+                let children = children(owned, &object.uid, depth + 1);
+                match kind {
+                    "Job" => Some(job(object, children)),
+                    _ => owner(object, children),
+                }
             }
-            let children = children(owned, &object.uid, depth + 1);
-            if object.kind == "Job" {
-                return Some((Health::Failing, job(object, children)));
-            }
-            let node = owner(object, children)?;
-            let is_empty = node.children.is_empty();
-            Some((
-                if is_empty {
-                    node.health
-                } else {
-                    Health::Failing
-                },
-                node,
-            ))
-        })
-        .collect();
-    nodes.sort_by_key(|(rank, _)| *rank);
-    nodes.into_iter().map(|(_, node)| node).collect()
+        });
+    let mut nodes: Vec<Node> = nodes.collect();
+    // Of pods, failures come first.
+    nodes.sort_by_key(|node| match node.place {
+        Place::Node(_) => node.health,
+        Place::Images(_) => Health::Failing,
+    });
+    nodes
+}
+
+fn revision(object: &Object) -> Option<&str> {
+    let annotation = "/metadata/annotations/deployment.kubernetes.io~1revision";
+    object.value.pointer(annotation).and_then(Value::as_str)
+}
+
+fn revision_number(object: &Object) -> i64 {
+    let number = revision(object).and_then(|revision| revision.parse().ok());
+    number.unwrap_or_default()
 }
 
 fn created(object: &Object) -> &str {
@@ -148,8 +156,7 @@ fn owner(object: &Object, children: Vec<Node>) -> Option<Node> {
     if children.is_empty() && desired == 0 && number(value, "/status/replicas") == 0 {
         return None;
     }
-    let revision = value.pointer("/metadata/annotations/deployment.kubernetes.io~1revision");
-    let revision = revision.and_then(Value::as_str);
+    let revision = revision(object);
     let revision = revision.map_or_else(String::new, |revision| format!("revision {revision}, "));
     let worst = children.iter().map(|child| child.health).min();
     Some(Node {
@@ -503,6 +510,37 @@ mod tests {
             .collect();
         assert_eq!(pods, ["b", "a"]);
         assert_eq!(super::tree(&["{".to_owned()], "web"), []);
+    }
+
+    #[test]
+    fn new_replica_set_comes_first() {
+        let set = |name: &str, revision: &str, minute: usize, ready: i64| {
+            let metadata = json!({
+                "name": name, "uid": name, "creationTimestamp": format!("2026-01-31T12:0{minute}:00Z"),
+                "annotations": {"deployment.kubernetes.io/revision": revision},
+                "ownerReferences": [{"uid": "web", "controller": true}],
+            });
+            let status = json!({"replicas": 2, "readyReplicas": ready});
+            json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": {"replicas": 2}, "status": status})
+        };
+        let ready = json!([{"type": "Ready", "status": "True"}]);
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "status": {"phase": "Running", "conditions": ready},
+            "metadata": {"name": "p", "uid": "p", "ownerReferences": [{"uid": "old", "controller": true}]},
+        });
+        // The new one may have no pods yet, be ready, or be an old one that was rolled back to.
+        for (revision, minute, of_new) in [("10", 2, 0), ("10", 2, 2), ("10", 0, 0)] {
+            let items = json!([
+                set("old", "9", 1, 2),
+                set("new", revision, minute, of_new),
+                pod
+            ]);
+            let list = json!({"kind": "List", "items": items}).to_string();
+            let tree = tree(&[list], "web");
+            let labels: Vec<_> = tree.iter().map(|it| it.label.as_str()).collect();
+            let expected = ["ReplicaSet new", "ReplicaSet old"];
+            assert_eq!(labels, expected, "{revision} {minute} {of_new}");
+        }
     }
 
     #[test]

@@ -70,9 +70,9 @@ fn causes(result: &RolloutResult) -> String {
 /// The changed configurations of manifests, with the workloads that they restart.
 pub(in crate::cli) fn changes(changes: &[ConfigurationChange]) -> String {
     let effects = changes.iter().flat_map(|change| &change.effects);
-    let mut restarted: Vec<&str> = effects
+    let mut restarted: Vec<String> = effects
         .filter(|effect| effect.is_restarted)
-        .map(|effect| effect.workload.as_str())
+        .map(ChangeEffect::workload)
         .collect();
     restarted.sort_unstable();
     restarted.dedup();
@@ -96,7 +96,7 @@ pub(in crate::cli) fn changes(changes: &[ConfigurationChange]) -> String {
         for effect in &change.effects {
             text += &format!(
                 "| {name} | {keys} | {} | {} |\n",
-                escaped(&effect.workload),
+                escaped(&effect.workload()),
                 effect.text()
             );
         }
@@ -116,7 +116,7 @@ pub(in crate::cli) fn uses(subject: &str, effects: &[ChangeEffect]) -> String {
         text += "| Workload | A change |\n| --- | --- |\n";
     }
     for effect in effects {
-        text += &format!("| {} | {} |\n", escaped(&effect.workload), effect.text());
+        text += &format!("| {} | {} |\n", escaped(&effect.workload()), effect.text());
     }
     text
 }

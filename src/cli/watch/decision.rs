@@ -83,6 +83,18 @@ pub(super) enum Outcome {
     Error(Error),
 }
 
+/// How urgently a rollout needs attention, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Urgency {
+    /// It will not complete.
+    Failed,
+    /// An object must be changed, or may have to be.
+    NeedsChange,
+    /// Time may be enough.
+    Pending,
+    Done,
+}
+
 /// A change that the user is notified of.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum News {
@@ -244,6 +256,25 @@ impl Member {
                 let phase = phase.unwrap_or_default();
                 (state(phase), state_style(phase))
             }
+        }
+    }
+
+    pub(super) fn urgency(&self) -> Urgency {
+        let Some(report) = self.report().filter(|_| !self.is_deleted) else {
+            return match self.is_done() {
+                true => Urgency::Done,
+                false => Urgency::Pending,
+            };
+        };
+        let verdict = report.verdict.clone().unwrap_or_default();
+        let has_remedy = |it: &proto::Blocker| !it.remedy.is_empty();
+        match self.result() {
+            Exit::Done => Urgency::Done,
+            Exit::Failed | Exit::Usage => Urgency::Failed,
+            _ if self.state().1 == Style::Bad => Urgency::Failed,
+            _ if verdict.outlook() == proto::Outlook::NeedsChange => Urgency::NeedsChange,
+            _ if report.blockers.first().is_some_and(has_remedy) => Urgency::NeedsChange,
+            _ => Urgency::Pending,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Watches several rollouts together.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::decision::{Member, News, Outcome, STALLED_AFTER, worst};
@@ -19,6 +20,9 @@ use crate::cli::target::Target;
 use crate::cli::{output, stderr};
 use crate::proto;
 use crate::text::{self, span};
+
+/// The maximum number of names in a note.
+const NAMES_MAX: usize = 20;
 
 /// The goal and the options of a watch.
 #[derive(Debug)]
@@ -109,6 +113,7 @@ impl<'a> Group<'a> {
             Ok(End::Decided) => {}
         }
         self.note_stalled();
+        self.note_failed();
         self.note_unmet();
         if exit == Exit::Failed {
             let failed = self.members.iter().zip(self.fleet.targets(None)?);
@@ -141,15 +146,18 @@ impl<'a> Group<'a> {
             .collect()
     }
 
-    /// Prints the blockers of each incomplete rollout, and how to fix them.
+    /// Prints the blockers of each incomplete rollout, and how to fix them. The most urgent ones come last: the end of the
+    /// output stays on the screen.
     fn print_causes(&self) -> Result<(), Error> {
         if !self.options.output.is_text() {
             return Ok(());
         }
         let is_several = self.members.len() > 1;
         let is_live = self.view.is_live();
+        let mut members: Vec<&Member> = self.members.iter().collect();
+        members.sort_by_key(|member| Reverse(member.urgency()));
         let text = output::page(|page| {
-            for member in &self.members {
+            for member in members {
                 let Some(report) = member.unfinished() else {
                     continue;
                 };
@@ -227,6 +235,20 @@ impl<'a> Group<'a> {
         }
     }
 
+    /// Names those of several objects that have failed, if their causes may have left the screen.
+    fn note_failed(&self) {
+        if !self.view.is_live() {
+            return;
+        }
+        let failed = self.members.iter().filter(|it| it.result() == Exit::Failed);
+        let failed: Vec<&str> = failed.map(|member| member.subject.as_str()).collect();
+        let count = self.members.len();
+        if count > 1 && !failed.is_empty() {
+            let listed = listed(&failed);
+            stderr::eprint_note(format_args!("{} of {count} failed: {listed}", failed.len()));
+        }
+    }
+
     fn note_stalled(&self) {
         let stalled = self
             .members
@@ -246,6 +268,15 @@ fn stalled_note(subject: &str, count: usize) -> String {
         _ => format!("{subject}: "),
     };
     format!("{subject}no progress for {span}, and the rollout has no progress deadline")
+}
+
+/// The first names of a list.
+fn listed(names: &[&str]) -> String {
+    let (shown, others) = names.split_at(names.len().min(NAMES_MAX));
+    match others.len() {
+        0 => shown.join(", "),
+        others => format!("{}, and {others} more", shown.join(", ")),
+    }
 }
 
 impl Observation for Group<'_> {
@@ -423,6 +454,15 @@ fn blocking_container(report: &proto::RolloutReport) -> Option<(&proto::BlockedP
 mod tests {
     use super::*;
     use crate::proto::{BlockedPod, Blocker, RolloutReport};
+
+    #[test]
+    fn long_lists_of_names_are_cut() {
+        assert_eq!(listed(&["a", "b"]), "a, b");
+        let names = ["x"; NAMES_MAX + 3];
+        let listed = listed(&names);
+        assert_eq!(listed.matches('x').count(), NAMES_MAX, "{listed}");
+        assert!(listed.ends_with(", and 3 more"), "{listed}");
+    }
 
     #[test]
     fn stalled_objects_are_named_if_there_are_several() {

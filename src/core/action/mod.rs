@@ -218,8 +218,6 @@ pub struct NewReplicaSet {
 pub struct Step {
     /// The action. Absent if the step only records events.
     pub action: Option<Action>,
-    /// The API call that carries out the action.
-    pub call: Option<ApiCall>,
     /// The events to record on the Deployment after the call has succeeded.
     pub events: Vec<Event>,
     /// What to do if the call fails.
@@ -253,12 +251,10 @@ impl OnFailure {
 }
 
 impl Step {
-    /// A step that carries out an action. Its call is added when the plan is complete: most actions of a look-ahead are
-    /// merged into others.
+    /// A step that carries out an action.
     pub(crate) fn of(action: Action, on_failure: OnFailure) -> Self {
         Self {
             action: Some(action),
-            call: None,
             events: Vec::new(),
             on_failure,
             reason: None,
@@ -269,7 +265,6 @@ impl Step {
     pub(crate) fn of_event(event: Event) -> Self {
         Self {
             action: None,
-            call: None,
             events: vec![event],
             on_failure: OnFailure::Stop,
             reason: None,
@@ -284,12 +279,11 @@ impl Step {
         }
     }
 
-    /// The same step with the call that carries out its action.
-    pub(crate) fn with_call(self) -> Self {
-        Self {
-            call: self.action.as_ref().map(Action::call),
-            ..self
-        }
+    /// The API call that carries out the action. It is not a part of the step, because writing its body takes as long as planning,
+    /// and a look-ahead or a forecast does not need it.
+    #[must_use]
+    pub fn call(&self) -> Option<ApiCall> {
+        self.action.as_ref().map(Action::call)
     }
 
     /// A human-readable line.

@@ -54,7 +54,7 @@ pub(crate) enum Rules {
 
 /// The result of a pass.
 pub(crate) struct Outcome {
-    /// The steps in order, without their calls.
+    /// The steps in order.
     pub(crate) steps: Vec<Step>,
     /// Why the pass ended early, if it did.
     pub(crate) stop: Option<Stop>,

@@ -55,7 +55,6 @@ impl<'a> Merged<'a> {
             .chain(by_age(sets.deletes))
             .chain(owner_last)
             .take_while(|_| !interrupt.is_interrupted())
-            .map(Step::with_call)
             .collect()
     }
 

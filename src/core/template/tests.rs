@@ -5,8 +5,8 @@ mod random;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::random::Random;
 use super::*;
+use rollplan_world::random::Random;
 
 /// Checks that all implementations of equality give the expected result, in either order of the templates.
 #[track_caller]
@@ -607,7 +607,7 @@ fn for_seeds(property: impl Fn(&mut Random) + std::panic::RefUnwindSafe) {
         .and_then(|seed| seed.parse().ok());
     let seeds = given.map_or(0..2000, |seed: u64| seed..seed + 1);
     for seed in seeds {
-        if let Err(panic) = std::panic::catch_unwind(|| property(&mut Random(seed))) {
+        if let Err(panic) = std::panic::catch_unwind(|| property(&mut Random::new(seed))) {
             eprintln!("failed for ROLLPLAN_SEED={seed}");
             std::panic::resume_unwind(panic);
         }

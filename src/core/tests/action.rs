@@ -60,7 +60,6 @@ fn check(action: &Action, summary: &str, call: &ApiCall) {
     assert_eq!(action.call(), *call);
     let step = Step {
         action: Some(action.clone()),
-        call: None,
         events: Vec::new(),
         on_failure: OnFailure::Stop,
         reason: None,
@@ -516,7 +515,6 @@ fn event_steps_summarize_their_events() {
     };
     let mut step = Step {
         action: None,
-        call: None,
         events: vec![event("Some")],
         on_failure: OnFailure::Stop,
         reason: None,

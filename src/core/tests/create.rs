@@ -163,5 +163,4 @@ fn create_step_has_its_event() {
         }]
     );
     assert_eq!(step.on_failure, OnFailure::Stop);
-    assert_eq!(step.call, step.action.as_ref().map(Action::call));
 }

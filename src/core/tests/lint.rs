@@ -184,7 +184,7 @@ fn repeated_refusal_ends_the_search_for_remaining_steps() {
     world.replica_sets.push(orphan);
     let adopts = plan(&world).steps.into_iter().find_map(|step| {
         let adopts = matches!(step.action, Some(Action::AdoptReplicaSet { .. }));
-        step.call.filter(|_| adopts)
+        step.call().filter(|_| adopts)
     });
     world.failures.push(StepFailure {
         call: adopts.unwrap(),

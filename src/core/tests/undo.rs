@@ -71,7 +71,7 @@ fn rollout_in_progress_rolls_back_to_the_previous_revision() {
     let [step] = back.steps.as_slice() else {
         panic!("{:?}", back.steps);
     };
-    let call = step.call.as_ref().unwrap();
+    let call = step.call().unwrap();
     assert_eq!(call.content_type, "application/json-patch+json");
     // The size stays, because an autoscaler may own it. Annotations are those of the ReplicaSet, except for those that are
     // specific to an object.

@@ -3,7 +3,7 @@
 use rollplan_core::snapshot::Snapshot;
 use rollplan_core::template::{Template, Value};
 use rollplan_forecast::{Answer, Change, Effect, ForecastError, Outcome, REPLICAS_MAX};
-use rollplan_world::{mk_set, mk_template};
+use rollplan_world::{mk_set, mk_template, settle, store_defaults};
 
 use crate::world::{forecast, mk_complete, mk_request, try_forecast, with_image};
 
@@ -20,8 +20,8 @@ fn mk_with_history() -> Snapshot {
         let key = rollplan_core::revision::REVISION.to_owned();
         set.metadata.annotations.insert(key, revision.to_owned());
     }
-    crate::world::store_defaults(&mut snapshot);
-    crate::world::settle(&mut snapshot);
+    store_defaults(&mut snapshot);
+    settle(&mut snapshot);
     snapshot
 }
 

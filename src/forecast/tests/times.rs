@@ -3,10 +3,11 @@
 use rollplan_core::snapshot::{Container, Snapshot};
 use rollplan_core::template::{Template, Value};
 use rollplan_forecast::{Range, Source, StartTimes};
-use rollplan_world::{at, mk_deployment, mk_set, mk_template};
+use rollplan_world::{at, mk_deployment, mk_set, mk_template, store_defaults};
 
 use crate::world::{
     forecast, mk_complete, mk_complete_of, mk_ready, mk_request, mk_rollout, mk_starting,
+    with_image,
 };
 
 fn learned(snapshot: Snapshot) -> StartTimes {
@@ -162,4 +163,84 @@ fn terminating_pods_of_the_snapshot_are_counted_until_they_are_gone() {
     let first = answer.expected.trajectory.first().unwrap();
     assert_eq!((&*first.pods, first.terminating), (&[0, 2][..], 1));
     assert_eq!(answer.start_times.count, 2);
+}
+
+/// A complete rollout on four nodes. The first pod on each node took 20 seconds, and those that were created `later` seconds after it
+/// took 5.
+fn mk_spread(later: i64) -> Snapshot {
+    let mut snapshot = mk_complete(&[5; 12]);
+    let set = snapshot.replica_sets[0].clone();
+    let pods = (0..12).map(|number| {
+        let (age, start) = match number < 4 {
+            true => (3600, 20),
+            false => (3600 - later, 5),
+        };
+        let mut pod = mk_ready(&set, number, age, start);
+        pod.node_name = format!("node-{}", number % 4);
+        pod
+    });
+    snapshot.pods = pods.collect();
+    snapshot
+}
+
+fn median(snapshot: Snapshot, image: &str) -> (i64, bool) {
+    let change = with_image(&snapshot, image);
+    let answer = forecast(mk_request(snapshot, vec![change]));
+    let pulls = answer.assumptions.iter().any(|it| it.contains("4 nodes"));
+    (answer.expected.duration.unwrap().median.unwrap(), pulls)
+}
+
+#[test]
+fn a_new_image_is_pulled_once_by_each_node() {
+    // One wave that waits for the image, and another one.
+    let (pulled, pulls) = median(mk_spread(60), "v2");
+    assert!(pulls && (24_000..30_000).contains(&pulled), "{pulled}");
+    // Created before the first pods were ready, the others may have waited as well: nothing is known about the nodes.
+    let (mixed, pulls) = median(mk_spread(10), "v2");
+    assert!(!pulls && mixed > pulled + 5_000, "{mixed} {pulled}");
+}
+
+#[test]
+fn an_image_of_another_revision_is_not_pulled_again() {
+    let mut snapshot = mk_spread(60);
+    let old = mk_set(&snapshot.deployment, "v2", 0, 0);
+    snapshot.replica_sets.insert(0, old);
+    store_defaults(&mut snapshot);
+    let (duration, pulls) = median(snapshot, "v2");
+    assert!(!pulls && (9_000..15_000).contains(&duration), "{duration}");
+}
+
+#[test]
+fn first_pods_alone_show_no_pull() {
+    // The rollout is in progress: a new pod is ready on each of two nodes.
+    let mut snapshot = mk_spread(60);
+    let mut new = mk_set(&snapshot.deployment, "v2", 2, 2);
+    snapshot.deployment.spec.template = new.template.clone();
+    new.metadata.annotations = snapshot.replica_sets[0].metadata.annotations.clone();
+    let pods: Vec<_> = (0..2)
+        .map(|number| {
+            let mut pod = mk_ready(&new, 20 + number, 40, 20);
+            pod.node_name = format!("node-{number}");
+            pod
+        })
+        .collect();
+    snapshot.replica_sets.push(new);
+    add(&mut snapshot, pods);
+    let answer = forecast(mk_request(snapshot, Vec::new()));
+    let pulls = |nodes: &str| answer.assumptions.iter().any(|it| it.contains(nodes));
+    // Only the pods with the new template count, and all of them were the first ones on their nodes.
+    assert!(!pulls("nodes take"), "{:?}", answer.assumptions);
+    assert_eq!(answer.start_times.count, 2);
+}
+
+#[test]
+fn starts_that_differ_by_chance_show_no_pull() {
+    let mut snapshot = mk_spread(60);
+    // One later pod took as long as the first ones, except for the rounding of times to seconds.
+    let pods = std::sync::Arc::make_mut(&mut snapshot.pods);
+    let set = snapshot.replica_sets[0].clone();
+    let mut slow = mk_ready(&set, 11, 3540, 19);
+    slow.node_name = "node-3".to_owned();
+    pods[11] = slow;
+    assert!(!median(snapshot, "v2").1);
 }

@@ -1,14 +1,14 @@
 //! Requests for tests.
 
-use rollplan_core::action::apply;
 use rollplan_core::interrupt::Never;
-use rollplan_core::plan_settled;
 use rollplan_core::snapshot::{Deployment, Options, Pod, PodCondition, ReplicaSet, Snapshot};
 use rollplan_core::template::Template;
 use rollplan_forecast::{
     Answer, Change, ClusterLimits, ForecastError, Horizon, PodTimes, Request, forecast_until,
 };
-use rollplan_world::{at, mk_deployment, mk_pod, mk_set, mk_snapshot, mk_template};
+use rollplan_world::{
+    at, mk_deployment, mk_pod, mk_set, mk_snapshot, mk_template, settle, store_defaults,
+};
 
 /// A pod that was created this many seconds ago and is ready since `start` seconds later.
 pub(crate) fn mk_ready(set: &ReplicaSet, number: usize, age: i64, start: i64) -> Pod {
@@ -47,35 +47,6 @@ pub(crate) fn mk_complete_of(deployment: Deployment, starts: &[i64]) -> Snapshot
     store_defaults(&mut snapshot);
     settle(&mut snapshot);
     snapshot
-}
-
-/// Gives all templates the defaults that the API server stores.
-pub(crate) fn store_defaults(snapshot: &mut Snapshot) {
-    let templates = snapshot
-        .replica_sets
-        .iter_mut()
-        .map(|set| &mut set.template);
-    for template in templates.chain([&mut snapshot.deployment.spec.template]) {
-        *template = Template::from(template.defaulted().clone());
-    }
-}
-
-/// Carries out plans until nothing is left to do.
-pub(crate) fn settle(snapshot: &mut Snapshot) {
-    loop {
-        let plan = plan_settled(snapshot, Options::default());
-        let actions: Vec<_> = plan
-            .steps
-            .iter()
-            .filter_map(|it| it.action.as_ref())
-            .collect();
-        if actions.is_empty() {
-            return;
-        }
-        for action in actions {
-            apply(snapshot, action);
-        }
-    }
 }
 
 /// The same Deployment with another image.

@@ -822,7 +822,7 @@ fn refused_create(reason: &str, message: &str) -> Snapshot {
     let plan = plan_pass(&snapshot, Options::default());
     let is_create = |action: &Option<Action>| matches!(action, Some(Action::CreateReplicaSet(_)));
     let create = plan.steps.into_iter().find(|step| is_create(&step.action));
-    let call = create.unwrap().call.unwrap();
+    let call = create.unwrap().call().unwrap();
     snapshot.failures = vec![rejected(call, reason, message)];
     snapshot
 }

@@ -9,6 +9,7 @@ use rollplan_restart::{
     Configuration, ConfigurationKind, Content, Data, Decision, Hasher, Input, Options, Plan,
     Profile, Rollout, Started, Step, Workload, WorkloadPlan, plan_restarts, references,
 };
+use rollplan_world::patch::{apply, strings};
 use serde_json::{Map, Value as Json, json};
 
 pub(crate) use ConfigurationKind::{ConfigMap, Secret, SecretProviderClass};
@@ -365,47 +366,6 @@ fn drop_empty(json: &mut Json) {
         fields.retain(|key, value| key != "annotations" || *value != json!({}));
         fields.values_mut().for_each(drop_empty);
     }
-}
-
-fn strings(json: &Json) -> BTreeMap<String, String> {
-    let entries = json.as_object().into_iter().flatten();
-    entries
-        .map(|(key, value)| (key.clone(), value.as_str().unwrap().to_owned()))
-        .collect()
-}
-
-/// Applies a JSON Patch like the API server: atomically, and a test for null succeeds if the field is absent.
-pub(crate) fn apply(object: &mut Json, patch: &Json) -> Result<(), String> {
-    let mut changed = object.clone();
-    for operation in patch.as_array().ok_or("not a JSON Patch")? {
-        let path = operation["path"].as_str().ok_or("no path")?;
-        let (parent, key) = path.rsplit_once('/').ok_or("no key")?;
-        let key = key.replace("~1", "/").replace("~0", "~");
-        let parent = changed
-            .pointer_mut(parent)
-            .ok_or_else(|| format!("{path}: missing path"))?;
-        let value = operation["value"].clone();
-        let missing = || format!("{path}: no such place");
-        match (operation["op"].as_str(), parent) {
-            (Some("test"), parent) => {
-                let there = match parent {
-                    Json::Array(items) => items.get(key.parse::<usize>().map_err(|_| missing())?),
-                    parent => parent.get(&key),
-                };
-                if there.unwrap_or(&Json::Null) != &value {
-                    return Err(format!("{path}: test failed"));
-                }
-            }
-            (Some("add"), Json::Object(map)) => _ = map.insert(key, value),
-            (Some("add"), Json::Array(items)) if key == "-" => items.push(value),
-            (Some("remove"), Json::Object(map)) => {
-                map.remove(&key).ok_or_else(missing)?;
-            }
-            _ => return Err(missing()),
-        }
-    }
-    *object = changed;
-    Ok(())
 }
 
 /// A pod template whose container has these fields.

@@ -5,8 +5,8 @@
 //! client is. When the whole request is available, its work can be estimated.
 //!
 //! On a busy machine, calls also wait outside of these limits: for their first poll, and until their bytes are read. So
-//! a call that took long to receive is refused while the maximum number of other calls is in flight. A call that arrives
-//! quickly is not refused, regardless of how many clients send slowly.
+//! a call that took long to receive is rejected while the maximum number of other calls is in flight. A call that arrives
+//! quickly is not rejected, regardless of how many clients send slowly.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -28,7 +28,7 @@ use tower::load_shed::error::Overloaded;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use crate::server::admission::budget::{Budget, Reservation};
-use crate::server::admission::buffered::{BufferedRequest, ENCODING, Refusal, announced_length};
+use crate::server::admission::buffered::{BufferedRequest, ENCODING, Rejection, announced_length};
 use crate::server::admission::offload::AnswerBytes;
 use crate::server::admission::overloaded;
 use crate::server::call::ResponseFuture;
@@ -212,8 +212,8 @@ where
             request_bytes.record(bytes.len() as f64);
             let request = match BufferedRequest::new(&mut parts, bytes, budget.clone(), held) {
                 Ok(request) => Request::from_parts(parts, request),
-                Err(Refusal::Shed) => return Ok(overloaded(shed)),
-                Err(Refusal::Status(status)) => return Ok(status.into_http()),
+                Err(Rejection::Shed) => return Ok(overloaded(shed)),
+                Err(Rejection::Status(status)) => return Ok(status.into_http()),
             };
             let answer = match inner.oneshot(request).await {
                 Ok(answer) => answer,
@@ -293,7 +293,7 @@ async fn receive(
         }
         // Copied, because a frame keeps the whole read buffer in memory.
         bytes.put(data);
-        // A message that is announced as too large is refused without reading it.
+        // A message that is announced as too large is rejected without reading it.
         if announced_length(&bytes).is_some_and(|bytes| bytes > REQUEST_BYTES_MAX) {
             return Err(ReceiveError::TooLarge);
         }
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn late_calls_are_refused_at_the_limit() {
+    async fn late_calls_are_rejected_at_the_limit() {
         let layer = mk_layer();
         let late = QUEUE_TIME_MAX + Duration::from_secs(1);
         assert!(after(&layer, late).await.is_none());

@@ -48,8 +48,8 @@ pub(crate) struct BufferedRequest {
     held: Reservation,
 }
 
-/// Why a request is refused.
-pub(crate) enum Refusal {
+/// Why a request is rejected.
+pub(crate) enum Rejection {
     /// The memory budget is exhausted.
     Shed,
     Status(Status),
@@ -64,7 +64,7 @@ impl BufferedRequest {
         bytes: Bytes,
         budget: Budget,
         held: Reservation,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, Rejection> {
         let mut request = Self {
             message: methods::request_message(parts.uri.path()),
             compression: Compression::of(&parts.headers).filter(|_| bytes.first() == Some(&1)),
@@ -93,7 +93,7 @@ impl BufferedRequest {
     }
 
     /// Decodes JSON if it is small. Returns whether the request is large.
-    fn decode_or_estimate(&mut self) -> Result<bool, Refusal> {
+    fn decode_or_estimate(&mut self) -> Result<bool, Rejection> {
         if self.json.is_some() {
             if self.encoded().len() > JSON_BYTES_MAX {
                 return Ok(true);
@@ -118,24 +118,24 @@ impl BufferedRequest {
         mut self,
         headers: &mut HeaderMap,
         interrupt: &dyn Interrupt,
-    ) -> Result<(Bytes, Reservation), Refusal> {
+    ) -> Result<(Bytes, Reservation), Rejection> {
         match self.decompress(REQUEST_BYTES_MAX, headers, interrupt) {
             Ok(()) => {}
             // The decoder reports the error.
             Err(Failure::Malformed) => return Ok(self.into_bytes()),
-            Err(Failure::TooLarge) => return Err(Refusal::Status(errors::request_too_large())),
-            Err(Failure::NoMemory) => return Err(Refusal::Shed),
-            Err(Failure::Interrupted(interrupted)) => return Err(refused(&interrupted.into())),
+            Err(Failure::TooLarge) => return Err(Rejection::Status(errors::request_too_large())),
+            Err(Failure::NoMemory) => return Err(Rejection::Shed),
+            Err(Failure::Interrupted(interrupted)) => return Err(rejected(&interrupted.into())),
         }
         if let Some(call) = &self.json {
             let sent = self.bytes.len();
             let memory = call.decoding_memory(self.encoded());
             self.reserve(sent.saturating_add(memory))?;
             self.decode_json()?;
-            interrupt.check().map_err(|it| refused(&it.into()))?;
+            interrupt.check().map_err(|it| rejected(&it.into()))?;
         }
         let memory = memory(self.message, self.encoded(), interrupt);
-        let memory = memory.map_err(|error| refused(&error))?;
+        let memory = memory.map_err(|error| rejected(&error))?;
         // tonic copies the bytes once.
         let bytes = self.bytes.len().saturating_mul(2).saturating_add(memory);
         self.reserve(bytes)?;
@@ -143,10 +143,10 @@ impl BufferedRequest {
     }
 
     /// Reserves this total of memory.
-    fn reserve(&mut self, bytes: usize) -> Result<(), Refusal> {
+    fn reserve(&mut self, bytes: usize) -> Result<(), Rejection> {
         let max = self.budget.bytes_max();
         if bytes > max {
-            return Err(refused(&wire::Error::TooLarge {
+            return Err(rejected(&wire::Error::TooLarge {
                 what: "request",
                 unit: "bytes in memory",
                 count: bytes,
@@ -155,31 +155,31 @@ impl BufferedRequest {
         }
         match self.budget.reserve(&mut self.held, bytes) {
             true => Ok(()),
-            false => Err(Refusal::Shed),
+            false => Err(Rejection::Shed),
         }
     }
 
     /// Replaces JSON by protobuf.
-    fn decode_json(&mut self) -> Result<(), Refusal> {
+    fn decode_json(&mut self) -> Result<(), Rejection> {
         let Some(call) = self.json.take() else {
             return Ok(());
         };
         let message = call.decode(self.encoded());
-        let message = message.map_err(Refusal::Status)?;
+        let message = message.map_err(Rejection::Status)?;
         if message.len() > REQUEST_BYTES_MAX {
-            return Err(Refusal::Status(errors::request_too_large()));
+            return Err(Rejection::Status(errors::request_too_large()));
         }
         self.bytes = frame(0, &message);
         Ok(())
     }
 
     /// Whether the request is large.
-    fn is_much_work(&self) -> Result<bool, Refusal> {
+    fn is_much_work(&self) -> Result<bool, Rejection> {
         let encoded = self.encoded();
         if encoded.len() > LARGE_MEMORY {
             return Ok(true);
         }
-        let memory = memory(self.message, encoded, &Never).map_err(|error| refused(&error))?;
+        let memory = memory(self.message, encoded, &Never).map_err(|error| rejected(&error))?;
         Ok(memory > LARGE_MEMORY)
     }
 
@@ -228,6 +228,6 @@ pub(crate) fn announced_length(prefix: &[u8]) -> Option<usize> {
     Some(u32::from_be_bytes(length) as usize)
 }
 
-fn refused(error: &wire::Error) -> Refusal {
-    Refusal::Status(errors::to_status(error))
+fn rejected(error: &wire::Error) -> Rejection {
+    Rejection::Status(errors::to_status(error))
 }

@@ -21,7 +21,7 @@ pub(crate) enum Failure {
     Malformed,
     /// It exceeds the limit.
     TooLarge,
-    /// `reserve` refused the memory.
+    /// `reserve` rejected the memory.
     NoMemory,
     Interrupted(Interrupted),
 }

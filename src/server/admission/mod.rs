@@ -36,7 +36,7 @@ pub(crate) struct Admission<S> {
     large: Limited<S>,
 }
 
-/// Calls over the limit are refused immediately: in a queue, they would only fail later.
+/// Calls over the limit are rejected immediately: in a queue, they would only fail later.
 type Limited<S> = LoadShed<ConcurrencyLimit<S>>;
 
 // === impl AdmissionLayer ===

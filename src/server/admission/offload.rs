@@ -19,7 +19,7 @@ use tonic::body::Body;
 use tower::{Layer, Service, ServiceExt as _};
 use tracing::Span;
 
-use crate::server::admission::buffered::{BufferedRequest, Refusal};
+use crate::server::admission::buffered::{BufferedRequest, Rejection};
 use crate::server::admission::overloaded;
 use crate::server::call::ResponseFuture;
 use crate::server::call::cancellation::{Cancellation, Due};
@@ -177,8 +177,8 @@ where
     let (mut parts, body) = request.into_parts();
     let (bytes, _held) = match body.prepare(&mut parts.headers, &cancellation) {
         Ok(prepared) => prepared,
-        Err(Refusal::Shed) => return Ok(overloaded(&shed)),
-        Err(Refusal::Status(status)) => return Ok(status.into_http()),
+        Err(Rejection::Shed) => return Ok(overloaded(&shed)),
+        Err(Rejection::Status(status)) => return Ok(status.into_http()),
     };
     answer(
         inner,

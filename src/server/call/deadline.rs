@@ -12,7 +12,7 @@ use tower::{Layer, Service};
 
 use crate::server::call::ResponseFuture;
 use crate::server::call::cancellation::Due;
-use crate::server::call::errors::refusal;
+use crate::server::call::errors::rejection;
 
 pub(crate) const GRPC_TIMEOUT: &str = "grpc-timeout";
 
@@ -80,7 +80,7 @@ where
 
 fn exceeded(time: Duration) -> tonic::Status {
     let milliseconds = time.as_millis().to_string();
-    refusal(
+    rejection(
         Code::DeadlineExceeded,
         &format!("not answered within {milliseconds} ms"),
         "DEADLINE_EXCEEDED",

@@ -1,4 +1,4 @@
-//! Refuses invalid calls: those that `connect` has refused, malformed deadlines, and unary requests with no message or
+//! Rejects invalid calls: those that `connect` has rejected, malformed deadlines, and unary requests with no message or
 //! more than one. (tonic reads the first message and drops the others, ignores a malformed deadline, and does not check
 //! the content type.)
 
@@ -16,22 +16,22 @@ use tower::{Layer, Service};
 
 use crate::server::call::ResponseFuture;
 use crate::server::call::deadline::{GRPC_TIMEOUT, remaining};
-use crate::server::call::errors::refusal;
+use crate::server::call::errors::rejection;
 use crate::server::call::framing::Messages;
 
-/// Refuses calls based on their headers, before their bodies are read.
+/// Rejects calls based on their headers, before their bodies are read.
 #[derive(Clone, Copy)]
-pub(crate) struct RefuseLayer(pub(crate) fn(&Request<Body>) -> Option<Response<Body>>);
+pub(crate) struct RejectLayer(pub(crate) fn(&Request<Body>) -> Option<Response<Body>>);
 
 #[derive(Clone)]
-pub(crate) struct Refuse<S> {
+pub(crate) struct Reject<S> {
     inner: S,
-    refused: fn(&Request<Body>) -> Option<Response<Body>>,
+    rejected: fn(&Request<Body>) -> Option<Response<Body>>,
 }
 
-/// The refusal of a request. Stored as an extension of the request by the layer that read its headers.
+/// The rejection of a request. Stored as an extension of the request by the layer that read its headers.
 #[derive(Clone)]
-pub(crate) struct Refused {
+pub(crate) struct Rejected {
     status: Status,
     http: StatusCode,
     header: Option<(HeaderName, HeaderValue)>,
@@ -46,20 +46,20 @@ struct OneMessage {
     is_over: bool,
 }
 
-// === impl RefuseLayer ===
+// === impl RejectLayer ===
 
-impl<S> Layer<S> for RefuseLayer {
-    type Service = Refuse<S>;
+impl<S> Layer<S> for RejectLayer {
+    type Service = Reject<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let Self(refused) = *self;
-        Refuse { inner, refused }
+        let Self(rejected) = *self;
+        Reject { inner, rejected }
     }
 }
 
-// === impl Refuse ===
+// === impl Reject ===
 
-impl<S> Service<Request<Body>> for Refuse<S>
+impl<S> Service<Request<Body>> for Reject<S>
 where
     S: Service<Request<Body>, Error = Infallible, Future = ResponseFuture>,
 {
@@ -72,17 +72,17 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        match (self.refused)(&request) {
-            Some(refused) => Box::pin(std::future::ready(Ok(refused))),
+        match (self.rejected)(&request) {
+            Some(rejected) => Box::pin(std::future::ready(Ok(rejected))),
             None => self.inner.call(request),
         }
     }
 }
 
 /// The response to a request with invalid headers.
-pub(crate) fn refused(request: &Request<Body>) -> Option<Response<Body>> {
-    if let Some(refused) = request.extensions().get::<Refused>() {
-        return Some(refused.response());
+pub(crate) fn rejected(request: &Request<Body>) -> Option<Response<Body>> {
+    if let Some(rejected) = request.extensions().get::<Rejected>() {
+        return Some(rejected.response());
     }
     let headers = request.headers();
     if headers.contains_key(GRPC_TIMEOUT) && remaining(headers).is_none() {
@@ -95,12 +95,12 @@ pub(crate) fn refused(request: &Request<Body>) -> Option<Response<Body>> {
 }
 
 pub(crate) fn malformed_timeout(message: &str) -> Status {
-    refusal(Code::InvalidArgument, message, "MALFORMED_TIMEOUT", &[])
+    rejection(Code::InvalidArgument, message, "MALFORMED_TIMEOUT", &[])
 }
 
-// === impl Refused ===
+// === impl Rejected ===
 
-impl Refused {
+impl Rejected {
     pub(crate) fn new(status: Status) -> Self {
         Self {
             status,
@@ -164,7 +164,7 @@ pub(crate) fn one_message(request: Request<Body>) -> Request<Body> {
 impl OneMessage {
     fn violated(&mut self, message: &str) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         self.is_over = true;
-        let status = refusal(Code::Unimplemented, message, "CARDINALITY_VIOLATION", &[]);
+        let status = rejection(Code::Unimplemented, message, "CARDINALITY_VIOLATION", &[]);
         Poll::Ready(Some(Err(status)))
     }
 }
@@ -202,7 +202,7 @@ impl http_body::Body for OneMessage {
     }
 
     fn is_end_stream(&self) -> bool {
-        // A request without a message must be polled to be refused.
+        // A request without a message must be polled to be rejected.
         self.is_over || (self.count > 0 && self.body.is_end_stream())
     }
 

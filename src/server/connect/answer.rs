@@ -13,7 +13,7 @@ use super::headers::copy_metadata;
 use crate::server::call::errors::{bug, failure};
 use crate::server::call::framing::PREFIX_BYTES;
 
-/// Translates an answer. `call` is `None` if the request was refused.
+/// Translates an answer. `call` is `None` if the request was rejected.
 pub(super) async fn translated(
     call: Option<&Call>,
     answer: Response<Body>,

@@ -86,7 +86,7 @@ fn response(parts: &Parts, trailers: &HeaderMap, status: &Status) -> Response<Bo
     let mut response = Response::new(Body::new(Full::from(body(code, status).into_bytes())));
     *response.status_mut() = match parts.status {
         StatusCode::OK => http_status(status.code()),
-        // A refusal with its own HTTP status.
+        // A rejection with its own HTTP status.
         other => other,
     };
     let headers = response.headers_mut();
@@ -105,9 +105,9 @@ fn text(parts: &Parts, trailers: &HeaderMap, status: &Status) -> Response<Body> 
 }
 
 /// The response for a gRPC client whose headers are invalid. It derives its error from the HTTP status.
-pub(super) fn plain(refused: Response<Body>) -> Response<Body> {
-    let message = failure(&refused).map(|it| it.message().to_owned());
-    let (parts, _) = refused.into_parts();
+pub(super) fn plain(rejected: Response<Body>) -> Response<Body> {
+    let message = failure(&rejected).map(|it| it.message().to_owned());
+    let (parts, _) = rejected.into_parts();
     let text = message.unwrap_or_default() + "\n";
     let mut response = Response::new(Body::new(Full::from(text.into_bytes())));
     *response.status_mut() = parts.status;

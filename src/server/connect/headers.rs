@@ -5,9 +5,9 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::refusal;
+use super::rejection;
 use crate::server::call::deadline::GRPC_TIMEOUT;
-use crate::server::call::protocol::Refused;
+use crate::server::call::protocol::Rejected;
 
 const GRPC_ENCODING: &str = "grpc-encoding";
 const GRPC_ACCEPT_ENCODING: &str = "grpc-accept-encoding";
@@ -16,7 +16,7 @@ const PROTOCOL_VERSION: &str = "connect-protocol-version";
 const TIMEOUT: &str = "connect-timeout-ms";
 
 /// Translates the headers of a call. `accepts_gzip` states whether tonic may compress the answer.
-pub(super) fn to_grpc(headers: &mut HeaderMap, accepts_gzip: bool) -> Result<(), Refused> {
+pub(super) fn to_grpc(headers: &mut HeaderMap, accepts_gzip: bool) -> Result<(), Rejected> {
     let timeout = timeout(headers)?;
     for name in [GRPC_TIMEOUT, GRPC_ENCODING, GRPC_ACCEPT_ENCODING] {
         headers.remove(name);
@@ -34,7 +34,7 @@ pub(super) fn to_grpc(headers: &mut HeaderMap, accepts_gzip: bool) -> Result<(),
 }
 
 /// The client's deadline in gRPC's format.
-fn timeout(headers: &HeaderMap) -> Result<Option<HeaderValue>, Refused> {
+fn timeout(headers: &HeaderMap) -> Result<Option<HeaderValue>, Rejected> {
     /// gRPC allows eight digits, Connect ten. Eight digits of milliseconds are more than a day.
     const MAX: u64 = 99_999_999;
     let Some(text) = headers.get(TIMEOUT) else {
@@ -45,22 +45,22 @@ fn timeout(headers: &HeaderMap) -> Result<Option<HeaderValue>, Refused> {
     let milliseconds = text.to_str().ok().filter(is_number);
     let milliseconds: Option<u64> = milliseconds.and_then(|text| text.parse().ok());
     let written = milliseconds.and_then(|it| format!("{}m", it.min(MAX)).parse().ok());
-    written.map(Some).ok_or_else(refusal::malformed_timeout)
+    written.map(Some).ok_or_else(rejection::malformed_timeout)
 }
 
 /// Checks the version of the protocol. It is optional, so that curl can be used without it.
-pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refused> {
+pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Rejected> {
     match headers.get(PROTOCOL_VERSION).map(HeaderValue::as_bytes) {
         None | Some(b"1") => Ok(()),
-        Some(_) => Err(refusal::unsupported_version()),
+        Some(_) => Err(rejection::unsupported_version()),
     }
 }
 
 /// Checks that the compression of the message is supported.
-pub(super) fn check_encoding(headers: &HeaderMap) -> Result<(), Refused> {
+pub(super) fn check_encoding(headers: &HeaderMap) -> Result<(), Rejected> {
     match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
         None | Some(b"identity" | b"gzip" | b"zstd") => Ok(()),
-        Some(_) => Err(refusal::unsupported_encoding()),
+        Some(_) => Err(rejection::unsupported_encoding()),
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn timeouts_have_up_to_ten_digits() {
         let read = |text| {
-            let timeout = timeout(&mk_headers(TIMEOUT, text)).map_err(|_| "refused");
+            let timeout = timeout(&mk_headers(TIMEOUT, text)).map_err(|_| "rejected");
             timeout.map(|it| it.unwrap().to_str().unwrap().to_owned())
         };
         assert_eq!(read("0").as_deref(), Ok("0m"));
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(read("0000001500").as_deref(), Ok("1500m"));
         assert_eq!(read("9999999999").as_deref(), Ok("99999999m"));
         for wrong in ["", "-1", "+1", "1.5", "1s", " 1", "10000000000"] {
-            assert_eq!(read(wrong), Err("refused"), "{wrong}");
+            assert_eq!(read(wrong), Err("rejected"), "{wrong}");
         }
         assert!(timeout(&HeaderMap::new()).is_ok_and(|it| it.is_none()));
     }

@@ -13,7 +13,7 @@ mod endpoint;
 mod error;
 mod headers;
 mod methods;
-mod refusal;
+mod rejection;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -33,9 +33,9 @@ use self::codec::Encoding;
 use self::endpoint::{Endpoint, Format, Query};
 use self::error::ErrorForm;
 use self::headers::{accepts_gzip, check_encoding, check_version, to_grpc};
-use self::refusal::{ACCEPT_POST, ACCEPT_POST_GRPC};
+use self::rejection::{ACCEPT_POST, ACCEPT_POST_GRPC};
 use crate::server::call::ResponseFuture;
-use crate::server::call::protocol::{self, Refused};
+use crate::server::call::protocol::{self, Rejected};
 use crate::server::methods::is_served;
 
 /// The header with the time that an answer refers to.
@@ -67,28 +67,28 @@ impl ConnectLayer {
         }
     }
 
-    /// Parses the call of a request, or refuses it.
-    fn read(&self, request: &Request<Body>) -> Result<Call, Refused> {
+    /// Parses the call of a request, or rejects it.
+    fn read(&self, request: &Request<Body>) -> Result<Call, Rejected> {
         let path = request.uri().path();
         if let Some(endpoint) = Endpoint::of(path) {
             return self.read_objects(endpoint, request);
         }
         let method = self.methods.get(path);
         if method.is_none() && !is_served(path) {
-            return Err(refusal::unknown(path));
+            return Err(rejection::unknown(path));
         }
         if request.method() != Verb::POST {
-            return Err(refusal::not_post());
+            return Err(rejection::not_post());
         }
         let headers = request.headers();
         if protocol::is_grpc(headers) {
-            return Err(refusal::needs_http2());
+            return Err(rejection::needs_http2());
         }
         let Some(method) = method else {
-            return Err(refusal::unsupported_content_type(ACCEPT_POST_GRPC));
+            return Err(rejection::unsupported_content_type(ACCEPT_POST_GRPC));
         };
         let Some(encoding) = Encoding::of(headers) else {
-            return Err(refusal::unsupported_content_type(ACCEPT_POST));
+            return Err(rejection::unsupported_content_type(ACCEPT_POST));
         };
         check_version(headers)?;
         check_encoding(headers)?;
@@ -97,18 +97,18 @@ impl ConnectLayer {
     }
 
     /// Parses the call of a request with Kubernetes JSON.
-    fn read_objects(&self, endpoint: Endpoint, request: &Request<Body>) -> Result<Call, Refused> {
+    fn read_objects(&self, endpoint: Endpoint, request: &Request<Body>) -> Result<Call, Rejected> {
         if request.method() != Verb::POST {
-            return Err(refusal::not_post());
+            return Err(rejection::not_post());
         }
         let Some(method) = self.methods.get(endpoint.method().path()) else {
-            return Err(refusal::unknown(request.uri().path()));
+            return Err(rejection::unknown(request.uri().path()));
         };
         let headers = request.headers();
         check_encoding(headers)?;
         let query = request.uri().query().unwrap_or_default();
         let query = Query::read(endpoint, Format::of(headers), query, &self.clock);
-        let encoding = Encoding::Objects(Arc::new(query.map_err(Refused::new)?));
+        let encoding = Encoding::Objects(Arc::new(query.map_err(Rejected::new)?));
         let compress_min = self.compress_min.filter(|_| accepts_gzip(headers));
         Ok(Call::new(method, encoding, compress_min))
     }
@@ -166,9 +166,9 @@ where
                 extensions.insert(call.clone());
                 Some(call)
             }
-            // Refused by a lower layer, so that it is logged and counted.
-            Err(refused) => {
-                extensions.insert(refused);
+            // Rejected by a lower layer, so that it is logged and counted.
+            Err(rejected) => {
+                extensions.insert(rejected);
                 None
             }
         };

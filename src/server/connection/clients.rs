@@ -12,7 +12,7 @@ use x509_cert::der::Decode as _;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
-use crate::server::call::errors::refusal;
+use crate::server::call::errors::rejection;
 
 /// The end of a URI that matches all URIs below it.
 const BELOW: &str = "/*";
@@ -33,7 +33,7 @@ impl AllowedClients {
     }
 
     /// Returns the names of the client if it may not call.
-    pub(crate) fn refuse(&self, certificate: Option<&CertificateDer<'_>>) -> Option<NotAllowed> {
+    pub(crate) fn reject(&self, certificate: Option<&CertificateDer<'_>>) -> Option<NotAllowed> {
         if self.0.is_empty() {
             return None;
         }
@@ -102,7 +102,7 @@ fn names(certificate: &CertificateDer<'_>) -> Vec<String> {
 }
 
 /// The response to a client that may not call.
-pub(crate) fn refused(request: &Request<Body>) -> Option<Response<Body>> {
+pub(crate) fn rejected(request: &Request<Body>) -> Option<Response<Body>> {
     let NotAllowed(names) = request.extensions().get()?;
     let mut message = "none of the names in the client certificate is allowed to call".to_owned();
     for (i, name) in names.iter().enumerate() {
@@ -110,7 +110,7 @@ pub(crate) fn refused(request: &Request<Body>) -> Option<Response<Body>> {
         // Writing to a String does not fail.
         let _ = write!(message, "{separator}{}", name.escape_default());
     }
-    let status = refusal(Code::PermissionDenied, &message, "CLIENT_NOT_ALLOWED", &[]);
+    let status = rejection(Code::PermissionDenied, &message, "CLIENT_NOT_ALLOWED", &[]);
     Some(status.into_http())
 }
 
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_names_are_refused() {
+    fn invalid_names_are_rejected() {
         for allowed in ["web.apps.svc", "spiffe://a/b", "spiffe://a/*", "https://a"] {
             assert_eq!(check(allowed), Ok(()), "{allowed}");
         }
@@ -172,16 +172,16 @@ mod tests {
 
     #[test]
     fn without_names_every_client_may_call() {
-        assert!(AllowedClients::new(&[]).refuse(None).is_none());
+        assert!(AllowedClients::new(&[]).reject(None).is_none());
         assert!(
             AllowedClients::new(&["a".to_owned()])
-                .refuse(None)
+                .reject(None)
                 .is_some()
         );
     }
 
     #[test]
-    fn refusals_contain_the_escaped_names() {
+    fn rejections_contain_the_escaped_names() {
         let none = "none of the names in the client certificate is allowed to call";
         for (names, has) in [
             (&[][..], ""),
@@ -194,11 +194,11 @@ mod tests {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             let mut request = Request::new(Body::empty());
             request.extensions_mut().insert(NotAllowed(names.into()));
-            let status = failure(&refused(&request).unwrap()).unwrap();
+            let status = failure(&rejected(&request).unwrap()).unwrap();
             assert_eq!(status.code(), Code::PermissionDenied);
             assert_eq!(status.message(), format!("{none}{has}"));
         }
-        assert!(refused(&Request::new(Body::empty())).is_none());
+        assert!(rejected(&Request::new(Body::empty())).is_none());
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub(crate) async fn serve<S>(
             match connection {
                 Some(Ok(connection)) => {
                     let age = config.connection_age_max.map(jitter);
-                    let not_allowed = clients.refuse(connection.peer_certificate());
+                    let not_allowed = clients.reject(connection.peer_certificate());
                     let pending = connection.connect_info();
                     let calls = connection.calls();
                     let service =

@@ -34,11 +34,11 @@ pub(crate) enum Error {
 #[derive(Clone)]
 pub(crate) struct Tls {
     files: Arc<TlsFiles>,
-    current: Arc<RwLock<Current>>,
+    current: Arc<RwLock<Certificates>>,
     observed: TlsMetrics,
 }
 
-struct Current {
+struct Certificates {
     read: Contents,
     config: Arc<ServerConfig>,
     failing: Option<Failing>,
@@ -78,7 +78,7 @@ impl Tls {
         observed.expiry.set(expiry);
         Ok(Self {
             files: Arc::new(files),
-            current: Arc::new(RwLock::new(Current {
+            current: Arc::new(RwLock::new(Certificates {
                 read,
                 config,
                 failing: None,
@@ -112,7 +112,7 @@ impl Tls {
         match renewed {
             Ok(None) => {}
             Ok(Some((read, config, expiry))) => {
-                *current = Current {
+                *current = Certificates {
                     read,
                     config,
                     failing: None,
@@ -140,7 +140,7 @@ impl Tls {
         }
     }
 
-    fn current(&self) -> RwLockReadGuard<'_, Current> {
+    fn current(&self) -> RwLockReadGuard<'_, Certificates> {
         self.current.read().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -37,12 +37,12 @@ pub(crate) struct Admin {
 }
 
 /// The open connections, oldest first.
-struct Open {
-    connections: VecDeque<Connection>,
+struct OpenConnections {
+    connections: VecDeque<AdminConnection>,
     max: usize,
 }
 
-struct Connection {
+struct AdminConnection {
     task: AbortHandle,
     /// Whether its request has arrived.
     is_busy: Arc<AtomicBool>,
@@ -62,7 +62,7 @@ impl Admin {
 
     /// Serves at most this number of concurrent connections. Runs until it is dropped.
     pub(crate) async fn serve(self, listener: TcpListener, connections_max: usize) {
-        let mut open = Open {
+        let mut open = OpenConnections {
             connections: VecDeque::new(),
             max: connections_max,
         };
@@ -75,7 +75,8 @@ impl Admin {
             let is_busy = Arc::new(AtomicBool::new(false));
             let connection = self.clone().connection(stream, Arc::clone(&is_busy));
             let task = tokio::spawn(connection).abort_handle();
-            open.connections.push_back(Connection { task, is_busy });
+            open.connections
+                .push_back(AdminConnection { task, is_busy });
         }
     }
 
@@ -135,15 +136,15 @@ impl Admin {
     }
 }
 
-// === impl Open ===
+// === impl OpenConnections ===
 
-impl Open {
+impl OpenConnections {
     /// If the limit is reached, closes the oldest idle connection, or the oldest one if all are busy.
     fn make_room(&mut self) {
         let Self { connections, max } = self;
         connections.retain(|it| !it.task.is_finished());
         if connections.len() >= *max {
-            let is_idle = |it: &Connection| !it.is_busy.load(Ordering::Relaxed);
+            let is_idle = |it: &AdminConnection| !it.is_busy.load(Ordering::Relaxed);
             let oldest = connections.iter().position(is_idle).unwrap_or(0);
             if let Some(closed) = connections.remove(oldest) {
                 closed.task.abort();
@@ -235,11 +236,11 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        let connection = |is_busy| Connection {
+        let connection = |is_busy| AdminConnection {
             task: runtime.spawn(std::future::pending::<()>()).abort_handle(),
             is_busy: Arc::new(AtomicBool::new(is_busy)),
         };
-        let mut open = Open {
+        let mut open = OpenConnections {
             connections: [true, false, true, false].map(connection).into(),
             max: 4,
         };

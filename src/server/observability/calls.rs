@@ -37,7 +37,7 @@ pub(crate) struct Count<S> {
 pub(crate) struct ReceivedAt(pub(crate) Instant);
 
 /// A call in flight. If it is dropped before its code is known, the client canceled it.
-struct Call {
+struct CountedCall {
     method: Arc<MethodMetrics>,
     metrics: Arc<Metrics>,
     start: Instant,
@@ -51,7 +51,7 @@ struct CountedBody {
     messages: Option<Messages>,
     counter: Counter,
     /// Set for a response: the call ends with its body.
-    call: Option<Call>,
+    call: Option<CountedCall>,
 }
 
 // === impl CountLayer ===
@@ -87,7 +87,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        let call = Call::start(&self.metrics, request.uri().path());
+        let call = CountedCall::start(&self.metrics, request.uri().path());
         request.extensions_mut().insert(ReceivedAt(call.start));
         let received = call.method.received.clone();
         let is_framed = request.extensions().get::<connect::Call>().is_none();
@@ -115,9 +115,9 @@ where
     }
 }
 
-// === impl Call ===
+// === impl CountedCall ===
 
-impl Call {
+impl CountedCall {
     fn start(metrics: &Arc<Metrics>, path: &str) -> Self {
         let method = Arc::clone(metrics.series.method(path));
         method.started.increment(1);
@@ -137,7 +137,7 @@ impl Call {
     }
 }
 
-impl Drop for Call {
+impl Drop for CountedCall {
     fn drop(&mut self) {
         self.method.handled(self.code, self.start);
         if self.method.is_planner {
@@ -149,7 +149,12 @@ impl Drop for Call {
 // === impl CountedBody ===
 
 impl CountedBody {
-    fn body(body: Body, messages: Option<Messages>, counter: Counter, call: Option<Call>) -> Body {
+    fn body(
+        body: Body,
+        messages: Option<Messages>,
+        counter: Counter,
+        call: Option<CountedCall>,
+    ) -> Body {
         Body::new(Self {
             body,
             messages,

@@ -16,10 +16,9 @@ use self::field::{Faults, Field};
 use self::views::{Known, conditions, template};
 use super::error::{Error, Reason};
 use super::limits::{EVENTS_MAX, PODS_MAX, limit};
-use super::memory::Memory;
-use super::objects::{Found, events_about, group, in_namespace_of};
+use super::objects::{ContentReader, Found, events_about, group, in_namespace_of};
 use super::parse::{Parser, Path};
-use super::read::{Json, kubernetes, objects};
+use super::read::{kubernetes, objects};
 use crate::proto;
 
 /// The UID of a single pod without one, as in a manifest.
@@ -54,18 +53,12 @@ pub(super) fn read<'a>(
     parser: &mut Parser<'_>,
     interrupt: &'a dyn Interrupt,
 ) -> Result<Observed, Error> {
-    let mut json = Json::of_similar_objects("", interrupt);
-    let mut memory = Memory::default();
+    let mut contents = ContentReader::new(interrupt);
     let known = Known::of(&target.api_version, &target.kind);
     let origin = target.origin();
-    let object = match target.read::<AnyObject>(&mut json, &mut memory)? {
-        Ok(object) => object,
-        Err(fault) => {
-            target.refuse(&fault, &mut parser.violations);
-            return Err(Error::InvalidArgument(std::mem::take(
-                &mut parser.violations,
-            )));
-        }
+    let Some(object) = contents.content::<AnyObject>(target, &mut parser.violations)? else {
+        let violations = std::mem::take(&mut parser.violations);
+        return Err(Error::InvalidArgument(violations));
     };
     let faults = Faults::new(origin.clone(), known.is_none());
     let (spec, status) = (
@@ -120,13 +113,9 @@ pub(super) fn read<'a>(
     // An event without a UID is not about a known object.
     about.remove("");
     for pod in pods {
-        interrupt.check()?;
-        let mut read = match pod.read::<kubernetes::Pod>(&mut json, &mut memory)? {
-            Ok(read) => read,
-            Err(fault) => {
-                pod.refuse(&fault, &mut parser.violations);
-                continue;
-            }
+        let violations = &mut parser.violations;
+        let Some(mut read) = contents.content::<kubernetes::Pod>(pod, violations)? else {
+            continue;
         };
         // A UID is needed only to find the pods of an owner.
         if let Some(metadata) = &mut read.metadata
@@ -142,13 +131,9 @@ pub(super) fn read<'a>(
     let events = events_about(found.iter(), target, &about);
     limit("events about the object", events.len(), EVENTS_MAX)?;
     for event in events {
-        interrupt.check()?;
-        match event.read::<kubernetes::Event>(&mut json, &mut memory)? {
-            Ok(read) => {
-                let event = parser.event(read, &Path::Object(&event.origin()));
-                observed.events.push(event);
-            }
-            Err(fault) => event.refuse(&fault, &mut parser.violations),
+        if let Some(read) = contents.content(event, &mut parser.violations)? {
+            let event = parser.event(read, &Path::Object(&event.origin()));
+            observed.events.push(event);
         }
     }
     Ok(observed)

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use rollplan_core::interrupt::Never;
+use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
 
 use crate::wire::error::{Error, Reason, Violations};
 use crate::wire::limits::OBJECT_BYTES_MAX;
@@ -29,7 +29,7 @@ pub(crate) struct Found<'a> {
     pub(crate) involved_uid: Option<Cow<'a, str>>,
     /// Whether its kind is derived from that of its list.
     pub(super) is_typed_by_list: bool,
-    /// A key of the object that occurs twice. The object is refused if it is selected.
+    /// A key of the object that occurs twice. The object is rejected if it is selected.
     pub(super) duplicate_key: Option<Cow<'a, str>>,
 }
 
@@ -74,29 +74,56 @@ objects! {
     }
 }
 
-// === impl Found ===
+/// Reads the content of selected objects, one after another, and counts its memory.
+pub(in crate::wire) struct ContentReader<'a> {
+    json: Json<'a>,
+    pub(in crate::wire) memory: Memory,
+    interrupt: &'a dyn Interrupt,
+}
 
-impl<'a> Found<'a> {
-    /// Reads the content of the object.
+// === impl ContentReader ===
+
+impl<'a> ContentReader<'a> {
+    pub(in crate::wire) fn new(interrupt: &'a dyn Interrupt) -> Self {
+        Self {
+            json: Json::of_similar_objects("", interrupt),
+            memory: Memory::default(),
+            interrupt,
+        }
+    }
+
+    /// Reads the content of an object.
     pub(in crate::wire) fn read<T: Read<'a>>(
-        &self,
-        json: &mut Json<'a>,
-        memory: &mut Memory,
+        &mut self,
+        object: &Found<'a>,
     ) -> Result<Result<T, Fault>, Error> {
-        if let Err(fault) = self.check() {
+        self.interrupt.check()?;
+        if let Err(fault) = object.check() {
             return Ok(Err(fault));
         }
-        json.continue_with(self.text);
-        let read = read_all(json);
-        memory.take(json.allocated() + size_of::<T>())?;
+        self.json.continue_with(object.text);
+        let read = read_all(&mut self.json);
+        self.memory.take(self.json.allocated() + size_of::<T>())?;
         match read {
-            Err(Unread::Syntax(Syntax::Interrupted)) => {
-                Err(rollplan_core::interrupt::Interrupted.into())
-            }
+            Err(Unread::Syntax(Syntax::Interrupted)) => Err(Interrupted.into()),
             read => Ok(read.map_err(Fault::from)),
         }
     }
 
+    /// Reads the content of an object. `None` after a violation, which is recorded.
+    pub(in crate::wire) fn content<T: Read<'a>>(
+        &mut self,
+        object: &Found<'a>,
+        violations: &mut Violations,
+    ) -> Result<Option<T>, Error> {
+        let read = self.read(object)?;
+        Ok(read.map_err(|fault| object.reject(&fault, violations)).ok())
+    }
+}
+
+// === impl Found ===
+
+impl<'a> Found<'a> {
     /// Reads a few fields of an object that is not validated. If one of them is invalid, all count as absent.
     pub(in crate::wire) fn read_leniently<T: Read<'a>>(&self) -> T {
         match self.check() {
@@ -105,7 +132,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Refuses an object for its keys, even if they are not used, and for its size.
+    /// Rejects an object for its keys, even if they are not used, and for its size.
     pub(in crate::wire) fn check(&self) -> Result<(), Fault> {
         if let Some(key) = &self.duplicate_key {
             let twice = Unread::wrong(Reason::DuplicateKey, DUPLICATE_KEY);
@@ -178,7 +205,7 @@ impl<'a> Found<'a> {
     }
 
     /// Records that the content cannot be read.
-    pub(in crate::wire) fn refuse(&self, fault: &Fault, violations: &mut Violations) {
+    pub(in crate::wire) fn reject(&self, fault: &Fault, violations: &mut Violations) {
         let origin = self.origin();
         let field = format!("{origin}{}", fault.path());
         let description = format!("{} ({})", fault.description, origin.object);
@@ -233,7 +260,7 @@ impl<'a> Metadata<'a> {
 /// A string. Other values count as empty.
 pub(super) fn text<'a>(json: &mut Json<'a>) -> Result<Cow<'a, str>, Syntax> {
     match json.peek()? {
-        // A string that cannot be decoded is refused if the object is selected.
+        // A string that cannot be decoded is rejected if the object is selected.
         b'"' => json.string().or_else(|error| match error {
             Syntax::Surrogate => Ok(Cow::Borrowed("")),
             error => Err(error),

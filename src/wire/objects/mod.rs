@@ -9,6 +9,7 @@ mod select;
 mod summary;
 
 pub(crate) use self::complete::Listed;
+pub(super) use self::found::ContentReader;
 pub(crate) use self::found::{Controller, Found, Metadata};
 pub(crate) use self::kind::is_deployment;
 pub(super) use self::kind::{group, is_of_kubernetes};

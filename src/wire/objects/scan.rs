@@ -268,7 +268,7 @@ impl<'a> Scanner<'_, 'a> {
         if !is_list {
             self.objects.found.truncate(before);
         }
-        let refused = match (&*api_version, &*kind) {
+        let rejected = match (&*api_version, &*kind) {
             ("v1", "Status") => Some(status(text)),
             (_, "Table") => {
                 Some("is a Table, which is for display only: use kubectl get -o json".to_owned())
@@ -279,8 +279,8 @@ impl<'a> Scanner<'_, 'a> {
             }
             _ => None,
         };
-        if let Some(refused) = refused {
-            violations.add(at, Reason::WrongKind, refused);
+        if let Some(rejected) = rejected {
+            violations.add(at, Reason::WrongKind, rejected);
         } else if is_list {
             violations.extend(faults);
             self.objects.is_continued |= !metadata.continues.is_empty();

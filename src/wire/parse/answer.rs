@@ -9,9 +9,8 @@ use super::path::Path;
 use super::{Owner, Parser, unselected};
 use crate::proto;
 use crate::wire::error::{Reason, Violation, Violations};
-use crate::wire::memory::Memory;
-use crate::wire::objects::Objects;
-use crate::wire::read::{Json, kubernetes};
+use crate::wire::objects::{ContentReader, Objects};
+use crate::wire::read::kubernetes;
 
 /// The maximum size of the body of an answer, in bytes.
 const BODY_BYTES_MAX: usize = 64 << 10;
@@ -209,8 +208,7 @@ impl Parser<'_> {
         if !is_own && !metadata.name.is_empty() {
             return Some(unselected(object, owner.deployment));
         }
-        let mut json = Json::new("", &Never);
-        match object.read::<kubernetes::ReplicaSet<'_>>(&mut json, &mut Memory::default()) {
+        match ContentReader::new(&Never).read::<kubernetes::ReplicaSet<'_>>(object) {
             Ok(Ok(set)) => Some(self.replica_set(set, owner, path)),
             Ok(Err(fault)) => {
                 let inside = fault.path();

@@ -10,7 +10,8 @@ use super::meta::Needed;
 use super::name::{is_api_version, is_kind};
 use super::path::Path;
 use super::raw_template::RawTemplate;
-use crate::wire::error::Reason;
+use super::selector::limit_selector;
+use crate::wire::error::{Error, Reason};
 use crate::wire::objects::Found;
 use crate::wire::read::kubernetes::{self, IntOrString};
 use crate::wire::tree::Tape;
@@ -154,7 +155,7 @@ impl Parser<'_> {
             Some(IntOrString::Int(number)) => int(number),
             Some(IntOrString::String(text)) => percent(&text),
         };
-        parsed.unwrap_or_else(|Fault(reason, description)| {
+        parsed.unwrap_or_else(|InvalidCount(reason, description)| {
             self.violation(path, reason, description);
             IntOrPercent::DEFAULT
         })
@@ -193,6 +194,17 @@ impl Parser<'_> {
     }
 }
 
+/// The template of a Deployment, which outlives the rest. The size of the selector is limited first.
+pub(in crate::wire) fn template_of(
+    deployment: &kubernetes::Deployment<'_>,
+) -> Result<Option<RawTemplate>, Error> {
+    let Some(spec) = &deployment.spec else {
+        return Ok(None);
+    };
+    spec.selector.as_ref().map_or(Ok(()), limit_selector)?;
+    Ok(spec.template.map(RawTemplate::new))
+}
+
 fn condition(condition: kubernetes::DeploymentCondition) -> Condition {
     let kubernetes::DeploymentCondition {
         kind,
@@ -226,9 +238,9 @@ fn empty_spec() -> DeploymentSpec {
 }
 
 /// Why a value is not a number of pods.
-struct Fault(Reason, &'static str);
+struct InvalidCount(Reason, &'static str);
 
-impl Fault {
+impl InvalidCount {
     const NEITHER: Self = Self(
         Reason::NotIntOrPercent,
         "must be a whole number, or a percentage, for example \"25%\"",
@@ -237,19 +249,19 @@ impl Fault {
     const TOO_LARGE: Self = Self(Reason::OutOfRange, "must be at most 2147483647");
 }
 
-fn int(number: i64) -> Result<IntOrPercent, Fault> {
+fn int(number: i64) -> Result<IntOrPercent, InvalidCount> {
     match i32::try_from(number) {
         Ok(number) if number >= 0 => Ok(IntOrPercent::Int(number)),
-        _ if number < 0 => Err(Fault::NEGATIVE),
-        _ => Err(Fault::TOO_LARGE),
+        _ if number < 0 => Err(InvalidCount::NEGATIVE),
+        _ => Err(InvalidCount::TOO_LARGE),
     }
 }
 
-/// Digits and a percent sign. A number in quotes is refused, as in the Kubernetes API.
-fn percent(text: &str) -> Result<IntOrPercent, Fault> {
-    let digits = text.strip_suffix('%').ok_or(Fault::NEITHER)?;
+/// Digits and a percent sign. A number in quotes is rejected, as in the Kubernetes API.
+fn percent(text: &str) -> Result<IntOrPercent, InvalidCount> {
+    let digits = text.strip_suffix('%').ok_or(InvalidCount::NEITHER)?;
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(Fault::NEITHER);
+        return Err(InvalidCount::NEITHER);
     }
-    IntOrPercent::from_percent(digits).ok_or(Fault::TOO_LARGE)
+    IntOrPercent::from_percent(digits).ok_or(InvalidCount::TOO_LARGE)
 }

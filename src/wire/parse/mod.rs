@@ -23,12 +23,12 @@ use std::fmt;
 use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::snapshot::{Deployment, Options};
 
+pub(super) use self::deployment::template_of;
 pub(super) use self::meta::Needed;
 pub(crate) use self::name::is_dns_subdomain as is_object_name;
 pub(super) use self::path::Path;
-pub(super) use self::raw_template::RawTemplate;
 pub(super) use self::replica_set::unselected;
-pub(super) use self::selector::{limit_selector, parse_selector};
+pub(super) use self::selector::parse_selector;
 use super::error::{Error, Reason, Violations};
 use super::tree::Tape;
 use crate::proto;
@@ -58,7 +58,7 @@ pub fn parse_options(options: Option<proto::PlanOptions>) -> Result<(Options, Ho
 pub(super) struct Parser<'i> {
     pub(super) violations: Violations,
     /// Checked for each object. After an interruption, the remaining objects are skipped.
-    interrupt: &'i dyn Interrupt,
+    pub(super) interrupt: &'i dyn Interrupt,
 }
 
 /// The Deployment and its template, which other objects are compared with.

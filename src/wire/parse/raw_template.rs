@@ -17,7 +17,7 @@ pub(in crate::wire) struct RawTemplate(Arc<TemplateText>);
 
 impl RawTemplate {
     pub(in crate::wire) fn new(
-        kubernetes::TemplateText(text): kubernetes::TemplateText<'_>,
+        kubernetes::TemplateJson(text): kubernetes::TemplateJson<'_>,
     ) -> Self {
         Self(Arc::new(TemplateText::new(text)))
     }

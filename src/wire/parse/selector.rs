@@ -20,7 +20,7 @@ pub(in crate::wire) fn parse_selector(
 }
 
 /// Limits the size of a selector, because it is evaluated for every object.
-pub(in crate::wire) fn limit_selector(selector: &kubernetes::LabelSelector) -> Result<(), Error> {
+pub(super) fn limit_selector(selector: &kubernetes::LabelSelector) -> Result<(), Error> {
     let expressions = &selector.match_expressions;
     limit(
         "expressions of the selector",

@@ -345,7 +345,7 @@ impl<'a> Read<'a> for BTreeMap<String, String> {
     }
 }
 
-/// Refuses another entry of a list or map. Kubernetes has no such limit, but objects have at most dozens.
+/// Rejects another entry of a list or map. Kubernetes has no such limit, but objects have at most dozens.
 fn check_entries(count: usize) -> Result<(), Unread> {
     if count < ENTRIES_MAX {
         return Ok(());

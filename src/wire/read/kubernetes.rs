@@ -58,7 +58,7 @@ objects! {
     struct DeploymentSpec<'a> {
         replicas: Option<i32> = "replicas",
         selector: Option<LabelSelector> = "selector",
-        template: Option<TemplateText<'a>> = "template",
+        template: Option<TemplateJson<'a>> = "template",
         strategy: Option<DeploymentStrategy> = "strategy",
         min_ready_seconds: i32 = "minReadySeconds",
         revision_history_limit: Option<i32> = "revisionHistoryLimit",
@@ -112,7 +112,7 @@ objects! {
     struct ReplicaSetSpec<'a> {
         replicas: Option<i32> = "replicas",
         min_ready_seconds: i32 = "minReadySeconds",
-        template: Option<TemplateText<'a>> = "template",
+        template: Option<TemplateJson<'a>> = "template",
     }
 
     /// apps/v1 ReplicaSetStatus.
@@ -240,9 +240,9 @@ objects! {
 
 /// The text of a pod template, an object. It is read when it is compared with others.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::wire) struct TemplateText<'a>(pub(in crate::wire) &'a str);
+pub(in crate::wire) struct TemplateJson<'a>(pub(in crate::wire) &'a str);
 
-impl<'a> Read<'a> for TemplateText<'a> {
+impl<'a> Read<'a> for TemplateJson<'a> {
     fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
         match json.peek()? {
             b'{' => {
@@ -278,7 +278,7 @@ impl<'a> Read<'a> for IntOrString {
             let description = "must be a whole number, or a percentage, for example \"25%\"";
             return Err(Unread::wrong(Reason::NotIntOrPercent, description));
         };
-        // Integers beyond 64 bits are refused like others that are too large.
+        // Integers beyond 64 bits are rejected like others that are too large.
         let furthest = match text.starts_with('-') {
             true => i64::MIN,
             false => i64::MAX,

@@ -506,10 +506,10 @@ mod tests {
     use std::cell::Cell;
 
     use rollplan_core::interrupt::Never;
+    use rollplan_world::random::Random;
     use serde_json::value::RawValue;
 
     use super::*;
-    use crate::wire::random::Random;
 
     const TEXT: &str = r#"{"apiVersion":"v1", "items" : [{"metadata":{"labels":{"a":"b","c":"\u0064\n"},
         "name":"ü","generation":12},"status":{"ready":true,"started":false,"none":null,"numbers":[0,-1,1.5,2e3,-0.25E-2]}},
@@ -538,8 +538,8 @@ mod tests {
 
     #[test]
     fn accepts_what_serde_json_accepts() {
-        let mut random = Random(1);
-        let (mut accepted, mut refused) = (0, 0);
+        let mut random = Random::new(1);
+        let (mut accepted, mut rejected) = (0, 0);
         for _ in 0..40_000 {
             let Some(text) = mutated(&mut random) else {
                 continue;
@@ -554,12 +554,12 @@ mod tests {
             }
             match expected {
                 Ok(_) => accepted += 1,
-                Err(_) => refused += 1,
+                Err(_) => rejected += 1,
             }
         }
         assert!(
-            accepted > 10_000 && refused > 10_000,
-            "{accepted} {refused}"
+            accepted > 10_000 && rejected > 10_000,
+            "{accepted} {rejected}"
         );
     }
 
@@ -595,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_surrogate_pairs_are_refused_when_they_are_decoded() {
+    fn halves_of_surrogate_pairs_are_rejected_when_they_are_decoded() {
         let text = r#""\ud83d\ude00 \ud83d""#;
         assert_eq!(skip(&mut Json::new(text, &Never)), Ok(()));
         assert_eq!(Json::new(text, &Never).string(), Err(Syntax::Surrogate));

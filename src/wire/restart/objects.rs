@@ -13,11 +13,11 @@ use super::started::{Pods, rollout};
 use crate::proto;
 use crate::wire::error::{Error, Reason, Violations};
 use crate::wire::memory::Memory;
-use crate::wire::objects::{Found, Metadata, Objects};
+use crate::wire::objects::{ContentReader, Found, Metadata, Objects};
 use crate::wire::parse::restart::{RestartItems, RestartOptions, WorkloadItem};
 use crate::wire::parse::{Path, parse_selector};
 use crate::wire::print_time::timestamp;
-use crate::wire::read::{Json, Read, kubernetes, objects};
+use crate::wire::read::{Read, kubernetes, objects};
 
 /// The field of the request that contains the texts.
 const FIELD: &str = "objects";
@@ -69,7 +69,7 @@ pub(super) fn read(
     } = Objects::find(FIELD, texts, &mut violations, interrupt)?;
     for object in &found {
         if let Err(fault) = object.check() {
-            object.refuse(&fault, &mut violations);
+            object.reject(&fault, &mut violations);
         }
     }
     violations.into_result()?;
@@ -80,6 +80,7 @@ pub(super) fn read(
         pods: Pods::default(),
         budgets: Vec::new(),
         classes: BTreeMap::new(),
+        contents: ContentReader::new(interrupt),
         interrupt,
     };
     // Objects about workloads are read first, because they may follow the workloads in the texts.
@@ -116,6 +117,7 @@ struct ObjectReader<'r, 'i> {
     pods: Pods,
     budgets: Vec<Budget>,
     classes: BTreeMap<(String, String), Class>,
+    contents: ContentReader<'i>,
     interrupt: &'i dyn Interrupt,
 }
 
@@ -178,10 +180,7 @@ impl<'i> ObjectReader<'_, 'i> {
         class.changed_at = changed_at;
     }
 
-    fn object<'a>(&mut self, object: &Found<'a>) -> Result<(), Error>
-    where
-        'i: 'a,
-    {
+    fn object(&mut self, object: &Found<'i>) -> Result<(), Error> {
         let kind = (&*object.api_version, &*object.kind);
         match kind {
             ("v1", "ConfigMap") => self.configuration(object, ConfigurationKind::ConfigMap),
@@ -200,12 +199,10 @@ impl<'i> ObjectReader<'_, 'i> {
     }
 
     /// Reads an object, or records why it cannot be read.
-    fn content<'a, T: Read<'a>>(&mut self, object: &Found<'a>) -> Result<Option<T>, Error>
-    where
-        'i: 'a,
-    {
-        let mut json = Json::new("", self.interrupt);
-        Ok(match object.read(&mut json, &mut Memory::default())? {
+    fn content<T: Read<'i>>(&mut self, object: &Found<'i>) -> Result<Option<T>, Error> {
+        // The contents of two objects are never kept at the same time.
+        self.contents.memory = Memory::default();
+        Ok(match self.contents.read(object)? {
             Ok(content) => Some(content),
             Err(fault) => {
                 let field = format!("{}{}", object.origin(), fault.path());
@@ -216,14 +213,7 @@ impl<'i> ObjectReader<'_, 'i> {
         })
     }
 
-    fn configuration<'a>(
-        &mut self,
-        object: &Found<'a>,
-        kind: ConfigurationKind,
-    ) -> Result<(), Error>
-    where
-        'i: 'a,
-    {
+    fn configuration(&mut self, object: &Found<'i>, kind: ConfigurationKind) -> Result<(), Error> {
         let origin = object.origin();
         let Some(Contents {
             metadata,
@@ -266,14 +256,11 @@ impl<'i> ObjectReader<'_, 'i> {
             .configuration_object(configuration, is_manifest, &origin, self.interrupt)
     }
 
-    fn workload<'a>(
+    fn workload(
         &mut self,
-        object: &Found<'a>,
+        object: &Found<'i>,
         custom: Option<&proto::WorkloadKind>,
-    ) -> Result<(), Error>
-    where
-        'i: 'a,
-    {
+    ) -> Result<(), Error> {
         let origin = object.origin();
         let Some(State {
             metadata,

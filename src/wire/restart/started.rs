@@ -30,11 +30,11 @@ type ByOwner<T> = HashMap<String, Vec<T>>;
 /// Pods and ReplicaSets by their controllers.
 #[derive(Default)]
 pub(super) struct Pods {
-    pods: ByOwner<Pod>,
+    pods: ByOwner<PodState>,
     sets: ByOwner<Set>,
 }
 
-struct Pod {
+struct PodState {
     revision_hash: String,
     generation: String,
     created_at: Option<Time>,
@@ -87,7 +87,7 @@ impl Pods {
             label.unwrap_or_default().to_owned()
         };
         let pods = self.pods.entry(owner.to_owned()).or_default();
-        pods.push(Pod {
+        pods.push(PodState {
             revision_hash: label(REVISION_HASH),
             generation: label(GENERATION),
             created_at: time(metadata, "/creationTimestamp"),
@@ -137,7 +137,7 @@ impl Pods {
         }
         let of = |pointer| integer(status, pointer).unwrap_or_default();
         let replicas = integer(spec, "/replicas");
-        let (label, revision, expected, desired): (fn(&Pod) -> &str, &str, _, _) = match kind {
+        let (label, revision, expected, desired): (fn(&PodState) -> &str, &str, _, _) = match kind {
             // Its pods belong to ReplicaSets, which are not in the request.
             "Deployment" => {
                 return match (of("/replicas"), replicas) {
@@ -175,7 +175,7 @@ impl Pods {
         if pods.is_empty() && expected > 0 {
             return PodsState::default();
         }
-        let current: Vec<&Pod> = pods.iter().filter(|it| label(it) == revision).collect();
+        let current: Vec<&PodState> = pods.iter().filter(|it| label(it) == revision).collect();
         PodsState {
             pods: started(&current, expected, desired, created_at),
             revision_at: None,
@@ -195,7 +195,7 @@ impl Pods {
             return PodsState::of(starting(None));
         }
         let pods = self.pods.get(&set.uid).map_or(&[][..], Vec::as_slice);
-        let pods: Vec<&Pod> = pods.iter().collect();
+        let pods: Vec<&PodState> = pods.iter().collect();
         let desired = integer(spec, "/replicas").unwrap_or(1);
         PodsState {
             pods: match pods.is_empty() && set.replicas > 0 {
@@ -221,7 +221,7 @@ impl PodsState {
 }
 
 /// The starts of the pods of a revision. `expected` is their number according to a status, and `desired` the desired number.
-fn started(pods: &[&Pod], expected: i64, desired: i64, revision_at: Option<Time>) -> Started {
+fn started(pods: &[&PodState], expected: i64, desired: i64, revision_at: Option<Time>) -> Started {
     if pods.is_empty() && desired <= 0 {
         return Started::Never;
     }

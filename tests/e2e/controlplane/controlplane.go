@@ -27,6 +27,8 @@ type Options struct {
 	NativeController bool
 	// Pods selects how pods behave.
 	Pods PodBehavior
+	// DefaultRateLimits leaves the rate of the requests of the controller manager at its default.
+	DefaultRateLimits bool
 	// Audit enables the audit log, see AuditLog.
 	Audit bool
 }
@@ -175,14 +177,17 @@ func (c *ControlPlane) startControllers(context.Context) (err error) {
 	if !c.options.NativeController {
 		controllers += ",-deployment-controller"
 	}
-	c.controllers, err = c.spawn("kube-controller-manager", "--kubeconfig", c.Kubeconfig(), controllers,
+	args := []string{"--kubeconfig", c.Kubeconfig(), controllers,
 		"--leader-elect=false", "--secure-port=0", "--service-account-private-key-file", c.path("sa.key"),
 		"--root-ca-file", c.path("certs/apiserver.crt"),
 		// If the API server is killed repeatedly, the watch of node leases falls behind. The controller manager would then
 		// consider the node dead and mark its pods as not ready. Only a real kubelet would revert that.
-		"--node-monitor-grace-period=10m",
+		"--node-monitor-grace-period=10m"}
+	if !c.options.DefaultRateLimits {
 		// The defaults are too slow for tests that change dozens of Deployments at once.
-		"--kube-api-qps=500", "--kube-api-burst=1000")
+		args = append(args, "--kube-api-qps=500", "--kube-api-burst=1000")
+	}
+	c.controllers, err = c.spawn("kube-controller-manager", args...)
 	return err
 }
 

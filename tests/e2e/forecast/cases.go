@@ -53,7 +53,12 @@ const (
 	uniform    shape = "uniform"
 	longTail   shape = "long tail"
 	correlated shape = "correlated"
+	// correlatedAgain is correlated, and the pods whose start times are observed were rolled out: some found their image on the node.
+	correlatedAgain shape = "correlated, after an update"
 )
+
+// isCorrelated is true for start times that depend on each other.
+func (s shape) isCorrelated() bool { return s == correlated || s == correlatedAgain }
 
 // distribution is a distribution of times.
 type distribution struct {
@@ -69,7 +74,7 @@ func (d distribution) draw(random *rand.Rand) time.Duration {
 		seconds *= 0.5 + random.Float64()
 	case longTail: // log-normal: 5 % take three times as long as the median
 		seconds *= math.Exp(0.7 * random.NormFloat64())
-	case correlated:
+	case correlated, correlatedAgain:
 		seconds *= 0.4 + 0.2*random.Float64()
 	}
 	return time.Duration(seconds * float64(time.Second))
@@ -77,7 +82,7 @@ func (d distribution) draw(random *rand.Rand) time.Duration {
 
 // pull returns the time that a node needs for an image, before its first pod can start.
 func (d distribution) pull(random *rand.Rand) time.Duration {
-	if d.Shape != correlated {
+	if !d.Shape.isCorrelated() {
 		return 0
 	}
 	return time.Duration(d.Median * (1 + random.Float64()) * float64(time.Second))
@@ -126,7 +131,20 @@ func generate(seed uint64, count int) []testCase {
 				c.QuotaLeft, c.NodeLeft = nil, new(0)
 			}
 		}
+		if c.Start.Shape == correlated && c.Kind == rollingUpdate && i/8%2 == 0 {
+			c.Start.Shape = correlatedAgain
+		}
 		cases = append(cases, c)
+	}
+	return cases
+}
+
+// enlarge makes all cases rollouts of this many replicas by the native controller.
+func enlarge(cases []testCase, replicas int) []testCase {
+	for i := range cases {
+		c := &cases[i]
+		c.Kind, c.Adapter, c.Replicas, c.MaxSurge, c.MaxUnavailable = rollingUpdate, false, replicas, "25%", "25%"
+		c.Start, c.QuotaLeft, c.NodeLeft = distribution{uniform, 5}, nil, nil
 	}
 	return cases
 }

@@ -36,6 +36,7 @@ func run(ctx context.Context) error {
 	count := flag.Int("rollouts", 220, "number of rollouts")
 	seed := flag.Uint64("seed", 0, "seed of the rollouts; 0 draws one")
 	parallel := flag.Int("parallel", 14, "number of rollouts at the same time")
+	large := flag.Int("large", 0, "number of replicas of all rollouts, with the default rate limits of kube-controller-manager")
 	hold := flag.Duration("hold", 10*time.Minute, "how long rollouts that may never complete are observed")
 	save := flag.String("save", "", "directory to save the observed rollouts to")
 	replay := flag.String("replay", "", "directory of saved rollouts, which are compared again")
@@ -62,7 +63,12 @@ func run(ctx context.Context) error {
 		records, err = load(*replay)
 	} else {
 		fmt.Fprintf(os.Stderr, "%d rollouts, -seed %d\n", *count, *seed)
-		records, err = observe(ctx, programs, binaries, generate(*seed, *count), *parallel, *hold)
+		cases := generate(*seed, *count)
+		if *large > 0 {
+			cases = enlarge(cases, *large)
+		}
+		options := controlplane.Options{NativeController: true, Audit: true, Pods: controlplane.PodsIgnore, DefaultRateLimits: *large > 0}
+		records, err = observe(ctx, programs, options, binaries, cases, *parallel, *hold)
 	}
 	if err == nil && *save != "" {
 		err = store(*save, records)
@@ -94,8 +100,8 @@ func run(ctx context.Context) error {
 }
 
 // observe runs all cases.
-func observe(ctx context.Context, programs controlplane.Programs, binaries adapter.Binaries, cases []testCase, parallel int, hold time.Duration) (records []record, err error) {
-	cp, err := controlplane.Start(ctx, programs, controlplane.Options{NativeController: true, Audit: true, Pods: controlplane.PodsIgnore})
+func observe(ctx context.Context, programs controlplane.Programs, options controlplane.Options, binaries adapter.Binaries, cases []testCase, parallel int, hold time.Duration) (records []record, err error) {
+	cp, err := controlplane.Start(ctx, programs, options)
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func judge(compared []*comparison) (v verdict) {
 			}
 			v.different = append(v.different, fmt.Sprintf("%s: highest %d, forecast %s; lowest %d, forecast %s: %s", label, o.podsMax, e.PodsMax, o.availableMin, e.AvailableMin, why))
 		}
-		if k.isTimed() && k.c.Start.Shape != correlated && k.answer.StartTimes.Count >= enough {
+		if k.isTimed() && !k.c.Start.Shape.isCorrelated() && k.answer.StartTimes.Count >= enough {
 			v.covered.add(k.isCovered())
 			if !k.isCovered() {
 				v.uncovered = append(v.uncovered, fmt.Sprintf("%s: %s, forecast %s", label, o.duration.Round(100*time.Millisecond), e.Duration))
@@ -107,26 +107,45 @@ func judge(compared []*comparison) (v verdict) {
 
 func (r countRange) String() string { return fmt.Sprintf("%d (%d–%d)", r.Median, r.Low, r.High) }
 
-// failures lists the requirements that are not met. Small numbers of rollouts have a tolerance for chance.
+// few is the number of rollouts below which a share depends on chance.
+const few = 40
+
+// tolerated returns how many of all may not meet a requirement that a share must meet: few of them so many that a model that
+// meets it in exactly this share has more with a probability below 1 in 10,000.
+func tolerated(all int, share float64) int {
+	if all >= few {
+		return int(math.Floor((1 - share) * float64(all)))
+	}
+	// The binomial distribution: the probability of this many, and of more than it.
+	probability, more := math.Pow(share, float64(all)), 1.0
+	for count := 0; ; count++ {
+		if more -= probability; more < 1e-4 || count == all {
+			return count
+		}
+		probability *= float64(all-count) / float64(count+1) * (1 - share) / share
+	}
+}
+
+// failures lists the requirements that are not met.
 func (v verdict) failures() (failed []error) {
 	fail := func(format string, arguments ...any) { failed = append(failed, fmt.Errorf(format, arguments...)) }
 	if len(v.outside) > 0 {
 		fail("%d of %d rollouts have left the envelope of the forecast", len(v.outside), v.segments)
 	}
-	if len(v.different) > max(1, v.ended/20) {
+	if len(v.different) > tolerated(v.ended, 0.95) {
 		fail("%d of %d rollouts have other extremes than the median sample; at most 5 %% may", len(v.different), v.ended)
 	}
-	low, high := 0.85, 0.97
-	if v.covered.all < 40 {
-		low, high = 0.6, 1
-	}
-	if share := v.covered.share(); v.covered.all > 0 && (share < low || share > high) {
-		fail("the interval contains %s of the durations, not %.0f–%.0f %%", v.covered, 100*low, 100*high)
+	missed := v.covered.all - v.covered.hits
+	switch share := v.covered.share(); {
+	case v.covered.all < few && missed > tolerated(v.covered.all, 0.9):
+		fail("the interval contains %s of the durations: %d may be outside", v.covered, tolerated(v.covered.all, 0.9))
+	case v.covered.all >= few && (share < 0.85 || share > 0.97):
+		fail("the interval contains %s of the durations, not 85–97 %%", v.covered)
 	}
 	if len(v.wrong) > 0 {
 		fail("%d wrong outcomes", len(v.wrong))
 	}
-	if len(v.writes) > v.ended/20 {
+	if len(v.writes) > tolerated(v.ended, 0.95) {
 		fail("%d of %d rollouts have other numbers of writes; at most 5 %% may", len(v.writes), v.ended)
 	}
 	return failed
@@ -157,7 +176,7 @@ func report(compared, control []*comparison, version string, seed uint64) (table
 	b.WriteString("\nDurations in the 90 % interval, by the number of observed start times and by their distribution, and the median of the measured\nduration divided by the median of the forecast:\n\n")
 	limits := []int{0, 5, 10, enough, math.MaxInt}
 	b.WriteString("| | 1–4 (a guess) | 5–9 | 10–19 | 20 or more | measured / forecast |\n| --- | --- | --- | --- | --- | --- |\n")
-	for _, form := range []shape{fixed, uniform, longTail, correlated} {
+	for _, form := range []shape{fixed, uniform, longTail, correlated, correlatedAgain} {
 		fmt.Fprintf(&b, "| %s |", form)
 		for i := range len(limits) - 1 {
 			var r ratio

@@ -77,6 +77,17 @@ func (h *harness) run(ctx context.Context, c testCase) (record, error) {
 	if _, ok := log.await(ctx, hangTimeout, isComplete(1)); !ok {
 		return r, errors.Join(errors.New("the first rollout has not completed"), ctx.Err())
 	}
+	if c.Start.Shape == correlatedAgain {
+		resource, _ := h.owners(c)
+		owners := h.Dynamic.Resource(resource).Namespace(c.Name)
+		updated, err := owners.Patch(ctx, name, types.JSONPatchType, []byte(c.imagePatch("1-again")), metav1.PatchOptions{})
+		if err != nil {
+			return r, err
+		}
+		if _, ok := log.await(ctx, hangTimeout, isComplete(updated.GetGeneration())); !ok {
+			return r, errors.Join(errors.New("the rollout before has not completed"), ctx.Err())
+		}
+	}
 	// The last writes of the controllers.
 	time.Sleep(2 * time.Second)
 
@@ -109,7 +120,7 @@ func (h *harness) run(ctx context.Context, c testCase) (record, error) {
 		r.Segments = append(r.Segments, segment{Request: request, Start: start})
 		return start, made.GetGeneration(), nil
 	}
-	_, generation, err := change(fmt.Sprintf(`[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "registry.example/%s:2"}]`, c.Name))
+	_, generation, err := change(c.imagePatch("2"))
 	if err != nil {
 		return r, err
 	}
@@ -139,6 +150,11 @@ func (h *harness) run(ctx context.Context, c testCase) (record, error) {
 	log.mu.Unlock()
 	// The objects of ended cases would slow down the others.
 	return r, h.Typed.CoreV1().Namespaces().Delete(ctx, c.Name, metav1.DeleteOptions{})
+}
+
+// imagePatch is a JSON patch that changes the image.
+func (c testCase) imagePatch(tag string) string {
+	return fmt.Sprintf(`[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "registry.example/%s:%s"}]`, c.Name, tag)
 }
 
 // wait polls until a condition is met.

@@ -5,17 +5,14 @@ use arbitrary::Arbitrary;
 use prost_types::Timestamp;
 use rollplan::proto;
 use rollplan::wire;
+use rollplan_core::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION, ROLLBACK_TO};
+use rollplan_world::json::{controlled, list, object, pod_template};
 use serde_json::{Map, Value, json};
 
 /// 2026-11-20T23:27:30Z, and the first and the last valid second.
 const NOW_SECONDS: i64 = 1_795_217_250;
 const FIRST_SECONDS: i64 = -62_135_596_800;
 const LAST_SECONDS: i64 = 253_402_300_799;
-
-const REVISION: &str = "deployment.kubernetes.io/revision";
-const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
-const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
-const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 
 /// A number of pods or seconds.
 #[derive(Arbitrary, Clone, Copy, Debug)]
@@ -344,10 +341,9 @@ impl World {
         let mut items = vec![self.deployment((api_version, kind))];
         items.extend(sets);
         items.extend(pods);
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
         proto::Snapshot {
             now: Some(now),
-            objects: vec![list.to_string()],
+            objects: vec![list(&items).to_string()],
             replica_sets_complete: true,
             pods_complete,
             target: Some(proto::Target {
@@ -359,45 +355,42 @@ impl World {
         }
     }
 
-    fn deployment(self, (api_version, kind): (&str, &str)) -> Value {
+    fn deployment(self, kind: (&str, &str)) -> Value {
         let mut annotations = Map::new();
         self.revision.put(REVISION, &mut annotations);
         if let Some(revision) = self.rollback_to {
             revision.put(ROLLBACK_TO, &mut annotations);
         }
-        let mut metadata = mk_metadata("web");
+        let mut deployment = mk_object(kind, "web");
+        let metadata = &mut deployment["metadata"];
         metadata["annotations"] = annotations.into();
         metadata["deletionTimestamp"] = self.deleting.then(|| self.now.json()).into();
         metadata["generation"] = self.generation.get().into();
         let [replicas, updated, ready, available, unavailable] = self.status.map(Count::get);
         let conditions = self.conditions.iter().take(4);
         let conditions: Vec<Value> = conditions.map(|condition| condition.json()).collect();
-        json!({
-            "apiVersion": api_version,
-            "kind": kind,
-            "metadata": metadata,
-            "spec": {
-                "replicas": self.replicas.map(Count::get),
-                "selector": {"matchLabels": labels(true)},
-                "template": template(0),
-                "strategy": self.strategy.json(),
-                "minReadySeconds": self.min_ready_seconds.get(),
-                "revisionHistoryLimit": self.history_limit.map(Count::get),
-                "paused": self.paused,
-                // The API requires more than `minReadySeconds`, but the contract only a positive number.
-                "progressDeadlineSeconds": self.deadline.map(|count| count.get().max(1)),
-            },
-            "status": {
-                "observedGeneration": self.observed.get(),
-                "replicas": replicas,
-                "updatedReplicas": updated,
-                "readyReplicas": ready,
-                "availableReplicas": available,
-                "unavailableReplicas": unavailable,
-                "collisionCount": self.collisions.map(Count::get),
-                "conditions": conditions,
-            },
-        })
+        deployment["spec"] = json!({
+            "replicas": self.replicas.map(Count::get),
+            "selector": {"matchLabels": labels(true)},
+            "template": template(0),
+            "strategy": self.strategy.json(),
+            "minReadySeconds": self.min_ready_seconds.get(),
+            "revisionHistoryLimit": self.history_limit.map(Count::get),
+            "paused": self.paused,
+            // The API requires more than `minReadySeconds`, but the contract only a positive number.
+            "progressDeadlineSeconds": self.deadline.map(|count| count.get().max(1)),
+        });
+        deployment["status"] = json!({
+            "observedGeneration": self.observed.get(),
+            "replicas": replicas,
+            "updatedReplicas": updated,
+            "readyReplicas": ready,
+            "availableReplicas": available,
+            "unavailableReplicas": unavailable,
+            "collisionCount": self.collisions.map(Count::get),
+            "conditions": conditions,
+        });
+        deployment
     }
 }
 
@@ -411,30 +404,26 @@ impl Set {
         ] {
             number.put(key, &mut annotations);
         }
-        let owners = match self.owner {
-            Owner::Ours => vec![reference(owner, "web")],
-            Owner::Nobody => vec![],
-            Owner::Another => vec![reference(owner, "other")],
+        let set = mk_object(("apps/v1", "ReplicaSet"), &format!("web-{index}"));
+        let mut set = match self.owner {
+            Owner::Ours => controlled(set, &mk_object(owner, "web")),
+            Owner::Nobody => set,
+            Owner::Another => controlled(set, &mk_object(owner, "other")),
         };
         let (size, generation) = (self.size.get(), self.generation.get());
-        let mut metadata = mk_metadata(&format!("web-{index}"));
+        let metadata = &mut set["metadata"];
         metadata["labels"] = labels(self.matches);
         metadata["annotations"] = annotations.into();
         metadata["creationTimestamp"] = self.created.json();
         metadata["deletionTimestamp"] = self.deleting.then(|| self.created.json()).into();
         metadata["generation"] = generation.into();
-        metadata["ownerReferences"] = owners.into();
-        json!({
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "metadata": metadata,
-            "spec": {
-                "replicas": size,
-                "minReadySeconds": self.min_ready_seconds.map(Count::get),
-                "template": template(self.image % 4),
-            },
-            "status": self.reports.json(size, generation),
-        })
+        set["spec"] = json!({
+            "replicas": size,
+            "minReadySeconds": self.min_ready_seconds.map(Count::get),
+            "template": template(self.image % 4),
+        });
+        set["status"] = self.reports.json(size, generation);
+        set
     }
 }
 
@@ -443,37 +432,33 @@ impl Pod {
         const PHASES: [&str; 5] = ["Pending", "Running", "Succeeded", "Failed", ""];
         const WAITING: [&str; 4] = ["CrashLoopBackOff", "ImagePullBackOff", "Unheard", ""];
         let since = self.since.json();
-        let mut metadata = mk_metadata(&format!("pod-{index}"));
+        let mut pod = mk_object(("v1", "Pod"), &format!("pod-{index}"));
+        if let Some(set) = sets.get(usize::from(self.set) % sets.len().max(1)) {
+            pod = controlled(pod, set);
+        }
+        let metadata = &mut pod["metadata"];
         metadata["labels"] = labels(true);
         metadata["creationTimestamp"] = since.clone();
         metadata["deletionTimestamp"] = self.deleting.then(|| since.clone()).into();
-        let set = sets.get(usize::from(self.set) % sets.len().max(1));
-        if let Some(name) = set.and_then(|set| set["metadata"]["name"].as_str()) {
-            metadata["ownerReferences"] = json!([reference(("apps/v1", "ReplicaSet"), name)]);
-        }
-        json!({
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": metadata,
-            "status": {
-                "phase": PHASES[usize::from(self.phase) % PHASES.len()],
-                "conditions": [{
-                    "type": "Ready",
-                    "status": if self.ready { "True" } else { "False" },
-                    "lastTransitionTime": since,
-                }],
-                "startTime": since,
-                "containerStatuses": [{
-                    "name": "main",
-                    "state": {"waiting": {
-                        "reason": WAITING[usize::from(self.waiting) % WAITING.len()],
-                        "message": "back-off",
-                    }},
-                    "ready": self.ready,
-                    "restartCount": self.restarts.get(),
-                }],
-            },
-        })
+        pod["status"] = json!({
+            "phase": PHASES[usize::from(self.phase) % PHASES.len()],
+            "conditions": [{
+                "type": "Ready",
+                "status": if self.ready { "True" } else { "False" },
+                "lastTransitionTime": since,
+            }],
+            "startTime": since,
+            "containerStatuses": [{
+                "name": "main",
+                "state": {"waiting": {
+                    "reason": WAITING[usize::from(self.waiting) % WAITING.len()],
+                    "message": "back-off",
+                }},
+                "ready": self.ready,
+                "restartCount": self.restarts.get(),
+            }],
+        });
+        pod
     }
 }
 
@@ -505,28 +490,17 @@ impl Refusal {
     }
 }
 
-fn mk_metadata(name: &str) -> Value {
-    json!({"name": name, "namespace": "shop", "uid": format!("uid-{name}"), "resourceVersion": "7"})
+/// An object with a version.
+fn mk_object((api_version, kind): (&str, &str), name: &str) -> Value {
+    let mut object = object(api_version, kind, name);
+    object["metadata"]["resourceVersion"] = "7".into();
+    object
 }
 
 fn labels(matching: bool) -> Value {
     json!({"app": if matching { "web" } else { "other" }})
 }
 
-fn reference((api_version, kind): (&str, &str), name: &str) -> Value {
-    json!({
-        "apiVersion": api_version,
-        "kind": kind,
-        "name": name,
-        "uid": format!("uid-{name}"),
-        "controller": true,
-        "blockOwnerDeletion": true,
-    })
-}
-
 fn template(image: u8) -> Value {
-    json!({
-        "metadata": {"labels": {"app": "web"}},
-        "spec": {"containers": [{"image": format!("web:{image}")}]},
-    })
+    pod_template("web", json!({"image": format!("web:{image}")}))
 }

@@ -291,6 +291,99 @@ fn refused_dry_runs_are_errors() {
     assert_eq!(run.exit, 2, "{}", run.err);
 }
 
+/// Runs the script of the GitHub Action and of the component of GitLab, with a script that replaces kubectl, and those in a folder.
+fn run_script(
+    folder: &std::path::Path,
+    with: impl FnOnce(&mut Command) -> &mut Command,
+) -> std::process::Output {
+    let polls = [with_deployment(&changed()), with_deployment(&deployment())];
+    let kubectl = Kubectl::new(&[polls.clone(), polls].concat());
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_rollplan"));
+    let [folders, bin] = [folder, program.parent().unwrap()].map(|it| it.display().to_string());
+    let paths = format!(
+        "{bin}:{folders}:{}:{}",
+        path("tests/it/cli/bin").display(),
+        std::env::var("PATH").unwrap()
+    );
+    let mut command = Command::new("bash");
+    command
+        .arg(path("examples/pipelines/forecast.sh"))
+        .args(["web.yaml", "shop", "web"])
+        .env("PATH", paths)
+        .env("FAKE_KUBECTL", kubectl.file(""))
+        .env_remove("ROLLPLAN_SERVER")
+        .env_remove("KUBECTL");
+    with(&mut command).output().unwrap()
+}
+
+/// Answers the requests of a script with an API of GitLab that has these notes, and returns each request with its body.
+fn serve_notes(
+    listener: &std::net::TcpListener,
+    notes: &str,
+    count: usize,
+) -> Vec<(String, String)> {
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    let mut requests = Vec::new();
+    for _ in 0..count {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let (mut head, mut length) = (String::new(), 0);
+        while !head.ends_with("\r\n\r\n") {
+            let start = head.len();
+            assert!(reader.read_line(&mut head).unwrap() > 0, "{head}");
+            let line = head[start..].to_ascii_lowercase();
+            if let Some(value) = line.strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        requests.push((head, String::from_utf8(body).unwrap()));
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{notes}",
+            notes.len()
+        );
+        stream.write_all(answer.as_bytes()).unwrap();
+    }
+    requests
+}
+
+/// Runs the script of the component of GitLab, with a server that answers as its API. It requires curl and jq.
+#[test]
+fn merge_requests_get_one_comment() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let own = r#"[{"id": 76, "body": "hi"}, {"id": 77, "body": "<!-- rollplan forecast shop/web -->\nold"}]"#;
+    for (notes, wanted) in [
+        ("[]", "POST /api/v4/projects/3/merge_requests/5/notes HTTP"),
+        (own, "PUT /api/v4/projects/3/merge_requests/5/notes/77 HTTP"),
+    ] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/api/v4", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || serve_notes(&listener, notes, 2));
+        let output = run_script(folder.path(), |command| {
+            command.env("CI_API_V4_URL", url).envs([
+                ("CI_PROJECT_ID", "3"),
+                ("CI_MERGE_REQUEST_IID", "5"),
+                ("GITLAB_TOKEN", "secret"),
+                ("no_proxy", "*"),
+            ])
+        });
+        assert!(output.status.success(), "{output:?}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(!printed.contains("cannot comment"), "{printed}");
+        let requests = server.join().unwrap();
+        let list = "GET /api/v4/projects/3/merge_requests/5/notes?per_page=100 HTTP";
+        for ((head, _), start) in requests.iter().zip([list, wanted]) {
+            assert!(head.starts_with(start), "{head}");
+            assert!(head.contains("PRIVATE-TOKEN: secret\r\n"), "{head}");
+        }
+        // Versions of curl encode a space in one way or the other.
+        let body = requests[1].1.replace("%20", "+");
+        let start = "body=%3C%21--+rollplan+forecast+shop%2Fweb+--%3E%0A%23%23%23+Deployment+";
+        assert!(body.starts_with(start), "{body}");
+    }
+}
+
 /// Runs the script of the GitHub Action, with scripts that replace kubectl and gh.
 #[test]
 fn pull_requests_get_one_comment() {
@@ -309,38 +402,21 @@ fn pull_requests_get_one_comment() {
             "api --silent --method PATCH repos/o/shop/issues/comments/77 -F body=@",
         ),
     ] {
-        let polls = [with_deployment(&changed()), with_deployment(&deployment())];
-        let kubectl = Kubectl::new(&[polls.clone(), polls].concat());
         fs::write(file("found"), found).unwrap();
         fs::write(file("calls"), "").unwrap();
-        let program = std::path::Path::new(env!("CARGO_BIN_EXE_rollplan"));
-        let [folders, bin] =
-            [folder.path(), program.parent().unwrap()].map(|it| it.display().to_string());
-        let paths = format!(
-            "{bin}:{folders}:{}:{}",
-            path("tests/it/cli/bin").display(),
-            std::env::var("PATH").unwrap()
-        );
-        let kubectl_folder = kubectl.file("");
-        let output = Command::new("bash")
-            .arg(path("examples/pipelines/forecast.sh"))
-            .args(["web.yaml", "shop", "web"])
-            .env("PATH", paths)
-            .env("FAKE_KUBECTL", kubectl_folder)
-            .env("GH_CALLS", file("calls"))
-            .env("GH_FOUND", file("found"))
-            .env("GH_BODY", file("body"))
-            .env("GITHUB_STEP_SUMMARY", file("summary"))
-            .env("HTML", file("page.html"))
-            .envs([
-                ("PULL_REQUEST", "5"),
-                ("GH_TOKEN", "t"),
-                ("GITHUB_REPOSITORY", "o/shop"),
-            ])
-            .env_remove("ROLLPLAN_SERVER")
-            .env_remove("KUBECTL")
-            .output()
-            .unwrap();
+        let output = run_script(folder.path(), |command| {
+            command
+                .env("GH_CALLS", file("calls"))
+                .env("GH_FOUND", file("found"))
+                .env("GH_BODY", file("body"))
+                .env("GITHUB_STEP_SUMMARY", file("summary"))
+                .env("HTML", file("page.html"))
+                .envs([
+                    ("PULL_REQUEST", "5"),
+                    ("GH_TOKEN", "t"),
+                    ("GITHUB_REPOSITORY", "o/shop"),
+                ])
+        });
         assert!(output.status.success(), "{output:?}");
         let printed = String::from_utf8(output.stdout).unwrap();
         assert!(

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 
+use rollplan_world::json::{config_map, list, workload};
 use serde_json::{Value, json};
 
 use super::{Scratch, answered, command, refused, rollplan};
@@ -15,20 +16,12 @@ fn objects(value: &str, state: Option<&str>) -> Value {
     if let Some(state) = state {
         annotations["rollplan.dev/restart-state"] = json!(state);
     }
-    let workload = |name: &str, annotations: Value| {
-        json!({"apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {"name": name, "namespace": "shop", "uid": format!("uid-{name}"), "annotations": annotations},
-            "spec": {"template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "app", "env": [
-                {"name": "H", "valueFrom": {"configMapKeyRef": {"name": "app", "key": "DB_HOST"}}}]}]}}}})
-    };
-    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app", "namespace": "shop"},
-        "data": {"DB_HOST": value, "X": "y"}});
-    let items = [
-        workload("web", annotations),
-        workload("other", json!({"a": "b"})),
-        map,
-    ];
-    json!({"apiVersion": "v1", "kind": "List", "items": items})
+    let reads = json!({"env": [{"name": "H", "valueFrom": {"configMapKeyRef": {"name": "app", "key": "DB_HOST"}}}]});
+    list(&[
+        workload("web", annotations, reads.clone()),
+        workload("other", json!({"a": "b"}), reads),
+        config_map("app", json!({"DB_HOST": value, "X": "y"})),
+    ])
 }
 
 /// The recorded state for a value.
@@ -212,6 +205,12 @@ fn options_select_workloads_and_uses() {
     // The annotation is that of rollplan.
     for profile in ["--profile=xing", "--profile=reloader"] {
         assert_eq!(first(&[profile], &input), "0 of 0 workloads to restart");
+        let printed = answered(&["restarts", "-f", "-", NOW, profile], &input.to_string());
+        assert!(
+            printed
+                .contains("\nThe input has 2 workloads, and no annotation selects one of them.\n"),
+            "{printed}"
+        );
     }
     // The kubelet updates volumes of running pods.
     let mut volume = input.clone();
@@ -428,6 +427,22 @@ fn changes_of_manifests_restart_those_who_read_them() {
         .map(|plan| plan["namespace"].as_str().unwrap())
         .collect();
     assert_eq!(namespaces, ["shop", "shop"], "{json}");
+    // A workload may name a configuration in an annotation only.
+    let named = |value: &str| {
+        let mut list: Value = serde_json::from_str(&manifests(value, "1")).unwrap();
+        let annotations = &mut list["items"][2]["metadata"]["annotations"];
+        *annotations = json!({"configmap.reloader.stakater.com/reload": "app"});
+        list["items"][2]["spec"]["template"]["spec"]["containers"] = json!([{"name": "app"}]);
+        list.to_string()
+    };
+    let before = Scratch::new(&named("a"));
+    let args = ["restarts", "-f", "-", NOW, "--profile=reloader"];
+    let args = [&args[..], &["--since", before.path()]].concat();
+    let printed = answered(&args, &named("b"));
+    assert!(
+        printed.contains("  - Deployment/none: restarts it\n"),
+        "{printed}"
+    );
     // Before the first manifest, there was an empty directory.
     let empty = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let args = [

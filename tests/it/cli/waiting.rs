@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rollplan_world::json::{controlled, list, object};
 use serde_json::{Value, json};
 
 use super::kubectl::{
@@ -127,7 +128,7 @@ fn events_explain_failures_of_listed_deployments() {
             .replace("\"name\":\"web\"", &format!("\"name\":\"{name}\""))
             .replace("web-79c545b47", &format!("{name}-79c545b47"))
             .replace("web-1-x", &format!("{name}-x"));
-        let text = ["d1", "r1", "pod-uid"].iter().fold(text, |text, uid| {
+        let text = ["d1", "r1"].iter().fold(text, |text, uid| {
             text.replace(&format!("\"{uid}\""), &format!("\"{uid}-{name}\""))
         });
         serde_json::from_str(&text).unwrap()
@@ -146,7 +147,7 @@ fn events_explain_failures_of_listed_deployments() {
     }]);
     let event = json!({
         "apiVersion": "v1", "kind": "Event", "metadata": {"name": "x", "namespace": "shop"},
-        "involvedObject": {"kind": "Pod", "name": "c-x", "uid": "pod-uid-c"}, "reason": "FailedMount",
+        "involvedObject": {"kind": "Pod", "name": "c-x", "uid": "c-x-uid"}, "reason": "FailedMount",
         "message": "MountVolume.SetUp failed for volume \"tls\" : secret \"web-tls\" not found", "type": "Warning",
         "count": 9, "firstTimestamp": "2026-11-20T23:00:00Z", "lastTimestamp": "2026-11-20T23:02:08Z",
         "source": {"component": "kubelet"},
@@ -296,26 +297,13 @@ fn waiting(reason: &str, message: &str) -> Poll {
     set["spec"]["replicas"] = json!(1);
     set["status"]["replicas"] = json!(1);
     let state = json!({"waiting": {"reason": reason, "message": message}});
-    let pod = json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "web-1-x",
-            "namespace": "shop",
-            "uid": "pod-uid",
-            "ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": set["metadata"]["name"],
-                "uid": set["metadata"]["uid"], "controller": true,
-            }],
-        },
-        "status": {
-            "phase": "Pending",
-            "containerStatuses": [{"name": "web", "image": "web:1", "state": state, "restartCount": 0}],
-        },
+    let mut pod = controlled(object("v1", "Pod", "web-1-x"), set);
+    pod["status"] = json!({
+        "phase": "Pending",
+        "containerStatuses": [{"name": "web", "image": "web:1", "state": state, "restartCount": 0}],
     });
     poll.sets = Answer::Out(sets.to_string());
-    poll.pods =
-        Answer::Out(json!({"apiVersion": "v1", "kind": "List", "items": [pod]}).to_string());
+    poll.pods = Answer::Out(list(&[pod]).to_string());
     poll
 }
 
@@ -396,7 +384,7 @@ fn events_are_optional_and_make_verdicts_certain() {
         })
     };
     let kubectl = Kubectl::new(&[missing()]);
-    kubectl.add_events(1, &[event("pod-uid")]);
+    kubectl.add_events(1, &[event("web-1-x-uid")]);
     let run = kubectl.run(&["status", "web"]);
     assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
     assert!(
@@ -423,7 +411,7 @@ fn events_are_optional_and_make_verdicts_certain() {
             Answer::Out(text) => text.clone(),
             Answer::Err(_) | Answer::Script(_) => unreachable!(),
         });
-    let events = event("pod-uid").to_string();
+    let events = event("web-1-x-uid").to_string();
     let input = [&objects[..], &[events]].concat().join("\n---\n");
     let run = super::rollplan(&["status", "-f", "-", "--replica-sets-complete"], &input);
     assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);

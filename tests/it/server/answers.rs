@@ -9,6 +9,7 @@ use rollplan::proto::{
 };
 use rollplan::server::Config;
 use rollplan::wire;
+use rollplan_world::json::{config_map, workload};
 use serde_json::{Map, json};
 use tonic::Code;
 use tonic::codec::CompressionEncoding;
@@ -120,12 +121,12 @@ async fn canaries_match_wire() {
 async fn restarts_match_wire() {
     let Serving { mut client, .. } = start().await;
     let items = [
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app", "namespace": "shop"}, "data": {"a": "1"}}),
-        json!({"apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {"name": "web", "namespace": "shop", "uid": "1",
-                "annotations": {"rollplan.dev/restart": "enabled"}},
-            "spec": {"template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [
-                {"name": "app", "envFrom": [{"configMapRef": {"name": "app"}}]}]}}}}),
+        config_map("app", json!({"a": "1"})),
+        workload(
+            "web",
+            json!({"rollplan.dev/restart": "enabled"}),
+            json!({"envFrom": [{"configMapRef": {"name": "app"}}]}),
+        ),
     ];
     let request = restarts_of("2026-01-01T00:00:00Z", &[list(&items).to_string()]);
     let request: PlanRestartsRequest = wire::json::from_json(&request.to_string()).unwrap();

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use rollplan::server::{Config, Server};
 use rollplan::wire::REQUEST_BYTES_MAX;
+use rollplan_world::json::{config_map, list, workload};
 use serde_json::{Value, json};
 
 use super::connect::check_error;
@@ -516,13 +517,9 @@ async fn history_and_undo_match_the_command() {
 
 /// A workload that uses a ConfigMap.
 fn configured() -> String {
-    let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "shop", "uid": "u"},
-        "spec": {"template": {"spec": {"containers": [{"name": "app",
-            "envFrom": [{"configMapRef": {"name": "app"}}]}]}}}});
-    let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": "app", "namespace": "shop"}, "data": {"A": "1"}});
-    json!({"kind": "List", "items": [workload, map]}).to_string()
+    let reads = json!({"envFrom": [{"configMapRef": {"name": "app"}}]});
+    let map = config_map("app", json!({"A": "1"}));
+    list(&[workload("web", json!({}), reads), map]).to_string()
 }
 
 #[tokio::test]
@@ -609,6 +606,10 @@ async fn bodies_without_objects_are_named() {
             r#"{"kind":"Status","apiVersion":"v1","message":"deployments.apps \"web\" not found"}"#,
             "snapshot.objects[0]: is a Status, which is the response to a failed call or a deletion: \
              deployments.apps \"web\" not found",
+        ),
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 2}\n",
+            "snapshot.objects[0]: is a manifest: send the live object, as kubectl get -o json prints it",
         ),
     ] {
         for path in ["/v1/status", "/v1/plan", "/v1/history", "/v1/undo"] {

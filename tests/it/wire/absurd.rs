@@ -5,9 +5,9 @@ use prost::Message as _;
 use prost_types::Timestamp;
 use rollplan::proto;
 use rollplan::wire::{self, Error, Reason};
+use rollplan_world::random::Random;
 use serde_json::{Value, json};
 
-use super::random::Random;
 use crate::request::{Request, half_way, mk_request};
 
 const MAX: i32 = i32::MAX;
@@ -281,7 +281,7 @@ fn random_extremes_are_planned() {
         "9223372036854775807",
     ];
     let seed = std::env::var("ROLLPLAN_SEED").map_or(8, |seed| seed.parse().unwrap());
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     for round in 0..400 {
         let count = |random: &mut Random| COUNTS[random.below(COUNTS.len())];
         let limit = |random: &mut Random| {

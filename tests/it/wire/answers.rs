@@ -108,7 +108,7 @@ fn status_names_its_object() {
         assert_eq!(object.api_version, "apps/v1");
         assert_eq!(object.kind, "Deployment");
         assert_eq!((&*object.namespace, &*object.name), ("shop", "web"));
-        assert_eq!(object.uid, "d");
+        assert_eq!(object.uid, "web-uid");
     }
 }
 

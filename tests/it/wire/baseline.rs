@@ -4,10 +4,11 @@
 use rollplan::wire::{self, Error, Reason};
 use rollplan_core::snapshot::Snapshot;
 use rollplan_core::template::equal;
+use rollplan_world::random::Random;
 use serde_json::{Value, json};
 
 use super::examples;
-use super::random::Random;
+use super::random::break_bytes;
 use super::templates::{random_value, text_of};
 use crate::request::{list, mk_request};
 
@@ -67,7 +68,7 @@ fn change(value: &mut Value, random: &mut Random) {
 #[test]
 fn baseline_does_not_change_the_result() {
     let seed = std::env::var("ROLLPLAN_SEED").map_or(9, |seed| seed.parse().unwrap());
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let templates: Vec<Value> = examples()
         .into_iter()
         .map(|(_, mut example)| example.spec()["template"].take())
@@ -79,10 +80,10 @@ fn baseline_does_not_change_the_result() {
             value =
                 json!({"spec": random_value(&mut random, 1), "x": random_value(&mut random, 1)});
         }
-        let order = random.next();
+        let order = random.number();
         let own = match random.below(2) {
             0 => value.to_string(),
-            _ => text_of(&value, &mut Random(order)),
+            _ => text_of(&value, &mut Random::new(order)),
         };
         let mut set = match random.below(4) {
             0 => own.clone(),
@@ -91,7 +92,7 @@ fn baseline_does_not_change_the_result() {
             // The same order of keys up to the changed value. After it the order may differ.
             2 => {
                 change(&mut value, &mut random);
-                text_of(&value, &mut Random(order))
+                text_of(&value, &mut Random::new(order))
             }
             _ => {
                 change(&mut value, &mut random);
@@ -103,7 +104,7 @@ fn baseline_does_not_change_the_result() {
         }
         if random.below(3) == 0 {
             let mut bytes = set.into_bytes();
-            random.break_bytes(&mut bytes, |random, bytes, at| {
+            break_bytes(&mut random, &mut bytes, |random, bytes, at| {
                 bytes.insert(at, b"0,:]}\""[random.below(6)])
             });
             let Ok(broken) = String::from_utf8(bytes) else {

@@ -6,9 +6,10 @@ use rollplan::wire::{self, json};
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Condition, Container, ContainerState, Snapshot, Strategy};
 use rollplan_core::time::Time;
+use rollplan_world::random::Random;
 use serde_json::{Value, json};
 
-use super::random::Random;
+use super::random::break_bytes;
 use super::{example, examples, read, root};
 use crate::request::{Request, mk_request};
 
@@ -260,11 +261,13 @@ fn corrupted_requests_have_the_answer_of_messages() {
         example("mid-rollout").message().encode_to_vec(),
         mk_request().message().encode_to_vec(),
     ];
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     let mut answered = 0;
     for round in 0..3_000 {
         let mut bytes = requests[random.below(2)].clone();
-        random.break_bytes(&mut bytes, |_, bytes, at| bytes.truncate(at + 1));
+        break_bytes(&mut random, &mut bytes, |_, bytes, at| {
+            bytes.truncate(at + 1)
+        });
         let answer = wire::plan_rollout_bytes(&bytes);
         answered += usize::from(answer.is_ok());
         match (answer, proto::PlanRolloutRequest::decode(&bytes[..])) {

@@ -4,9 +4,11 @@
 use prost::Message as _;
 use rollplan::proto;
 use rollplan::wire;
+use rollplan_world::json::{controlled, object};
+use rollplan_world::random::Random;
 use serde_json::{Value, json};
 
-use super::random::{Random, print};
+use super::random::print;
 use super::{examples, read};
 use crate::request::{Request, half_way, list};
 
@@ -53,7 +55,7 @@ pub(super) fn check_same(
 
 #[test]
 fn json_formatting_and_lists_do_not_matter() {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let mut requests = examples();
     for (name, request) in &requests {
         check_texts(request, vec![read(format!("examples/{name}.json"))], name);
@@ -348,7 +350,7 @@ fn events_among_the_objects_are_events_of_the_snapshot() {
     assert!(!is_certain(&request));
     request.items.push(event("two", "stranger"));
     assert!(!is_certain(&request));
-    request.items.push(event("one", "new"));
+    request.items.push(event("one", "new-uid"));
     assert!(is_certain(&request));
 }
 
@@ -439,11 +441,12 @@ fn empty_fields_of_the_target_match_any_value() {
 #[test]
 fn replica_set_of_another_deployment_that_the_selector_matches_is_reported() {
     let mut request = half_way();
-    let mut other = request.set(0).clone();
+    let mut other = controlled(
+        request.set(0).clone(),
+        &object("apps/v1", "Deployment", "api"),
+    );
     other["metadata"]["name"] = "api-1".into();
     other["metadata"]["uid"] = "api-1-uid".into();
-    let owner = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "api", "uid": "api-uid", "controller": true});
-    other["metadata"]["ownerReferences"] = json!([owner]);
     let overlap = |request: &Request| {
         let report = request.compute_status().report.unwrap();
         let last = report.blockers.into_iter().next_back();

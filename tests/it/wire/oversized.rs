@@ -236,11 +236,11 @@ fn selected_pods_are_refused_by_their_size() {
 fn events_are_refused_by_their_size_if_they_are_about_selected_objects() {
     let event = |uid: &str, message: usize| json!({"apiVersion": "v1", "kind": "Event", "involvedObject": {"uid": uid}, "message": "x".repeat(message)});
     let mut request = mk_request();
-    request.items.push(event("d", 1));
+    request.items.push(event("web-uid", 1));
     let expected = answers(&request);
     request.items.push(event("x", OBJECT_BYTES_MAX));
     assert!(answers(&request) == expected);
-    for uid in ["d", "old", "a"] {
+    for uid in ["web-uid", "old-uid", "a-uid"] {
         request.items[6] = event(uid, OBJECT_BYTES_MAX);
         check_refused(&request, 6, "", Reason::ObjectTooLarge);
     }
@@ -364,7 +364,7 @@ fn numbers_of_objects_may_be_as_large_as_the_limit() {
         }),
         ("events", EVENTS_MAX, |it, count| {
             let event =
-                json!({"apiVersion": "v1", "kind": "Event", "involvedObject": {"uid": "d"}});
+                json!({"apiVersion": "v1", "kind": "Event", "involvedObject": {"uid": "web-uid"}});
             repeat(it, &event, count);
         }),
         ("answers", ANSWERS_MAX, |it, count| {

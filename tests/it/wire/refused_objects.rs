@@ -224,7 +224,7 @@ fn duplicate_keys_are_refused() {
         ),
         (
             "/metadata",
-            r#"{"name":"new","uid":"new","namespace":"shop","ownerReferences":[{"uid":"d","controller":true}],"name":"x"}"#,
+            r#"{"name":"new","uid":"new-uid","namespace":"shop","ownerReferences":[{"uid":"web-uid","controller":true}],"name":"x"}"#,
             ".metadata.name",
         ),
         // Keys that are not identifiers are quoted.
@@ -274,7 +274,7 @@ fn duplicate_keys_of_pods_are_refused() {
         ),
         (
             "/metadata",
-            r#"{"name":"a","uid":"a","namespace":"shop","ownerReferences":[{"uid":"x","controller":true,"uid":"new"}]}"#,
+            r#"{"name":"a","uid":"a","namespace":"shop","ownerReferences":[{"uid":"x","controller":true,"uid":"new-uid"}]}"#,
             ".metadata.ownerReferences[0].uid",
         ),
         (
@@ -379,7 +379,7 @@ fn uids_of_unselected_replica_sets_are_compared_with_selected_ones() {
 
 #[test]
 fn violations_in_lists_name_the_item() {
-    let owners = r#"{"name":"new","uid":"new","namespace":"shop","ownerReferences":[{"uid":"d","controller":true},{"uid":1}]}"#;
+    let owners = r#"{"name":"new","uid":"new-uid","namespace":"shop","ownerReferences":[{"uid":"web-uid","controller":true},{"uid":1}]}"#;
     let field = item(1, ".metadata.ownerReferences[1].uid");
     let text = with("/metadata", owners);
     check(text, &field, Reason::WrongType, "(ReplicaSet shop/new)");

@@ -23,10 +23,8 @@ fn target(kind: &str) -> Target {
 }
 
 fn print(action: Action, on_failure: OnFailure) -> proto::Step {
-    let call = Some(action.call());
     wire::print_step(Step {
         action: Some(action),
-        call,
         events: Vec::new(),
         on_failure,
         reason: None,

@@ -3,10 +3,11 @@
 use rollplan::proto;
 use rollplan::wire::{self, Error, Reason};
 use rollplan_core::template::{MAX_DEPTH, Template, Value as CoreValue, equal, template_hash};
+use rollplan_world::random::Random;
 use serde_json::{Map, Value, json};
 
 use super::examples;
-use super::random::{Random, print};
+use super::random::{break_bytes, print};
 use crate::request::{ITEMS, half_way, mk_request};
 
 /// The template of the Deployment in the form for the planner.
@@ -83,7 +84,7 @@ fn check_read(value: &Value, random: &mut Random) {
 
 #[test]
 fn random_templates_are_read_in_any_form() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for _ in 0..2_000 {
         let spec = random_value(&mut random, 1);
         let metadata = random_value(&mut random, 1);
@@ -94,7 +95,7 @@ fn random_templates_are_read_in_any_form() {
 
 #[test]
 fn real_templates_are_read_in_any_form() {
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     let mut count = 0;
     for (_, example) in examples() {
         for object in example.items {
@@ -112,7 +113,7 @@ fn real_templates_are_read_in_any_form() {
 /// template, adding the label and writing it.
 #[test]
 fn created_replica_sets_have_the_template_with_the_label() {
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     for round in 0..1_000 {
         let labels = [("app", "web"), ("zone", "a"), ("a", "b")];
         let labels = labels[..1 + random.below(3)].iter().copied();
@@ -207,7 +208,7 @@ fn fields_that_no_version_knows_are_kept_and_compared() {
 /// The template of a ReplicaSet is compared with that of the Deployment without building either.
 #[test]
 fn texts_of_templates_compare_like_their_values() {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let mut answers = [0, 0];
     for _ in 0..5_000 {
         let [spec, metadata] = [1, 1].map(|depth| random_value(&mut random, depth));
@@ -239,7 +240,7 @@ fn texts_of_templates_compare_like_their_values() {
 fn large_maps_are_read_in_linear_time() {
     // Comparing all pairs of keys would take too long.
     let with = |values: usize| {
-        let mut random = Random(3);
+        let mut random = Random::new(3);
         let entries = (0..values).map(|i| (format!("k{i}"), i.into()));
         let value = Value::Object(entries.collect());
         (text_of(&value, &mut random), value)
@@ -304,11 +305,11 @@ fn violations_in_templates_do_not_contain_values() {
 fn corrupted_templates_are_refused_or_read_exactly() {
     let (_, mut example) = examples().swap_remove(0);
     let whole = example.spec()["template"].to_string();
-    let mut random = Random(6);
+    let mut random = Random::new(6);
     let (mut accepted, mut refused) = (0, 0);
     for _ in 0..10_000 {
         let mut bytes = whole.clone().into_bytes();
-        random.break_bytes(&mut bytes, |_, bytes, at| bytes[at] = b'1');
+        break_bytes(&mut random, &mut bytes, |_, bytes, at| bytes[at] = b'1');
         let Ok(text) = String::from_utf8(bytes) else {
             continue;
         };

@@ -1,6 +1,7 @@
 // Command app runs in the pods of the tests, and serves the registry from which they pull their images.
 //
-//	app serve [-ready-after DURATION] [-exit CODE]         answer HTTP on port 8080: /ready, /live; the code after SIGTERM
+//	app serve [-ready-after DURATION] [-spread DURATION] [-exit CODE]
+//	                                                       answer HTTP on port 8080: /ready, /live; the code after SIGTERM
 //	app exit CODE [MESSAGE]                                print a message and exit
 //	app crash TIMES FILE                                   crash this number of times, counted in a file, then serve
 //	app fill                                               allocate memory until it is killed
@@ -13,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/signal"
@@ -48,6 +50,7 @@ func main() {
 func serve(args []string) {
 	flags := flag.NewFlagSet("serve", flag.ExitOnError)
 	after := flags.Duration("ready-after", 0, "time after which /ready answers 200")
+	spread := flags.Duration("spread", 1, "longest time after that; each pod draws its own")
 	code := flags.Int("exit", 0, "exit code after SIGTERM")
 	_ = flags.Parse(args)
 	stop := make(chan os.Signal, 1)
@@ -56,7 +59,7 @@ func serve(args []string) {
 		<-stop
 		os.Exit(*code)
 	}()
-	started := time.Now()
+	started := time.Now().Add(rand.N(*spread))
 	http.HandleFunc("/live", func(http.ResponseWriter, *http.Request) {})
 	http.HandleFunc("/ready", func(w http.ResponseWriter, _ *http.Request) {
 		if time.Since(started) < *after {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rollplan_core::snapshot::ReplicaSet;
 use rollplan_simulation::clock;
-use rollplan_simulation::pods::{PodState, StoredPod};
-use rollplan_simulation::replica_set::{self, Ranks, Sync};
+use rollplan_simulation::pods::StoredPod;
+use rollplan_simulation::replica_set::{self, Counts, Ranks, Sync};
 
 use crate::server::{StoredSet, Writer};
 use crate::tally::Tally;
@@ -25,10 +25,14 @@ impl World {
             .cloned()
             .collect();
         let mut failure = None;
-        match replica_set::sync(set, &pods, self.ranks(stored), self.now) {
+        match replica_set::sync(set, pods.len()) {
             Sync::Nothing => {}
             Sync::Create(count) => failure = self.create_pods(stored, count).err(),
-            Sync::Delete { deleted, kept } => self.delete_pods(stored, &deleted, &kept),
+            Sync::Delete(count) => {
+                let ranks = self.ranks(stored);
+                let (deleted, kept) = replica_set::choose(pods.clone(), count, ranks, self.now);
+                self.delete_pods(stored, &deleted, &kept);
+            }
         }
         self.write_set_status(stored, &pods, failure);
         if self.store.version != version_before {
@@ -47,19 +51,9 @@ impl World {
                 return Err("exceeded quota: pods".to_owned());
             }
             self.pods_made += 1;
-            self.store.put_pod(StoredPod {
-                number: self.pods_made,
-                set_uid: stored.set.metadata.uid.as_str().into(),
-                set_name: stored.set.metadata.name.as_str().into(),
-                template: stored.template,
-                state: PodState::Pending,
-                node: None,
-                created: self.now,
-                started: self.now,
-                ready_since: None,
-                restarts: 0,
-                deleting: None,
-            });
+            let (number, now) = (self.pods_made, self.now);
+            let pod = StoredPod::created(number, &stored.set, stored.template, now);
+            self.store.put_pod(pod);
             self.tallies.count(Tally::PodCreated);
         }
         Ok(())
@@ -128,7 +122,8 @@ impl World {
             .filter(|pod| pod.deleting.is_some() && pod.may_run())
             .count();
         let failure = failure.map(|message| (message, clock::at(self.now)));
-        let status = replica_set::status(set, pods, terminating, failure, self.now);
+        let counts = Counts::of(pods, terminating, set.min_ready_seconds, self.now);
+        let status = replica_set::status(set, counts, failure);
         if status != set.status {
             let mut changed = stored.clone();
             changed.set.status = status;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rollplan_core::action::Step;
 use rollplan_core::revision::ROLLBACK_TO;
 use rollplan_core::rollback;
 use rollplan_core::snapshot::{Deployment, DeploymentSpec, Snapshot};
@@ -113,8 +114,8 @@ impl World {
         let Ok(rollback) = rollback(&snapshot, revision) else {
             return;
         };
-        for call in rollback.steps.iter().filter_map(|step| step.call.as_ref()) {
-            let answer = self.store.call(call, clock::at(self.now), Writer::Other);
+        for call in rollback.steps.iter().filter_map(Step::call) {
+            let answer = self.store.call(&call, clock::at(self.now), Writer::Other);
             self.tallies.count(Tally::RolledBack);
             self.check_undo(&rollback.replica_set, answer);
         }

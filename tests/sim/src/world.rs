@@ -4,12 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rollplan_core::revision::POD_TEMPLATE_HASH;
-use rollplan_core::selector::LabelSelector;
-use rollplan_core::snapshot::{
-    Deployment, DeploymentSpec, DeploymentStatus, ObjectMeta, OwnerReference, ReplicaSet,
-    ReplicaSetStatus, StringMap,
-};
-use rollplan_core::template::{Template, Value};
+use rollplan_core::snapshot::{ObjectMeta, OwnerReference, ReplicaSet, ReplicaSetStatus};
+use rollplan_core::template::Template;
+use rollplan_world::{mk_deployment, mk_template, strings};
 
 use crate::adapter::{Adapter, View};
 use crate::check::{Native, Violation};
@@ -49,29 +46,6 @@ pub struct World {
     pub(crate) traced: bool,
 }
 
-/// The template with this number. Its pods run the image v0, v1, and so on.
-fn template(number: u8) -> Template {
-    let container = Value::from([("image", format!("v{number}")), ("name", "main".to_owned())]);
-    Template::from(Value::from([
-        (
-            "metadata",
-            Value::from([("labels", Value::from([("app", "web")]))]),
-        ),
-        (
-            "spec",
-            Value::from([("containers", Value::from(vec![container]))]),
-        ),
-    ]))
-}
-
-fn labels(hash: &str) -> StringMap {
-    let entries = [("app", "web"), (POD_TEMPLATE_HASH, hash)];
-    entries
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect()
-}
-
 // === impl World ===
 
 impl World {
@@ -86,7 +60,9 @@ impl World {
             native: Native::default(),
             now: 0,
             pods_made: 0,
-            templates: (0..TEMPLATES).map(template).collect(),
+            templates: (0..TEMPLATES)
+                .map(|number| mk_template(&format!("v{number}")).into())
+                .collect(),
             faults: [Fault::None; TEMPLATES as usize],
             quota_pods: None,
             quota_sets: false,
@@ -126,32 +102,16 @@ impl World {
             true => ("apps.rollplan.dev/v1", "PlannedDeployment"),
             false => ("apps/v1", "Deployment"),
         };
-        let deployment = Deployment {
-            api_version: api_version.to_owned(),
-            kind: kind.to_owned(),
-            metadata: ObjectMeta {
-                name: "web".to_owned(),
-                namespace: "default".to_owned(),
-                uid: self.store.new_uid("web"),
-                generation: 1,
-                creation_timestamp: Some(clock::at(self.now)),
-                ..ObjectMeta::default()
-            },
-            spec: DeploymentSpec {
-                replicas: setup.replicas,
-                selector: LabelSelector {
-                    match_labels: [("app".to_owned(), "web".to_owned())].into(),
-                    match_expressions: Vec::new(),
-                },
-                template: self.templates[usize::from(template)].clone(),
-                strategy: setup.strategy,
-                min_ready_seconds: setup.min_ready_seconds,
-                revision_history_limit: setup.history,
-                paused: false,
-                progress_deadline_seconds: setup.deadline_seconds,
-            },
-            status: DeploymentStatus::default(),
-        };
+        let mut deployment = mk_deployment(setup.replicas);
+        (deployment.api_version, deployment.kind) = (api_version.to_owned(), kind.to_owned());
+        deployment.metadata.uid = self.store.new_uid("web");
+        deployment.metadata.creation_timestamp = Some(clock::at(self.now));
+        let spec = &mut deployment.spec;
+        spec.template = self.templates[usize::from(template)].clone();
+        spec.strategy = setup.strategy;
+        spec.min_ready_seconds = setup.min_ready_seconds;
+        spec.revision_history_limit = setup.history;
+        spec.progress_deadline_seconds = setup.deadline_seconds;
         self.store.put_deployment(deployment, Writer::Other);
     }
 
@@ -162,7 +122,7 @@ impl World {
             uid: self.store.new_uid("rs"),
             generation: 1,
             creation_timestamp: Some(clock::at(self.now)),
-            labels: labels(name),
+            labels: strings([("app", "web"), (POD_TEMPLATE_HASH, name)]),
             owner_references: owners,
             ..ObjectMeta::default()
         };

@@ -2,30 +2,25 @@
 
 mod bars;
 mod nodes;
+mod rows;
 
 use std::time::Duration;
 
 use prost_types::Timestamp;
 
 pub(super) use self::bars::Glyphs;
-use self::bars::{limits, small, small_width};
+use self::bars::limits;
 pub(super) use self::nodes::Outline;
 
 use crate::cli::watch::decision::Member;
 use crate::proto::{Blocker, Phase, RolloutReport};
-use crate::text::{Style, fit, one_line, padded, span, width, wrapped};
+use crate::text::{Style, fit, one_line, span, width, wrapped};
 
 /// The maximum number of columns of wrapped text.
 const COLUMNS_MAX: usize = 120;
 
 /// The maximum number of lines of a cause, and of its remedy.
 const PARAGRAPH_MAX: usize = 3;
-
-/// The width of the longest state.
-const STATE: usize = "progressing".len();
-
-/// Bars are omitted if a cause next to them would have fewer columns.
-const CAUSE_MIN: usize = 40;
 
 /// A line as styled parts.
 type Line = Vec<(String, Style)>;
@@ -108,95 +103,6 @@ impl Frame<'_> {
         lines
     }
 
-    fn several(&self, (columns, rows): (usize, usize), glyphs: &Glyphs) -> Vec<Line> {
-        let decided = self.members.iter().filter(|it| it.outcome.is_some());
-        let head = format!(
-            "{} of {} decided  {}",
-            decided.count(),
-            self.members.len(),
-            self.elapsed()
-        );
-        let mut lines = vec![vec![(head, Style::Strong)]];
-        let names = self.names.iter().map(|name| width(&one_line(name))).max();
-        let names = names.unwrap_or(0);
-        let has_bars = self.has_bars(names, columns);
-        let counts = names + 2 + STATE + 2;
-        if width(&lines[0][0].0) < counts && counts + 2 * small_width(has_bars) <= columns {
-            let heads = ["updated", "available"].map(|head| padded(head, small_width(has_bars)));
-            let indent = counts - width(&lines[0][0].0);
-            let heads = format!("{:indent$}{}", "", heads.concat());
-            lines[0].push((heads.trim_end().to_owned(), Style::Faint));
-        }
-        let room = rows.saturating_sub(1);
-        let mut order: Vec<usize> = (0..self.members.len()).collect();
-        if order.len() > room {
-            // Undecided and failed rollouts come first.
-            order.sort_by_key(|&index| self.members[index].is_done());
-        }
-        let shown = match order.len() > room {
-            true => room.saturating_sub(1),
-            false => order.len(),
-        };
-        let hidden = order.len() - shown;
-        let mut rows: Vec<Row> = order
-            .iter()
-            .take(shown)
-            .map(|&index| self.row(index, names, has_bars, columns, glyphs))
-            .collect();
-        share(
-            &mut rows,
-            room.saturating_sub(shown + usize::from(hidden > 0)),
-        );
-        for row in rows {
-            lines.extend(row.lines(glyphs));
-        }
-        if hidden > 0 {
-            lines.push(more(hidden, "", glyphs));
-        }
-        lines
-    }
-
-    /// Whether there is room for bars in the rows.
-    fn has_bars(&self, names: usize, columns: usize) -> bool {
-        names + 2 + STATE + 2 * small_width(true) + CAUSE_MIN <= columns
-    }
-
-    fn row(
-        &self,
-        index: usize,
-        names: usize,
-        has_bars: bool,
-        columns: usize,
-        glyphs: &Glyphs,
-    ) -> Row {
-        let name = padded(&one_line(&self.names[index]), names);
-        let mut line = vec![(name, Style::Strong), plain("  ")];
-        let member = &self.members[index];
-        let Some(report) = member.report() else {
-            line.push(("no answer yet".to_owned(), Style::Faint));
-            return Row::new(line);
-        };
-        let (state, style) = member.state();
-        line.push((padded(state, STATE), style));
-        line.extend(small(report, glyphs, has_bars));
-        let mut row = Row::new(line);
-        if let Some(blocker) = report.blockers.first().filter(|_| !self.is_final) {
-            let message = one_line(&blocker.message);
-            row.has_cause_below = line_width(&row.line) + 2 + width(&message) > columns;
-            row.line.push(plain(&format!("  {message}")));
-            row.is_failed = style == Style::Bad;
-            if row.has_cause_below {
-                row.below = paragraph("  ", &message, columns, glyphs);
-            }
-            if row.is_failed && !blocker.remedy.is_empty() {
-                let remedy = one_line(&blocker.remedy);
-                row.below
-                    .extend(paragraph("  remedy: ", &remedy, columns, glyphs));
-            }
-        }
-        row
-    }
-
     fn elapsed(&self) -> String {
         span::exact(self.elapsed.as_secs())
     }
@@ -207,64 +113,6 @@ impl Frame<'_> {
             Ok(left @ 1..) => format!("deadline in {}", span::exact(left)),
             _ => "deadline passed".to_owned(),
         })
-    }
-}
-
-/// The row of one of several rollouts.
-struct Row {
-    /// Ends with the cause.
-    line: Line,
-    is_failed: bool,
-    /// Whether the cause is too long for the row.
-    has_cause_below: bool,
-    /// The wrapped cause and remedy.
-    below: Vec<Line>,
-    /// The number of lines below that there is room for.
-    granted: usize,
-}
-
-impl Row {
-    fn new(line: Line) -> Self {
-        Self {
-            line,
-            is_failed: false,
-            has_cause_below: false,
-            below: Vec::new(),
-            granted: 0,
-        }
-    }
-
-    fn lines(mut self, glyphs: &Glyphs) -> Vec<Line> {
-        let is_cut = self.granted < self.below.len();
-        self.below.truncate(self.granted);
-        if self.has_cause_below && self.granted > 0 {
-            self.line.pop();
-        }
-        if let Some(last) = self.below.last_mut().filter(|_| is_cut) {
-            last.push(plain(&format!(" {}", glyphs.more)));
-        }
-        let mut lines = vec![self.line];
-        lines.extend(self.below);
-        lines
-    }
-}
-
-/// Grants lines below the rows: one to each in turn, and first to rollouts that have failed.
-fn share(rows: &mut [Row], mut room: usize) {
-    for is_failed in [true, false] {
-        loop {
-            let before = room;
-            let mut wanting = rows.iter_mut().filter(|row| row.is_failed == is_failed);
-            while let Some(row) = wanting.next().filter(|_| room > 0) {
-                if row.granted < row.below.len() {
-                    row.granted += 1;
-                    room -= 1;
-                }
-            }
-            if room == before {
-                break;
-            }
-        }
     }
 }
 

@@ -1,34 +1,10 @@
 //! Random templates that are determined by a seed.
 
+use rollplan_world::random::Random;
+
 use crate::template::kind::{Kind, Struct};
 use crate::template::shape::TEMPLATE;
 use crate::template::{Number, Value};
-
-/// SplitMix64.
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(super) fn below(&mut self, limit: usize) -> usize {
-        let limit = limit as u64;
-        usize::try_from(self.next() % limit).unwrap_or(0)
-    }
-
-    pub(super) fn one_in(&mut self, times: usize) -> bool {
-        self.below(times) == 0
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-}
 
 const TEXTS: &[&str] = &["", "a", "b", "0", "1", "\u{e9}\"\\\n"];
 const QUANTITIES: &[&str] = &[
@@ -68,7 +44,7 @@ fn structure(random: &mut Random, of: &Struct, depth: usize) -> Value {
     }
     if random.one_in(8) {
         entries.push((
-            random.pick(&["unknown", "new", "labels"]).to_owned(),
+            (*random.pick(&["unknown", "new", "labels"])).to_owned(),
             anything(random, depth),
         ));
     }
@@ -83,12 +59,12 @@ fn value(random: &mut Random, kind: &Kind, depth: usize) -> Value {
     }
     match kind {
         Kind::Bool => Value::Bool(random.one_in(2)),
-        Kind::Integer => Value::from(random.pick(&[0, 1])),
-        Kind::String => Value::from(random.pick(TEXTS)),
-        Kind::Quantity => Value::from(random.pick(QUANTITIES)),
-        Kind::IntOrString if random.one_in(2) => Value::from(random.pick(&[0, 1])),
-        Kind::IntOrString => Value::from(random.pick(TEXTS)),
-        Kind::Time => Value::from(random.pick(TIMES)),
+        Kind::Integer => Value::from(*random.pick(&[0, 1])),
+        Kind::String => Value::from(*random.pick(TEXTS)),
+        Kind::Quantity => Value::from(*random.pick(QUANTITIES)),
+        Kind::IntOrString if random.one_in(2) => Value::from(*random.pick(&[0, 1])),
+        Kind::IntOrString => Value::from(*random.pick(TEXTS)),
+        Kind::Time => Value::from(*random.pick(TIMES)),
         Kind::Raw => anything(random, depth),
         Kind::Struct(_) if depth > 6 => Value::map(),
         Kind::Struct(of) => structure(random, of, depth),
@@ -98,8 +74,12 @@ fn value(random: &mut Random, kind: &Kind, depth: usize) -> Value {
                 .collect(),
         ),
         Kind::Map(of) => {
-            let entries = (0..random.below(4))
-                .map(|_| (random.pick(KEYS).to_owned(), value(random, of, depth + 1)));
+            let entries = (0..random.below(4)).map(|_| {
+                (
+                    (*random.pick(KEYS)).to_owned(),
+                    value(random, of, depth + 1),
+                )
+            });
             Value::Map(entries.collect())
         }
     }
@@ -109,8 +89,8 @@ fn anything(random: &mut Random, depth: usize) -> Value {
     match random.below(if depth > 6 { 4 } else { 6 }) {
         0 => Value::Null,
         1 => Value::Bool(random.one_in(2)),
-        2 => Value::Number(Number::from(random.pick(NUMBERS))),
-        3 => Value::from(random.pick(TEXTS)),
+        2 => Value::Number(Number::from(*random.pick(NUMBERS))),
+        3 => Value::from(*random.pick(TEXTS)),
         4 => Value::List(
             (0..random.below(3))
                 .map(|_| anything(random, depth + 1))
@@ -118,7 +98,7 @@ fn anything(random: &mut Random, depth: usize) -> Value {
         ),
         _ => Value::Map(
             (0..random.below(3))
-                .map(|_| (random.pick(KEYS).to_owned(), anything(random, depth + 1)))
+                .map(|_| ((*random.pick(KEYS)).to_owned(), anything(random, depth + 1)))
                 .collect(),
         ),
     }
@@ -147,8 +127,8 @@ pub(super) fn mutate(random: &mut Random, value: &mut Value) {
                 0 => Value::Null,
                 1 => Value::map(),
                 2 => Value::List(Vec::new()),
-                3 => Value::from(random.pick(QUANTITIES)),
-                4 => Value::from(random.pick(TIMES)),
+                3 => Value::from(*random.pick(QUANTITIES)),
+                4 => Value::from(*random.pick(TIMES)),
                 _ => anything(random, 7),
             }
         }

@@ -47,13 +47,12 @@ pub(super) fn plan(plan: &Plan, now: Time) -> Vec<String> {
 fn details(step: &Step) -> Vec<String> {
     let Step {
         action,
-        call,
         events,
         on_failure,
         reason: _,
     } = step;
     let mut lines = Vec::new();
-    if let (Some(action), Some(call)) = (action, call) {
+    if let (Some(action), Some(call)) = (action, step.call()) {
         let subresource = match call.subresource.as_str() {
             "" => String::new(),
             subresource => format!("/{subresource}"),

@@ -169,7 +169,7 @@ impl World {
             .checked_sub(1)
             .and_then(|index| plan.steps.get(index))
             .ok_or_else(|| format!("the plan has {} steps", plan.steps.len()))?;
-        let call = refused.call.clone().ok_or("this step calls nothing")?;
+        let call = refused.call().ok_or("this step calls nothing")?;
         let failure = self.failure(call, &pairs)?;
         let goes_on = refused.on_failure.tolerates(failure.http_code);
         for (index, step) in plan.steps.iter().enumerate() {

@@ -49,7 +49,7 @@ fn unobserved_changes_take_precedence_and_are_never_failed() {
 fn unobserved_change_stays_undecided_after_a_rejected_call() {
     let mut snapshot = crashed();
     let plan = plan_settled(&snapshot, Options::default());
-    let call = plan.steps.into_iter().find_map(|step| step.call).unwrap();
+    let call = plan.steps.into_iter().find_map(|step| step.call()).unwrap();
     snapshot.failures = vec![rejected(call, "Forbidden", "")];
     assert!(verdict(&snapshot).is_certain);
     snapshot.deployment.metadata.generation = 2;

@@ -1,4 +1,4 @@
-//! The details of errors. They are sent in a header, and proxies refuse calls with more than 8 KiB of headers, so long
+//! The details of errors. They are sent in a header, and proxies reject calls with more than 8 KiB of headers, so long
 //! texts are truncated.
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ impl Name for ErrorInfo {
 }
 
 /// An error with an `ErrorInfo` and no further details.
-pub(crate) fn refusal(
+pub(crate) fn rejection(
     code: Code,
     message: &str,
     reason: &str,

@@ -4,7 +4,7 @@ use http::Response;
 use tonic::body::Body;
 use tonic::{Code, Status};
 
-use super::details::{over_quota, refusal};
+use super::details::{over_quota, rejection};
 use super::request_too_large;
 
 /// Replaces an error of the framework by one with the documented code and details. Other headers are preserved, because
@@ -17,7 +17,7 @@ pub(crate) fn complete(mut response: Response<Body>) -> Response<Body> {
         return response;
     }
     let completed = if is_unsupported_encoding(&response, &status) {
-        refusal(status.code(), status.message(), "UNSUPPORTED_ENCODING", &[])
+        rejection(status.code(), status.message(), "UNSUPPORTED_ENCODING", &[])
     } else {
         completed(&status)
     };
@@ -45,7 +45,7 @@ fn is_unsupported_encoding(response: &Response<Body>, status: &Status) -> bool {
 /// The same error with the documented code and details.
 pub(crate) fn completed(status: &Status) -> Status {
     let (code, reason) = match status.code() {
-        // The decompressed message exceeds the limit. The planner's layers refuse larger requests earlier.
+        // The decompressed message exceeds the limit. The planner's layers reject larger requests earlier.
         Code::ResourceExhausted => return request_too_large(),
         // The request of another service than the planner exceeds its limit.
         Code::OutOfRange => {
@@ -62,7 +62,7 @@ pub(crate) fn completed(status: &Status) -> Status {
         "" => status.code().description(),
         message => message,
     };
-    refusal(code, message, reason, &[])
+    rejection(code, message, reason, &[])
 }
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn answers_and_errors_with_details_are_unchanged() {
-        let ours = refusal(Code::ResourceExhausted, "busy", "BUSY", &[]);
+        let ours = rejection(Code::ResourceExhausted, "busy", "BUSY", &[]);
         let status = failure(&complete(ours.into_http())).unwrap();
         assert_eq!(status.message(), "busy");
         assert_eq!(status.get_details_error_info().unwrap().reason, "BUSY");

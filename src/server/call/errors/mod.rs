@@ -13,7 +13,7 @@ use rollplan_core::RollbackError;
 use rollplan_forecast::{ForecastError, REPLICAS_MAX};
 
 pub use self::details::DOMAIN;
-pub(crate) use self::details::{ELLIPSIS, refusal};
+pub(crate) use self::details::{ELLIPSIS, rejection};
 pub(crate) use self::framework::{complete, completed, failure};
 
 use self::details::{MESSAGE_BYTES_MAX, failed, over_quota, truncate_end, truncate_middle};
@@ -50,27 +50,27 @@ pub fn to_status(error: &wire::Error) -> Status {
             max,
         } => too_large(what, unit, Some(*count), *max),
         wire::Error::AnswerTooLarge { bytes, max } => answer_too_large(*bytes, *max),
-        wire::Error::Undecodable { message, .. } => refusal(
+        wire::Error::Undecodable { message, .. } => rejection(
             Code::InvalidArgument,
             &with_source(error),
             "MALFORMED_REQUEST",
             &[("message", message)],
         ),
-        wire::Error::InvalidJson { message, .. } => refusal(
+        wire::Error::InvalidJson { message, .. } => rejection(
             Code::InvalidArgument,
             &with_source(error),
             INVALID_JSON,
             &[("message", message)],
         ),
-        wire::Error::Rollback(error) => refused_rollback(error),
-        wire::Error::Forecast(error) => refused_forecast(error),
+        wire::Error::Rollback(error) => rejected_rollback(error),
+        wire::Error::Forecast(error) => rejected_forecast(error),
         wire::Error::Canary(refusal) => {
             let message = truncate_end(&refusal.to_string(), MESSAGE_BYTES_MAX);
             precondition(&message, refusal.cause.as_str(), &refusal.name)
         }
         // The client does not receive it.
         wire::Error::Interrupted(_) => {
-            refusal(Code::Cancelled, &error.to_string(), "CANCELLED", &[])
+            rejection(Code::Cancelled, &error.to_string(), "CANCELLED", &[])
         }
         wire::Error::Descriptors { .. } => bug(),
     }
@@ -115,14 +115,14 @@ pub(crate) fn invalid_parameters(problems: &[(String, String)]) -> Status {
     failed(Code::InvalidArgument, &message, REASON, &[], details)
 }
 
-/// A refused rollback. The request itself is valid.
-fn refused_rollback(error: &RollbackError) -> Status {
+/// A rejected rollback. The request itself is valid.
+fn rejected_rollback(error: &RollbackError) -> Status {
     let message = truncate_end(&error.to_string(), MESSAGE_BYTES_MAX);
-    let refused = |reason, name: &str| precondition(&message, reason, name);
+    let rejected = |reason, name: &str| precondition(&message, reason, name);
     match error {
-        RollbackError::Incomplete { name } => refused("REPLICA_SETS_INCOMPLETE", name),
-        RollbackError::Paused { name } => refused("DEPLOYMENT_PAUSED", name),
-        RollbackError::NoHistory { name } => refused("NO_EARLIER_REVISION", name),
+        RollbackError::Incomplete { name } => rejected("REPLICA_SETS_INCOMPLETE", name),
+        RollbackError::Paused { name } => rejected("DEPLOYMENT_PAUSED", name),
+        RollbackError::NoHistory { name } => rejected("NO_EARLIER_REVISION", name),
         RollbackError::NotFound {
             name,
             revision,
@@ -152,11 +152,11 @@ fn refused_rollback(error: &RollbackError) -> Status {
     }
 }
 
-/// A refused forecast. The request itself is valid.
-fn refused_forecast(error: &ForecastError) -> Status {
+/// A rejected forecast. The request itself is valid.
+fn rejected_forecast(error: &ForecastError) -> Status {
     let message = truncate_end(&error.to_string(), MESSAGE_BYTES_MAX);
     match error {
-        ForecastError::Rollback(error) => refused_rollback(error),
+        ForecastError::Rollback(error) => rejected_rollback(error),
         ForecastError::ReplicaSetsIncomplete { name } => {
             precondition(&message, "REPLICA_SETS_INCOMPLETE", name)
         }
@@ -186,7 +186,7 @@ fn precondition(message: &str, reason: &str, name: &str) -> Status {
 
 /// A bug in rollplan. The error contains no internal details.
 pub(crate) fn bug() -> Status {
-    refusal(
+    rejection(
         Code::Internal,
         "this is a bug in rollplan: the same request will fail again",
         BUG,
@@ -202,10 +202,10 @@ pub(crate) fn is_bug(status: &Status) -> bool {
 
 /// A call was aborted at shutdown.
 pub(crate) fn stopping() -> Status {
-    refusal(Code::Unavailable, "the server is stopping", "STOPPING", &[])
+    rejection(Code::Unavailable, "the server is stopping", "STOPPING", &[])
 }
 
-/// A call was refused because of overload. Besides UNAVAILABLE, this is the only error after which a retry is useful,
+/// A call was rejected because of overload. Besides UNAVAILABLE, this is the only error after which a retry is useful,
 /// as indicated by `RetryInfo`.
 pub(crate) fn overloaded() -> Status {
     failed(
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_rollbacks_fit_a_header() {
+    fn rejected_rollbacks_fit_a_header() {
         let name = "🦀".repeat(1000);
         let errors = [
             RollbackError::Incomplete { name: name.clone() },

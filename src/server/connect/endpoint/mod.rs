@@ -206,7 +206,9 @@ impl Query {
             pods_complete: self.pods_complete,
             summary: None,
         };
-        let answer = answer(&mut shown).map_err(by_parameter);
+        let answer = answer(&mut shown)
+            .map_err(by_parameter)
+            .map_err(of_manifest);
         if let Some(summary) = shown.summary {
             // It is empty, because a call is answered only once.
             _ = self.subject.set(summary.subject());
@@ -257,6 +259,35 @@ fn by_parameter(error: wire::Error) -> wire::Error {
             "snapshot.target.resource" => "resource".to_owned(),
             _ => continue,
         };
+    }
+    wire::Error::InvalidArgument(violations)
+}
+
+/// Names a manifest, which lacks what only the API server sets, instead of all fields that it lacks.
+fn of_manifest(error: wire::Error) -> wire::Error {
+    let wire::Error::InvalidArgument(mut violations) = error else {
+        return error;
+    };
+    let is_missing = |field: String| {
+        let mut listed = violations.listed.iter();
+        listed.any(|it| it.reason == wire::Reason::Required && it.field == field)
+    };
+    let objects = violations.listed.iter();
+    let mut objects = objects.filter_map(|it| it.field.strip_suffix(".metadata.uid"));
+    let manifest = objects.find(|object| {
+        let fields = ["uid", "resourceVersion"];
+        fields
+            .iter()
+            .all(|it| is_missing(format!("{object}.metadata.{it}")))
+    });
+    if let Some(object) = manifest.map(str::to_owned) {
+        violations = wire::Violations::default();
+        violations.listed.push(wire::Violation {
+            field: object,
+            reason: wire::Reason::Required,
+            description: "is a manifest: send the live object, as kubectl get -o json prints it"
+                .to_owned(),
+        });
     }
     wire::Error::InvalidArgument(violations)
 }

@@ -38,7 +38,7 @@ pub(super) fn describe() {
     );
     describe_counter!(
         "rollplan_shed_total",
-        "Calls refused because of overload; clients may retry them."
+        "Calls rejected because of overload; clients may retry them."
     );
     describe_gauge!(
         "rollplan_buffer_bytes",

@@ -6,22 +6,19 @@ mod reads;
 mod status;
 mod waiting;
 
+use rollplan_world::json;
 use serde_json::{Value, json};
 
 use super::kubectl::{Answer, Poll, poll};
 
-/// An object in the namespace shop.
+/// An object of generation 1.
 fn object(api_version: &str, kind: &str, name: &str, spec: Value, status: Value) -> Value {
-    json!({
-        "apiVersion": api_version,
-        "kind": kind,
-        "metadata": {
-            "name": name, "namespace": "shop", "uid": format!("{kind}-{name}"), "generation": 1,
-            "creationTimestamp": "2026-11-20T11:00:00Z",
-        },
-        "spec": spec,
-        "status": status,
-    })
+    let mut object = json::object(api_version, kind, name);
+    object["metadata"]["uid"] = format!("{kind}-{name}").into();
+    object["metadata"]["generation"] = 1.into();
+    object["metadata"]["creationTimestamp"] = "2026-11-20T11:00:00Z".into();
+    (object["spec"], object["status"]) = (spec, status);
+    object
 }
 
 /// A spec with a selector and a template.
@@ -145,10 +142,7 @@ fn pod(owner: Option<&Value>, name: &str, status: Value) -> Value {
         status,
     );
     if let Some(owner) = owner {
-        pod["metadata"]["ownerReferences"] = json!([{
-            "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
-            "uid": owner["metadata"]["uid"], "controller": true,
-        }]);
+        pod = json::controlled(pod, owner);
         pod["metadata"]["labels"] = json!({"app": "db", "controller-revision-hash": "db-1"});
     }
     pod

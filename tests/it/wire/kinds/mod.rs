@@ -10,6 +10,7 @@ mod table;
 use prost_types::Timestamp;
 use rollplan::proto::{self, Outlook, Phase};
 use rollplan::wire;
+use rollplan_world::json;
 use serde_json::{Value, json};
 
 use crate::request::list;
@@ -83,31 +84,23 @@ fn counters(report: &proto::RolloutReport) -> Vec<(&str, i64)> {
 
 /// An object with the fields that the API server sets.
 fn object(api_version: &str, kind: &str, name: &str, spec: Value, status: Value) -> Value {
-    json!({
-        "apiVersion": api_version, "kind": kind,
-        "metadata": {"name": name, "namespace": "shop", "uid": format!("{name}-uid"), "resourceVersion": "1", "generation": 1,
-                     "creationTimestamp": at(0)},
-        "spec": spec, "status": status,
-    })
+    let mut object = json::object(api_version, kind, name);
+    let metadata = &mut object["metadata"];
+    metadata["resourceVersion"] = "1".into();
+    metadata["generation"] = 1.into();
+    metadata["creationTimestamp"] = at(0).into();
+    (object["spec"], object["status"]) = (spec, status);
+    object
 }
 
 /// A pod that was created and scheduled at time 0.
 fn pod(name: &str, owner: &Value, revision: &str, node: &str, status: Value) -> Value {
-    let mut pod = object(
-        "v1",
-        "Pod",
-        name,
-        json!({"nodeName": node}),
-        json!({
-            "phase": "Pending", "startTime": at(0),
-            "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": at(0)}],
-        }),
-    );
+    let scheduled =
+        json!([{"type": "PodScheduled", "status": "True", "lastTransitionTime": at(0)}]);
+    let pending = json!({"phase": "Pending", "startTime": at(0), "conditions": scheduled});
+    let pod = object("v1", "Pod", name, json!({"nodeName": node}), pending);
+    let mut pod = json::controlled(pod, owner);
     pod["metadata"]["labels"] = json!({"controller-revision-hash": revision});
-    pod["metadata"]["ownerReferences"] = json!([{
-        "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"], "controller": true,
-    }]);
     for (key, value) in status.as_object().unwrap() {
         pod["status"][key] = value.clone();
     }

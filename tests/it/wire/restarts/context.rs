@@ -5,7 +5,8 @@ use rollplan::proto::{self, RestartPlan};
 use serde_json::{Value, json};
 
 use super::{
-    NOW, call, config_map, decisions, deployment, list, objects, plan, restarts_of, state,
+    NOW, call, config_map, decisions, deployment, list, object, objects, plan, pod_of, restarts_of,
+    revision_of, state,
 };
 
 const BEFORE: &str = "2026-01-01T00:20:00Z";
@@ -66,11 +67,11 @@ fn workload(kind: &str) -> Value {
     workload
 }
 
-fn pod(owner: &str, labels: Value, started_at: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": "p", "namespace": "shop", "uid": "pod", "labels": labels,
-            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "x", "name": "x", "uid": owner, "controller": true}]},
-        "status": {"phase": "Running", "containerStatuses": [{"name": "app", "state": {"running": {"startedAt": started_at}}}]}})
+/// A running pod of a workload, with this label.
+fn pod(owner: &Value, label: (&str, &str), started_at: &str) -> Value {
+    let mut pod = pod_of(owner, started_at);
+    pod["metadata"]["labels"] = json!({(label.0): label.1});
+    pod
 }
 
 #[test]
@@ -199,11 +200,9 @@ fn deployments_whose_pods_are_newer_than_the_change_are_not_restarted() {
     web["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!("2");
     web["metadata"]["generation"] = json!(3);
     let set = |revision: &str, created_at: &str| {
-        json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
-            "metadata": {"name": format!("web-{revision}"), "namespace": "shop", "uid": format!("set-{revision}"),
-                "creationTimestamp": created_at, "annotations": {"deployment.kubernetes.io/revision": revision},
-                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "uid-web", "controller": true}]},
-            "status": {"replicas": 1}})
+        let mut set = revision_of(&web, revision);
+        set["metadata"]["creationTimestamp"] = json!(created_at);
+        set
     };
     let restart = proto::RestartDecision::Restart;
     let record = proto::RestartDecision::Record;
@@ -253,7 +252,8 @@ fn pods_of_the_current_revision_that_started_after_the_change_need_no_restart() 
         (set, "controller-revision-hash", ["web-1", "web-2"]),
         (daemons, "pod-template-generation", ["1", "2"]),
     ] {
-        let of = |revision: &str, time: &str| pod("uid-web", json!({label: revision}), time);
+        let of = |revision: &str, time: &str| pod(&workload, (label, revision), time);
+        let another = object("apps/v1", "StatefulSet", "another");
         let mut succeeded = of(new, BEFORE);
         succeeded["status"]["phase"] = json!("Succeeded");
         let mut deleted = of(new, BEFORE);
@@ -267,7 +267,7 @@ fn pods_of_the_current_revision_that_started_after_the_change_need_no_restart() 
             // Pods that have ended, or are about to, do not matter.
             (vec![succeeded, of(new, AFTER)], record),
             (vec![deleted, of(new, AFTER)], record),
-            (vec![pod("another", json!({label: new}), AFTER)], restart),
+            (vec![pod(&another, (label, new), AFTER)], restart),
         ] {
             let mut named = pods.clone();
             for (index, pod) in named.iter_mut().enumerate() {
@@ -332,11 +332,7 @@ fn rollouts_that_stall_on_failing_containers_are_restarted() {
         ),
         ("ContainerCreating", proto::RestartDecision::Hold),
     ] {
-        let mut pod = pod(
-            "uid-web",
-            json!({"controller-revision-hash": "web-2"}),
-            BEFORE,
-        );
+        let mut pod = pod(&set, ("controller-revision-hash", "web-2"), BEFORE);
         let running = pod["status"]["containerStatuses"][0].clone();
         let waiting = json!({"name": "app", "state": {"waiting": {"reason": reason}}});
         pod["status"]["containerStatuses"] = json!([running, waiting]);
@@ -438,11 +434,7 @@ fn immutable_configurations_changed_when_they_were_created() {
     set["spec"]["replicas"] = json!(1);
     set["status"] = json!({"observedGeneration": 1, "replicas": 1, "readyReplicas": 1, "updatedReplicas": 1,
         "updateRevision": "web-2"});
-    let pod = pod(
-        "uid-web",
-        json!({"controller-revision-hash": "web-2"}),
-        AFTER,
-    );
+    let pod = pod(&set, ("controller-revision-hash", "web-2"), AFTER);
     for (immutable, expected) in [(true, "RECORD"), (false, "RESTART")] {
         let mut map = config_map("app", json!({"A": "2"}));
         map["immutable"] = json!(immutable);
@@ -485,16 +477,11 @@ fn pods_older_than_the_applied_change_are_restarted() {
     set["spec"]["replicas"] = json!(1);
     set["status"] = json!({"observedGeneration": 1, "replicas": 1, "readyReplicas": 1, "updatedReplicas": 1,
         "updateRevision": "web-2"});
-    let of = |time: &str| {
-        pod(
-            "uid-web",
-            json!({"controller-revision-hash": "web-2"}),
-            time,
-        )
-    };
-    let fresh = planned(&set, &[of(AFTER)], json!({"quiet": "0s"}));
+    let [younger, older] =
+        [AFTER, BEFORE].map(|time| pod(&set, ("controller-revision-hash", "web-2"), time));
+    let fresh = planned(&set, &[younger], json!({"quiet": "0s"}));
     set["metadata"]["annotations"][super::STATE] = json!(state(&fresh));
-    let undone = planned(&set, &[of(BEFORE)], json!({"quiet": "0s"}));
+    let undone = planned(&set, &[older], json!({"quiet": "0s"}));
     let [change] = &undone.changes[..] else {
         panic!("{undone:?}");
     };
@@ -520,7 +507,7 @@ fn custom_kinds_have_their_template_where_deployments_have_it() {
 #[test]
 fn containers_of_references_are_named_to_reloader() {
     let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "shop", "uid": "uid-web",
+        "metadata": {"name": "web", "namespace": "shop", "uid": "web-uid",
             "annotations": {"reloader.stakater.com/auto": "true"}},
         "references": [{"kind": "CONFIGURATION_KIND_CONFIG_MAP", "name": "app", "container": "side",
             "usage": "REFERENCE_USAGE_ENV_FROM"}]});

@@ -8,6 +8,7 @@ mod violations;
 
 use rollplan::proto::{PlanRestartsRequest, PlanRestartsResponse, RestartPlan};
 use rollplan::wire::{self, json};
+use rollplan_world::json::{config_map, controlled, object, workload};
 use serde_json::{Value, json};
 
 use crate::request::{list, restarts_of};
@@ -31,21 +32,34 @@ fn objects(objects: &[Value], options: Value) -> Value {
     request
 }
 
-fn config_map(name: &str, data: Value) -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}, "data": data})
-}
-
 fn deployment(name: &str, state: Option<&str>) -> Value {
     let mut annotations = json!({"rollplan.dev/restart": "enabled"});
     if let Some(state) = state {
         annotations[STATE] = json!(state);
     }
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": name, "namespace": "shop", "uid": format!("uid-{name}"), "annotations": annotations},
-        "spec": {"template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{
-            "name": "app", "envFrom": [{"configMapRef": {"name": "app"}}]}]}}},
-    })
+    workload(
+        name,
+        annotations,
+        json!({"envFrom": [{"configMapRef": {"name": "app"}}]}),
+    )
+}
+
+/// A ReplicaSet of a revision of this Deployment, with a pod.
+fn revision_of(deployment: &Value, revision: &str) -> Value {
+    let set = object("apps/v1", "ReplicaSet", &format!("web-{revision}"));
+    let mut set = controlled(set, deployment);
+    set["metadata"]["annotations"] = json!({"deployment.kubernetes.io/revision": revision});
+    set["status"] = json!({"replicas": 1});
+    set
+}
+
+/// A running pod of this object.
+fn pod_of(owner: &Value, started_at: &str) -> Value {
+    let mut pod = controlled(object("v1", "Pod", "p"), owner);
+    let running = json!({"running": {"startedAt": started_at}});
+    pod["status"] =
+        json!({"phase": "Running", "containerStatuses": [{"name": "app", "state": running}]});
+    pod
 }
 
 /// The state that the first step of a plan writes.

@@ -3,7 +3,9 @@
 use rollplan::proto;
 use serde_json::{Value, json};
 
-use super::{NOW, STATE, call, config_map, decisions, deployment, objects, plan, state};
+use super::{
+    NOW, STATE, call, config_map, decisions, deployment, objects, plan, pod_of, revision_of, state,
+};
 
 #[test]
 fn objects_are_recorded_then_restarted() {
@@ -43,7 +45,7 @@ fn objects_are_recorded_then_restarted() {
     let body: Value = serde_json::from_str(&call.body_json).unwrap();
     assert_eq!(
         body[0],
-        json!({"op": "test", "path": "/metadata/uid", "value": "uid-web"})
+        json!({"op": "test", "path": "/metadata/uid", "value": "web-uid"})
     );
     assert_eq!(body[1]["op"], "test");
     assert_eq!(body[1]["value"], json!(recorded));
@@ -86,7 +88,7 @@ fn summaries_are_planned_like_objects() {
     ));
     // sha256 of "1"
     let checksum = "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b";
-    let metadata = json!({"name": "web", "namespace": "shop", "uid": "uid-web",
+    let metadata = json!({"name": "web", "namespace": "shop", "uid": "web-uid",
         "annotations": {"rollplan.dev/restart": "enabled"}});
     let configuration = json!({"kind": "CONFIGURATION_KIND_CONFIG_MAP", "namespace": "shop", "name": "app",
         "keyChecksums": {"A": checksum}});
@@ -98,19 +100,6 @@ fn summaries_are_planned_like_objects() {
 
 #[test]
 fn pods_started_after_the_change_need_no_restart() {
-    let set = |revision: &str| {
-        json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
-            "metadata": {"name": format!("web-{revision}"), "namespace": "shop", "uid": format!("set-{revision}"),
-                "annotations": {"deployment.kubernetes.io/revision": revision},
-                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "uid-web", "controller": true}]},
-            "status": {"replicas": 1}})
-    };
-    let pod = |revision: &str, started: &str| {
-        json!({"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": "p", "namespace": "shop", "uid": "pod",
-                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": format!("set-{revision}"), "controller": true}]},
-            "status": {"phase": "Running", "containerStatuses": [{"name": "app", "state": {"running": {"startedAt": started}}}]}})
-    };
     let mut changed = config_map("app", json!({"A": "2"}));
     changed["metadata"]["managedFields"] = json!([
         {"manager": "kubectl", "time": "2026-01-01T00:30:00Z", "fieldsV1": {"f:data": {"f:A": {}}}},
@@ -133,7 +122,9 @@ fn pods_started_after_the_change_need_no_restart() {
         let mut web = deployment("web", Some(&recorded));
         web["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!("2");
         web["status"] = json!({"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1, "observedGeneration": 1});
-        let all = [changed.clone(), web, set(revision), pod(revision, started)];
+        let set = revision_of(&web, revision);
+        let pod = pod_of(&set, started);
+        let all = [changed.clone(), web, set, pod];
         let answer = plan(&objects(&all, json!({})));
         assert_eq!(
             decisions(&answer),
@@ -209,7 +200,7 @@ fn nothing_is_recorded_or_restarted_while_starts_are_unknown() {
     let changed_at = "2026-01-01T00:59:40Z";
     let summary = |mut workload: Value| {
         let known = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata":
-            {"name": "web", "namespace": "shop", "uid": "uid-web", "annotations": {"rollplan.dev/restart": "enabled"}},
+            {"name": "web", "namespace": "shop", "uid": "web-uid", "annotations": {"rollplan.dev/restart": "enabled"}},
             "references": [{"kind": "CONFIGURATION_KIND_CONFIG_MAP", "name": "app", "usage": "REFERENCE_USAGE_ENV_FROM"}]});
         let fields = known.as_object().unwrap().clone();
         workload.as_object_mut().unwrap().extend(fields);

@@ -35,7 +35,7 @@ pub(super) const CASES: &[Case] = &[
         |r| {
             let existing = String::from_utf8(r.answer().existing_json.to_vec()).unwrap();
             r.answer().existing_json = existing
-                .replace(r#""uid":"existing""#, r#""uid":"""#)
+                .replace(r#""uid":"existing-uid""#, r#""uid":"""#)
                 .into();
         },
         "snapshot.answers[0].existing_json.metadata.uid",

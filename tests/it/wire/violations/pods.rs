@@ -9,7 +9,7 @@ pub(super) const FIELDS: &[Field] = &[
     ("metadata.name", "null", Required),
     ("metadata.uid", "null", Required),
     ("metadata.name", r#""a""#, Duplicate),
-    ("metadata.uid", r#""a""#, Duplicate),
+    ("metadata.uid", r#""a-uid""#, Duplicate),
     ("metadata.creationTimestamp", r#""today""#, WrongType),
     ("metadata.deletionTimestamp", r#""today""#, WrongType),
     ("status", "[]", WrongType),

@@ -11,7 +11,7 @@ pub(super) const FIELDS: &[Field] = &[
     ("metadata.name", r#""a_b""#, InvalidName),
     ("metadata.uid", "null", Required),
     ("metadata.resourceVersion", "null", Required),
-    ("metadata.uid", r#""new""#, Duplicate),
+    ("metadata.uid", r#""new-uid""#, Duplicate),
     ("metadata.name", r#""new""#, Duplicate),
     ("metadata.generation", "-1", Negative),
     ("metadata.creationTimestamp", "{}", WrongType),
@@ -35,7 +35,7 @@ pub(super) const CASES: &[Case] = &[
     (
         |r| {
             r.set(1)["metadata"]["ownerReferences"][0]["uid"] = "x".into();
-            r.set(1)["metadata"]["uid"] = "new".into();
+            r.set(1)["metadata"]["uid"] = "new-uid".into();
         },
         "[2].metadata.uid",
         Duplicate,

@@ -36,7 +36,7 @@ fn replica_sets_of_other_owners_are_not_validated() {
         spoiled("theirs", "shop", json!({}), Some("x")),
         spoiled("theirs-too", "", app(), Some("x")),
         // In another namespace: same name, owned, matching labels.
-        spoiled("new", "other", app(), Some("d")),
+        spoiled("new", "other", app(), Some("web-uid")),
         spoiled("far", "other", app(), None),
         // A duplicate.
         spoiled("twice", "shop", json!({}), Some("x")),
@@ -63,7 +63,9 @@ fn only_events_about_selected_objects_are_validated() {
     assert_eq!(request.plan(), mk_request().plan());
     let mut request = mk_request();
     let first = request.items.len();
-    request.items.extend(["d", "new", "a"].map(event));
+    request
+        .items
+        .extend(["web-uid", "new-uid", "a-uid"].map(event));
     let expected = (first..first + 3).flat_map(|index| {
         ["count", "series.count"]
             .map(|field| (format!("{ITEMS}[{index}].{field}"), Reason::Negative))
@@ -79,7 +81,7 @@ fn only_events_about_selected_objects_are_validated() {
         "series.lastObservedTime",
     ] {
         let mut request = mk_request();
-        let mut event = event("new");
+        let mut event = event("new-uid");
         (event["count"], event["series"]) = (json!(1), json!({}));
         *value_at(&mut event, field) = "today".into();
         request.items.push(event);
@@ -99,7 +101,7 @@ fn pods_of_other_owners_are_not_validated() {
         ("shop", Some("x")),
         // Owned by a ReplicaSet of another Deployment, or in another namespace.
         ("shop", Some("theirs")),
-        ("other", Some("new")),
+        ("other", Some("new-uid")),
     ] {
         let owner = owner.map(|uid| json!({"uid": uid, "controller": true}));
         let owners: Vec<Value> = owner.into_iter().collect();

@@ -26,7 +26,7 @@ impl World {
         let Some(step) = plan.steps.get(running.next) else {
             return self.finish(&running);
         };
-        let (Some(call), Some(action)) = (&step.call, &step.action) else {
+        let (Some(call), Some(action)) = (step.call(), &step.action) else {
             running.next += 1;
             return self.skip_events(running);
         };
@@ -35,7 +35,7 @@ impl World {
             running.next += 1;
             return self.skip_events(running);
         }
-        match self.make(call, action, &running) {
+        match self.make(&call, action, &running) {
             Outcome::Done(written) => {
                 self.trace(|| format!("    done: {}", step.summary()));
                 self.tallies.count(Tally::Done);
@@ -58,7 +58,7 @@ impl World {
                 if stale {
                     running.is_stale = true;
                 } else {
-                    let failure = self.failure(call, rejection);
+                    let failure = self.failure(&call, rejection);
                     running.rejected.push(failure);
                 }
             }
@@ -66,7 +66,7 @@ impl World {
                 self.trace(|| format!("    timeout: {}", step.summary()));
                 running.is_stale = true;
                 if self.flaw != Flaw::NoReadAfterTimeout {
-                    self.read_back(call, action);
+                    self.read_back(&call, action);
                 }
                 running.next = if self.flaw == Flaw::IgnoresFailures {
                     running.next + 1

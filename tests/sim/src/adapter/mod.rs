@@ -204,7 +204,7 @@ impl World {
         let steps = &running.plan.steps;
         while steps
             .get(running.next)
-            .is_some_and(|step| step.call.is_none())
+            .is_some_and(|step| step.action.is_none())
         {
             running.next += 1;
         }

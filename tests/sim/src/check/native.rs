@@ -2,7 +2,7 @@
 //! ReplicaSets and pods, planned at the same times, and written whenever the adapter carries out all calls of its plan.
 
 use rollplan_core::Plan;
-use rollplan_core::action::Action;
+use rollplan_core::action::{Action, Step};
 use rollplan_core::revision::REVISION;
 use rollplan_core::snapshot::{
     Condition, Deployment, DeploymentStatus, Options, ReplicaSet, Snapshot,
@@ -113,14 +113,14 @@ impl World {
             // A call for the custom resource that was rejected is the one for the native Deployment on the same object.
             world.failures = failures;
             for failure in &mut world.failures {
-                let mut calls = planned.steps.iter().filter_map(|step| step.call.as_ref());
+                let mut calls = planned.steps.iter().filter_map(Step::call);
                 let rejected = &failure.call;
                 let same = calls.find(|call| {
                     (call.verb, &call.name, &call.subresource)
                         == (rejected.verb, &rejected.name, &rejected.subresource)
                 });
                 if let Some(call) = same {
-                    failure.call = call.clone();
+                    failure.call = call;
                 }
             }
             planned = plan_native(&world);

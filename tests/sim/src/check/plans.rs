@@ -72,7 +72,7 @@ impl World {
         };
         if before.settled && before.complete {
             self.tallies.count(Tally::CheckSettled);
-            let idle = plan.steps.iter().all(|step| step.call.is_none());
+            let idle = plan.steps.iter().all(|step| step.action.is_none());
             if !idle && !before.consistent {
                 self.tallies.count(Tally::ExemptInconsistent);
             } else if !idle {

@@ -84,7 +84,7 @@ impl World {
         };
         let plan = self.flaw.plan(&snapshot, Options::default());
         self.tallies.count(Tally::CheckRest);
-        if plan.steps.iter().any(|step| step.call.is_some()) {
+        if plan.steps.iter().any(|step| step.action.is_some()) {
             self.violate("rest", format!("still to do: {:?}", summaries(&plan)));
         }
         self.check_status(&deployment);

@@ -14,30 +14,10 @@ use serde_json::{Map, Value};
 
 use super::call::{Rejection, Response, check_versions};
 
-/// Converts a JSON value to the planner's type.
-fn to_core(value: &Value) -> template::Value {
-    match value {
-        Value::Null => template::Value::Null,
-        Value::Bool(value) => (*value).into(),
-        Value::Number(number) => number
-            .as_i64()
-            .map_or(template::Value::Null, template::Value::from),
-        Value::String(text) => text.as_str().into(),
-        Value::Array(items) => template::Value::List(items.iter().map(to_core).collect()),
-        Value::Object(entries) => template::Value::Map(
-            entries
-                .iter()
-                .map(|(key, value)| (key.clone(), to_core(value)))
-                .collect(),
-        ),
-    }
-}
-
 /// The number of a template, which the image of its container contains.
 pub(super) fn template_number(template: &template::Value) -> u8 {
-    let containers = template.at(&["spec", "containers"]);
-    let container = containers.and_then(|list| list.as_list()?.first());
-    let image = container.and_then(|container| container.get("image")?.as_str());
+    let images = template::images(template);
+    let image = images.first();
     let number = image.and_then(|image| image.strip_prefix('v')?.parse().ok());
     number.unwrap_or(u8::MAX)
 }
@@ -105,7 +85,7 @@ pub(super) fn new_set(body: &Value) -> Response<NewReplicaSet> {
         match_labels: strings(&spec["selector"]["matchLabels"], "matchLabels")?,
         match_expressions: Vec::new(),
     };
-    let template = to_core(&spec["template"]);
+    let template = template::Value::from(&spec["template"]);
     let template_labels = template.at(&["metadata", "labels"]);
     let selected = selector.match_labels.iter().all(|(key, value)| {
         let label = template_labels.and_then(|labels| labels.get(key)?.as_str());
@@ -234,7 +214,7 @@ pub(crate) fn json_patch_owner(owner: &mut Deployment, body: &Value) -> Response
             }
             ("add", "/metadata/labels") => metadata.labels = strings(value, "labels")?,
             ("replace", "/spec/template") => {
-                owner.spec.template = Template::from(to_core(value));
+                owner.spec.template = Template::from(template::Value::from(value));
             }
             ("add", "/spec/minReadySeconds") => {
                 owner.spec.min_ready_seconds = integer(value, "minReadySeconds")?;

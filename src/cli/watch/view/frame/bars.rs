@@ -8,9 +8,11 @@ use crate::text::{Numbers, Style, ascii, counter, padded, width};
 /// The width of a bar in columns.
 const BAR: usize = 20;
 const SMALL_BAR: usize = 10;
-/// The width of a count in a row, and of the gap before each bar.
-const COUNT: usize = 9;
+/// The gap before each bar of a row.
 const GAP: usize = 2;
+
+/// The heads of the bars of rows.
+const HEADS: [&str; 2] = ["updated", "available"];
 
 /// The width of the name of a bar, and the column of its limit.
 const NAME: usize = 10;
@@ -122,29 +124,67 @@ pub(super) fn limits(report: &RolloutReport, columns: usize, glyphs: &Glyphs) ->
     bars.collect()
 }
 
-/// The progress of a rollout as part of a row, with bars or as numbers only.
-pub(super) fn small(report: &RolloutReport, glyphs: &Glyphs, has_bars: bool) -> Line {
-    let bars = bars(report).into_iter().flat_map(|bar| {
-        let Bar {
-            count, of, style, ..
-        } = bar;
-        [
-            (" ".repeat(GAP), Style::Plain),
-            match has_bars {
-                true => (glyphs.bar(count, of, SMALL_BAR) + " ", style),
-                false => (String::new(), style),
-            },
-            (padded(&format!("{count}/{of}"), COUNT), Style::Plain),
-        ]
-    });
-    bars.collect()
+/// The columns of rows that show progress, with bars or as numbers only.
+#[derive(Clone, Copy)]
+pub(super) struct SmallBars {
+    has_bars: bool,
+    counts: [usize; HEADS.len()],
 }
 
-/// The width of each bar of a row.
-pub(super) fn small_width(has_bars: bool) -> usize {
-    match has_bars {
-        true => GAP + SMALL_BAR + 1 + COUNT,
-        false => GAP + COUNT,
+// === impl SmallBars ===
+
+impl SmallBars {
+    pub(super) fn of<'r>(reports: impl Iterator<Item = &'r RolloutReport>) -> Self {
+        let mut counts = HEADS.map(width);
+        for report in reports {
+            for (bar, width) in bars(report).iter().zip(&mut counts) {
+                *width = (*width).max(bar.number().len());
+            }
+        }
+        Self {
+            has_bars: true,
+            counts,
+        }
+    }
+
+    pub(super) fn without_bars(self) -> Self {
+        Self {
+            has_bars: false,
+            ..self
+        }
+    }
+
+    pub(super) fn width(&self) -> usize {
+        let bar = if self.has_bars { SMALL_BAR + 1 } else { 0 };
+        self.counts.map(|count| GAP + bar + count).iter().sum()
+    }
+
+    pub(super) fn head(&self) -> String {
+        let bar = if self.has_bars { SMALL_BAR + 1 } else { 0 };
+        let heads = HEADS.iter().zip(self.counts);
+        let heads = heads.map(|(head, count)| " ".repeat(GAP) + &padded(head, bar + count));
+        heads.collect()
+    }
+
+    pub(super) fn line(&self, report: &RolloutReport, glyphs: &Glyphs) -> Line {
+        let bars = bars(report);
+        let parts = self.counts.iter().enumerate().flat_map(|(index, count)| {
+            let bar = bars.get(index);
+            let (filled, style) = match bar {
+                Some(bar) if self.has_bars => {
+                    (glyphs.bar(bar.count, bar.of, SMALL_BAR) + " ", bar.style)
+                }
+                None if self.has_bars => (" ".repeat(SMALL_BAR + 1), Style::Plain),
+                _ => (String::new(), Style::Plain),
+            };
+            let number = bar.map(Bar::number).unwrap_or_default();
+            [
+                (" ".repeat(GAP), Style::Plain),
+                (filled, style),
+                (padded(&number, *count), Style::Plain),
+            ]
+        });
+        parts.collect()
     }
 }
 
@@ -154,6 +194,12 @@ struct Bar {
     count: i64,
     of: i64,
     style: Style,
+}
+
+impl Bar {
+    fn number(&self) -> String {
+        format!("{}/{}", self.count, self.of)
+    }
 }
 
 /// The updated and available pods, or the succeeded pods of a Job.

@@ -3,10 +3,12 @@
 use super::bars::{ASCII, UNICODE};
 use super::*;
 use crate::cli::course::Course;
+use crate::cli::exit::Exit;
 use crate::cli::goal::Goal;
 use crate::cli::input::{Health, Node, Place};
 use crate::cli::observe::Status;
 use crate::cli::options::JudgementArgs;
+use crate::cli::watch::decision::Outcome;
 use crate::proto::{ComputeStatusResponse, Counts, Phase};
 
 fn member(name: &str, updated: i32, pods: usize) -> Member {
@@ -153,15 +155,13 @@ fn frames_fit_the_terminal() {
         }
     }
     assert_eq!(lines(&one, (80, 10), false)[8], "… 47 more");
-    assert_eq!(lines(&several, (80, 10), false)[8], "… 43 more");
+    assert_eq!(lines(&several, (80, 10), false)[8], "… 43 more progressing");
 }
 
 #[test]
 fn complete_rollouts_are_omitted_first() {
     let mut members: Vec<_> = (0..9).map(|n| member(&format!("w{n}"), 1, 0)).collect();
-    members[0].outcome = Some(crate::cli::watch::decision::Outcome::Exit(
-        crate::cli::exit::Exit::Done,
-    ));
+    members[0].outcome = Some(Outcome::Exit(Exit::Done));
     let shown = lines(&members, (80, 8), false);
     assert!(!shown.iter().any(|line| line.starts_with("Deployment w0 ")));
     assert!(shown[0].starts_with("1 of 9 decided  42s "), "{shown:?}");
@@ -194,13 +194,11 @@ fn frames_that_just_fit_are_complete() {
     assert_eq!(one.len(), 9);
     assert!(one[8].contains("web-3  Running"), "{one:?}");
     let mut members: Vec<_> = (0..7).map(|n| member(&format!("w{n}"), 1, 0)).collect();
-    members[0].outcome = Some(crate::cli::watch::decision::Outcome::Exit(
-        crate::cli::exit::Exit::Done,
-    ));
-    let several = lines(&members, (80, 10), false);
-    assert_eq!(several.len(), 9, "{several:?}");
+    members[0].outcome = Some(Outcome::Exit(Exit::Done));
+    let several = lines(&members, (100, 9), false);
+    assert_eq!(several.len(), 8, "{several:?}");
     assert!(several[1].starts_with("Deployment w0 "), "{several:?}");
-    assert!(several[8].starts_with("Deployment w6 "), "{several:?}");
+    assert!(several[7].starts_with("Deployment w6 "), "{several:?}");
 }
 
 #[test]
@@ -285,18 +283,68 @@ fn every_stalled_rollout_has_its_cause() {
     let text = shown.join("\n");
     assert_eq!(text.matches("connection refused").count(), 2, "{text}");
     assert_eq!(text.matches(LOG).count(), 2, "{text}");
-    assert!(shown[0].ends_with("updated    available"), "{text}");
-    // With less room, both begin below their rows.
+    assert!(shown[0].ends_with("updated  available"), "{text}");
+    // With less room, they come first, with as much of their causes as possible.
     let shown = lines(&members, (80, 9), false);
     let text = shown.join("\n");
     assert_eq!(shown.len(), 8, "{text}");
+    assert!(shown[1].starts_with("Deployment shop/app-1 "), "{text}");
+    assert!(shown[5].starts_with("Deployment shop/app-3 "), "{text}");
     assert_eq!(
         text.matches("\n  container web keeps crashing").count(),
         2,
         "{text}"
     );
+    assert_eq!(text.matches("connection refused").count(), 1, "{text}");
+    assert!(shown[6].ends_with(" …"), "{text}");
+    assert_eq!(shown[7], "… 3 more progressing");
     let wide = lines(&members, (300, 24), false);
     assert!(wide[2].contains("connection refused"), "{wide:#?}");
+}
+
+/// A person in a hurry needs what has failed, then what needs a change, and last what is complete.
+#[test]
+fn most_urgent_rollouts_are_shown_if_rows_are_short() {
+    let done = |name: &str| {
+        let mut member = blocked(name, Phase::Complete, "", "");
+        let report = member.last.as_mut().unwrap();
+        let report = report.response.report.as_mut().unwrap();
+        report.blockers.clear();
+        member.outcome = Some(Outcome::Exit(Exit::Done));
+        member
+    };
+    let members = [
+        done("a"),
+        member("b", 2, 0),
+        blocked("c", Phase::Progressing, "the image cannot be pulled", LOG),
+        done("d"),
+        blocked("e", Phase::Stalled, CRASH, LOG),
+    ];
+    let first = |size| {
+        let shown = lines(&members, size, false);
+        let names = shown.iter().filter_map(|line| {
+            let name = line.strip_prefix("Deployment ")?;
+            name.split_whitespace().next().map(str::to_owned)
+        });
+        (names.collect::<Vec<_>>(), shown)
+    };
+    let (names, shown) = first((80, 40));
+    assert_eq!(names, ["a", "b", "c", "d", "e"], "{shown:#?}");
+    assert_eq!(shown.join("\n").matches(LOG).count(), 2, "{shown:#?}");
+    // The rows of those that are complete are omitted before any cause or remedy.
+    let (names, shown) = first((80, 12));
+    assert_eq!(names, ["e", "c", "b"], "{shown:#?}");
+    assert_eq!(shown.join("\n").matches(LOG).count(), 2, "{shown:#?}");
+    assert_eq!(shown.last().unwrap(), "… 2 more complete");
+    // Remedies are omitted before rows that are in progress, and never cut.
+    let (names, shown) = first((80, 9));
+    assert_eq!(names, ["e", "c", "b"], "{shown:#?}");
+    let text = shown.join("\n");
+    assert!(text.contains("connection refused"), "{text}");
+    assert!(!text.contains("remedy"), "{text}");
+    let (names, shown) = first((80, 5));
+    assert_eq!(names, ["e", "c"], "{shown:#?}");
+    assert_eq!(shown.last().unwrap(), "… 3 more: 1 progressing, 2 complete");
 }
 
 #[test]
