@@ -127,7 +127,7 @@ fn simulate(args: &Args) -> Result<(), String> {
         if failure.is_canary {
             let short = canary::shrink(&canary::generate(failure.seed), &failure.violation);
             println!("shrunk world with a canary: {:?}", short.setup);
-            canary::run_traced(&short, CanaryFlaw::None, true);
+            let _ = canary::run_traced(&short, CanaryFlaw::None, true);
             continue;
         }
         let short = shrink(&generate(failure.seed), Flaw::None);

@@ -27,10 +27,10 @@ impl CanaryWorld {
             versions: versions.collect(),
         };
         let mut has_written = false;
-        for call in plan.steps.iter().filter_map(|step| step.call.as_ref()) {
+        for call in plan.steps.iter().filter_map(|step| step.call()) {
             let before = self.world.store.sets.get(&call.name).cloned();
             let now = clock::at(self.world.now);
-            let Ok(written) = self.world.store.call(call, now, Writer::Adapter) else {
+            let Ok(written) = self.world.store.call(&call, now, Writer::Adapter) else {
                 break;
             };
             has_written = true;
