@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 ///
 /// # Panics
 ///
-/// If an operation is none that plans contain.
+/// If plans do not contain this operation.
 pub fn apply(object: &mut Json, patch: &Json) -> Result<(), String> {
     let mut changed = object.clone();
     for operation in patch.as_array().ok_or("not a JSON Patch")? {
