@@ -5,8 +5,8 @@
 #
 # It requires kubectl (with KUBECONFIG as usual), rollplan and jq. Optional variables: TIMEOUT, how long to wait (10m);
 # FAIL_ON, when failures are certain, for example image-pull=30s; JUNIT, a file for a report; UNDO=never, to leave a failed
-# rollout as it is. In GitHub Actions and GitLab CI/CD, the log has annotations or sections. The exit code is that of
-# `rollplan wait`: docs/ci.md.
+# rollout as it is, or UNDO=once, to roll each template back only once, with `rollplan wait --on-failure` (docs/canary.md). In
+# GitHub Actions and GitLab CI/CD, the log has annotations or sections. The exit code is that of `rollplan wait`: docs/ci.md.
 set -euo pipefail
 
 manifest=${1:?usage: deploy.sh MANIFEST NAMESPACE DEPLOYMENT} namespace=$2 name=$3
@@ -18,9 +18,10 @@ reports+=(${GITHUB_ACTIONS:+--ci github} ${GITHUB_STEP_SUMMARY:+--report "markdo
 
 kubectl apply -n "$namespace" -f "$manifest"
 
-code=0
-"${wait[@]}" ${FAIL_ON:+--fail-on "$FAIL_ON"} "${reports[@]}" || code=$?
-[ $code -eq 1 ] && [ "${UNDO:-}" != never ] || exit $code
+code=0 once=()
+[ "${UNDO:-}" != once ] || once=(--on-failure roll-back)
+"${wait[@]}" "${once[@]}" ${FAIL_ON:+--fail-on "$FAIL_ON"} "${reports[@]}" || code=$?
+[ $code -eq 1 ] && [[ ! "${UNDO:-}" =~ ^(never|once)$ ]] || exit $code
 
 # Roll back only if the failure is certain: after a deadline or a transient failure, the rollout may still complete.
 if jq -e '.report.verdict | .certain and .outlook == "OUTLOOK_NEEDS_CHANGE"' "$answer" >/dev/null; then

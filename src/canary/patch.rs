@@ -17,7 +17,8 @@ pub struct Step {
     pub call: ApiCall,
 }
 
-/// A JSON Patch. It tests UID, generation and the observed annotation, so that it changes only what was observed.
+/// A JSON Patch. It tests UID, generation, and the observed annotation and label, so that it changes only what was observed: the
+/// generation does not change with labels.
 pub(crate) struct Patch<'a> {
     deployment: &'a Deployment,
     operations: Vec<String>,
@@ -36,11 +37,13 @@ impl<'a> Patch<'a> {
         };
         patch.push("test", "/metadata/uid", json!(metadata.uid));
         patch.push("test", "/metadata/generation", json!(generation));
-        match metadata.annotations.is_empty() {
-            true => patch.push("test", "/metadata/annotations", Json::Null),
-            false => {
-                let old = metadata.annotations.get(ANNOTATION);
-                patch.push("test", &path("annotations", ANNOTATION), json!(old));
+        for (map, key, entries) in [
+            ("annotations", ANNOTATION, &metadata.annotations),
+            ("labels", LABEL, &metadata.labels),
+        ] {
+            match entries.is_empty() {
+                true => patch.push("test", &format!("/metadata/{map}"), Json::Null),
+                false => patch.push("test", &path(map, key), json!(entries.get(key))),
             }
         }
         patch

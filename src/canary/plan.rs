@@ -169,8 +169,13 @@ impl Planner<'_> {
                 (copy.uid == metadata.uid).then_some(((started, copy.sequence), copy))
             });
             let copy = copies.max_by_key(|it| it.0).map(|it| it.1);
-            // Without the fields of a hold, the label of a canary shows that it has not ended.
-            let copy = copy.filter(|copy| is_held || (copy.label && found.state.is_none()));
+            // Without the fields of a hold, the label of a canary shows that it has not ended. A state from before it may have
+            // been restored.
+            let is_newest = |copy: &State| {
+                let state = found.state.as_ref();
+                state.is_none_or(|it| it.sequence < copy.sequence)
+            };
+            let copy = copy.filter(|copy| is_held || (copy.label && is_newest(copy)));
             if let Some(mut copy) = copy {
                 if let Some(canary) = &mut copy.canary {
                     canary.revision = observed.revision_besides(&canary.digest);
@@ -782,6 +787,10 @@ impl Planner<'_> {
         let Some(live) = self.observed.fields else {
             return user;
         };
+        if canary.stage != Stage::Hold && !self.observed.is_held() {
+            // All fields were restored by the patch that wrote the state.
+            return live;
+        }
         let limit =
             |live: IntOrPercent, own: IntOrPercent, user| if live == own { user } else { live };
         let seconds = |live: i32, own: i32, user| if live == own { user } else { live };
@@ -803,7 +812,7 @@ impl Planner<'_> {
                 user.progress_deadline_seconds,
             ),
         };
-        let is_zero = |it| matches!(it, IntOrPercent::Int(0) | IntOrPercent::Percent(0));
+        let is_zero = |it: IntOrPercent| it.rounded_up(1) == 0;
         if is_zero(fields.max_surge) && is_zero(fields.max_unavailable) {
             // The API server refuses both.
             fields.max_unavailable = IntOrPercent::Int(1);

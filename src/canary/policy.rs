@@ -70,7 +70,7 @@ pub struct CallerVerdict {
 /// limit is one. The largest that is possible, because proportional scaling then keeps the stable pods.
 #[must_use]
 pub fn held_surge(pods: i32, limit: IntOrPercent, replicas: i32) -> IntOrPercent {
-    let IntOrPercent::Percent(limit) = limit else {
+    let Some(limit) = limit.percent() else {
         return IntOrPercent::Int(pods);
     };
     let largest = (i64::from(pods) * 100).checked_div(i64::from(replicas));

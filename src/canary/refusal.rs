@@ -3,7 +3,7 @@
 use rollplan_core::size::IntOrPercent;
 use thiserror::Error;
 
-use crate::state::{HELD_MIN_READY, limit_json};
+use crate::state::HELD_MIN_READY;
 
 /// Why a command is not carried out, or why nothing can be planned.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -60,8 +60,7 @@ pub enum RefusalCause {
     },
     /// No canary pods, or more than desired pods.
     #[error(
-        "has {replicas} desired pods, and {} canary pods were requested: choose from 1 to {replicas} with --pods",
-        limit_json(*.pods)
+        "has {replicas} desired pods, and {pods} canary pods were requested: choose from 1 to {replicas} with --pods"
     )]
     Pods {
         /// The requested number.

@@ -235,13 +235,13 @@ impl Stage {
 pub(crate) fn limit_json(limit: IntOrPercent) -> Json {
     match limit {
         IntOrPercent::Int(count) => json!(count),
-        IntOrPercent::Percent(percent) => json!(format!("{percent}%")),
+        percent => json!(percent.to_string()),
     }
 }
 
 fn limit(json: &Json) -> Option<IntOrPercent> {
     match json {
-        Json::String(text) => parse_limit(text).filter(|it| matches!(it, IntOrPercent::Percent(_))),
+        Json::String(text) => parse_limit(text).filter(|it| it.percent().is_some()),
         json => count(json).map(IntOrPercent::Int),
     }
 }
@@ -249,16 +249,14 @@ fn limit(json: &Json) -> Option<IntOrPercent> {
 /// Parses a number of pods or a percentage, for example "2" or "10%".
 #[must_use]
 pub fn parse_limit(text: &str) -> Option<IntOrPercent> {
-    let (digits, is_percent) = match text.strip_suffix('%') {
-        Some(digits) => (digits, true),
-        None => (text, false),
-    };
-    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let number = digits.parse().ok().filter(|_| is_number)?;
-    Some(match is_percent {
-        true => IntOrPercent::Percent(number),
-        false => IntOrPercent::Int(number),
-    })
+    match text.strip_suffix('%') {
+        Some(digits) => IntOrPercent::from_percent(digits),
+        None => {
+            let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+            let number = text.parse().ok().filter(|_| is_number);
+            number.map(IntOrPercent::Int)
+        }
+    }
 }
 
 fn count(json: &Json) -> Option<i32> {
@@ -277,7 +275,7 @@ mod tests {
     fn state(canary: bool) -> State {
         let time = Time::new(1_768_478_400, 250_000_000).unwrap();
         let user = Fields {
-            max_surge: IntOrPercent::Percent(25),
+            max_surge: IntOrPercent::PaddedPercent(25, 2),
             max_unavailable: IntOrPercent::Int(0),
             min_ready_seconds: 5,
             progress_deadline_seconds: 600,
@@ -305,6 +303,18 @@ mod tests {
     fn text_is_parsed_as_the_same_state() {
         for state in [state(true), state(false)] {
             assert_eq!(State::parse(&state.text()), Ok(state));
+        }
+    }
+
+    #[test]
+    fn limits_are_written_as_they_were() {
+        for text in ["0", "2", "0%", "00%", "25%", "025%", "0000100%"] {
+            let limit = parse_limit(text).unwrap();
+            assert_eq!(limit.to_string(), text);
+            assert_eq!(super::limit(&limit_json(limit)), Some(limit));
+        }
+        for text in ["", "%", "-1", "+2", "1.5%", "x", "99999999999%", "2 "] {
+            assert_eq!(parse_limit(text), None, "{text:?}");
         }
     }
 

@@ -1,6 +1,8 @@
 //! The arithmetic of sizes. Sums have 64 bits and are clamped to `i32` at the end, so that nothing overflows. (Kubernetes
 //! multiplies and adds in 32 bits, which is a listed difference.)
 
+use std::fmt;
+
 /// A number of pods, or a percentage of the desired pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntOrPercent {
@@ -8,11 +10,34 @@ pub enum IntOrPercent {
     Int(i32),
     /// A percentage of the desired pods. Not negative.
     Percent(i32),
+    /// A percentage with leading zeros, which the API server keeps: the percentage, and the number of zeros.
+    PaddedPercent(i32, u32),
 }
 
 impl IntOrPercent {
     /// The default of Kubernetes for maxSurge and maxUnavailable.
     pub const DEFAULT: Self = Self::Percent(25);
+
+    /// The percentage with these digits, for example "25" or "025". `None` if they are not the digits of such a number.
+    #[must_use]
+    pub fn from_percent(digits: &str) -> Option<Self> {
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let percent: i32 = digits.parse().ok().filter(|_| is_number)?;
+        let zeros = digits.len() - percent.to_string().len();
+        Some(match u32::try_from(zeros).ok()? {
+            0 => Self::Percent(percent),
+            zeros => Self::PaddedPercent(percent, zeros),
+        })
+    }
+
+    /// The percentage, if it is one.
+    #[must_use]
+    pub fn percent(self) -> Option<i32> {
+        match self {
+            Self::Int(_) => None,
+            Self::Percent(percent) | Self::PaddedPercent(percent, _) => Some(percent),
+        }
+    }
 
     /// The number of pods out of `total`, rounded up.
     #[must_use]
@@ -29,8 +54,22 @@ impl IntOrPercent {
     fn scaled(self, total: i32, round: i64) -> i32 {
         match self {
             Self::Int(count) => count,
-            Self::Percent(percent) => {
+            Self::Percent(percent) | Self::PaddedPercent(percent, _) => {
                 clamp((i64::from(percent) * i64::from(total) + round).div_euclid(100))
+            }
+        }
+    }
+}
+
+/// As in a manifest, for example "2", "25%" or "025%".
+impl fmt::Display for IntOrPercent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(count) => write!(f, "{count}"),
+            Self::Percent(percent) => write!(f, "{percent}%"),
+            Self::PaddedPercent(percent, zeros) => {
+                (0..*zeros).try_for_each(|_| f.write_str("0"))?;
+                write!(f, "{percent}%")
             }
         }
     }

@@ -155,8 +155,9 @@ func TestOldest(t *testing.T) {
 		t.Errorf("the server stores the field: %s", status)
 	}
 	written := c.statusWrites(t)
+	// Labels do not change the generation, and so the status that is to be written.
 	for i := range 3 {
-		c.kubectl(t, "annotate", "deployment", "paused", "--overwrite", fmt.Sprintf("round=%d", i))
+		c.kubectl(t, "label", "deployment", "paused", "--overwrite", fmt.Sprintf("round=%d", i))
 	}
 	// The new Deployment is planned after the other one, by a queue in the order of changes.
 	c.apply(t, strings.ReplaceAll(paused, "NAME", "last"))
@@ -167,7 +168,7 @@ func TestOldest(t *testing.T) {
 		return nil
 	})
 	if more := c.statusWrites(t) - written; more != 1 {
-		t.Errorf("%d status writes after three annotations and a new Deployment, want 1", more)
+		t.Errorf("%d status writes after three labels and a new Deployment, want 1", more)
 	}
 }
 

@@ -132,7 +132,7 @@ fn number(json: &Json) -> i32 {
 
 fn limit(json: &Json) -> IntOrPercent {
     match json.as_str().and_then(|text| text.strip_suffix('%')) {
-        Some(percent) => IntOrPercent::Percent(percent.parse().unwrap()),
+        Some(digits) => IntOrPercent::from_percent(digits).unwrap(),
         None => IntOrPercent::Int(number(json)),
     }
 }
@@ -140,6 +140,6 @@ fn limit(json: &Json) -> IntOrPercent {
 fn printed(limit: IntOrPercent) -> Json {
     match limit {
         IntOrPercent::Int(count) => count.into(),
-        IntOrPercent::Percent(percent) => format!("{percent}%").into(),
+        percent => percent.to_string().into(),
     }
 }

@@ -370,6 +370,7 @@ fn patches_write_the_state_with_the_fields() {
             "test /metadata/uid",
             "test /metadata/generation",
             "test /metadata/annotations/rollplan.dev~1canary",
+            "test /metadata/labels",
             "add /metadata/labels",
             "add /metadata/annotations/rollplan.dev~1canary",
             "add /spec/strategy/rollingUpdate/maxSurge",

@@ -8,7 +8,6 @@
 mod abort;
 mod decision;
 mod interference;
-mod random;
 mod refusals;
 mod rollback;
 mod world;

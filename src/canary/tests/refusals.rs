@@ -68,7 +68,7 @@ fn start_is_refused_with_what_to_do() {
             "allows 2 pods above the desired number, which is less than the 3 canary pods: choose fewer with --pods, or \
              allow more with --surge",
             "has 4 desired pods, and 0 canary pods were requested: choose from 1 to 4 with --pods",
-            "has 4 desired pods, and \"125%\" canary pods were requested: choose from 1 to 4 with --pods",
+            "has 4 desired pods, and 125% canary pods were requested: choose from 1 to 4 with --pods",
             "has a rollout that is not complete: wait until it completes, or roll it back with `rollplan undo`",
             "has a change that the Deployment controller has not observed yet: start the canary again in a moment",
             "belongs to another controller, according to \"rollouts.kruise.io/deployment-strategy\": remove it from that \

@@ -55,14 +55,6 @@ pub(crate) struct World {
     pub(crate) desired: (i32, i32),
     /// What must not happen, and has happened.
     pub(crate) violations: Vec<String>,
-    /// The highest size of the new ReplicaSet that a hold allows.
-    pub(crate) held_max: i32,
-    /// Whether available pods below the floor are a violation.
-    pub(crate) checks_floor: bool,
-    /// Whether the controller has the current statuses of ReplicaSets in each sync.
-    pub(crate) has_current_statuses: bool,
-    /// Changes patches of the planner, in controls.
-    pub(crate) sabotage: Option<fn(&mut Patch)>,
 }
 
 impl World {
@@ -97,10 +89,6 @@ impl World {
             losses: 0,
             desired: (replicas, replicas),
             violations: Vec::new(),
-            held_max: replicas,
-            checks_floor: true,
-            has_current_statuses: false,
-            sabotage: None,
         };
         for _ in 0..replicas {
             world.create_pod(0);
@@ -191,10 +179,7 @@ impl World {
 
     /// Carries out a patch of the planner. Returns whether its preconditions hold.
     pub(crate) fn patch(&mut self, body: &str) -> bool {
-        let mut patch: Patch = serde_json::from_str(body).unwrap();
-        if let Some(sabotage) = self.sabotage {
-            sabotage(&mut patch);
-        }
+        let patch: Patch = serde_json::from_str(body).unwrap();
         self.write(&patch)
     }
 
@@ -259,11 +244,6 @@ impl World {
 
     /// One sync of the Deployment controller, on its caches. It ends at the first write that is stale.
     pub(crate) fn sync_deployment(&mut self) -> bool {
-        if self.has_current_statuses {
-            let sets = 0..self.stored.replica_sets.len();
-            while sets.clone().any(|index| self.sync_set(index)) {}
-            sets.for_each(|index| self.sync_cache(index + 1));
-        }
         let mut view = self.stored.clone();
         view.now = clock::at(self.now);
         view.deployment = self.cached.clone();
@@ -358,20 +338,6 @@ impl World {
             self.violations
                 .push(format!("{after} pods, and the ceiling is {ceiling}"));
         }
-        let size = self.size_of(NEW);
-        let is_held = self.stored.deployment.spec.template.same_as(&template(NEW))
-            && self
-                .stored
-                .deployment
-                .metadata
-                .annotations
-                .contains_key(rollplan_canary::ANNOTATION);
-        if is_held && size > self.held_max {
-            self.violations.push(format!(
-                "{size} canary pods, and {} are allowed",
-                self.held_max
-            ));
-        }
     }
 
     // The other controllers.
@@ -415,7 +381,7 @@ impl World {
                 let fewest = self.desired.0;
                 let limits = Limits::rolling(fewest, self.surge, self.unavailable);
                 let floor = limits.min_available() - self.losses;
-                if self.checks_floor && after < before && after < floor {
+                if after < before && after < floor {
                     self.violations
                         .push(format!("{after} available pods, and the floor is {floor}"));
                 }

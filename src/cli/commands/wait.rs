@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::canary::{OnRolloutFailure, RollBack};
 use super::read;
 use crate::cli::cluster::Scope;
 use crate::cli::error::Error;
@@ -12,6 +13,7 @@ use crate::cli::goal::Goal;
 use crate::cli::options::{AnswerArgs, JudgementArgs, ScopeArgs, ServerArgs, StatusOutput};
 use crate::cli::planner::Planner;
 use crate::cli::report::{ReportArgs, Reporter};
+use crate::cli::stderr;
 use crate::cli::watch::{Group, Limits, WatchOptions};
 use crate::text::span;
 
@@ -24,7 +26,7 @@ wait for, such as ConfigMaps, Secrets and Roles, are skipped, and so are kinds t
 A poll that fails because the service, kubectl or the cluster does not answer is repeated. The command ends after five such \
 polls in a row, and at once on any other error.
 
-Exit codes: 0 complete; 1 stalled or refused, or deleted while waiting; 2 invalid command line or input, or missing \
+Exit codes: 0 complete; 1 stalled or refused, also if it was rolled back, or deleted while waiting; 2 invalid command line or input, or missing \
 permission; 3 timeout expired, no progress for ten minutes, or a Job was deleted and its result \
 is unknown; 4 no answer from the service, kubectl or the cluster; 5 not judged, because rollplan has no rule for the kind. \
 With several objects, 1 takes precedence over errors, errors over 3, 3 over 5, and 5 over 0.";
@@ -55,6 +57,16 @@ pub(in crate::cli) struct WaitArgs {
     pub(in crate::cli) no_live: bool,
     #[command(flatten)]
     pub(in crate::cli) judgement: JudgementArgs,
+    /// What happens to a Deployment whose rollout has failed [default: none]
+    ///
+    /// roll-back restores the template of the last ReplicaSet with available pods, if it is certain that the pods need a change,
+    /// and waits until that is complete: once for each template, and never because of a failure that resolves by itself. It
+    /// patches the Deployment with your kubectl. The exit code stays 1.
+    #[arg(long, value_enum)]
+    pub(in crate::cli) on_failure: Option<OnRolloutFailure>,
+    /// Print the patch of --on-failure without making it
+    #[arg(long, requires = "on_failure")]
+    pub(in crate::cli) dry_run: bool,
     /// If the rollout does not complete, print the last log lines of the container that blocks it
     #[arg(long)]
     pub(in crate::cli) logs: bool,
@@ -73,10 +85,24 @@ pub(in crate::cli) fn run(args: WaitArgs) -> Result<Exit, Error> {
         interval,
         no_live,
         judgement,
+        on_failure,
+        dry_run,
         logs,
         answer: AnswerArgs { output, server },
         report,
     } = args;
+    let roll_back = match on_failure {
+        None | Some(OnRolloutFailure::None) => None,
+        Some(OnRolloutFailure::RollBack) => {
+            refuse_rollback(&goal, output)?;
+            Some(RollBack {
+                output: output.format().unwrap_or_default(),
+                dry_run,
+                interval,
+                timeout,
+            })
+        }
+    };
     let is_live = !no_live && !report.is_for_ci();
     let requires_judged = scope.which.are_named() || judgement.require_judged;
     let mut reporter = report.clone().begin(
@@ -94,14 +120,28 @@ pub(in crate::cli) fn run(args: WaitArgs) -> Result<Exit, Error> {
         output,
         live: is_live,
     };
-    let result = watch(&scope, server, options, &mut reporter);
+    let result = watch(&scope, server, options, roll_back, &mut reporter);
     reporter.end(result)
+}
+
+/// Refuses options with which a rollout does not fail, or its rollback cannot be printed.
+fn refuse_rollback(goal: &Goal, output: StatusOutput) -> Result<(), Error> {
+    let goals = [Goal::Complete, Goal::Available, Goal::Updated];
+    let text = match () {
+        () if !goals.contains(goal) => {
+            "--on-failure can only be used with --for=complete, available or updated"
+        }
+        () if output == StatusOutput::Name => "--on-failure cannot be used with -o name",
+        () => return Ok(()),
+    };
+    Err(Error::Usage(text.to_owned()))
 }
 
 fn watch(
     scope: &ScopeArgs,
     server: ServerArgs,
     options: WatchOptions,
+    roll_back: Option<RollBack>,
     reporter: &mut Reporter,
 ) -> Result<Exit, Error> {
     let planner = Planner::new(server)?;
@@ -113,5 +153,14 @@ fn watch(
             return Err(Error::Usage(text.to_owned()));
         }
     };
-    Group::new(&planner, &scope.cluster, scoped, options, reporter).run()
+    let group = Group::new(&planner, &scope.cluster, scoped, options, reporter);
+    let Some(roll_back) = roll_back else {
+        return group.run();
+    };
+    group.run_with(&mut |target| {
+        // The rollout has failed in any case.
+        if let Err(error) = roll_back.carry_out(&planner, &scope.cluster, target) {
+            stderr::eprint_error(&error.texts());
+        }
+    })
 }

@@ -15,6 +15,7 @@ use crate::cli::observe::{add_cluster, observe};
 use crate::cli::options::{ClusterArgs, JudgementArgs, StatusOutput};
 use crate::cli::planner::Planner;
 use crate::cli::report::Reporter;
+use crate::cli::resource::Resource;
 use crate::cli::target::Target;
 use crate::cli::{output, stderr};
 use crate::proto;
@@ -74,7 +75,15 @@ impl<'a> Group<'a> {
     }
 
     /// Watches until all rollouts are decided, and prints changes.
-    pub(in crate::cli) fn run(mut self) -> Result<Exit, Error> {
+    pub(in crate::cli) fn run(self) -> Result<Exit, Error> {
+        self.run_with(&mut |_| {})
+    }
+
+    /// Like [`run`](Self::run). At the end, `on_failed` is called for each Deployment whose rollout has failed.
+    pub(in crate::cli) fn run_with(
+        mut self,
+        on_failed: &mut dyn FnMut(&Target),
+    ) -> Result<Exit, Error> {
         self.reporter.section("rollplan_polls", "Rollouts", false)?;
         let end = watch(self.options.limits, &mut SystemClock::start(), &mut self);
         self.end_absences()?;
@@ -106,6 +115,14 @@ impl<'a> Group<'a> {
         self.note_stalled();
         self.note_failed();
         self.note_unmet();
+        if exit == Exit::Failed {
+            let failed = self.members.iter().zip(self.fleet.targets(None)?);
+            for (_, target) in failed.filter(|(member, target)| {
+                member.result() == Exit::Failed && target.resource == Resource::deployments()
+            }) {
+                on_failed(target);
+            }
+        }
         self.reporter.note_skipped();
         Ok(exit)
     }

@@ -157,32 +157,29 @@ impl RollingUpdate {
     /// How `max_total` results from maxSurge.
     fn surge(&self, limits: Limits) -> String {
         let (wanted, max) = (limits.replicas, limits.max_total());
-        match self.max_surge {
-            IntOrPercent::Percent(percent) if i64::from(percent) * i64::from(wanted) % 100 != 0 => {
-                format!("{wanted} + maxSurge {percent}% rounded up = {max}")
-            }
-            IntOrPercent::Percent(percent) => format!("{wanted} + maxSurge {percent}% = {max}"),
-            IntOrPercent::Int(number) => format!("{wanted} + maxSurge {number} = {max}"),
-        }
+        let surge = self.max_surge;
+        let is_rounded = |percent| i64::from(percent) * i64::from(wanted) % 100 != 0;
+        let rounded = match surge.percent().is_some_and(is_rounded) {
+            true => " rounded up",
+            false => "",
+        };
+        format!("{wanted} + maxSurge {surge}{rounded} = {max}")
     }
 
     /// maxUnavailable as in the spec, or as the resolved number if the two differ.
     fn unavailable(&self, limits: Limits) -> String {
         let resolved = limits.max_unavailable;
-        match self.max_unavailable {
-            IntOrPercent::Percent(percent)
-                if self.max_unavailable.rounded_down(limits.replicas) == resolved =>
-            {
-                format!("{percent}%")
-            }
-            _ => resolved.to_string(),
+        let unavailable = self.max_unavailable;
+        match unavailable.rounded_down(limits.replicas) == resolved {
+            true => unavailable.to_string(),
+            false => resolved.to_string(),
         }
     }
 }
 
 fn term(limit: IntOrPercent, direction: &str) -> String {
-    match limit {
-        IntOrPercent::Int(number) => number.to_string(),
-        IntOrPercent::Percent(percent) => format!("{percent}% rounded {direction}"),
+    match limit.percent() {
+        None => limit.to_string(),
+        Some(_) => format!("{limit} rounded {direction}"),
     }
 }

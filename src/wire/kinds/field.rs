@@ -190,17 +190,14 @@ impl<'v, 'f> Field<'v, 'f> {
         let read = match self.as_str() {
             Some(percent) => percent
                 .strip_suffix('%')
-                .and_then(|number| number.parse().ok())
-                .map(IntOrPercent::Percent),
+                .and_then(IntOrPercent::from_percent),
             None => self
                 .as_i64()
                 .and_then(|number| number.try_into().ok())
+                .filter(|number| *number >= 0)
                 .map(IntOrPercent::Int),
         };
-        let is_valid = |it: &IntOrPercent| match it {
-            IntOrPercent::Int(number) | IntOrPercent::Percent(number) => *number >= 0,
-        };
-        read.filter(is_valid).or_else(|| {
+        read.or_else(|| {
             let description =
                 "must be a whole number that is not negative, or a percentage, for example \"25%\"";
             self.wrong(Reason::NotIntOrPercent, description);

@@ -263,6 +263,5 @@ fn percent(text: &str) -> Result<IntOrPercent, InvalidCount> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(InvalidCount::NEITHER);
     }
-    let percent = digits.parse().map_err(|_| InvalidCount::TOO_LARGE)?;
-    Ok(IntOrPercent::Percent(percent))
+    IntOrPercent::from_percent(digits).ok_or(InvalidCount::TOO_LARGE)
 }

@@ -16,6 +16,7 @@ const (
 	good       fault = "good"
 	neverReady fault = "never ready"
 	noImage    fault = "image missing"
+	badImage   fault = "image name invalid"
 	crashLoop  fault = "crash loop"
 	// crashOnce is a pod that fails some time after it became ready, and then becomes ready again.
 	crashOnce fault = "crashes once"
@@ -172,7 +173,8 @@ func (c *testCase) drawLimits(random *rand.Rand) bool {
 		if random.IntN(2) == 0 {
 			return fmt.Sprint(random.IntN(7))
 		}
-		return pick(random, "0%", "10%", "25%", "33%", "50%", "100%")
+		// The API server keeps leading zeros.
+		return pick(random, "0%", "10%", "25%", "025%", "33%", "50%", "100%")
 	}
 	c.Replicas, c.MaxSurge, c.MaxUnavailable, c.MinReady, c.Surge = 1+random.IntN(40), limit(), limit(), 0, ""
 	if random.IntN(3) == 0 {

@@ -9,9 +9,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/health"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -160,6 +163,37 @@ func (c *clients) kstatus(want string) {
 	}
 }
 
+// argocd requires a health of Argo CD.
+func (c *clients) argocd(want health.HealthStatusCode) {
+	c.t.Helper()
+	d, err := c.get(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	status, err := health.GetResourceHealth(d, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Logf("Argo CD: %s %s", status.Status, status.Message)
+	if status.Status != want {
+		c.t.Errorf("the health in Argo CD is %s (%s) instead of %s", status.Status, status.Message, want)
+	}
+}
+
+// shown requires what all clients show that judge the Deployment.
+func (c *clients) shown(isComplete bool, rollout string) {
+	c.t.Helper()
+	c.rolloutStatus(isComplete, rollout)
+	switch isComplete {
+	case true:
+		c.kstatus("Current")
+		c.argocd(health.HealthStatusHealthy)
+	case false:
+		c.kstatus("InProgress")
+		c.argocd(health.HealthStatusProgressing)
+	}
+}
+
 // sizes requires the sizes of the ReplicaSets of both images.
 func (c *clients) sizes(stable, canary int32) {
 	c.t.Helper()
@@ -168,6 +202,79 @@ func (c *clients) sizes(stable, canary int32) {
 	}); err != nil {
 		c.t.Errorf("the sizes are %d and %d instead of %d and %d", c.log.sizeOf(image("v1")), c.log.sizeOf(image("v2")), stable, canary)
 	}
+}
+
+// autoscale lets an autoscaler scale by CPU usage, of which the ready pods share a total.
+func (c *clients) autoscale() {
+	c.t.Helper()
+	var total atomic.Int64
+	total.Store(1000)
+	stop, err := workloads.ServeMetrics(c.t.Context(), c.h.ControlPlane, c.h.typed, func(pods []corev1.Pod) string {
+		ready := int64(0)
+		for _, pod := range pods {
+			for _, condition := range pod.Status.Conditions {
+				if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil {
+					ready++
+				}
+			}
+		}
+		return fmt.Sprintf("%dm", total.Load()/max(ready, 1))
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() {
+		stop()
+		// Discovery fails as long as an API is registered and does not answer.
+		if _, err := c.h.Kubectl(context.WithoutCancel(c.t.Context()), "delete", "apiservice/v1beta1.metrics.k8s.io"); err != nil {
+			c.t.Error(err)
+		}
+	})
+	autoscaler := map[string]any{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+		"metadata": map[string]any{"name": "web", "namespace": c.namespace},
+		"spec": map[string]any{"minReplicas": 1, "maxReplicas": 30,
+			"scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+			"behavior":       map[string]any{"scaleDown": map[string]any{"stabilizationWindowSeconds": 0}},
+			"metrics": []any{map[string]any{"type": "Resource", "resource": map[string]any{"name": "cpu",
+				"target": map[string]any{"type": "AverageValue", "averageValue": "100m"}}}}}}
+	text, err := json.Marshal(autoscaler)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := c.h.KubectlInput(c.t.Context(), string(text), "apply", "-f", "-"); err != nil {
+		c.t.Fatal(err)
+	}
+	c.scaled(10, 100)
+	c.holdCanary()
+	// Stable and canary pods share the load: 1000m / 12, of which 10 pods would have 100m each.
+	c.scaled(10, 83)
+	c.sizes(10, 2)
+	total.Store(2000)
+	c.scaled(20, 90)
+	c.sizes(18, 4)
+	c.steerTo(rest, &command{Action: "CANARY_ACTION_PROMOTE"})
+	c.scaled(20, 100)
+	c.sizes(0, 20)
+	total.Store(1000)
+	c.scaled(10, 100)
+	c.sizes(0, 10)
+}
+
+// scaled requires that an autoscaler wants a number of pods, for this average usage.
+func (c *clients) scaled(replicas, average int) {
+	c.t.Helper()
+	want := fmt.Sprintf("%d %dm", replicas, average)
+	path := "jsonpath={.status.desiredReplicas} {.status.currentMetrics[0].resource.current.averageValue}"
+	var out string
+	if err := c.await(c.t.Context(), want, func() bool {
+		var err error
+		out, err = c.h.Kubectl(c.t.Context(), "get", "hpa/web", "-n", c.namespace, "-o", path)
+		d, _ := c.log.latest()
+		return err == nil && out == want && *d.Spec.Replicas == int32(replicas)
+	}); err != nil {
+		c.t.Fatalf("the autoscaler wants %s instead of %s", out, want)
+	}
+	c.t.Logf("autoscaler: %s", out)
 }
 
 // release creates a chart with the Deployment, and installs it with a Helm.
@@ -221,28 +328,39 @@ func TestClients(t *testing.T) {
 
 	t.Run("phases", func(t *testing.T) {
 		c := h.deploy(t, "phases", false, good)
-		c.rolloutStatus(true, "successfully rolled out")
-		c.kstatus("Current")
+		c.shown(true, "successfully rolled out")
 		c.holdCanary()
 		c.sizes(10, 2)
-		c.rolloutStatus(false, "2 out of 10 new replicas have been updated")
-		c.kstatus("InProgress")
+		c.shown(false, "2 out of 10 new replicas have been updated")
 		c.steerTo(held, nil)
 		c.steerTo(rest, &command{Action: "CANARY_ACTION_PROMOTE"})
-		c.rolloutStatus(true, "successfully rolled out")
-		c.kstatus("Current")
+		c.shown(true, "successfully rolled out")
 	})
 	t.Run("stalled promotion, and abort", func(t *testing.T) {
 		c := h.deploy(t, "stalled", false, neverReady)
 		c.holdCanary()
 		c.steerTo(promoting, &command{Action: "CANARY_ACTION_PROMOTE"})
-		c.rolloutStatus(false, "out of 10 new replicas have been updated")
-		c.kstatus("InProgress")
+		c.shown(false, "out of 10 new replicas have been updated")
 		c.steerTo(aborted, &command{Action: "CANARY_ACTION_ABORT"})
-		c.rolloutStatus(true, "successfully rolled out")
-		c.kstatus("Current")
+		c.shown(true, "successfully rolled out")
 		c.sizes(10, 0)
 	})
+	t.Run("progress deadline", func(t *testing.T) {
+		c := h.deploy(t, "deadline", false, neverReady)
+		c.kubectl(true, "patched", "patch", "deployment/web", "--type=merge", "-p", `{"spec": {"progressDeadlineSeconds": 5}}`)
+		if err := c.await(t.Context(), "the observation of the deadline", c.isComplete); err != nil {
+			t.Fatal(err)
+		}
+		c.holdCanary()
+		// It does not apply to a hold.
+		time.Sleep(7 * time.Second)
+		c.shown(false, "2 out of 10 new replicas have been updated")
+		c.steerTo(promoting, &command{Action: "CANARY_ACTION_PROMOTE"})
+		c.kubectl(false, "exceeded its progress deadline", "rollout", "status", "deployment/web", "--timeout=60s")
+		c.kstatus("Failed")
+		c.argocd(health.HealthStatusDegraded)
+	})
+	t.Run("autoscaler with metrics", func(t *testing.T) { c := h.deploy(t, "metrics", true, good); c.autoscale() })
 	t.Run("kubectl at a hold", func(t *testing.T) {
 		for _, guard := range []bool{false, true} {
 			c := h.deploy(t, fmt.Sprintf("kubectl-%t", guard), guard, good)
@@ -256,14 +374,14 @@ func TestClients(t *testing.T) {
 			if !guard {
 				c.rolloutStatus(false, "2 out of 10 new replicas have been updated")
 				c.kstatus("InProgress")
+				c.argocd(health.HealthStatusSuspended)
 				c.kubectl(true, "", "rollout", "resume", "deployment/web")
 			}
 			c.sizes(10, 2)
 			// An undo restores the stable template. Its pods stay, and do not count as available until the next plan.
 			c.kubectl(!guard, refusal, "rollout", "undo", "deployment/web")
 			if !guard {
-				c.rolloutStatus(false, "rollout to finish")
-				c.kstatus("InProgress")
+				c.shown(false, "rollout to finish")
 				c.steerTo(rest, nil)
 				c.sizes(10, 0)
 				c.holdCanary()

@@ -62,6 +62,8 @@ func newKubelets(client kubernetes.Interface, c testCase, failed func(error)) *w
 			return []workloads.Change{{After: start, State: workloads.Unready}}
 		case noImage:
 			return []workloads.Change{{After: start, State: workloads.ImageMissing}}
+		case badImage:
+			return []workloads.Change{{After: start, State: workloads.ImageInvalid}}
 		case crashLoop:
 			changes := []workloads.Change{ready}
 			for restarts := range 3 {

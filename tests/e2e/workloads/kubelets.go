@@ -26,6 +26,8 @@ const (
 	Unready
 	// ImageMissing is a pod whose image cannot be pulled.
 	ImageMissing
+	// ImageInvalid is a pod whose image has a name that cannot be parsed.
+	ImageInvalid
 	// CrashLoop is a pod whose container has failed, and waits until it is restarted.
 	CrashLoop
 )
@@ -113,7 +115,7 @@ func (c Change) status(pod *corev1.Pod) corev1.PodStatus {
 	if c.State == Ready {
 		ready = corev1.ConditionTrue
 	}
-	if c.State == ImageMissing {
+	if c.State == ImageMissing || c.State == ImageInvalid {
 		status.Phase = corev1.PodPending
 	}
 	status.Conditions = append(status.Conditions, corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue, LastTransitionTime: now})
@@ -128,6 +130,8 @@ func (c Change) status(pod *corev1.Pod) corev1.PodStatus {
 			reported.State.Running = &corev1.ContainerStateRunning{StartedAt: now}
 		case ImageMissing:
 			reported.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image"}
+		case ImageInvalid:
+			reported.State.Waiting = &corev1.ContainerStateWaiting{Reason: "InvalidImageName", Message: "Failed to apply default image tag"}
 		case CrashLoop:
 			reported.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off restarting failed container"}
 		}

@@ -783,3 +783,211 @@ fn status_of_the_rollout_shows_the_canary() {
         run.out
     );
 }
+
+const ROLL_BACK: [&str; 5] = ["wait", "web", "-n", "shop", "--on-failure=roll-back"];
+const POLLING: &str = "--interval=0";
+
+/// A rollout without a canary, whose new pod certainly needs another image.
+fn failed_rollout() -> World {
+    let mut world = World::new();
+    world.deployment = world.changed();
+    world.patch("[]");
+    world.create_canary(None);
+    world.fail();
+    world
+}
+
+/// Runs `wait` with automatic rollback.
+fn roll_back(polls: &[Poll], more: &[&str]) -> (Run, Kubectl) {
+    let kubectl = Kubectl::new(polls);
+    let run = kubectl.run(&[&ROLL_BACK[..], &[POLLING], more].concat());
+    (run, kubectl)
+}
+
+/// The world after the patch of a rollback.
+fn rolled_back(failed: &World) -> (World, String) {
+    let (_, kubectl) = roll_back(&[failed.poll(), failed.poll(), patched()], &["--timeout=0"]);
+    let [patch] = &patches(&kubectl)[..] else {
+        panic!("one patch");
+    };
+    let mut aborting = failed.clone();
+    aborting.patch(patch);
+    (aborting, patch.clone())
+}
+
+#[test]
+fn failed_rollout_is_rolled_back() {
+    let failed = failed_rollout();
+    let (aborting, patch) = rolled_back(&failed);
+    assert!(
+        patch.contains(r#""op":"replace","path":"/spec/template""#),
+        "{patch}"
+    );
+    // The template is that of the stable ReplicaSet, and nothing else of the user has changed.
+    let mut user = aborting.deployment.clone();
+    let before = World::new().deployment;
+    assert_eq!(user["spec"], before["spec"]);
+    let annotations = user["metadata"]["annotations"].as_object_mut().unwrap();
+    assert!(annotations.remove("rollplan.dev/canary").is_some());
+    assert_eq!(
+        user["metadata"]["annotations"],
+        before["metadata"]["annotations"]
+    );
+    let mut complete = aborting.clone();
+    complete.complete("779f94f8fc");
+    let polls = [
+        failed.poll(),
+        failed.poll(),
+        patched(),
+        aborting.poll(),
+        complete.poll(),
+        patched(),
+    ];
+    let (run, kubectl) = roll_back(&polls, &[]);
+    assert_eq!(run.exit, 1, "{}{}", run.out, run.err);
+    assert_eq!(patches(&kubectl).len(), 2);
+    assert!(
+        run.out
+            .contains("the rollout is rolled back to ReplicaSet web-779f94f8fc"),
+        "{}",
+        run.out
+    );
+    assert_eq!(
+        run.err,
+        "note: Deployment shop/web was rolled back; to try the rejected template again, run `rollplan canary retry deploy/web \
+         -n shop`\n"
+    );
+    // Both names of the option are accepted.
+    let kubectl = Kubectl::new(&polls);
+    let alias = ["wait", "web", "--on-failure=rollback", POLLING];
+    assert_eq!(kubectl.run(&alias).exit, 1);
+    assert_eq!(patches(&kubectl).len(), 2);
+}
+
+#[test]
+fn rejected_template_is_not_rolled_back_again() {
+    let failed = failed_rollout();
+    let (mut complete, _) = rolled_back(&failed);
+    complete.complete("779f94f8fc");
+    let kubectl = Kubectl::new(&[complete.poll(), patched()]);
+    assert_eq!(kubectl.run(&["canary", "abort", "web", POLLING]).exit, 0);
+    complete.patch(&patches(&kubectl)[0]);
+    // The same manifest is applied again.
+    let mut again = failed;
+    again.deployment["metadata"]["annotations"] =
+        complete.deployment["metadata"]["annotations"].clone();
+    let (run, kubectl) = roll_back(&[again.poll()], &[]);
+    assert_eq!((run.exit, patches(&kubectl).len()), (1, 0), "{}", run.err);
+    assert_eq!(
+        run.err,
+        "note: Deployment shop/web was not rolled back: this template was rejected before, and is not rolled back again: change it \
+         where it comes from; `rollplan undo deploy/web -n shop` shows how to do it by hand\n"
+    );
+}
+
+/// A rollback needs certainty about the pods: a deadline that has passed is not enough.
+#[test]
+fn uncertain_failure_is_not_rolled_back() {
+    let mut slow = World::new();
+    slow.deployment = slow.changed();
+    slow.patch("[]");
+    slow.create_canary(None);
+    let conditions = slow.deployment["status"]["conditions"]
+        .as_array_mut()
+        .unwrap();
+    for condition in conditions.iter_mut() {
+        if condition["type"] == "Progressing" {
+            condition["status"] = "False".into();
+            condition["reason"] = "ProgressDeadlineExceeded".into();
+        }
+    }
+    let (run, kubectl) = roll_back(&[slow.poll()], &[]);
+    assert_eq!((run.exit, patches(&kubectl).len()), (1, 0), "{}", run.err);
+    let note = "note: Deployment shop/web was not rolled back: it is not certain that its pods need a change";
+    assert!(run.err.starts_with(note), "{}", run.err);
+}
+
+#[test]
+fn rollouts_that_complete_or_are_held_are_left_alone() {
+    let (run, kubectl) = roll_back(&[World::new().poll()], &[]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
+    assert_eq!(kubectl.calls().len(), 3, "{:?}", kubectl.calls());
+    // A canary that has failed is ended by its own commands.
+    let mut held = World::held(None);
+    held.fail();
+    let (run, kubectl) = roll_back(&[held.poll()], &[]);
+    assert_eq!((run.exit, patches(&kubectl).len()), (1, 0), "{}", run.err);
+    assert!(
+        run.err
+            .starts_with("note: Deployment shop/web was not rolled back: "),
+        "{}",
+        run.err
+    );
+}
+
+#[test]
+fn dry_run_of_a_rollback_patches_nothing() {
+    let failed = failed_rollout();
+    let (run, kubectl) = roll_back(&[failed.poll()], &["--dry-run"]);
+    assert_eq!((run.exit, patches(&kubectl).len()), (1, 0), "{}", run.err);
+    let step = "\n 1. the rollout is rolled back to ReplicaSet web-779f94f8fc\n    call        PATCH apps/v1 Deployment shop/web\n";
+    assert!(run.out.contains(step), "{}", run.out);
+    let (run, kubectl) = roll_back(&[failed.poll()], &["--dry-run", "-o", "json"]);
+    assert_eq!((run.exit, patches(&kubectl).len()), (1, 0), "{}", run.err);
+    let last: Value = serde_json::from_str(run.out.lines().last().unwrap()).unwrap();
+    assert_eq!(last["report"]["phase"], "CANARY_PHASE_ABORTING");
+}
+
+/// The rollback continues in the cluster.
+#[test]
+fn interrupted_rollback_continues() {
+    let failed = failed_rollout();
+    let (aborting, _) = rolled_back(&failed);
+    let polls = [failed.poll(), failed.poll(), patched(), aborting.poll()];
+    let kubectl = Kubectl::new(&polls);
+    let args = [&ROLL_BACK[..], &["--interval=5ms"]].concat();
+    let child = kubectl.command(&args).spawn().unwrap();
+    let start = Instant::now();
+    while kubectl.calls().len() < 20 {
+        assert!(start.elapsed() < Duration::from_secs(120), "it polls");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert_eq!(
+        err,
+        "note: the rollback of Deployment shop/web continues; `rollplan canary abort deploy/web -n shop` waits for its end\n"
+    );
+}
+
+#[test]
+fn rollback_without_permission_is_reported() {
+    let failed = failed_rollout();
+    let denied = failing(
+        "Error from server (Forbidden): deployments.apps \"web\" is forbidden: User \"ci\" cannot patch resource",
+    );
+    let (run, _) = roll_back(&[failed.poll(), failed.poll(), denied], &[]);
+    assert_eq!(run.exit, 1, "{}", run.out);
+    assert!(run.err.contains("cannot patch resource"), "{}", run.err);
+}
+
+#[test]
+fn rollback_options_that_do_not_apply_are_refused() {
+    for (args, expected) in [
+        (
+            &["wait", "web", "--on-failure=roll-back", "--for=deleted"][..],
+            "--on-failure can only be used with --for=complete, available or updated",
+        ),
+        (
+            &["wait", "web", "--on-failure=roll-back", "-o", "name"],
+            "--on-failure cannot be used with -o name",
+        ),
+        (&["wait", "web", "--dry-run"], "--on-failure"),
+        (&["wait", "web", "--on-failure=abort"], "invalid value"),
+    ] {
+        let error = refused(args, "");
+        assert!(error.contains(expected), "{args:?}: {error}");
+    }
+}

@@ -6,6 +6,7 @@
 
 mod adapter;
 mod calm;
+pub mod canary;
 mod check;
 mod explore;
 mod flaw;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
+use rollplan_sim::canary::{self, CanaryFlaw};
 use rollplan_sim::script::Script;
 use rollplan_sim::{
     Flaw, Summary, explore, generate, large_worlds, run_many, run_traced, shrink, small_worlds,
@@ -122,8 +123,14 @@ fn simulate(args: &Args) -> Result<(), String> {
             println!("seed {}: {} again", failure.seed, failure.violation.check);
             continue;
         }
-        let short = shrink(&generate(failure.seed), Flaw::None);
         println!("\nseed {}: {}", failure.seed, failure.violation);
+        if failure.is_canary {
+            let short = canary::shrink(&canary::generate(failure.seed), &failure.violation);
+            println!("shrunk world with a canary: {:?}", short.setup);
+            let _ = canary::run_traced(&short, CanaryFlaw::None, true);
+            continue;
+        }
+        let short = shrink(&generate(failure.seed), Flaw::None);
         println!("shrunk script, for --script FILE:\n{short}");
     }
     verdict(&summary, args.all)

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::canary::{self, CanaryFlaw};
 use crate::check::Violation;
 use crate::flaw::Flaw;
 use crate::generate::generate;
@@ -20,6 +21,9 @@ pub struct Outcome {
     pub violation: Option<Violation>,
 }
 
+/// Of so many seeds, one also has a world with a canary.
+const CANARY_EVERY: u64 = 4;
+
 /// Runs a script, followed by the final checks.
 #[must_use]
 pub fn run(script: &Script, flaw: Flaw) -> Outcome {
@@ -29,7 +33,7 @@ pub fn run(script: &Script, flaw: Flaw) -> Outcome {
 /// Like [`run`]. Prints all events if `traced` is set.
 #[must_use]
 pub fn run_traced(script: &Script, flaw: Flaw, traced: bool) -> Outcome {
-    let result = catch_unwind(AssertUnwindSafe(|| {
+    guarded(|| {
         let mut world = World::new(script.setup, flaw);
         world.traced = traced;
         for event in &script.events {
@@ -45,7 +49,18 @@ pub fn run_traced(script: &Script, flaw: Flaw, traced: bool) -> Outcome {
             tallies: world.tallies,
             violation: world.violation,
         }
-    }));
+    })
+}
+
+/// Runs the world with a canary of a seed, if it has one.
+fn run_canary(seed: u64) -> Option<Outcome> {
+    let has_canary = seed.is_multiple_of(CANARY_EVERY);
+    has_canary.then(|| guarded(|| canary::run(&canary::generate(seed), CanaryFlaw::None)))
+}
+
+/// A panic is a violation.
+fn guarded(world: impl FnOnce() -> Outcome) -> Outcome {
+    let result = catch_unwind(AssertUnwindSafe(world));
     result.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
@@ -64,6 +79,8 @@ pub fn run_traced(script: &Script, flaw: Flaw, traced: bool) -> Outcome {
 pub struct Failure {
     /// The seed of its script.
     pub seed: u64,
+    /// Whether it is a world with a canary.
+    pub is_canary: bool,
     /// The violation.
     pub violation: Violation,
 }
@@ -84,14 +101,21 @@ pub fn run_many(first: u64, count: u64, failures_max: usize, flaw: Flaw) -> Summ
             }
             for offset in begin..count.min(begin + SHARE) {
                 let seed = first.wrapping_add(offset);
-                let outcome = run(&generate(seed), flaw);
-                summary.add(&outcome.tallies);
-                if let Some(violation) = outcome.violation {
-                    summary.failures.push(Failure { seed, violation });
-                    if summary.failures.len() >= failures_max {
-                        enough.store(true, Ordering::Relaxed);
-                        break;
-                    }
+                let own = (run(&generate(seed), flaw), false);
+                let canary = run_canary(seed).map(|it| (it, true));
+                for (outcome, is_canary) in [own].into_iter().chain(canary) {
+                    summary.add(&outcome.tallies);
+                    summary
+                        .failures
+                        .extend(outcome.violation.map(|violation| Failure {
+                            seed,
+                            is_canary,
+                            violation,
+                        }));
+                }
+                if summary.failures.len() >= failures_max {
+                    enough.store(true, Ordering::Relaxed);
+                    break;
                 }
             }
         }

@@ -53,6 +53,26 @@ tallies! {
     Relabeled = "someone relabeled a ReplicaSet",
     Disowned = "someone removed the owner of a ReplicaSet",
     Broken = "a template's pods started to fail";
+    "canaries":
+    CanaryPlanned = "a steerer planned",
+    CanaryRefused = "a command was refused",
+    CanaryHeld = "a patch started or renewed a hold",
+    CanaryPromoted = "a patch promoted",
+    CanaryAborted = "a patch aborted",
+    CanaryEnded = "a patch wrote the end",
+    CanaryStale = "a precondition failed",
+    CanaryUnanswered = "the answer to a patch was lost, and it was sent again",
+    CanaryDied = "a steerer died before its patch",
+    CanaryInterfered = "another client wrote the Deployment",
+    CheckCanaryCeiling = "a size was increased: within the ceiling of the user",
+    CheckCanaryFloor = "available pods were deleted at a hold or in its abort: not below the floor",
+    CheckCanaryGood = "a canary was promoted by its policy: it is good",
+    CheckCanaryAtomic = "a patch was carried out: annotation, label and fields belong together",
+    CheckCanaryUser = "at the end: the Deployment is the user's",
+    ExemptCanaryScaled = "ceiling without a hold, and floor: the Deployment was scaled, as without a canary",
+    ExemptCanaryNative = "floor: the Deployment controller alone, without a hold",
+    ExemptCanaryOldCopy = "a state was not removed, because there was no copy yet",
+    ExemptCanaryLost = "end: the state was removed before there was a copy";
     "responses to the adapter":
     Done = "success",
     Stale = "a precondition failed",

@@ -177,7 +177,7 @@ impl World {
     }
 }
 
-fn differs(a: &DeploymentSpec, b: &DeploymentSpec) -> bool {
+pub(crate) fn differs(a: &DeploymentSpec, b: &DeploymentSpec) -> bool {
     !a.template.same_as(&b.template)
         || (a.replicas, a.paused, a.strategy) != (b.replicas, b.paused, b.strategy)
         || a.min_ready_seconds != b.min_ready_seconds

@@ -1,7 +1,11 @@
 //! `rollplan canary`.
 
 mod policy;
+mod roll_back;
 mod steering;
+
+pub(super) use self::policy::OnRolloutFailure;
+pub(super) use self::roll_back::RollBack;
 
 use std::time::Duration;
 
@@ -12,7 +16,7 @@ use self::steering::{Action, Mode, Steering, Verdicts};
 use super::template_change::TemplateArgs;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
-use crate::cli::options::{AnswerArgs, ClusterArgs, Output, ScriptOutput};
+use crate::cli::options::{AnswerArgs, ClusterArgs, Output, ScriptOutput, ServerArgs};
 use crate::cli::planner::Planner;
 use crate::cli::resource::Resource;
 use crate::cli::target::{self, Target};
@@ -244,19 +248,7 @@ fn status(args: StatusArgs) -> Result<Exit, Error> {
     let verdicts = criteria.verdicts(now::read());
     criteria.add_to(&mut policy);
     let mode = watch.mode(false, Some(output))?;
-    let planner = Planner::new(server)?;
-    let target = which.target()?;
-    let action = Action::Status;
-    Steering::new(
-        &planner,
-        &which.cluster,
-        target,
-        action,
-        policy,
-        verdicts,
-        mode,
-    )?
-    .run()
+    steer(&which, server, Action::Status, policy, verdicts, mode)
 }
 
 fn promote(args: PromoteArgs) -> Result<Exit, Error> {
@@ -286,20 +278,22 @@ fn command(
     mode: Mode,
     write: WriteArgs,
 ) -> Result<Exit, Error> {
-    let planner = Planner::new(write.answer.server)?;
-    let action = Action::of(action);
-    let verdicts = Verdicts::default();
-    let target = which.target()?;
-    Steering::new(
-        &planner,
-        &which.cluster,
-        target,
-        action,
-        policy,
-        verdicts,
-        mode,
-    )?
-    .run()
+    let (action, server) = (Action::of(action), write.answer.server);
+    steer(which, server, action, policy, Verdicts::default(), mode)
+}
+
+/// Carries out an action for a Deployment that was named.
+fn steer(
+    which: &NameArgs,
+    server: ServerArgs,
+    action: Action,
+    policy: CanaryPolicy,
+    verdicts: Verdicts,
+    mode: Mode,
+) -> Result<Exit, Error> {
+    let planner = Planner::new(server)?;
+    let (target, cluster) = (which.target()?, &which.cluster);
+    Steering::new(&planner, cluster, target, action, policy, verdicts, mode)?.run()
 }
 
 fn retry(args: RetryArgs) -> Result<Exit, Error> {
@@ -311,19 +305,8 @@ fn retry(args: RetryArgs) -> Result<Exit, Error> {
     } = args;
     let (policy, verdicts) = policy.read(now::read());
     let mode = watch.mode(write.dry_run, write.answer.output.plain())?;
-    let planner = Planner::new(write.answer.server)?;
-    let target = which.target()?;
     let action = Action::of(CanaryAction::Retry);
-    Steering::new(
-        &planner,
-        &which.cluster,
-        target,
-        action,
-        policy,
-        verdicts,
-        mode,
-    )?
-    .run()
+    steer(&which, write.answer.server, action, policy, verdicts, mode)
 }
 
 fn release(args: ReleaseArgs) -> Result<Exit, Error> {

@@ -94,10 +94,11 @@ enum OnFailure {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum OnRolloutFailure {
+pub(in crate::cli) enum OnRolloutFailure {
     /// Nothing
     None,
     /// The stable template is restored
+    #[value(alias = "rollback")]
     RollBack,
 }
 

@@ -40,6 +40,9 @@ const SAME_TEMPLATE: &str = "SAME_TEMPLATE";
 /// The reason of an abort that waits.
 const WAITS_FOR_STABLE_PODS: &str = "WAITS_FOR_STABLE_PODS";
 
+/// How long a rollback waits until a failure is certain.
+const UNCERTAIN_MAX: Duration = Duration::from_secs(600);
+
 /// How long canary pods may take to start before the events are read for a cause.
 const STARTING_SECONDS: i64 = 15;
 
@@ -47,6 +50,8 @@ const STARTING_SECONDS: i64 = 15;
 #[derive(Debug)]
 pub(super) enum Action {
     Status,
+    /// Roll a failed rollout back, if the policy says so.
+    RollBack,
     Start(CanaryCommand),
     /// Another command.
     Command(CanaryCommand),
@@ -86,6 +91,8 @@ pub(super) struct Steering<'a> {
     cluster: Cluster,
     target: Target,
     action: CanaryAction,
+    /// Whether this is a rollback of a failed rollout, and no command of the user about a canary.
+    rolls_back: bool,
     /// The command until it has been carried out.
     command: Option<CanaryCommand>,
     policy: CanaryPolicy,
@@ -164,8 +171,9 @@ impl<'a> Steering<'a> {
         verdicts: Verdicts,
         mode: Mode,
     ) -> Result<Self, Error> {
+        let rolls_back = matches!(action, Action::RollBack);
         let command = match action {
-            Action::Status => None,
+            Action::Status | Action::RollBack => None,
             Action::Start(command) | Action::Command(command) => Some(command),
         };
         let interrupt = match mode.is_watched {
@@ -180,6 +188,7 @@ impl<'a> Steering<'a> {
             action: command
                 .as_ref()
                 .map_or_else(CanaryAction::default, CanaryCommand::action),
+            rolls_back,
             command,
             policy,
             verdicts,
@@ -269,8 +278,10 @@ impl<'a> Steering<'a> {
             this.request(request, policy, command, verdicts.clone())
         };
         let mut response = plan(self, &request)?;
+        let reads_events =
+            self.rolls_back || may_fail(response.report.as_ref(), request.snapshot.now.as_ref());
         if response.steps.is_empty()
-            && may_fail(response.report.as_ref(), request.snapshot.now.as_ref())
+            && reads_events
             && self.cluster.add_events(&mut request, limit)?
         {
             response = plan(self, &request)?;
@@ -316,7 +327,8 @@ impl<'a> Steering<'a> {
             };
             let call = plan.response.steps.iter().find_map(|it| it.call.as_ref());
             // The status only shows what is to be written.
-            let Some(call) = call.filter(|_| self.action != CanaryAction::Unspecified) else {
+            let writes = self.rolls_back || self.action != CanaryAction::Unspecified;
+            let Some(call) = call.filter(|_| writes) else {
                 return Ok(Some(plan));
             };
             match self.cluster.patch(call, time.limit()) {
@@ -374,6 +386,22 @@ impl<'a> Steering<'a> {
                 _ => Exit::Done,
             }),
             CanaryPhase::Promoting | CanaryPhase::Aborting | CanaryPhase::Unspecified => None,
+        }
+    }
+
+    /// How a rollback ends in this state, if it does: `Done` if the stable template is restored, and `Going` if it is not.
+    fn end_of_rollback(&self, response: &PlanCanaryResponse, elapsed: Duration) -> Option<Exit> {
+        let report = response.report.clone().unwrap_or_default();
+        let was = self.last.as_ref().map(CanaryReport::phase);
+        // The failure may become certain later.
+        let may_follow = report.reasons.is_empty()
+            && response.requeue_after.is_some()
+            && elapsed < UNCERTAIN_MAX;
+        match report.phase() {
+            CanaryPhase::Aborting => None,
+            _ if was == Some(CanaryPhase::Aborting) => Some(Exit::Done),
+            _ if may_follow => None,
+            _ => Some(Exit::Going),
         }
     }
 
@@ -444,8 +472,12 @@ impl<'a> Steering<'a> {
 
     /// Prints how to go on.
     fn print_end(&self) -> Result<(), Error> {
+        if self.rolls_back {
+            self.note_rollback();
+            return Ok(());
+        }
         let report = self.last.clone().unwrap_or_default();
-        let command = |verb: &str| format!("`{}`", self.command_line(verb));
+        let command = |verb: &str| format!("`{}`", self.command_line(&format!("canary {verb}")));
         let hint = match report.phase() {
             CanaryPhase::Hold => format!(
                 "to go on, promote the canary with {}, or abort it with {}",
@@ -479,6 +511,32 @@ impl<'a> Steering<'a> {
         Ok(())
     }
 
+    /// Prints how a rollback has ended, and how to go on.
+    fn note_rollback(&self) {
+        let subject = &self.subject;
+        let report = self.last.clone().unwrap_or_default();
+        let reason = report.reasons.first().map(|it| it.message.as_str());
+        match (self.exit, report.phase()) {
+            (Some(Exit::Done), _) => stderr::eprint_note(format_args!(
+                "{subject} was rolled back; to try the rejected template again, run `{}`",
+                self.command_line("canary retry")
+            )),
+            (_, CanaryPhase::Aborting) => stderr::eprint_note(format_args!(
+                "the rollback of {subject} continues; `{}` waits for its end",
+                self.command_line("canary abort")
+            )),
+            // Nothing was planned.
+            (None, _) => stderr::eprint_note(format_args!("{subject} was not rolled back")),
+            _ => stderr::eprint_note(format_args!(
+                "{subject} was not rolled back: {}; `{}` shows how to do it by hand",
+                reason.unwrap_or(
+                    "it is not certain that its pods need a change, or its strategy is not RollingUpdate"
+                ),
+                self.command_line("undo")
+            )),
+        }
+    }
+
     /// A command for this Deployment, to paste.
     fn command_line(&self, verb: &str) -> String {
         let options = [
@@ -492,10 +550,7 @@ impl<'a> Steering<'a> {
         });
         let options: String = options.collect();
         let name = &self.target.name;
-        format!(
-            "{} canary {verb} deploy/{name}{options}",
-            program::command()
-        )
+        format!("{} {verb} deploy/{name}{options}", program::command())
     }
 }
 
@@ -518,6 +573,7 @@ impl Observation for Steering<'_> {
         let is_watched = self.mode.is_watched;
         self.exit = match is_watched {
             _ if plan.ends_earlier => None,
+            true if self.rolls_back => self.end_of_rollback(&plan.response, time.elapsed()),
             true => self.end(&report),
             false => Some(self.now(&report)),
         };

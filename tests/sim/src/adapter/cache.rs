@@ -87,7 +87,7 @@ impl View {
     }
 
     /// Overlays the response to a write.
-    pub(super) fn overlay_set(&mut self, stored: &Arc<StoredSet>) {
+    pub(crate) fn overlay_set(&mut self, stored: &Arc<StoredSet>) {
         let uid = &stored.set.metadata.uid;
         let known = self.cached_sets.get(uid);
         if known.is_none_or(|known| set_version(known) < set_version(stored)) {
@@ -95,7 +95,7 @@ impl View {
         }
     }
 
-    pub(super) fn overlay_deployment(&mut self, deployment: &Arc<Deployment>) {
+    pub(crate) fn overlay_deployment(&mut self, deployment: &Arc<Deployment>) {
         let version = version_of(&deployment.metadata);
         let known = self.cached_deployment.as_ref();
         if known.is_none_or(|known| version_of(&known.metadata) < version) {

@@ -14,7 +14,7 @@ use crate::tally::Tally;
 use crate::world::World;
 
 /// Whether sizes change because a user scaled the Deployment or paused it.
-fn is_scaled(snapshot: &Snapshot) -> bool {
+pub(crate) fn is_scaled(snapshot: &Snapshot) -> bool {
     let wanted = snapshot.deployment.spec.replicas;
     snapshot.deployment.spec.paused
         || snapshot.replica_sets.iter().any(|set| {

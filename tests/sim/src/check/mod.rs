@@ -9,6 +9,7 @@ mod stuck;
 mod verdict;
 mod writes;
 
+pub(crate) use bounds::is_scaled;
 pub(crate) use native::Native;
 
 use std::fmt;

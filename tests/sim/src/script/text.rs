@@ -57,16 +57,10 @@ fn number<T: FromStr<Err: fmt::Display>>(word: &str) -> Result<T, String> {
 
 fn limit(word: &str) -> Result<IntOrPercent, String> {
     Ok(match word.strip_suffix('%') {
-        Some(percent) => IntOrPercent::Percent(number(percent)?),
+        Some(percent) => IntOrPercent::from_percent(percent)
+            .ok_or_else(|| format!("{word:?}: not a percentage"))?,
         None => IntOrPercent::Int(number(word)?),
     })
-}
-
-fn limit_text(limit: IntOrPercent) -> String {
-    match limit {
-        IntOrPercent::Int(number) => number.to_string(),
-        IntOrPercent::Percent(percent) => format!("{percent}%"),
-    }
 }
 
 fn strategy(word: &str) -> Result<Strategy, String> {
@@ -90,11 +84,7 @@ fn strategy_text(strategy: Strategy) -> String {
         Strategy::RollingUpdate {
             max_surge,
             max_unavailable,
-        } => format!(
-            "rolling/{}/{}",
-            limit_text(max_surge),
-            limit_text(max_unavailable)
-        ),
+        } => format!("rolling/{max_surge}/{max_unavailable}"),
     }
 }
 

@@ -1,0 +1,48 @@
+//! The automatic rollback of `rollplan wait --on-failure`.
+
+use std::time::Duration;
+
+use super::steering::{self, Action, Mode, Steering, Verdicts};
+use crate::cli::error::Error;
+use crate::cli::options::{ClusterArgs, Output};
+use crate::cli::planner::Planner;
+use crate::cli::target::Target;
+use crate::proto::{CanaryPolicy, RolloutResponse};
+
+/// How long to wait for the end of a rollback by default.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// How to roll failed rollouts back.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cli::commands) struct RollBack {
+    pub(in crate::cli::commands) output: Output,
+    pub(in crate::cli::commands) dry_run: bool,
+    pub(in crate::cli::commands) interval: Duration,
+    /// How long to wait for the end of the rollback.
+    pub(in crate::cli::commands) timeout: Option<Duration>,
+}
+
+// === impl RollBack ===
+
+impl RollBack {
+    /// Restores the template of the last ReplicaSet with available pods if it is certain that the rollout needs a change, and
+    /// waits until that is complete. The planner remembers the rejected template, and does not roll it back again.
+    pub(in crate::cli::commands) fn carry_out(
+        self,
+        planner: &Planner,
+        cluster: &ClusterArgs,
+        target: &Target,
+    ) -> Result<(), Error> {
+        let policy = CanaryPolicy {
+            on_rollout_failure: RolloutResponse::RollBack.into(),
+            // A hold is not a failed rollout.
+            ..steering::hold()
+        };
+        let mut mode = Mode::new(self.dry_run, Some(self.output)).polling(self.interval, true);
+        mode.limits.timeout = Some(self.timeout.unwrap_or(TIMEOUT));
+        let (target, action) = (target.clone(), Action::RollBack);
+        let verdicts = Verdicts::default();
+        let steering = Steering::new(planner, cluster, target, action, policy, verdicts, mode)?;
+        steering.run().map(drop)
+    }
+}

@@ -1,0 +1,74 @@
+//! The Deployment controller of Kubernetes, on late caches, and the ReplicaSet controller.
+
+use std::sync::Arc;
+
+use rollplan_core::plan_pass;
+use rollplan_core::snapshot::Options;
+use rollplan_simulation::clock;
+
+use super::world::{CanaryWorld, Reported, Seen};
+use crate::check::is_scaled;
+use crate::server::{StoredSet, Writer, Written, version_of};
+
+impl CanaryWorld {
+    /// One sync of the Deployment controller. It ends at the first write that is stale. Returns whether it has written anything.
+    pub(super) fn sync_native(&mut self) -> bool {
+        let Some(snapshot) = self.world.snapshot(false) else {
+            return false;
+        };
+        let plan = plan_pass(&snapshot, Options::default());
+        let view = &self.world.adapter.view;
+        let versions = view.sets().map(|stored| {
+            let metadata = &stored.set.metadata;
+            (metadata.uid.clone(), version_of(metadata))
+        });
+        let seen = Seen {
+            part: self.part,
+            generation: snapshot.deployment.metadata.generation,
+            versions: versions.collect(),
+            is_scaled: is_scaled(&snapshot),
+        };
+        let mut has_written = false;
+        for call in plan.steps.iter().filter_map(|step| step.call()) {
+            let before = self.world.store.sets.get(&call.name).cloned();
+            let now = clock::at(self.world.now);
+            let Ok(written) = self.world.store.call(&call, now, Writer::Adapter) else {
+                break;
+            };
+            has_written = true;
+            let view = &mut self.world.adapter.view;
+            match &written {
+                Written::Set(stored) => {
+                    view.overlay_set(stored);
+                    let before = before.map_or(0, |it| it.set.replicas);
+                    self.check_size(stored, before, &seen);
+                }
+                Written::Deployment(deployment) => view.overlay_deployment(deployment),
+                Written::Deleted => {}
+            }
+        }
+        has_written
+    }
+
+    /// One sync of the ReplicaSet controller.
+    pub(super) fn sync_set(&mut self, stored: &Arc<StoredSet>) {
+        let before = self.available();
+        self.world.sync_set(stored);
+        let uid = &stored.set.metadata.uid;
+        if let Some(synced) = self.world.store.set_by_uid(uid) {
+            let version = version_of(&synced.set.metadata);
+            let failures = self.failures.get(uid).copied().unwrap_or_default();
+            let now = Reported {
+                failures,
+                available: self.available(),
+            };
+            let reported = self.reported.entry(uid.clone()).or_default();
+            reported.insert(version, now);
+        }
+        let after = self.available();
+        if !before.is_subset(&after) {
+            self.check_removal(uid, &(&before - &after), after.len());
+        }
+        self.decreases.remove(uid);
+    }
+}

@@ -1,0 +1,274 @@
+//! Steerers: each observes, plans, and carries out its patch at once, later, or never.
+
+use rollplan_canary::{
+    ANNOTATION, CallerVerdict, CheckResult, Command as Action, Input, Outcome, Phase, Plan, Policy,
+    Refusal, RefusalCause, plan_canary,
+};
+use rollplan_core::interrupt::Never;
+use rollplan_core::size::IntOrPercent;
+use rollplan_core::snapshot::Deployment;
+use rollplan_core::time::Span;
+use rollplan_simulation::clock;
+use rollplan_world::patch::apply_to_deployment;
+
+use super::check::fields_of;
+use super::world::CanaryWorld;
+use super::{CanaryFlaw, Command, Judgement, NEW};
+use crate::tally::Tally;
+
+/// The verdict that a canary with a gate needs.
+const GATE: &str = "smoke";
+/// The time after which a canary times out, in seconds.
+const TIMEOUT: i64 = 60;
+/// The number of rounds of a steerer at the end, those before it aborts, and those before it gives up.
+const ROUNDS: usize = 16;
+const ROUNDS_BEFORE_ABORT: usize = 3;
+const ROUNDS_BEFORE_RELEASE: usize = 12;
+
+/// A patch that was planned.
+#[derive(Clone)]
+pub(super) struct Planned {
+    body: String,
+    phase: Phase,
+    /// The generation and the annotation for which it was planned.
+    planned_for: (i64, Option<String>),
+}
+
+/// What preconditions of a patch must protect.
+fn version(deployment: &Deployment) -> (i64, Option<String>) {
+    let metadata = &deployment.metadata;
+    let state = metadata.annotations.get(ANNOTATION);
+    (metadata.generation, state.cloned())
+}
+
+impl CanaryWorld {
+    fn policy(&self) -> Policy {
+        let setup = self.setup;
+        Policy {
+            pods: IntOrPercent::Int(setup.pods),
+            bake: Span::from_seconds(setup.bake.into()),
+            gates: match setup.has_gate {
+                true => vec![GATE.to_owned()],
+                false => Vec::new(),
+            },
+            promotes: setup.promotes,
+            timeout: Some(Span::from_seconds(TIMEOUT)),
+            aborts_on_timeout: setup.aborts_on_timeout,
+            rolls_back: setup.rolls_back,
+            ..Policy::default()
+        }
+    }
+
+    fn ask(&mut self, command: Option<Action>) -> Result<Plan, Refusal> {
+        self.count(Tally::CanaryPlanned);
+        let mut verdicts = self.verdicts.clone();
+        if self.flaw == CanaryFlaw::MisusesVerdicts {
+            let deployment = self.deployment();
+            for verdict in &mut verdicts {
+                let digest = deployment.spec.template.canonical_sha256();
+                verdict.template_digest = digest.to_owned();
+                verdict.observed_at = clock::at(self.world.now);
+            }
+        }
+        let input = Input {
+            snapshot: self.snapshot(),
+            policy: self.policy(),
+            command,
+            verdicts,
+        };
+        // Nothing interrupts.
+        let Ok(plan) = plan_canary(&input, &Never) else {
+            unreachable!()
+        };
+        self.world.trace(|| match &plan {
+            Ok(plan) => format!("  {:?}: {}", plan.report.phase, plan.report.message),
+            Err(refusal) => format!("  refused: {refusal}"),
+        });
+        plan
+    }
+
+    /// A steerer plans.
+    pub(super) fn plan(&mut self, command: Command) {
+        let action = match command {
+            Command::Go if !self.has_started => {
+                let mut changed = Deployment::clone(&self.deployment());
+                changed.spec.template = self.template(NEW);
+                Some(Action::Start(Box::new(changed)))
+            }
+            Command::Go => None,
+            Command::Promote => Some(Action::Promote),
+            Command::Abort => Some(Action::Abort),
+            Command::Retry => Some(Action::Retry),
+        };
+        let Ok(mut plan) = self.ask(action) else {
+            return self.count(Tally::CanaryRefused);
+        };
+        if self.flaw == CanaryFlaw::PromotesEarly
+            && plan.report.outcome == Some(Outcome::Undecided)
+            && self.is_held()
+        {
+            plan = self.ask(Some(Action::Promote)).unwrap_or(plan);
+        }
+        self.check_promotion(&plan, command);
+        let planned_for = version(&self.deployment());
+        if let Some(step) = plan.step {
+            self.patches.push(Planned {
+                body: step.call.body_json,
+                phase: plan.report.phase,
+                planned_for,
+            });
+        }
+    }
+
+    /// Only a good canary is promoted, unless the user says so. If another client has put the fields back, the rollout continues
+    /// already.
+    fn check_promotion(&mut self, plan: &Plan, command: Command) {
+        let is_promotion = plan.report.phase == Phase::Promoting && plan.step.is_some();
+        if !is_promotion || command == Command::Promote || !self.is_held() {
+            return;
+        }
+        self.count(Tally::CheckCanaryGood);
+        if !self.is_good() {
+            let message = "promoted, and not good".to_owned();
+            self.violate("canary-promotion", message);
+        }
+    }
+
+    /// A steerer carries out one of the patches. Without the answer, it sends it again later.
+    pub(super) fn patch(&mut self, choice: u8, is_answered: bool) {
+        let Some(index) = usize::from(choice).checked_rem(self.patches.len()) else {
+            return;
+        };
+        let planned = match is_answered {
+            true => self.patches.swap_remove(index),
+            false => {
+                self.count(Tally::CanaryUnanswered);
+                self.patches[index].clone()
+            }
+        };
+        self.carry_out(&planned);
+    }
+
+    fn carry_out(&mut self, planned: &Planned) {
+        let before = self.deployment();
+        let mut after = Deployment::clone(&before);
+        let body = self.flaw.patch(&planned.body);
+        let body = serde_json::from_str(&body).unwrap_or_default();
+        match apply_to_deployment(&mut after, &body) {
+            Err(error) if error.ends_with("test failed") => return self.count(Tally::CanaryStale),
+            Err(error) => return self.violate("canary-malformed", error),
+            Ok(()) => {}
+        }
+        if version(&before) != planned.planned_for {
+            let message = format!("the Deployment has changed: {}", planned.body);
+            self.violate("canary-stale", message);
+        }
+        self.check_valid(&after);
+        self.check_atomic(&after);
+        self.count(match planned.phase {
+            Phase::Hold => Tally::CanaryHeld,
+            Phase::Promoting => Tally::CanaryPromoted,
+            Phase::Aborting => Tally::CanaryAborted,
+            Phase::Rest | Phase::Done | Phase::Aborted => Tally::CanaryEnded,
+        });
+        self.has_started |= planned.phase == Phase::Hold;
+        self.put(after);
+    }
+
+    /// What the API server would refuse.
+    fn check_valid(&mut self, after: &Deployment) {
+        let is_zero = |it: IntOrPercent| it.rounded_up(1) == 0;
+        let is_valid = fields_of(after).is_some_and(|it| {
+            !(is_zero(it.max_surge) && is_zero(it.max_unavailable))
+                && it.progress_deadline_seconds > it.min_ready_seconds
+        });
+        if !is_valid {
+            let message = format!("{:?}", fields_of(after));
+            self.violate("canary-invalid", message);
+        }
+    }
+
+    pub(super) fn die(&mut self, choice: u8) {
+        if let Some(index) = usize::from(choice).checked_rem(self.patches.len()) {
+            self.count(Tally::CanaryDied);
+            self.patches.swap_remove(index);
+        }
+    }
+
+    /// The caller judges the canary.
+    pub(super) fn judge(&mut self, judgement: Judgement) {
+        let deployment = self.deployment();
+        let other = self.template(super::STABLE);
+        let template = match judgement {
+            Judgement::Pass | Judgement::Fail => &deployment.spec.template,
+            Judgement::Other => &other,
+        };
+        self.verdicts.push(CallerVerdict {
+            name: GATE.to_owned(),
+            template_digest: template.canonical_sha256().to_owned(),
+            result: match judgement {
+                Judgement::Pass | Judgement::Other => CheckResult::Pass,
+                Judgement::Fail => CheckResult::Fail,
+            },
+            observed_at: clock::at(self.world.now),
+        });
+    }
+
+    /// A steerer ends the canary, all controllers come to rest, and the result is checked.
+    pub(super) fn end(&mut self) {
+        self.edit(|it| it.spec.paused = false);
+        if self.deployment().spec.replicas == 0 {
+            self.scale(self.setup.replicas);
+        }
+        self.has_started = true;
+        for round in 0..ROUNDS {
+            self.settle();
+            if self.violation().is_some() {
+                return;
+            }
+            let Some(plan) = self.ask_at_end(round) else {
+                return self.count(Tally::ExemptCanaryLost);
+            };
+            if let Some(step) = plan.step {
+                self.carry_out(&Planned {
+                    body: step.call.body_json,
+                    phase: plan.report.phase,
+                    planned_for: version(&self.deployment()),
+                });
+            }
+        }
+        self.check_user();
+        // Late patches change nothing, unless they were planned for exactly this Deployment.
+        for planned in std::mem::take(&mut self.patches) {
+            self.carry_out(&planned);
+        }
+    }
+
+    /// The plan of a round, which aborts the canary after a while. `None` if the state is lost, and cannot be restored.
+    fn ask_at_end(&mut self, round: usize) -> Option<Plan> {
+        let plan = match self.ask(None) {
+            Ok(plan) => plan,
+            Err(Refusal {
+                cause: RefusalCause::Lost,
+                ..
+            }) => return None,
+            Err(refusal) => {
+                self.violate("canary-end", refusal.to_string());
+                return None;
+            }
+        };
+        let goes_on = matches!(plan.report.phase, Phase::Hold | Phase::Promoting);
+        if !goes_on || round < ROUNDS_BEFORE_ABORT {
+            return Some(plan);
+        }
+        // Without stable pods, an abort may be impossible, or never safe. A promotion would never end if the new pods never become
+        // ready.
+        let plan = match round < ROUNDS_BEFORE_RELEASE {
+            true => self.ask(Some(Action::Abort)),
+            false => self.ask(Some(Action::Release)),
+        };
+        let plan = plan.or_else(|_| self.ask(Some(Action::Release)));
+        plan.map_err(|refusal| self.violate("canary-end", refusal.to_string()))
+            .ok()
+    }
+}

@@ -1,0 +1,391 @@
+//! The state of a world with a canary, and the effects of events on it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rollplan_canary::{CallerVerdict, Fields, HELD_MIN_READY};
+use rollplan_core::size::{IntOrPercent, Limits};
+use rollplan_core::snapshot::{Deployment, Snapshot};
+use rollplan_core::template::{Template, with_defaults};
+use rollplan_simulation::clock;
+use serde_json::Value;
+
+use super::check::fields_of;
+use super::steerer::Planned;
+use super::{CanaryFlaw, Event, NEW, STABLE, Setup, strategy};
+use crate::adapter::View;
+use crate::check::Violation;
+use crate::flaw::Flaw;
+use crate::run::Outcome;
+use crate::script::{self, Kind};
+use crate::server::{StoredSet, Writer};
+use crate::tally::Tally;
+use crate::user::differs;
+use crate::world::World;
+
+/// The maximum number of turns until the controllers come to rest.
+const TURNS_MAX: usize = 200;
+
+/// The part of a rollout in which a size was decreased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// There is no canary.
+    Native,
+    Hold,
+    /// The abort of a hold.
+    Abort,
+    Promotion,
+    /// The abort of a promotion.
+    Undoing,
+}
+
+/// What the user wanted from a generation of the Deployment on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) generation: i64,
+    pub(super) replicas: i32,
+    pub(super) user: Fields,
+}
+
+/// What the Deployment controller knew when it changed a size.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) part: Part,
+    /// The generation of the Deployment that its controller had in its cache.
+    pub(super) generation: i64,
+    /// The versions of the ReplicaSets in this cache, by UID.
+    pub(super) versions: BTreeMap<String, u64>,
+    /// Whether the Deployment has been scaled since the ReplicaSets were.
+    pub(super) is_scaled: bool,
+}
+
+/// What a status of a ReplicaSet takes into account.
+#[derive(Clone, Debug)]
+pub(super) struct Reported {
+    /// How many of its available pods have failed.
+    pub(super) failures: u32,
+    /// The numbers of all pods that are available to the user.
+    pub(super) available: BTreeSet<u32>,
+}
+
+/// A world with a canary.
+pub(super) struct CanaryWorld {
+    /// The API server and all controllers but that of Deployments. The view of the adapter is the cache of that one.
+    pub(super) world: World,
+    pub(super) setup: Setup,
+    pub(super) flaw: CanaryFlaw,
+    /// The patches that steerers have planned.
+    pub(super) patches: Vec<Planned>,
+    pub(super) verdicts: Vec<CallerVerdict>,
+    /// Whether a canary was started.
+    pub(super) has_started: bool,
+    /// The fields that the user wants.
+    pub(super) user: Fields,
+    pub(super) wanted: Vec<Wanted>,
+    pub(super) part: Part,
+    /// Since when the Deployment has its template.
+    pub(super) template_since: i64,
+    /// The last decrease of each ReplicaSet since its controller synced it, by UID.
+    pub(super) decreases: BTreeMap<String, Seen>,
+    /// How many available pods of each ReplicaSet have failed, by UID.
+    pub(super) failures: BTreeMap<String, u32>,
+    /// What the status of each ReplicaSet takes into account: by UID, and by the version with this status.
+    pub(super) reported: BTreeMap<String, BTreeMap<u64, Reported>>,
+    /// Whether the Deployment was scaled, or its limits were changed, after a canary had started.
+    pub(super) was_scaled: bool,
+    /// Whether pods were lost with their ReplicaSet.
+    pub(super) lost_set: bool,
+}
+
+// === impl CanaryWorld ===
+
+impl CanaryWorld {
+    /// A Deployment whose rollout is complete.
+    pub(super) fn new(setup: Setup, flaw: CanaryFlaw, traced: bool) -> Self {
+        let mut world = World::new(
+            script::Setup {
+                replicas: setup.replicas,
+                strategy: strategy(setup.surge, setup.unavailable),
+                min_ready_seconds: setup.min_ready,
+                ..script::Setup::default()
+            },
+            Flaw::None,
+        );
+        // As the API server stores them.
+        let templates = world.templates.iter();
+        let templates = templates.map(|it| Template::from(with_defaults(it.value().clone())));
+        world.templates = templates.collect();
+        if let Some(deployment) = world.store.deployment.clone() {
+            let mut deployment = Deployment::clone(&deployment);
+            deployment.spec.template = world.templates[usize::from(STABLE)].clone();
+            world.store.put_deployment(deployment, Writer::Other);
+        }
+        world.adapter.view = View::list(&mut world.store);
+        world.faults[usize::from(NEW)] = setup.fault;
+        world.traced = traced;
+        let user = Fields {
+            max_surge: setup.surge,
+            max_unavailable: setup.unavailable,
+            min_ready_seconds: setup.min_ready,
+            progress_deadline_seconds: script::Setup::default().deadline_seconds,
+        };
+        let mut this = Self {
+            world,
+            setup,
+            flaw,
+            patches: Vec::new(),
+            verdicts: Vec::new(),
+            has_started: false,
+            user,
+            wanted: vec![Wanted {
+                generation: 0,
+                replicas: setup.replicas,
+                user,
+            }],
+            part: Part::Native,
+            template_since: 0,
+            decreases: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            reported: BTreeMap::new(),
+            was_scaled: false,
+            lost_set: false,
+        };
+        this.settle();
+        this
+    }
+
+    pub(super) fn violation(&self) -> Option<&Violation> {
+        self.world.violation.as_ref()
+    }
+
+    pub(super) fn violate(&mut self, check: &'static str, message: String) {
+        self.world.violate(check, message);
+    }
+
+    pub(super) fn count(&mut self, tally: Tally) {
+        self.world.tallies.count(tally);
+    }
+
+    pub(super) fn into_outcome(self) -> Outcome {
+        Outcome {
+            tallies: self.world.tallies,
+            violation: self.world.violation,
+        }
+    }
+
+    pub(super) fn deployment(&self) -> Arc<Deployment> {
+        // No event deletes it.
+        self.world
+            .store
+            .deployment
+            .clone()
+            .unwrap_or_else(|| unreachable!())
+    }
+
+    pub(super) fn template(&self, number: u8) -> Template {
+        self.world.templates[usize::from(number)].clone()
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.deployment().spec.min_ready_seconds == HELD_MIN_READY
+    }
+
+    /// Everything as the API server returns it now.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let store = &self.world.store;
+        let pods = store.pods.values();
+        let pods = pods.map(|pod| pod.reported(self.world.fault(pod.template)));
+        Snapshot {
+            now: clock::at(self.world.now),
+            deployment: Deployment::clone(&self.deployment()),
+            replica_sets: store.sets.values().map(|it| it.set.clone()).collect(),
+            pods: pods.collect(),
+            replica_sets_complete: true,
+            pods_complete: true,
+            failures: Vec::new(),
+            events: Arc::new([]),
+        }
+    }
+
+    /// Applies an event.
+    pub(super) fn step(&mut self, event: Event) {
+        self.world.trace(|| format!("{event:?}"));
+        match event {
+            Event::Watch(kind, count) => {
+                for _ in 0..count {
+                    self.world.deliver(kind);
+                }
+            }
+            Event::Native => _ = self.sync_native(),
+            Event::Sync(choice) => {
+                if let Some(stored) = self.world.chosen_set(choice) {
+                    self.sync_set(&stored);
+                }
+            }
+            Event::Pod(choice) => self.world.step(script::Event::Pod(choice)),
+            Event::Crash(choice) => self.fail(script::Event::Crash(choice)),
+            Event::DeletePod(choice) => self.fail(script::Event::DeletePod(choice)),
+            Event::Time(seconds) => self.world.wait(seconds.into()),
+            Event::Plan(command) => self.plan(command),
+            Event::Patch(choice) => self.patch(choice, true),
+            Event::PatchUnanswered(choice) => self.patch(choice, false),
+            Event::Die(choice) => self.die(choice),
+            Event::Judge(judgement) => self.judge(judgement),
+            Event::Scale(replicas) => self.scale(replicas.into()),
+            Event::Interfere(interference) => self.interfere(interference),
+        }
+    }
+
+    /// Writes the Deployment. A change of its spec or annotations increments the generation.
+    pub(super) fn put(&mut self, mut after: Deployment) {
+        let before = self.deployment();
+        let is_changed = differs(&before.spec, &after.spec)
+            || before.metadata.annotations != after.metadata.annotations;
+        if !before.spec.template.same_as(&after.spec.template) {
+            self.template_since = self.world.now;
+        }
+        after.metadata.generation += i64::from(is_changed);
+        self.part = part_of(&after, self.part);
+        self.wanted.push(Wanted {
+            generation: after.metadata.generation,
+            replicas: after.spec.replicas,
+            user: self.user,
+        });
+        self.world.store.put_deployment(after, Writer::Other);
+    }
+
+    pub(super) fn edit(&mut self, change: impl FnOnce(&mut Deployment)) {
+        let mut after = Deployment::clone(&self.deployment());
+        change(&mut after);
+        self.put(after);
+    }
+
+    pub(super) fn scale(&mut self, replicas: i32) {
+        self.count(Tally::Scaled);
+        self.was_scaled |= self.has_started;
+        self.edit(|it| it.spec.replicas = replicas);
+    }
+
+    /// The numbers of the pods that are available to the user.
+    pub(super) fn available(&self) -> BTreeSet<u32> {
+        let (seconds, now) = (self.user.min_ready_seconds, self.world.now);
+        let pods = self.world.store.pods.values();
+        let pods = pods.filter(|pod| pod.is_available(seconds, now));
+        pods.map(|pod| pod.number).collect()
+    }
+
+    /// Lets a pod fail. The Deployment controller cannot know that before a status of the ReplicaSet reports it.
+    fn fail(&mut self, event: script::Event) {
+        let before: BTreeMap<u32, String> = {
+            let pods = self.world.store.pods.values();
+            pods.map(|pod| (pod.number, pod.set_uid.to_string()))
+                .collect()
+        };
+        let available = self.available();
+        self.world.step(event);
+        let after = self.available();
+        for number in available.difference(&after) {
+            let set = before.get(number).cloned().unwrap_or_default();
+            *self.failures.entry(set).or_default() += 1;
+        }
+    }
+
+    /// What the Deployment controller knew of the pods of a ReplicaSet.
+    fn reported(&self, uid: &str, seen: &Seen) -> Option<&Reported> {
+        let version = seen.versions.get(uid)?;
+        let mut known = self.reported.get(uid)?.range(..=version);
+        known.next_back().map(|it| it.1)
+    }
+
+    /// How many available pods have failed that the Deployment controller did not know of.
+    pub(super) fn unknown_failures(&self, seen: &Seen) -> i64 {
+        let failures = self.failures.iter().map(|(uid, count)| {
+            let known = self.reported(uid, seen).map_or(0, |it| it.failures);
+            i64::from(count - known)
+        });
+        failures.sum()
+    }
+
+    /// How many of these pods of a ReplicaSet had not been available when the Deployment controller decreased its size.
+    pub(super) fn recovered(&self, uid: &str, pods: &BTreeSet<u32>, seen: &Seen) -> i64 {
+        let known = self.reported(uid, seen);
+        let is_known = |pod: &&u32| known.is_some_and(|it| it.available.contains(pod));
+        let recovered = pods.iter().filter(|it| !is_known(it)).count();
+        i64::try_from(recovered).unwrap_or(i64::MAX)
+    }
+
+    /// The highest ceiling and the lowest floor of the user since a generation.
+    pub(super) fn extremes(&self, since: i64) -> (i64, i64) {
+        let first = self.wanted.iter().rposition(|it| it.generation <= since);
+        let wanted = &self.wanted[first.unwrap_or(0)..];
+        let limits = || {
+            wanted.iter().map(|it| {
+                let user = it.user;
+                Limits::rolling(it.replicas, user.max_surge, user.max_unavailable)
+            })
+        };
+        let ceiling = limits().map(|it| i64::from(it.max_total())).max();
+        let floor = limits().map(|it| i64::from(it.min_available())).min();
+        (ceiling.unwrap_or(0), floor.unwrap_or(0))
+    }
+
+    /// All controllers act until nothing changes, while time passes.
+    pub(super) fn settle(&mut self) {
+        for seconds in [1, 1, 5, 60] {
+            self.world.wait(seconds);
+            // A container that keeps crashing restarts only a few times in this time.
+            for _ in 0..12 {
+                if !self.take_turns() || self.violation().is_some() {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Lets the pods take one step, and then the controllers act until nothing changes. Returns whether anything has changed.
+    fn take_turns(&mut self) -> bool {
+        let version_before = self.world.store.version;
+        let pods: Vec<_> = self.world.store.pods.values().cloned().collect();
+        for pod in &pods {
+            self.world.advance_pod(pod);
+        }
+        for _ in 0..TURNS_MAX {
+            let version = self.world.store.version;
+            let sets: Vec<Arc<StoredSet>> = self.world.store.sets.values().cloned().collect();
+            for stored in &sets {
+                self.sync_set(stored);
+            }
+            for kind in [Kind::Deployments, Kind::Sets, Kind::Pods] {
+                while self.world.deliver(kind) {}
+            }
+            self.sync_native();
+            self.world.collect();
+            if self.world.store.version == version {
+                return version != version_before;
+            }
+        }
+        let message = "the controllers do not come to rest".to_owned();
+        self.violate("canary-endless", message);
+        false
+    }
+}
+
+/// The part in which a Deployment is, after another one.
+fn part_of(deployment: &Deployment, before: Part) -> Part {
+    let state = deployment
+        .metadata
+        .annotations
+        .get(rollplan_canary::ANNOTATION);
+    let state: Option<Value> = state.and_then(|it| serde_json::from_str(it).ok());
+    let phase = state.as_ref().and_then(|it| it["phase"].as_str());
+    // Another client may have changed the limits of a hold.
+    let is_held = deployment.spec.min_ready_seconds == HELD_MIN_READY
+        && fields_of(deployment).is_some_and(|it| it.max_unavailable == IntOrPercent::Int(0));
+    match (phase, before) {
+        (Some("promoting"), _) if !is_held => Part::Promotion,
+        (Some("aborting"), Part::Hold | Part::Abort) => Part::Abort,
+        (Some("aborting"), _) => Part::Undoing,
+        _ if is_held => Part::Hold,
+        _ => Part::Native,
+    }
+}
