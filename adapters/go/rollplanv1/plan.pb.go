@@ -203,31 +203,26 @@ func (Verb) EnumDescriptor() ([]byte, []int) {
 // A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
 type Snapshot struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Current time, since the planner has no clock of its own. Required. It may be earlier than the creation time of an
-	// object, because clocks differ; the elapsed time is then taken as 0.
+	// Current time, because the planner has no clock. Required. If clocks differ and it is earlier than a time in an
+	// object, the elapsed time counts as 0.
 	Now *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=now,proto3" json:"now,omitempty"`
 	// The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Send the
-	// Deployment; every ReplicaSet of its namespace that it controls, or that has no controller and labels that match the
-	// selector of the Deployment; and the pods of these ReplicaSets, which reports name. A plan depends on the pods only with
-	// the strategy Recreate. Events about these objects are optional: reports and verdicts use them, but plans do not.
+	// Deployment; every ReplicaSet of its namespace that it controls, or that has no controller and labels that match its
+	// selector; and the pods of these ReplicaSets. Reports use pods; plans use them only with the strategy Recreate.
+	// Events about these objects are optional: reports use them, but plans do not.
 	//
-	// The objects of the Deployment are selected first; only they are validated, and only they count toward the limits of
-	// the lists. The name of another ReplicaSet of the namespace is not used for a new one. docs/api.md lists the rules.
+	// Other objects may be included: docs/api.md describes which objects are selected and validated.
 	Objects []string `protobuf:"bytes,2,rep,name=objects,proto3" json:"objects,omitempty"`
-	// Whether `objects` contains all ReplicaSets described above. If true and `objects` contains none, the Deployment has no
-	// ReplicaSets. If false, nothing is planned or counted, because the new ReplicaSet would exceed the surge if an old one were
-	// missing: PlanRollout and ComputeStatus return only the phase that the status of the Deployment shows, and the blocker
-	// REPLICA_SETS_INCOMPLETE. Rollback fails with FAILED_PRECONDITION. ListRevisions returns the revisions of the ReplicaSets
-	// that were sent.
+	// Whether `objects` contains all ReplicaSets described above. If true and `objects` contains none, the Deployment has
+	// no ReplicaSets. If false, nothing is planned or counted: docs/api.md, "Complete or not".
 	ReplicaSetsComplete bool `protobuf:"varint,3,opt,name=replica_sets_complete,json=replicaSetsComplete,proto3" json:"replica_sets_complete,omitempty"`
-	// Whether `objects` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new pods,
-	// because the absence of pods does not prove that the old ones are gone.
+	// Whether `objects` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new
+	// pods, because old pods may still exist.
 	PodsComplete bool `protobuf:"varint,4,opt,name=pods_complete,json=podsComplete,proto3" json:"pods_complete,omitempty"`
-	// The owner that is meant. Required if `objects` contains more than one Deployment, or if the owner is not an apps/v1
-	// Deployment.
+	// Owner that the snapshot is about. Required if `objects` contains more than one Deployment, or if the owner is not
+	// an apps/v1 Deployment.
 	Target *Target `protobuf:"bytes,5,opt,name=target,proto3" json:"target,omitempty"`
-	// Answers to the calls of the last plan that failed, in any order. Send all of them; the planner decides what each one
-	// means. Answers to calls that succeeded may be included, and are ignored.
+	// Answers to all calls of the last plan that failed, in any order. Answers to calls that succeeded are ignored.
 	Answers       []*StepAnswer `protobuf:"bytes,6,rep,name=answers,proto3" json:"answers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -318,11 +313,12 @@ type Target struct {
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Name of the owner.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// Plural name of the resource, by which the paths of the API server name it, for example "deployments". It selects
-	// nothing.
+	// Plural name of the resource in paths of the API server, for example "deployments". It does not affect the
+	// selection.
 	Resource string `protobuf:"bytes,5,opt,name=resource,proto3" json:"resource,omitempty"`
-	// Whether the kind has a status subresource: discovery lists PLURAL/status. Absent if this is unknown. ComputeStatus reports
-	// an object without a status as complete if its kind cannot have one, and otherwise as not judged. It selects nothing.
+	// Whether the kind has a status subresource: discovery lists PLURAL/status. Absent if this is unknown. ComputeStatus
+	// reports an object without a status as complete if its kind cannot have one, and otherwise as not judged. It does
+	// not affect the selection.
 	StatusSubresource *bool `protobuf:"varint,6,opt,name=status_subresource,json=statusSubresource,proto3,oneof" json:"status_subresource,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -402,17 +398,16 @@ func (x *Target) GetStatusSubresource() bool {
 
 // StepAnswer is the answer to one call of the last plan, exactly as it was received.
 //
-// The planner takes a rejection by the API server into account, as the Deployment controller does: it becomes part of a
-// condition and of an event, and the next plan avoids the call. Everything else only means that the objects must be read
-// again: a failed precondition (409 Conflict, or 422 without causes), a timeout, an answer of a proxy that is broken, and no
-// answer at all.
+// A rejection by the API server becomes part of a condition and of an event, as in the Deployment controller, and the
+// next plan does not repeat the call. Other answers only mean that the objects must be read again: a failed
+// precondition (409 Conflict, or 422 without causes), a timeout, an error page of a proxy, or no answer.
 type StepAnswer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The call, exactly as it was planned. Required.
+	// Call, exactly as it was planned. Required.
 	Call *ApiCall `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// HTTP status code of the answer. 0 if there was no answer.
 	HttpCode int32 `protobuf:"varint,2,opt,name=http_code,json=httpCode,proto3" json:"http_code,omitempty"`
-	// Body of the answer, at most 64 KiB of it. It need not be JSON.
+	// Body of the answer, truncated to 64 KiB. It need not be JSON.
 	Body []byte `protobuf:"bytes,3,opt,name=body,proto3" json:"body,omitempty"`
 	// Body of the answer to Step.read_on_conflict, as JSON, if that call was made and succeeded.
 	ExistingJson  []byte `protobuf:"bytes,4,opt,name=existing_json,json=existingJson,proto3" json:"existing_json,omitempty"`
@@ -484,15 +479,15 @@ type PlanOptions struct {
 	// How far ahead to plan. Defaults to HORIZON_SETTLED.
 	Horizon Horizon `protobuf:"varint,1,opt,name=horizon,proto3,enum=rollplan.v1.Horizon" json:"horizon,omitempty"`
 	// Whether the API server stores status.terminatingReplicas of Deployments (feature gate
-	// DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.35 and later. A ReplicaSet of the
-	// Deployment that has been synced without this field has the effect of false. Before Kubernetes 1.35, set it to false
-	// if there may be none: docs/api.md, "How to carry out a plan".
+	// DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.35 and later. If a ReplicaSet of the
+	// Deployment has been synced without this field, that counts as false. When to set it to false: docs/api.md, "How to
+	// carry out a plan".
 	TerminatingReplicas *bool `protobuf:"varint,2,opt,name=terminating_replicas,json=terminatingReplicas,proto3,oneof" json:"terminating_replicas,omitempty"`
-	// Whether steps contain their events as calls too (Step.event_calls), for adapters without a recorder of events.
+	// Whether steps also contain their events as calls (Step.event_calls), for adapters without an event recorder.
 	EventsAsCalls bool `protobuf:"varint,3,opt,name=events_as_calls,json=eventsAsCalls,proto3" json:"events_as_calls,omitempty"`
-	// Whether the response of PlanRollout contains the report. In a typical rollout, the report adds a tenth to the cost of
-	// the plan, and half to the size of the response. Without `replica_sets_complete`, the response contains it in any case.
-	// ComputeStatus always returns it.
+	// Whether PlanRollout returns a report. In a typical rollout, this adds 10 % to the cost of the plan, and 50 % to the
+	// size of the response. Without `replica_sets_complete`, PlanRollout always returns it. ComputeStatus always returns
+	// it.
 	Report        bool `protobuf:"varint,4,opt,name=report,proto3" json:"report,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -614,12 +609,13 @@ func (x *PlanRolloutRequest) GetOptions() *PlanOptions {
 // PlanRolloutResponse is the response of RolloutPlanner.PlanRollout.
 type PlanRolloutResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Steps to carry out now, in this order. Step.on_failure says whether the plan ends at a call that fails. Empty if there
-	// is nothing to do.
+	// Steps to carry out now, in this order. Step.on_failure determines what to do after a call that fails. Empty if
+	// there is nothing to do.
 	Steps []*Step `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`
 	// Status of the Deployment after the steps have been carried out. Absent without `replica_sets_complete`.
 	Status *DeploymentStatus `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
-	// Progress of the rollout, and what blocks it. Only set with PlanOptions.report, or without `replica_sets_complete`.
+	// Progress of the rollout, and the causes that block it. Only set with PlanOptions.report, or without
+	// `replica_sets_complete`.
 	Report *RolloutReport `protobuf:"bytes,3,opt,name=report,proto3" json:"report,omitempty"`
 	// Time after which to plan again even if nothing has changed. Absent if no timer is needed; never 0.
 	RequeueAfter  *durationpb.Duration `protobuf:"bytes,4,opt,name=requeue_after,json=requeueAfter,proto3" json:"requeue_after,omitempty"`
@@ -692,11 +688,10 @@ type ComputeStatusRequest struct {
 	Snapshot *Snapshot `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// Options of the computation.
 	Options *PlanOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
-	// Verdict of the previous response about this Deployment, unchanged, if the caller polls. It lets the planner measure how
-	// long a failure lasts by the caller's clock alone, so that a caller without events gets a certain verdict as early as
-	// one with events.
+	// Verdict of the previous response about this Deployment, unchanged, if the caller polls. It shows how long a failure
+	// has lasted by the caller's clock, so that a caller without events gets a certain verdict earlier.
 	PreviousVerdict *Verdict `protobuf:"bytes,3,opt,name=previous_verdict,json=previousVerdict,proto3" json:"previous_verdict,omitempty"`
-	// Failures that count as certain earlier or later than by default. At most one for each class.
+	// Rules that change when failures are certain, at most one for each class.
 	FailOn        []*FailureRule `protobuf:"bytes,4,rep,name=fail_on,json=failOn,proto3" json:"fail_on,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -848,7 +843,8 @@ type FailureRule_Grace struct {
 }
 
 type FailureRule_Restarts struct {
-	// Once the container has been restarted this often. For classes that are measured by restarts. Must not be negative.
+	// Once the container has been restarted this number of times. For classes that are measured by restarts. Must not
+	// be negative.
 	Restarts int32 `protobuf:"varint,3,opt,name=restarts,proto3,oneof"`
 }
 
@@ -921,7 +917,7 @@ func (x *ComputeStatusResponse) GetObject() *ObjectReference {
 	return nil
 }
 
-// Step is one step of a plan. It is complete: the adapter that carries it out has nothing left to decide.
+// Step is one step of a plan. Adapters carry it out without further decisions.
 type Step struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One-line description, for example "scale up ReplicaSet web-7d9 from 3 to 5".
@@ -930,18 +926,17 @@ type Step struct {
 	Call *ApiCall `protobuf:"bytes,2,opt,name=call,proto3" json:"call,omitempty"`
 	// Events to record on the Deployment after the call has succeeded.
 	Events []*Event `protobuf:"bytes,3,rep,name=events,proto3" json:"events,omitempty"`
-	// What to do if the call fails, that is, if the API server does not answer with a 2xx code.
+	// What to do if the call fails.
 	OnFailure OnFailure `protobuf:"varint,4,opt,name=on_failure,json=onFailure,proto3,enum=rollplan.v1.OnFailure" json:"on_failure,omitempty"`
 	// With ON_FAILURE_DONE_IF: the HTTP status codes that count as success, for example 404 when an object is deleted.
 	DoneHttpCodes []int32 `protobuf:"varint,5,rep,packed,name=done_http_codes,json=doneHttpCodes,proto3" json:"done_http_codes,omitempty"`
 	// Call to make if the API server answers with 409, to read the object that already has the name. Its answer belongs in
 	// StepAnswer.existing_json. Only set when an object is created.
 	ReadOnConflict *ApiCall `protobuf:"bytes,6,opt,name=read_on_conflict,json=readOnConflict,proto3" json:"read_on_conflict,omitempty"`
-	// Calls that record the events, one for each of them, if PlanOptions.events_as_calls is set. Make them after the call has
-	// succeeded, and ignore their outcome: 409 means that the event is already recorded, and a plan does not depend on
-	// events.
+	// Calls that record the events, if PlanOptions.events_as_calls is set. Make them after the call has succeeded, and
+	// ignore their outcome: 409 means that the event is already recorded.
 	EventCalls []*ApiCall `protobuf:"bytes,7,rep,name=event_calls,json=eventCalls,proto3" json:"event_calls,omitempty"`
-	// The action in a typed form, for programs that display or check plans. It contains the same information as the call.
+	// The same action in a typed form, for programs that display or check plans.
 	//
 	// Types that are valid to be assigned to Action:
 	//
@@ -1212,12 +1207,12 @@ type ApiCall struct {
 	ContentType string `protobuf:"bytes,7,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
 	// Body of the call, as JSON. The formatting may change, but integers must remain integers.
 	BodyJson string `protobuf:"bytes,8,opt,name=body_json,json=bodyJson,proto3" json:"body_json,omitempty"`
-	// Path of the request, for example "/apis/apps/v1/namespaces/shop/replicasets/web-7d9". For VERB_CREATE it is the path of
-	// the collection. It consists of validated names, so that it needs no escaping. The plural of a custom resource is that
-	// of Target.resource, or else the one that Kubernetes derives from the kind by default.
+	// Path of the request, for example "/apis/apps/v1/namespaces/shop/replicasets/web-7d9". For VERB_CREATE it is the
+	// path of the collection. It needs no escaping. The plural of a custom resource is Target.resource, or else the one
+	// that Kubernetes derives from the kind by default.
 	Path string `protobuf:"bytes,9,opt,name=path,proto3" json:"path,omitempty"`
 	// Query of the request, without the question mark and already escaped, for example "fieldManager=rollplan". An
-	// adapter may use a field manager of its own. Empty if there is none.
+	// adapter may use its own field manager, except for canaries. Empty if there is none.
 	Query         string `protobuf:"bytes,10,opt,name=query,proto3" json:"query,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -25,17 +25,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// RolloutState says how a rollout is doing.
+// RolloutState is the state of a rollout.
 type RolloutState int32
 
 const (
-	// It is unknown.
+	// The state is unknown.
 	RolloutState_ROLLOUT_STATE_UNSPECIFIED RolloutState = 0
-	// It is in progress.
+	// The rollout is in progress.
 	RolloutState_ROLLOUT_STATE_PROGRESSING RolloutState = 1
-	// It is complete.
+	// The rollout is complete.
 	RolloutState_ROLLOUT_STATE_COMPLETE RolloutState = 2
-	// It does not complete without a change, for example by the verdict of ComputeStatus.
+	// The rollout needs a change to complete, for example according to the verdict of ComputeStatus.
 	RolloutState_ROLLOUT_STATE_STALLED RolloutState = 3
 )
 
@@ -442,21 +442,22 @@ func (RestartDecision) EnumDescriptor() ([]byte, []int) {
 
 // PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/restarts.md describes how restarts are decided.
 //
-// An item that is invalid is reported in the response, and the others are planned. A call that exceeds a limit fails with
-// RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
+// Invalid items are skipped and reported in the response. A call that exceeds a limit fails with RESOURCE_EXHAUSTED:
+// docs/api.md lists the limits under "Errors".
 type PlanRestartsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Current time. Required.
 	Now *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=now,proto3" json:"now,omitempty"`
-	// The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Read are
+	// The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Send
 	// workloads (Deployments, StatefulSets, DaemonSets, CronJobs, Jobs and RestartOptions.kinds), ConfigMaps, Secrets,
-	// SecretProviderClassPodStatuses, Namespaces and PodDisruptionBudgets, and ReplicaSets and Pods for the times at which
-	// the pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
+	// SecretProviderClassPodStatuses, Namespaces and PodDisruptionBudgets, and ReplicaSets and Pods, which show when the
+	// pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
 	// planned for workloads without a UID.
 	Objects []string `protobuf:"bytes,2,rep,name=objects,proto3" json:"objects,omitempty"`
-	// Summaries of workloads: what their pod templates read. Each one must be unique.
+	// Summaries of workloads, with the configurations that their pod templates read. Each workload must be unique.
 	Workloads []*Workload `protobuf:"bytes,3,rep,name=workloads,proto3" json:"workloads,omitempty"`
-	// Configurations as checksums, because the values of Secrets need not leave the cluster. Each one must be unique.
+	// Configurations as checksums, so that the values of Secrets need not leave the cluster. Each configuration must be
+	// unique.
 	Configurations []*Configuration `protobuf:"bytes,4,rep,name=configurations,proto3" json:"configurations,omitempty"`
 	// Settings of namespaces.
 	Namespaces []*NamespaceSettings `protobuf:"bytes,5,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
@@ -465,7 +466,7 @@ type PlanRestartsRequest struct {
 	ConfigurationsComplete bool `protobuf:"varint,6,opt,name=configurations_complete,json=configurationsComplete,proto3" json:"configurations_complete,omitempty"`
 	// Options of the plan.
 	Options *RestartOptions `protobuf:"bytes,7,opt,name=options,proto3" json:"options,omitempty"`
-	// Value of PlanRestartsResponse.continue_after of the previous response to the same request, to get the plans that
+	// Value of PlanRestartsResponse.continue_after in the previous response to the same request, to get the plans that
 	// did not fit into it.
 	ContinueAfter string `protobuf:"bytes,8,opt,name=continue_after,json=continueAfter,proto3" json:"continue_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -567,7 +568,7 @@ type Workload struct {
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Metadata of the object. Required.
 	Metadata *ObjectMeta `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// What the pod template reads.
+	// Configurations that the pod template reads.
 	References []*Reference `protobuf:"bytes,4,rep,name=references,proto3" json:"references,omitempty"`
 	// Annotations of the pod template. Send all of them: the planned patch adds to them.
 	TemplateAnnotations map[string]string `protobuf:"bytes,5,rep,name=template_annotations,json=templateAnnotations,proto3" json:"template_annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -576,12 +577,12 @@ type Workload struct {
 	TemplatePath string `protobuf:"bytes,6,opt,name=template_path,json=templatePath,proto3" json:"template_path,omitempty"`
 	// Plural name of the resource, for example "deployments". Defaults to the one that Kubernetes derives from the kind.
 	Resource string `protobuf:"bytes,7,opt,name=resource,proto3" json:"resource,omitempty"`
-	// When the first of the pods of the current revision has started that still run: the earliest start of a running
-	// container. Pods that are being deleted do not count.
+	// Earliest start of a running container in the pods of the current revision. Pods that are being deleted do not
+	// count.
 	OldestPodStartedAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=oldest_pod_started_at,json=oldestPodStartedAt,proto3" json:"oldest_pod_started_at,omitempty"`
-	// When the current revision was created. Used if the start of pods is unknown.
+	// When the current revision was created. Used if `oldest_pod_started_at` is absent.
 	RevisionCreatedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=revision_created_at,json=revisionCreatedAt,proto3" json:"revision_created_at,omitempty"`
-	// How the rollout is doing.
+	// State of the rollout.
 	Rollout RolloutState `protobuf:"varint,10,opt,name=rollout,proto3,enum=rollplan.v1.RolloutState" json:"rollout,omitempty"`
 	// Whether the current revision has no pods, for example because the workload is scaled to 0. If it has pods that have not
 	// started yet, send `pods_starting_since` instead.
@@ -592,9 +593,10 @@ type Workload struct {
 	OnDelete bool `protobuf:"varint,13,opt,name=on_delete,json=onDelete,proto3" json:"on_delete,omitempty"`
 	// Number of pods that the PodDisruptionBudget of the workload allows to be disrupted now. Absent if there is none.
 	DisruptionsAllowed *int32 `protobuf:"varint,14,opt,name=disruptions_allowed,json=disruptionsAllowed,proto3,oneof" json:"disruptions_allowed,omitempty"`
-	// When the first of those pods of the current revision was created that have not reported the start of a container yet, or
-	// that are still to be created. They may have started without having reported it: until they do, nothing is recorded about
-	// configurations that have changed since. Absent if all have reported it.
+	// Earliest time at which a pod of the current revision may have started without having reported the start of a
+	// container: its creation or, for pods that are still to be created, the creation of the newest other pod or of the
+	// revision. Until such pods report a start, nothing is recorded about configurations that have changed since. Absent
+	// if all pods have reported a start.
 	PodsStartingSince *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=pods_starting_since,json=podsStartingSince,proto3" json:"pods_starting_since,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -856,15 +858,15 @@ type Configuration struct {
 	// Annotations of the configuration.
 	Annotations map[string]string `protobuf:"bytes,4,rep,name=annotations,proto3" json:"annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Checksum of the value of each key: SHA-256 or, better for Secrets, HMAC-SHA-256, as at least 16 lower-case
-	// hexadecimal digits. Same value, same checksum in all requests.
+	// hexadecimal digits. The same value must have the same checksum in all requests.
 	KeyChecksums map[string]string `protobuf:"bytes,5,rep,name=key_checksums,json=keyChecksums,proto3" json:"key_checksums,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Checksum of the whole configuration. Required in the profiles of the other controllers, in their formats. In the
-	// profile of rollplan it may take the place of `key_checksums`; changes are then reported without their keys.
+	// profile of rollplan, it may replace `key_checksums`; changes are then reported without keys.
 	Checksum string `protobuf:"bytes,6,opt,name=checksum,proto3" json:"checksum,omitempty"`
 	// Whether the configuration does not exist. Checksums must be empty then.
 	Absent bool `protobuf:"varint,7,opt,name=absent,proto3" json:"absent,omitempty"`
-	// When the data was last changed. Pods that started later need no restart. Optional: without it, more restarts may be
-	// planned than are needed, but none is omitted.
+	// When the data was last changed. Pods that started later need no restart. Without it, unnecessary restarts may be
+	// planned, but none is omitted.
 	ChangedAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=changed_at,json=changedAt,proto3" json:"changed_at,omitempty"`
 	// Number of versions of the data that the caller has observed. If more than one, a change is certain even if nothing is
 	// recorded on the workload. Must not be negative.
@@ -1024,7 +1026,7 @@ func (x *NamespaceSettings) GetAnnotations() map[string]string {
 // RestartOptions controls how restarts are planned. Durations must not be negative.
 type RestartOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose annotations and checksums are used. Defaults to RESTART_PROFILE_ROLLPLAN.
+	// Determines whose annotations and checksums are used. Defaults to RESTART_PROFILE_ROLLPLAN.
 	Profile RestartProfile `protobuf:"varint,1,opt,name=profile,proto3,enum=rollplan.v1.RestartProfile" json:"profile,omitempty"`
 	// Which uses need a restart. Defaults to RESTART_ON_ALL.
 	RestartOn RestartOn `protobuf:"varint,2,opt,name=restart_on,json=restartOn,proto3,enum=rollplan.v1.RestartOn" json:"restart_on,omitempty"`
@@ -1038,10 +1040,10 @@ type RestartOptions struct {
 	MinInterval *durationpb.Duration `protobuf:"bytes,5,opt,name=min_interval,json=minInterval,proto3" json:"min_interval,omitempty"`
 	// How long an annotation may hold a restart. Defaults to 24 h.
 	MaxHold *durationpb.Duration `protobuf:"bytes,6,opt,name=max_hold,json=maxHold,proto3" json:"max_hold,omitempty"`
-	// How much later than a change a pod must have started to be known to use it: nodes read configurations through a cache.
-	// Defaults to 10 s.
+	// How long after a change a pod must have started to be known to use it, because nodes read configurations through a
+	// cache. Defaults to 10 s.
 	Skew *durationpb.Duration `protobuf:"bytes,7,opt,name=skew,proto3" json:"skew,omitempty"`
-	// How long a PodDisruptionBudget that allows no disruption holds a restart. Absent if budgets are ignored.
+	// How long a PodDisruptionBudget that allows no disruption holds a restart. If absent, budgets are ignored.
 	DisruptionBudgetWait *durationpb.Duration `protobuf:"bytes,8,opt,name=disruption_budget_wait,json=disruptionBudgetWait,proto3" json:"disruption_budget_wait,omitempty"`
 	// Namespaces in which nothing is restarted.
 	FrozenNamespaces []string `protobuf:"bytes,9,rep,name=frozen_namespaces,json=frozenNamespaces,proto3" json:"frozen_namespaces,omitempty"`
@@ -1052,8 +1054,8 @@ type RestartOptions struct {
 	Kinds []*WorkloadKind `protobuf:"bytes,11,rep,name=kinds,proto3" json:"kinds,omitempty"`
 	// Options of the reloader profile.
 	Reloader *ReloaderOptions `protobuf:"bytes,12,opt,name=reloader,proto3" json:"reloader,omitempty"`
-	// Maximum number of restarts in progress, counted by the workloads in the request. Must not be negative. Defaults to 0,
-	// which means any number.
+	// Maximum number of concurrent restarts of the workloads in the request. Must not be negative. Defaults to 0, which
+	// means any number.
 	MaxConcurrent int32 `protobuf:"varint,13,opt,name=max_concurrent,json=maxConcurrent,proto3" json:"max_concurrent,omitempty"`
 	// Whether workloads without an annotation are restarted, in the profile of rollplan.
 	AllWorkloads bool `protobuf:"varint,14,opt,name=all_workloads,json=allWorkloads,proto3" json:"all_workloads,omitempty"`
@@ -1062,10 +1064,10 @@ type RestartOptions struct {
 	// Whether a workload that is stalled after a restart holds the restarts of others for the same configuration. Defaults to
 	// true.
 	Breaker *bool `protobuf:"varint,16,opt,name=breaker,proto3,oneof" json:"breaker,omitempty"`
-	// Whether steps contain their events as calls too (Step.event_calls).
+	// Whether steps also contain their events as calls (Step.event_calls).
 	EventsAsCalls bool `protobuf:"varint,17,opt,name=events_as_calls,json=eventsAsCalls,proto3" json:"events_as_calls,omitempty"`
-	// Whether the response has a plan for each selected workload, with what it reads (RestartPlan.uses). Otherwise it has
-	// plans only for workloads about which there is something to report.
+	// Whether the response has a plan for each selected workload, with the configurations that it reads
+	// (RestartPlan.uses). Otherwise, it has plans only for workloads with something to report.
 	IncludeUnchanged bool `protobuf:"varint,18,opt,name=include_unchanged,json=includeUnchanged,proto3" json:"include_unchanged,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1416,11 +1418,11 @@ type PlanRestartsResponse struct {
 	Plans []*RestartPlan `protobuf:"bytes,1,rep,name=plans,proto3" json:"plans,omitempty"`
 	// Time after which to plan again even if nothing has changed. Absent if no timer is needed; never 0.
 	RequeueAfter *durationpb.Duration `protobuf:"bytes,2,opt,name=requeue_after,json=requeueAfter,proto3" json:"requeue_after,omitempty"`
-	// Totals of the whole plan, also of what is in other responses.
+	// Totals of the whole plan, including the plans in other responses.
 	Counts *RestartCounts `protobuf:"bytes,3,opt,name=counts,proto3" json:"counts,omitempty"`
-	// Items of the request that are invalid and were skipped.
+	// Items of the request that were skipped because they are invalid.
 	Violations []*ItemViolation `protobuf:"bytes,4,rep,name=violations,proto3" json:"violations,omitempty"`
-	// Set if there are more plans: the same request with this value in its field `continue_after` returns them.
+	// Set if there are more plans. To get them, send the same request with this value in its field `continue_after`.
 	ContinueAfter string `protobuf:"bytes,5,opt,name=continue_after,json=continueAfter,proto3" json:"continue_after,omitempty"`
 	// Number of further violations that are not listed.
 	OmittedViolations int32 `protobuf:"varint,6,opt,name=omitted_violations,json=omittedViolations,proto3" json:"omitted_violations,omitempty"`
@@ -1500,7 +1502,7 @@ func (x *PlanRestartsResponse) GetOmittedViolations() int32 {
 	return 0
 }
 
-// RestartPlan is what to do about a workload, and why.
+// RestartPlan contains what to do about a workload, and why.
 type RestartPlan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// API group and version of the workload.
@@ -1515,11 +1517,11 @@ type RestartPlan struct {
 	Uid string `protobuf:"bytes,5,opt,name=uid,proto3" json:"uid,omitempty"`
 	// What to do.
 	Decision RestartDecision `protobuf:"varint,6,opt,name=decision,proto3,enum=rollplan.v1.RestartDecision" json:"decision,omitempty"`
-	// Changes that the pods have not seen, or will see after this restart.
+	// Changes that the pods have not observed, or will observe after this restart.
 	Changes []*ConfigurationChange `protobuf:"bytes,7,rep,name=changes,proto3" json:"changes,omitempty"`
-	// What the decision depends on besides.
+	// Other conditions on which the decision depends.
 	Conditions []*RestartCondition `protobuf:"bytes,8,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	// Steps to carry out now, in this order. A decision to wait or hold may have a step that records since when.
+	// Steps to carry out now, in this order. A decision to wait or hold may have a step that records when it began.
 	Steps []*Step `protobuf:"bytes,9,rep,name=steps,proto3" json:"steps,omitempty"`
 	// When the restart is due, if that depends on time alone.
 	Due *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=due,proto3" json:"due,omitempty"`
@@ -1727,7 +1729,7 @@ func (x *ConfigurationChange) GetMessage() string {
 	return ""
 }
 
-// RestartCondition is something that a decision depends on.
+// RestartCondition is a condition on which a decision depends.
 type RestartCondition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Machine-readable reason, for example "QUIET_WINDOW". docs/restarts.md lists them.
@@ -1871,13 +1873,13 @@ type RestartCounts struct {
 	Workloads int32 `protobuf:"varint,1,opt,name=workloads,proto3" json:"workloads,omitempty"`
 	// Workloads that react to configurations.
 	Selected int32 `protobuf:"varint,2,opt,name=selected,proto3" json:"selected,omitempty"`
-	// Configurations that these react to, counted for each workload.
+	// Configurations to which the selected workloads react, counted for each workload.
 	References int32 `protobuf:"varint,3,opt,name=references,proto3" json:"references,omitempty"`
-	// Of these, configurations that are unknown.
+	// Configurations among these that are unknown.
 	Unknown int32 `protobuf:"varint,4,opt,name=unknown,proto3" json:"unknown,omitempty"`
-	// Workloads about which there is nothing to do.
+	// Workloads that need nothing.
 	None int32 `protobuf:"varint,5,opt,name=none,proto3" json:"none,omitempty"`
-	// Workloads of which the configuration is recorded.
+	// Workloads whose configuration is recorded.
 	Record int32 `protobuf:"varint,6,opt,name=record,proto3" json:"record,omitempty"`
 	// Workloads that wait.
 	Wait int32 `protobuf:"varint,7,opt,name=wait,proto3" json:"wait,omitempty"`

@@ -99,11 +99,11 @@ type RollbackResponse struct {
 	ToRevision int64 `protobuf:"varint,3,opt,name=to_revision,json=toRevision,proto3" json:"to_revision,omitempty"`
 	// Name of the ReplicaSet whose template is restored.
 	ReplicaSet string `protobuf:"bytes,4,opt,name=replica_set,json=replicaSet,proto3" json:"replica_set,omitempty"`
-	// Changes to the template, ordered by path.
+	// Changes to the template, ordered by path. Values of environment variables are hidden.
 	Changes []*TemplateChange `protobuf:"bytes,5,rep,name=changes,proto3" json:"changes,omitempty"`
-	// Settings that the rollback does not restore, and other things to consider.
+	// Notes, for example about settings that the rollback does not restore.
 	Warnings []string `protobuf:"bytes,6,rep,name=warnings,proto3" json:"warnings,omitempty"`
-	// Reason why nothing is to be done. Empty if the response has steps.
+	// Reason why there is nothing to do. Empty if the response has steps.
 	Reason        string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -195,7 +195,7 @@ type TemplateChange struct {
 	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	// Current value, as JSON. Empty if the field is absent.
 	FromJson string `protobuf:"bytes,2,opt,name=from_json,json=fromJson,proto3" json:"from_json,omitempty"`
-	// Value after the rollback, as JSON. Empty if the field is absent.
+	// Value after the change, as JSON. Empty if the field is absent.
 	ToJson        string `protobuf:"bytes,3,opt,name=to_json,json=toJson,proto3" json:"to_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

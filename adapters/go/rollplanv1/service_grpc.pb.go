@@ -47,9 +47,11 @@ type RolloutPlannerClient interface {
 	Rollback(ctx context.Context, in *RollbackRequest, opts ...grpc.CallOption) (*RollbackResponse, error)
 	// ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`.
 	ListRevisions(ctx context.Context, in *ListRevisionsRequest, opts ...grpc.CallOption) (*ListRevisionsResponse, error)
-	// PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once.
+	// PlanRestarts returns which of many workloads to restart because their configuration has changed, and the writes for
+	// it.
 	PlanRestarts(ctx context.Context, in *PlanRestartsRequest, opts ...grpc.CallOption) (*PlanRestartsResponse, error)
-	// ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on.
+	// ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to
+	// continue.
 	ForecastRollout(ctx context.Context, in *ForecastRolloutRequest, opts ...grpc.CallOption) (*ForecastRolloutResponse, error)
 	// PlanCanary returns the next patch of a Deployment for a canary, or for the automatic rollback of a rollout.
 	PlanCanary(ctx context.Context, in *PlanCanaryRequest, opts ...grpc.CallOption) (*PlanCanaryResponse, error)
@@ -150,9 +152,11 @@ type RolloutPlannerServer interface {
 	Rollback(context.Context, *RollbackRequest) (*RollbackResponse, error)
 	// ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`.
 	ListRevisions(context.Context, *ListRevisionsRequest) (*ListRevisionsResponse, error)
-	// PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once.
+	// PlanRestarts returns which of many workloads to restart because their configuration has changed, and the writes for
+	// it.
 	PlanRestarts(context.Context, *PlanRestartsRequest) (*PlanRestartsResponse, error)
-	// ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on.
+	// ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to
+	// continue.
 	ForecastRollout(context.Context, *ForecastRolloutRequest) (*ForecastRolloutResponse, error)
 	// PlanCanary returns the next patch of a Deployment for a canary, or for the automatic rollback of a rollout.
 	PlanCanary(context.Context, *PlanCanaryRequest) (*PlanCanaryResponse, error)

@@ -380,11 +380,11 @@ fn patches_write_the_state_with_the_fields() {
             "replace /spec/template",
         ]
     );
-    assert_eq!(written[5].1, "20%");
-    assert_eq!(written[6].1, 0);
-    assert_eq!(written[7].1, HELD_MIN_READY);
-    assert_eq!(written[8].1, HELD_DEADLINE);
-    let state: serde_json::Value = serde_json::from_str(written[4].1.as_str().unwrap()).unwrap();
+    assert_eq!(written[6].1, "20%");
+    assert_eq!(written[7].1, 0);
+    assert_eq!(written[8].1, HELD_MIN_READY);
+    assert_eq!(written[9].1, HELD_DEADLINE);
+    let state: serde_json::Value = serde_json::from_str(written[5].1.as_str().unwrap()).unwrap();
     assert_eq!(
         state["user"],
         serde_json::json!({"maxSurge": "25%", "maxUnavailable": "25%", "minReadySeconds": 3, "progressDeadlineSeconds": 600})

@@ -313,7 +313,7 @@ async fn protocols(checks: &mut Checks) {
     }
     for query in ["unknown", "now=yesterday", "deployment=a&deployment=b"] {
         for path in ["/v1/status", "/v1/plan"] {
-            let cause = "a parameter of `/v1/status` or `/v1/plan`";
+            let cause = "a parameter of `/v1/*`";
             let ask = Ask::post(&format!("{path}?{query}"), "text/plain", "");
             checks.http(cause, &ask).await;
         }

@@ -86,14 +86,14 @@ func readme(examples []example, version string) []byte {
 	}
 	fmt.Fprintf(&b, `# Snapshots of real rollouts
 
-Each file is the unmodified output of `+"`kubectl get deploy,rs,pods -n %s -o json`"+` on a Kubernetes %s API server. The objects were
-created by the native Deployment controller. It was stopped shortly before each capture, so in most snapshots there are decisions
-left to make. No kubelet was running: the status of pods and containers was written as a kubelet would write it. All other data
-comes from the API server, the scheduler and the controllers.
+Each file is the unmodified output of `+"`kubectl get deploy,rs,pods -n %s -o json`"+` on a Kubernetes %s API server, with objects of
+the native Deployment controller. The controller was stopped shortly before each capture, so that a plan for most snapshots has
+steps. The status of pods and containers was written by a program, as a kubelet would write it. All other data comes from the API
+server, the scheduler and the controllers.
 
     rollplan plan -f examples/%s --now %s
 
-A plan depends on the current time. The value of `+"`--now`"+` is the newest timestamp in the file plus %d seconds, not counting
+The value of `+"`--now`"+` is the newest timestamp in the file plus %d seconds, not counting
 `+"`deletionTimestamp`"+`, which is in the future. Files marked "with managed fields" were saved with `+"`--show-managed-fields`"+`.
 
 | file | content | `+"`--now`"+` |

@@ -131,44 +131,38 @@ class Snapshot(_message.Message):
     TARGET_FIELD_NUMBER: _builtins.int
     ANSWERS_FIELD_NUMBER: _builtins.int
     replica_sets_complete: _builtins.bool
-    """Whether `objects` contains all ReplicaSets described above. If true and `objects` contains none, the Deployment has no
-    ReplicaSets. If false, nothing is planned or counted, because the new ReplicaSet would exceed the surge if an old one were
-    missing: PlanRollout and ComputeStatus return only the phase that the status of the Deployment shows, and the blocker
-    REPLICA_SETS_INCOMPLETE. Rollback fails with FAILED_PRECONDITION. ListRevisions returns the revisions of the ReplicaSets
-    that were sent.
+    """Whether `objects` contains all ReplicaSets described above. If true and `objects` contains none, the Deployment has
+    no ReplicaSets. If false, nothing is planned or counted: docs/api.md, "Complete or not".
     """
     pods_complete: _builtins.bool
-    """Whether `objects` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new pods,
-    because the absence of pods does not prove that the old ones are gone.
+    """Whether `objects` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new
+    pods, because old pods may still exist.
     """
     @_builtins.property
     def now(self) -> _timestamp_pb2.Timestamp:
-        """Current time, since the planner has no clock of its own. Required. It may be earlier than the creation time of an
-        object, because clocks differ; the elapsed time is then taken as 0.
+        """Current time, because the planner has no clock. Required. If clocks differ and it is earlier than a time in an
+        object, the elapsed time counts as 0.
         """
 
     @_builtins.property
     def objects(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Send the
-        Deployment; every ReplicaSet of its namespace that it controls, or that has no controller and labels that match the
-        selector of the Deployment; and the pods of these ReplicaSets, which reports name. A plan depends on the pods only with
-        the strategy Recreate. Events about these objects are optional: reports and verdicts use them, but plans do not.
+        Deployment; every ReplicaSet of its namespace that it controls, or that has no controller and labels that match its
+        selector; and the pods of these ReplicaSets. Reports use pods; plans use them only with the strategy Recreate.
+        Events about these objects are optional: reports use them, but plans do not.
 
-        The objects of the Deployment are selected first; only they are validated, and only they count toward the limits of
-        the lists. The name of another ReplicaSet of the namespace is not used for a new one. docs/api.md lists the rules.
+        Other objects may be included: docs/api.md describes which objects are selected and validated.
         """
 
     @_builtins.property
     def target(self) -> Global___Target:
-        """The owner that is meant. Required if `objects` contains more than one Deployment, or if the owner is not an apps/v1
-        Deployment.
+        """Owner that the snapshot is about. Required if `objects` contains more than one Deployment, or if the owner is not
+        an apps/v1 Deployment.
         """
 
     @_builtins.property
     def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___StepAnswer]:
-        """Answers to the calls of the last plan that failed, in any order. Send all of them; the planner decides what each one
-        means. Answers to calls that succeeded may be included, and are ignored.
-        """
+        """Answers to all calls of the last plan that failed, in any order. Answers to calls that succeeded are ignored."""
 
     def __init__(
         self,
@@ -213,12 +207,13 @@ class Target(_message.Message):
     name: _builtins.str
     """Name of the owner."""
     resource: _builtins.str
-    """Plural name of the resource, by which the paths of the API server name it, for example "deployments". It selects
-    nothing.
+    """Plural name of the resource in paths of the API server, for example "deployments". It does not affect the
+    selection.
     """
     status_subresource: _builtins.bool
-    """Whether the kind has a status subresource: discovery lists PLURAL/status. Absent if this is unknown. ComputeStatus reports
-    an object without a status as complete if its kind cannot have one, and otherwise as not judged. It selects nothing.
+    """Whether the kind has a status subresource: discovery lists PLURAL/status. Absent if this is unknown. ComputeStatus
+    reports an object without a status as complete if its kind cannot have one, and otherwise as not judged. It does
+    not affect the selection.
     """
     def __init__(
         self,
@@ -244,10 +239,9 @@ Global___Target: _TypeAlias = Target  # noqa: Y015
 class StepAnswer(_message.Message):
     """StepAnswer is the answer to one call of the last plan, exactly as it was received.
 
-    The planner takes a rejection by the API server into account, as the Deployment controller does: it becomes part of a
-    condition and of an event, and the next plan avoids the call. Everything else only means that the objects must be read
-    again: a failed precondition (409 Conflict, or 422 without causes), a timeout, an answer of a proxy that is broken, and no
-    answer at all.
+    A rejection by the API server becomes part of a condition and of an event, as in the Deployment controller, and the
+    next plan does not repeat the call. Other answers only mean that the objects must be read again: a failed
+    precondition (409 Conflict, or 422 without causes), a timeout, an error page of a proxy, or no answer.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -259,12 +253,12 @@ class StepAnswer(_message.Message):
     http_code: _builtins.int
     """HTTP status code of the answer. 0 if there was no answer."""
     body: _builtins.bytes
-    """Body of the answer, at most 64 KiB of it. It need not be JSON."""
+    """Body of the answer, truncated to 64 KiB. It need not be JSON."""
     existing_json: _builtins.bytes
     """Body of the answer to Step.read_on_conflict, as JSON, if that call was made and succeeded."""
     @_builtins.property
     def call(self) -> Global___ApiCall:
-        """The call, exactly as it was planned. Required."""
+        """Call, exactly as it was planned. Required."""
 
     def __init__(
         self,
@@ -296,16 +290,16 @@ class PlanOptions(_message.Message):
     """How far ahead to plan. Defaults to HORIZON_SETTLED."""
     terminating_replicas: _builtins.bool
     """Whether the API server stores status.terminatingReplicas of Deployments (feature gate
-    DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.35 and later. A ReplicaSet of the
-    Deployment that has been synced without this field has the effect of false. Before Kubernetes 1.35, set it to false
-    if there may be none: docs/api.md, "How to carry out a plan".
+    DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.35 and later. If a ReplicaSet of the
+    Deployment has been synced without this field, that counts as false. When to set it to false: docs/api.md, "How to
+    carry out a plan".
     """
     events_as_calls: _builtins.bool
-    """Whether steps contain their events as calls too (Step.event_calls), for adapters without a recorder of events."""
+    """Whether steps also contain their events as calls (Step.event_calls), for adapters without an event recorder."""
     report: _builtins.bool
-    """Whether the response of PlanRollout contains the report. In a typical rollout, the report adds a tenth to the cost of
-    the plan, and half to the size of the response. Without `replica_sets_complete`, the response contains it in any case.
-    ComputeStatus always returns it.
+    """Whether PlanRollout returns a report. In a typical rollout, this adds 10 % to the cost of the plan, and 50 % to the
+    size of the response. Without `replica_sets_complete`, PlanRollout always returns it. ComputeStatus always returns
+    it.
     """
     def __init__(
         self,
@@ -367,8 +361,8 @@ class PlanRolloutResponse(_message.Message):
     REQUEUE_AFTER_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___Step]:
-        """Steps to carry out now, in this order. Step.on_failure says whether the plan ends at a call that fails. Empty if there
-        is nothing to do.
+        """Steps to carry out now, in this order. Step.on_failure determines what to do after a call that fails. Empty if
+        there is nothing to do.
         """
 
     @_builtins.property
@@ -377,7 +371,9 @@ class PlanRolloutResponse(_message.Message):
 
     @_builtins.property
     def report(self) -> _report_pb2.RolloutReport:
-        """Progress of the rollout, and what blocks it. Only set with PlanOptions.report, or without `replica_sets_complete`."""
+        """Progress of the rollout, and the causes that block it. Only set with PlanOptions.report, or without
+        `replica_sets_complete`.
+        """
 
     @_builtins.property
     def requeue_after(self) -> _duration_pb2.Duration:
@@ -419,14 +415,13 @@ class ComputeStatusRequest(_message.Message):
 
     @_builtins.property
     def previous_verdict(self) -> _report_pb2.Verdict:
-        """Verdict of the previous response about this Deployment, unchanged, if the caller polls. It lets the planner measure how
-        long a failure lasts by the caller's clock alone, so that a caller without events gets a certain verdict as early as
-        one with events.
+        """Verdict of the previous response about this Deployment, unchanged, if the caller polls. It shows how long a failure
+        has lasted by the caller's clock, so that a caller without events gets a certain verdict earlier.
         """
 
     @_builtins.property
     def fail_on(self) -> _containers.RepeatedCompositeFieldContainer[Global___FailureRule]:
-        """Failures that count as certain earlier or later than by default. At most one for each class."""
+        """Rules that change when failures are certain, at most one for each class."""
 
     def __init__(
         self,
@@ -456,7 +451,9 @@ class FailureRule(_message.Message):
     failure: _builtins.str
     """Name of the class, for example "image-pull", "crash-loop" or "unschedulable"."""
     restarts: _builtins.int
-    """Once the container has been restarted this often. For classes that are measured by restarts. Must not be negative."""
+    """Once the container has been restarted this number of times. For classes that are measured by restarts. Must not
+    be negative.
+    """
     @_builtins.property
     def grace(self) -> _duration_pb2.Duration:
         """Once it has lasted this long. For classes that are measured by time."""
@@ -518,7 +515,7 @@ Global___ComputeStatusResponse: _TypeAlias = ComputeStatusResponse  # noqa: Y015
 
 @_typing.final
 class Step(_message.Message):
-    """Step is one step of a plan. It is complete: the adapter that carries it out has nothing left to decide."""
+    """Step is one step of a plan. Adapters carry it out without further decisions."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -541,7 +538,7 @@ class Step(_message.Message):
     summary: _builtins.str
     """One-line description, for example "scale up ReplicaSet web-7d9 from 3 to 5"."""
     on_failure: Global___OnFailure.ValueType
-    """What to do if the call fails, that is, if the API server does not answer with a 2xx code."""
+    """What to do if the call fails."""
     @_builtins.property
     def call(self) -> Global___ApiCall:
         """Call to make. Absent if the step only records events."""
@@ -562,9 +559,8 @@ class Step(_message.Message):
 
     @_builtins.property
     def event_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ApiCall]:
-        """Calls that record the events, one for each of them, if PlanOptions.events_as_calls is set. Make them after the call has
-        succeeded, and ignore their outcome: 409 means that the event is already recorded, and a plan does not depend on
-        events.
+        """Calls that record the events, if PlanOptions.events_as_calls is set. Make them after the call has succeeded, and
+        ignore their outcome: 409 means that the event is already recorded.
         """
 
     @_builtins.property
@@ -666,13 +662,13 @@ class ApiCall(_message.Message):
     body_json: _builtins.str
     """Body of the call, as JSON. The formatting may change, but integers must remain integers."""
     path: _builtins.str
-    """Path of the request, for example "/apis/apps/v1/namespaces/shop/replicasets/web-7d9". For VERB_CREATE it is the path of
-    the collection. It consists of validated names, so that it needs no escaping. The plural of a custom resource is that
-    of Target.resource, or else the one that Kubernetes derives from the kind by default.
+    """Path of the request, for example "/apis/apps/v1/namespaces/shop/replicasets/web-7d9". For VERB_CREATE it is the
+    path of the collection. It needs no escaping. The plural of a custom resource is Target.resource, or else the one
+    that Kubernetes derives from the kind by default.
     """
     query: _builtins.str
     """Query of the request, without the question mark and already escaped, for example "fieldManager=rollplan". An
-    adapter may use a field manager of its own. Empty if there is none.
+    adapter may use its own field manager, except for canaries. Empty if there is none.
     """
     def __init__(
         self,

@@ -30,25 +30,25 @@ class _RolloutState:
 class _RolloutStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RolloutState.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     ROLLOUT_STATE_UNSPECIFIED: _RolloutState.ValueType  # 0
-    """It is unknown."""
+    """The state is unknown."""
     ROLLOUT_STATE_PROGRESSING: _RolloutState.ValueType  # 1
-    """It is in progress."""
+    """The rollout is in progress."""
     ROLLOUT_STATE_COMPLETE: _RolloutState.ValueType  # 2
-    """It is complete."""
+    """The rollout is complete."""
     ROLLOUT_STATE_STALLED: _RolloutState.ValueType  # 3
-    """It does not complete without a change, for example by the verdict of ComputeStatus."""
+    """The rollout needs a change to complete, for example according to the verdict of ComputeStatus."""
 
 class RolloutState(_RolloutState, metaclass=_RolloutStateEnumTypeWrapper):
-    """RolloutState says how a rollout is doing."""
+    """RolloutState is the state of a rollout."""
 
 ROLLOUT_STATE_UNSPECIFIED: RolloutState.ValueType  # 0
-"""It is unknown."""
+"""The state is unknown."""
 ROLLOUT_STATE_PROGRESSING: RolloutState.ValueType  # 1
-"""It is in progress."""
+"""The rollout is in progress."""
 ROLLOUT_STATE_COMPLETE: RolloutState.ValueType  # 2
-"""It is complete."""
+"""The rollout is complete."""
 ROLLOUT_STATE_STALLED: RolloutState.ValueType  # 3
-"""It does not complete without a change, for example by the verdict of ComputeStatus."""
+"""The rollout needs a change to complete, for example according to the verdict of ComputeStatus."""
 Global___RolloutState: _TypeAlias = RolloutState  # noqa: Y015
 
 class _ConfigurationKind:
@@ -239,8 +239,8 @@ Global___RestartDecision: _TypeAlias = RestartDecision  # noqa: Y015
 class PlanRestartsRequest(_message.Message):
     """PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/restarts.md describes how restarts are decided.
 
-    An item that is invalid is reported in the response, and the others are planned. A call that exceeds a limit fails with
-    RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
+    Invalid items are skipped and reported in the response. A call that exceeds a limit fails with RESOURCE_EXHAUSTED:
+    docs/api.md lists the limits under "Errors".
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -258,7 +258,7 @@ class PlanRestartsRequest(_message.Message):
     is not in the request is unknown, and nothing is decided about it.
     """
     continue_after: _builtins.str
-    """Value of PlanRestartsResponse.continue_after of the previous response to the same request, to get the plans that
+    """Value of PlanRestartsResponse.continue_after in the previous response to the same request, to get the plans that
     did not fit into it.
     """
     @_builtins.property
@@ -267,20 +267,22 @@ class PlanRestartsRequest(_message.Message):
 
     @_builtins.property
     def objects(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Read are
+        """The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Send
         workloads (Deployments, StatefulSets, DaemonSets, CronJobs, Jobs and RestartOptions.kinds), ConfigMaps, Secrets,
-        SecretProviderClassPodStatuses, Namespaces and PodDisruptionBudgets, and ReplicaSets and Pods for the times at which
-        the pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
+        SecretProviderClassPodStatuses, Namespaces and PodDisruptionBudgets, and ReplicaSets and Pods, which show when the
+        pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
         planned for workloads without a UID.
         """
 
     @_builtins.property
     def workloads(self) -> _containers.RepeatedCompositeFieldContainer[Global___Workload]:
-        """Summaries of workloads: what their pod templates read. Each one must be unique."""
+        """Summaries of workloads, with the configurations that their pod templates read. Each workload must be unique."""
 
     @_builtins.property
     def configurations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Configuration]:
-        """Configurations as checksums, because the values of Secrets need not leave the cluster. Each one must be unique."""
+        """Configurations as checksums, so that the values of Secrets need not leave the cluster. Each configuration must be
+        unique.
+        """
 
     @_builtins.property
     def namespaces(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamespaceSettings]:
@@ -362,7 +364,7 @@ class Workload(_message.Message):
     resource: _builtins.str
     """Plural name of the resource, for example "deployments". Defaults to the one that Kubernetes derives from the kind."""
     rollout: Global___RolloutState.ValueType
-    """How the rollout is doing."""
+    """State of the rollout."""
     no_pods_running: _builtins.bool
     """Whether the current revision has no pods, for example because the workload is scaled to 0. If it has pods that have not
     started yet, send `pods_starting_since` instead.
@@ -379,7 +381,7 @@ class Workload(_message.Message):
 
     @_builtins.property
     def references(self) -> _containers.RepeatedCompositeFieldContainer[Global___Reference]:
-        """What the pod template reads."""
+        """Configurations that the pod template reads."""
 
     @_builtins.property
     def template_annotations(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -387,19 +389,20 @@ class Workload(_message.Message):
 
     @_builtins.property
     def oldest_pod_started_at(self) -> _timestamp_pb2.Timestamp:
-        """When the first of the pods of the current revision has started that still run: the earliest start of a running
-        container. Pods that are being deleted do not count.
+        """Earliest start of a running container in the pods of the current revision. Pods that are being deleted do not
+        count.
         """
 
     @_builtins.property
     def revision_created_at(self) -> _timestamp_pb2.Timestamp:
-        """When the current revision was created. Used if the start of pods is unknown."""
+        """When the current revision was created. Used if `oldest_pod_started_at` is absent."""
 
     @_builtins.property
     def pods_starting_since(self) -> _timestamp_pb2.Timestamp:
-        """When the first of those pods of the current revision was created that have not reported the start of a container yet, or
-        that are still to be created. They may have started without having reported it: until they do, nothing is recorded about
-        configurations that have changed since. Absent if all have reported it.
+        """Earliest time at which a pod of the current revision may have started without having reported the start of a
+        container: its creation or, for pods that are still to be created, the creation of the newest other pod or of the
+        revision. Until such pods report a start, nothing is recorded about configurations that have changed since. Absent
+        if all pods have reported a start.
         """
 
     def __init__(
@@ -546,7 +549,7 @@ class Configuration(_message.Message):
     """Name of the configuration. Required."""
     checksum: _builtins.str
     """Checksum of the whole configuration. Required in the profiles of the other controllers, in their formats. In the
-    profile of rollplan it may take the place of `key_checksums`; changes are then reported without their keys.
+    profile of rollplan, it may replace `key_checksums`; changes are then reported without keys.
     """
     absent: _builtins.bool
     """Whether the configuration does not exist. Checksums must be empty then."""
@@ -561,13 +564,13 @@ class Configuration(_message.Message):
     @_builtins.property
     def key_checksums(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Checksum of the value of each key: SHA-256 or, better for Secrets, HMAC-SHA-256, as at least 16 lower-case
-        hexadecimal digits. Same value, same checksum in all requests.
+        hexadecimal digits. The same value must have the same checksum in all requests.
         """
 
     @_builtins.property
     def changed_at(self) -> _timestamp_pb2.Timestamp:
-        """When the data was last changed. Pods that started later need no restart. Optional: without it, more restarts may be
-        planned than are needed, but none is omitted.
+        """When the data was last changed. Pods that started later need no restart. Without it, unnecessary restarts may be
+        planned, but none is omitted.
         """
 
     def __init__(
@@ -664,7 +667,7 @@ class RestartOptions(_message.Message):
     EVENTS_AS_CALLS_FIELD_NUMBER: _builtins.int
     INCLUDE_UNCHANGED_FIELD_NUMBER: _builtins.int
     profile: Global___RestartProfile.ValueType
-    """Whose annotations and checksums are used. Defaults to RESTART_PROFILE_ROLLPLAN."""
+    """Determines whose annotations and checksums are used. Defaults to RESTART_PROFILE_ROLLPLAN."""
     restart_on: Global___RestartOn.ValueType
     """Which uses need a restart. Defaults to RESTART_ON_ALL."""
     checksum_key: _builtins.bytes
@@ -672,8 +675,8 @@ class RestartOptions(_message.Message):
     read a workload can test guesses of secret values against them. Changing the key restarts workloads.
     """
     max_concurrent: _builtins.int
-    """Maximum number of restarts in progress, counted by the workloads in the request. Must not be negative. Defaults to 0,
-    which means any number.
+    """Maximum number of concurrent restarts of the workloads in the request. Must not be negative. Defaults to 0, which
+    means any number.
     """
     all_workloads: _builtins.bool
     """Whether workloads without an annotation are restarted, in the profile of rollplan."""
@@ -684,10 +687,10 @@ class RestartOptions(_message.Message):
     true.
     """
     events_as_calls: _builtins.bool
-    """Whether steps contain their events as calls too (Step.event_calls)."""
+    """Whether steps also contain their events as calls (Step.event_calls)."""
     include_unchanged: _builtins.bool
-    """Whether the response has a plan for each selected workload, with what it reads (RestartPlan.uses). Otherwise it has
-    plans only for workloads about which there is something to report.
+    """Whether the response has a plan for each selected workload, with the configurations that it reads
+    (RestartPlan.uses). Otherwise, it has plans only for workloads with something to report.
     """
     @_builtins.property
     def quiet(self) -> _duration_pb2.Duration:
@@ -711,13 +714,13 @@ class RestartOptions(_message.Message):
 
     @_builtins.property
     def skew(self) -> _duration_pb2.Duration:
-        """How much later than a change a pod must have started to be known to use it: nodes read configurations through a cache.
-        Defaults to 10 s.
+        """How long after a change a pod must have started to be known to use it, because nodes read configurations through a
+        cache. Defaults to 10 s.
         """
 
     @_builtins.property
     def disruption_budget_wait(self) -> _duration_pb2.Duration:
-        """How long a PodDisruptionBudget that allows no disruption holds a restart. Absent if budgets are ignored."""
+        """How long a PodDisruptionBudget that allows no disruption holds a restart. If absent, budgets are ignored."""
 
     @_builtins.property
     def frozen_namespaces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -860,7 +863,7 @@ class PlanRestartsResponse(_message.Message):
     CONTINUE_AFTER_FIELD_NUMBER: _builtins.int
     OMITTED_VIOLATIONS_FIELD_NUMBER: _builtins.int
     continue_after: _builtins.str
-    """Set if there are more plans: the same request with this value in its field `continue_after` returns them."""
+    """Set if there are more plans. To get them, send the same request with this value in its field `continue_after`."""
     omitted_violations: _builtins.int
     """Number of further violations that are not listed."""
     @_builtins.property
@@ -873,11 +876,11 @@ class PlanRestartsResponse(_message.Message):
 
     @_builtins.property
     def counts(self) -> Global___RestartCounts:
-        """Totals of the whole plan, also of what is in other responses."""
+        """Totals of the whole plan, including the plans in other responses."""
 
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[Global___ItemViolation]:
-        """Items of the request that are invalid and were skipped."""
+        """Items of the request that were skipped because they are invalid."""
 
     def __init__(
         self,
@@ -899,7 +902,7 @@ Global___PlanRestartsResponse: _TypeAlias = PlanRestartsResponse  # noqa: Y015
 
 @_typing.final
 class RestartPlan(_message.Message):
-    """RestartPlan is what to do about a workload, and why."""
+    """RestartPlan contains what to do about a workload, and why."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -928,15 +931,15 @@ class RestartPlan(_message.Message):
     """What to do."""
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConfigurationChange]:
-        """Changes that the pods have not seen, or will see after this restart."""
+        """Changes that the pods have not observed, or will observe after this restart."""
 
     @_builtins.property
     def conditions(self) -> _containers.RepeatedCompositeFieldContainer[Global___RestartCondition]:
-        """What the decision depends on besides."""
+        """Other conditions on which the decision depends."""
 
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[_plan_pb2.Step]:
-        """Steps to carry out now, in this order. A decision to wait or hold may have a step that records since when."""
+        """Steps to carry out now, in this order. A decision to wait or hold may have a step that records when it began."""
 
     @_builtins.property
     def due(self) -> _timestamp_pb2.Timestamp:
@@ -1013,7 +1016,7 @@ Global___ConfigurationChange: _TypeAlias = ConfigurationChange  # noqa: Y015
 
 @_typing.final
 class RestartCondition(_message.Message):
-    """RestartCondition is something that a decision depends on."""
+    """RestartCondition is a condition on which a decision depends."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1101,13 +1104,13 @@ class RestartCounts(_message.Message):
     selected: _builtins.int
     """Workloads that react to configurations."""
     references: _builtins.int
-    """Configurations that these react to, counted for each workload."""
+    """Configurations to which the selected workloads react, counted for each workload."""
     unknown: _builtins.int
-    """Of these, configurations that are unknown."""
+    """Configurations among these that are unknown."""
     none: _builtins.int
-    """Workloads about which there is nothing to do."""
+    """Workloads that need nothing."""
     record: _builtins.int
-    """Workloads of which the configuration is recorded."""
+    """Workloads whose configuration is recorded."""
     wait: _builtins.int
     """Workloads that wait."""
     hold: _builtins.int

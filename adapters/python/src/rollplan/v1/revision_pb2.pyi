@@ -74,18 +74,18 @@ class RollbackResponse(_message.Message):
     replica_set: _builtins.str
     """Name of the ReplicaSet whose template is restored."""
     reason: _builtins.str
-    """Reason why nothing is to be done. Empty if the response has steps."""
+    """Reason why there is nothing to do. Empty if the response has steps."""
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[_plan_pb2.Step]:
         """Steps to carry out. Empty if the Deployment already has the template of the revision."""
 
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___TemplateChange]:
-        """Changes to the template, ordered by path."""
+        """Changes to the template, ordered by path. Values of environment variables are hidden."""
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Settings that the rollback does not restore, and other things to consider."""
+        """Notes, for example about settings that the rollback does not restore."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class TemplateChange(_message.Message):
     from_json: _builtins.str
     """Current value, as JSON. Empty if the field is absent."""
     to_json: _builtins.str
-    """Value after the rollback, as JSON. Empty if the field is absent."""
+    """Value after the change, as JSON. Empty if the field is absent."""
     def __init__(
         self,
         *,

@@ -115,14 +115,16 @@ class RolloutPlannerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PlanRestarts(self, request, context):
-        """PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once.
+        """PlanRestarts returns which of many workloads to restart because their configuration has changed, and the writes for
+        it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ForecastRollout(self, request, context):
-        """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on.
+        """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to
+        continue.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

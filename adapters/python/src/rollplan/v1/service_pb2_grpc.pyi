@@ -50,9 +50,13 @@ class RolloutPlannerStub:
     ListRevisions: _grpc.UnaryUnaryMultiCallable[_revision_pb2.ListRevisionsRequest, _revision_pb2.ListRevisionsResponse]
     """ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`."""
     PlanRestarts: _grpc.UnaryUnaryMultiCallable[_restart_pb2.PlanRestartsRequest, _restart_pb2.PlanRestartsResponse]
-    """PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once."""
+    """PlanRestarts returns which of many workloads to restart because their configuration has changed, and the writes for
+    it.
+    """
     ForecastRollout: _grpc.UnaryUnaryMultiCallable[_forecast_pb2.ForecastRolloutRequest, _forecast_pb2.ForecastRolloutResponse]
-    """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on."""
+    """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to
+    continue.
+    """
     PlanCanary: _grpc.UnaryUnaryMultiCallable[_canary_pb2.PlanCanaryRequest, _canary_pb2.PlanCanaryResponse]
     """PlanCanary returns the next patch of a Deployment for a canary, or for the automatic rollback of a rollout."""
 
@@ -74,9 +78,13 @@ class RolloutPlannerAsyncStub(RolloutPlannerStub):
     ListRevisions: _aio.UnaryUnaryMultiCallable[_revision_pb2.ListRevisionsRequest, _revision_pb2.ListRevisionsResponse]  # type: ignore[assignment]
     """ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`."""
     PlanRestarts: _aio.UnaryUnaryMultiCallable[_restart_pb2.PlanRestartsRequest, _restart_pb2.PlanRestartsResponse]  # type: ignore[assignment]
-    """PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once."""
+    """PlanRestarts returns which of many workloads to restart because their configuration has changed, and the writes for
+    it.
+    """
     ForecastRollout: _aio.UnaryUnaryMultiCallable[_forecast_pb2.ForecastRolloutRequest, _forecast_pb2.ForecastRolloutResponse]  # type: ignore[assignment]
-    """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on."""
+    """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to
+    continue.
+    """
     PlanCanary: _aio.UnaryUnaryMultiCallable[_canary_pb2.PlanCanaryRequest, _canary_pb2.PlanCanaryResponse]  # type: ignore[assignment]
     """PlanCanary returns the next patch of a Deployment for a canary, or for the automatic rollback of a rollout."""
 
@@ -125,7 +133,9 @@ class RolloutPlannerServicer(metaclass=_abc_1.ABCMeta):
         request: _restart_pb2.PlanRestartsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_restart_pb2.PlanRestartsResponse, _abc.Awaitable[_restart_pb2.PlanRestartsResponse]]:
-        """PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once."""
+        """PlanRestarts returns which of many workloads to restart because their configuration has changed, and the writes for
+        it.
+        """
 
     @_abc_1.abstractmethod
     def ForecastRollout(
@@ -133,7 +143,9 @@ class RolloutPlannerServicer(metaclass=_abc_1.ABCMeta):
         request: _forecast_pb2.ForecastRolloutRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_forecast_pb2.ForecastRolloutResponse, _abc.Awaitable[_forecast_pb2.ForecastRolloutResponse]]:
-        """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on."""
+        """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to
+        continue.
+        """
 
     @_abc_1.abstractmethod
     def PlanCanary(

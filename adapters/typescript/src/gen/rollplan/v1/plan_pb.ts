@@ -29,8 +29,8 @@ export const file_rollplan_v1_plan: GenFile = /*@__PURE__*/
  */
 export type Snapshot = Message<"rollplan.v1.Snapshot"> & {
   /**
-   * Current time, since the planner has no clock of its own. Required. It may be earlier than the creation time of an
-   * object, because clocks differ; the elapsed time is then taken as 0.
+   * Current time, because the planner has no clock. Required. If clocks differ and it is earlier than a time in an
+   * object, the elapsed time counts as 0.
    *
    * @generated from field: google.protobuf.Timestamp now = 1;
    */
@@ -38,47 +38,42 @@ export type Snapshot = Message<"rollplan.v1.Snapshot"> & {
 
   /**
    * The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Send the
-   * Deployment; every ReplicaSet of its namespace that it controls, or that has no controller and labels that match the
-   * selector of the Deployment; and the pods of these ReplicaSets, which reports name. A plan depends on the pods only with
-   * the strategy Recreate. Events about these objects are optional: reports and verdicts use them, but plans do not.
+   * Deployment; every ReplicaSet of its namespace that it controls, or that has no controller and labels that match its
+   * selector; and the pods of these ReplicaSets. Reports use pods; plans use them only with the strategy Recreate.
+   * Events about these objects are optional: reports use them, but plans do not.
    *
-   * The objects of the Deployment are selected first; only they are validated, and only they count toward the limits of
-   * the lists. The name of another ReplicaSet of the namespace is not used for a new one. docs/api.md lists the rules.
+   * Other objects may be included: docs/api.md describes which objects are selected and validated.
    *
    * @generated from field: repeated string objects = 2;
    */
   objects: string[];
 
   /**
-   * Whether `objects` contains all ReplicaSets described above. If true and `objects` contains none, the Deployment has no
-   * ReplicaSets. If false, nothing is planned or counted, because the new ReplicaSet would exceed the surge if an old one were
-   * missing: PlanRollout and ComputeStatus return only the phase that the status of the Deployment shows, and the blocker
-   * REPLICA_SETS_INCOMPLETE. Rollback fails with FAILED_PRECONDITION. ListRevisions returns the revisions of the ReplicaSets
-   * that were sent.
+   * Whether `objects` contains all ReplicaSets described above. If true and `objects` contains none, the Deployment has
+   * no ReplicaSets. If false, nothing is planned or counted: docs/api.md, "Complete or not".
    *
    * @generated from field: bool replica_sets_complete = 3;
    */
   replicaSetsComplete: boolean;
 
   /**
-   * Whether `objects` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new pods,
-   * because the absence of pods does not prove that the old ones are gone.
+   * Whether `objects` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new
+   * pods, because old pods may still exist.
    *
    * @generated from field: bool pods_complete = 4;
    */
   podsComplete: boolean;
 
   /**
-   * The owner that is meant. Required if `objects` contains more than one Deployment, or if the owner is not an apps/v1
-   * Deployment.
+   * Owner that the snapshot is about. Required if `objects` contains more than one Deployment, or if the owner is not
+   * an apps/v1 Deployment.
    *
    * @generated from field: rollplan.v1.Target target = 5;
    */
   target?: Target | undefined;
 
   /**
-   * Answers to the calls of the last plan that failed, in any order. Send all of them; the planner decides what each one
-   * means. Answers to calls that succeeded may be included, and are ignored.
+   * Answers to all calls of the last plan that failed, in any order. Answers to calls that succeeded are ignored.
    *
    * @generated from field: repeated rollplan.v1.StepAnswer answers = 6;
    */
@@ -129,16 +124,17 @@ export type Target = Message<"rollplan.v1.Target"> & {
   name: string;
 
   /**
-   * Plural name of the resource, by which the paths of the API server name it, for example "deployments". It selects
-   * nothing.
+   * Plural name of the resource in paths of the API server, for example "deployments". It does not affect the
+   * selection.
    *
    * @generated from field: string resource = 5;
    */
   resource: string;
 
   /**
-   * Whether the kind has a status subresource: discovery lists PLURAL/status. Absent if this is unknown. ComputeStatus reports
-   * an object without a status as complete if its kind cannot have one, and otherwise as not judged. It selects nothing.
+   * Whether the kind has a status subresource: discovery lists PLURAL/status. Absent if this is unknown. ComputeStatus
+   * reports an object without a status as complete if its kind cannot have one, and otherwise as not judged. It does
+   * not affect the selection.
    *
    * @generated from field: optional bool status_subresource = 6;
    */
@@ -155,16 +151,15 @@ export const TargetSchema: GenMessage<Target> = /*@__PURE__*/
 /**
  * StepAnswer is the answer to one call of the last plan, exactly as it was received.
  *
- * The planner takes a rejection by the API server into account, as the Deployment controller does: it becomes part of a
- * condition and of an event, and the next plan avoids the call. Everything else only means that the objects must be read
- * again: a failed precondition (409 Conflict, or 422 without causes), a timeout, an answer of a proxy that is broken, and no
- * answer at all.
+ * A rejection by the API server becomes part of a condition and of an event, as in the Deployment controller, and the
+ * next plan does not repeat the call. Other answers only mean that the objects must be read again: a failed
+ * precondition (409 Conflict, or 422 without causes), a timeout, an error page of a proxy, or no answer.
  *
  * @generated from message rollplan.v1.StepAnswer
  */
 export type StepAnswer = Message<"rollplan.v1.StepAnswer"> & {
   /**
-   * The call, exactly as it was planned. Required.
+   * Call, exactly as it was planned. Required.
    *
    * @generated from field: rollplan.v1.ApiCall call = 1;
    */
@@ -178,7 +173,7 @@ export type StepAnswer = Message<"rollplan.v1.StepAnswer"> & {
   httpCode: number;
 
   /**
-   * Body of the answer, at most 64 KiB of it. It need not be JSON.
+   * Body of the answer, truncated to 64 KiB. It need not be JSON.
    *
    * @generated from field: bytes body = 3;
    */
@@ -214,25 +209,25 @@ export type PlanOptions = Message<"rollplan.v1.PlanOptions"> & {
 
   /**
    * Whether the API server stores status.terminatingReplicas of Deployments (feature gate
-   * DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.35 and later. A ReplicaSet of the
-   * Deployment that has been synced without this field has the effect of false. Before Kubernetes 1.35, set it to false
-   * if there may be none: docs/api.md, "How to carry out a plan".
+   * DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.35 and later. If a ReplicaSet of the
+   * Deployment has been synced without this field, that counts as false. When to set it to false: docs/api.md, "How to
+   * carry out a plan".
    *
    * @generated from field: optional bool terminating_replicas = 2;
    */
   terminatingReplicas?: boolean | undefined;
 
   /**
-   * Whether steps contain their events as calls too (Step.event_calls), for adapters without a recorder of events.
+   * Whether steps also contain their events as calls (Step.event_calls), for adapters without an event recorder.
    *
    * @generated from field: bool events_as_calls = 3;
    */
   eventsAsCalls: boolean;
 
   /**
-   * Whether the response of PlanRollout contains the report. In a typical rollout, the report adds a tenth to the cost of
-   * the plan, and half to the size of the response. Without `replica_sets_complete`, the response contains it in any case.
-   * ComputeStatus always returns it.
+   * Whether PlanRollout returns a report. In a typical rollout, this adds 10 % to the cost of the plan, and 50 % to the
+   * size of the response. Without `replica_sets_complete`, PlanRollout always returns it. ComputeStatus always returns
+   * it.
    *
    * @generated from field: bool report = 4;
    */
@@ -281,8 +276,8 @@ export const PlanRolloutRequestSchema: GenMessage<PlanRolloutRequest> = /*@__PUR
  */
 export type PlanRolloutResponse = Message<"rollplan.v1.PlanRolloutResponse"> & {
   /**
-   * Steps to carry out now, in this order. Step.on_failure says whether the plan ends at a call that fails. Empty if there
-   * is nothing to do.
+   * Steps to carry out now, in this order. Step.on_failure determines what to do after a call that fails. Empty if
+   * there is nothing to do.
    *
    * @generated from field: repeated rollplan.v1.Step steps = 1;
    */
@@ -296,7 +291,8 @@ export type PlanRolloutResponse = Message<"rollplan.v1.PlanRolloutResponse"> & {
   status?: DeploymentStatus | undefined;
 
   /**
-   * Progress of the rollout, and what blocks it. Only set with PlanOptions.report, or without `replica_sets_complete`.
+   * Progress of the rollout, and the causes that block it. Only set with PlanOptions.report, or without
+   * `replica_sets_complete`.
    *
    * @generated from field: rollplan.v1.RolloutReport report = 3;
    */
@@ -338,16 +334,15 @@ export type ComputeStatusRequest = Message<"rollplan.v1.ComputeStatusRequest"> &
   options?: PlanOptions | undefined;
 
   /**
-   * Verdict of the previous response about this Deployment, unchanged, if the caller polls. It lets the planner measure how
-   * long a failure lasts by the caller's clock alone, so that a caller without events gets a certain verdict as early as
-   * one with events.
+   * Verdict of the previous response about this Deployment, unchanged, if the caller polls. It shows how long a failure
+   * has lasted by the caller's clock, so that a caller without events gets a certain verdict earlier.
    *
    * @generated from field: rollplan.v1.Verdict previous_verdict = 3;
    */
   previousVerdict?: Verdict | undefined;
 
   /**
-   * Failures that count as certain earlier or later than by default. At most one for each class.
+   * Rules that change when failures are certain, at most one for each class.
    *
    * @generated from field: repeated rollplan.v1.FailureRule fail_on = 4;
    */
@@ -389,7 +384,8 @@ export type FailureRule = Message<"rollplan.v1.FailureRule"> & {
     case: "grace";
   } | {
     /**
-     * Once the container has been restarted this often. For classes that are measured by restarts. Must not be negative.
+     * Once the container has been restarted this number of times. For classes that are measured by restarts. Must not
+     * be negative.
      *
      * @generated from field: int32 restarts = 3;
      */
@@ -442,7 +438,7 @@ export const ComputeStatusResponseSchema: GenMessage<ComputeStatusResponse> = /*
   messageDesc(file_rollplan_v1_plan, 8);
 
 /**
- * Step is one step of a plan. It is complete: the adapter that carries it out has nothing left to decide.
+ * Step is one step of a plan. Adapters carry it out without further decisions.
  *
  * @generated from message rollplan.v1.Step
  */
@@ -469,7 +465,7 @@ export type Step = Message<"rollplan.v1.Step"> & {
   events: Event[];
 
   /**
-   * What to do if the call fails, that is, if the API server does not answer with a 2xx code.
+   * What to do if the call fails.
    *
    * @generated from field: rollplan.v1.OnFailure on_failure = 4;
    */
@@ -491,16 +487,15 @@ export type Step = Message<"rollplan.v1.Step"> & {
   readOnConflict?: ApiCall | undefined;
 
   /**
-   * Calls that record the events, one for each of them, if PlanOptions.events_as_calls is set. Make them after the call has
-   * succeeded, and ignore their outcome: 409 means that the event is already recorded, and a plan does not depend on
-   * events.
+   * Calls that record the events, if PlanOptions.events_as_calls is set. Make them after the call has succeeded, and
+   * ignore their outcome: 409 means that the event is already recorded.
    *
    * @generated from field: repeated rollplan.v1.ApiCall event_calls = 7;
    */
   eventCalls: ApiCall[];
 
   /**
-   * The action in a typed form, for programs that display or check plans. It contains the same information as the call.
+   * The same action in a typed form, for programs that display or check plans.
    *
    * @generated from oneof rollplan.v1.Step.action
    */
@@ -649,9 +644,9 @@ export type ApiCall = Message<"rollplan.v1.ApiCall"> & {
   bodyJson: string;
 
   /**
-   * Path of the request, for example "/apis/apps/v1/namespaces/shop/replicasets/web-7d9". For VERB_CREATE it is the path of
-   * the collection. It consists of validated names, so that it needs no escaping. The plural of a custom resource is that
-   * of Target.resource, or else the one that Kubernetes derives from the kind by default.
+   * Path of the request, for example "/apis/apps/v1/namespaces/shop/replicasets/web-7d9". For VERB_CREATE it is the
+   * path of the collection. It needs no escaping. The plural of a custom resource is Target.resource, or else the one
+   * that Kubernetes derives from the kind by default.
    *
    * @generated from field: string path = 9;
    */
@@ -659,7 +654,7 @@ export type ApiCall = Message<"rollplan.v1.ApiCall"> & {
 
   /**
    * Query of the request, without the question mark and already escaped, for example "fieldManager=rollplan". An
-   * adapter may use a field manager of its own. Empty if there is none.
+   * adapter may use its own field manager, except for canaries. Empty if there is none.
    *
    * @generated from field: string query = 10;
    */

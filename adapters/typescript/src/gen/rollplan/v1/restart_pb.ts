@@ -23,8 +23,8 @@ export const file_rollplan_v1_restart: GenFile = /*@__PURE__*/
 /**
  * PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/restarts.md describes how restarts are decided.
  *
- * An item that is invalid is reported in the response, and the others are planned. A call that exceeds a limit fails with
- * RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
+ * Invalid items are skipped and reported in the response. A call that exceeds a limit fails with RESOURCE_EXHAUSTED:
+ * docs/api.md lists the limits under "Errors".
  *
  * @generated from message rollplan.v1.PlanRestartsRequest
  */
@@ -37,10 +37,10 @@ export type PlanRestartsRequest = Message<"rollplan.v1.PlanRestartsRequest"> & {
   now?: Timestamp | undefined;
 
   /**
-   * The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Read are
+   * The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Send
    * workloads (Deployments, StatefulSets, DaemonSets, CronJobs, Jobs and RestartOptions.kinds), ConfigMaps, Secrets,
-   * SecretProviderClassPodStatuses, Namespaces and PodDisruptionBudgets, and ReplicaSets and Pods for the times at which
-   * the pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
+   * SecretProviderClassPodStatuses, Namespaces and PodDisruptionBudgets, and ReplicaSets and Pods, which show when the
+   * pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
    * planned for workloads without a UID.
    *
    * @generated from field: repeated string objects = 2;
@@ -48,14 +48,15 @@ export type PlanRestartsRequest = Message<"rollplan.v1.PlanRestartsRequest"> & {
   objects: string[];
 
   /**
-   * Summaries of workloads: what their pod templates read. Each one must be unique.
+   * Summaries of workloads, with the configurations that their pod templates read. Each workload must be unique.
    *
    * @generated from field: repeated rollplan.v1.Workload workloads = 3;
    */
   workloads: Workload[];
 
   /**
-   * Configurations as checksums, because the values of Secrets need not leave the cluster. Each one must be unique.
+   * Configurations as checksums, so that the values of Secrets need not leave the cluster. Each configuration must be
+   * unique.
    *
    * @generated from field: repeated rollplan.v1.Configuration configurations = 4;
    */
@@ -84,7 +85,7 @@ export type PlanRestartsRequest = Message<"rollplan.v1.PlanRestartsRequest"> & {
   options?: RestartOptions | undefined;
 
   /**
-   * Value of PlanRestartsResponse.continue_after of the previous response to the same request, to get the plans that
+   * Value of PlanRestartsResponse.continue_after in the previous response to the same request, to get the plans that
    * did not fit into it.
    *
    * @generated from field: string continue_after = 8;
@@ -127,7 +128,7 @@ export type Workload = Message<"rollplan.v1.Workload"> & {
   metadata?: ObjectMeta | undefined;
 
   /**
-   * What the pod template reads.
+   * Configurations that the pod template reads.
    *
    * @generated from field: repeated rollplan.v1.Reference references = 4;
    */
@@ -156,22 +157,22 @@ export type Workload = Message<"rollplan.v1.Workload"> & {
   resource: string;
 
   /**
-   * When the first of the pods of the current revision has started that still run: the earliest start of a running
-   * container. Pods that are being deleted do not count.
+   * Earliest start of a running container in the pods of the current revision. Pods that are being deleted do not
+   * count.
    *
    * @generated from field: google.protobuf.Timestamp oldest_pod_started_at = 8;
    */
   oldestPodStartedAt?: Timestamp | undefined;
 
   /**
-   * When the current revision was created. Used if the start of pods is unknown.
+   * When the current revision was created. Used if `oldest_pod_started_at` is absent.
    *
    * @generated from field: google.protobuf.Timestamp revision_created_at = 9;
    */
   revisionCreatedAt?: Timestamp | undefined;
 
   /**
-   * How the rollout is doing.
+   * State of the rollout.
    *
    * @generated from field: rollplan.v1.RolloutState rollout = 10;
    */
@@ -207,9 +208,10 @@ export type Workload = Message<"rollplan.v1.Workload"> & {
   disruptionsAllowed?: number | undefined;
 
   /**
-   * When the first of those pods of the current revision was created that have not reported the start of a container yet, or
-   * that are still to be created. They may have started without having reported it: until they do, nothing is recorded about
-   * configurations that have changed since. Absent if all have reported it.
+   * Earliest time at which a pod of the current revision may have started without having reported the start of a
+   * container: its creation or, for pods that are still to be created, the creation of the newest other pod or of the
+   * revision. Until such pods report a start, nothing is recorded about configurations that have changed since. Absent
+   * if all pods have reported a start.
    *
    * @generated from field: google.protobuf.Timestamp pods_starting_since = 15;
    */
@@ -329,7 +331,7 @@ export type Configuration = Message<"rollplan.v1.Configuration"> & {
 
   /**
    * Checksum of the value of each key: SHA-256 or, better for Secrets, HMAC-SHA-256, as at least 16 lower-case
-   * hexadecimal digits. Same value, same checksum in all requests.
+   * hexadecimal digits. The same value must have the same checksum in all requests.
    *
    * @generated from field: map<string, string> key_checksums = 5;
    */
@@ -337,7 +339,7 @@ export type Configuration = Message<"rollplan.v1.Configuration"> & {
 
   /**
    * Checksum of the whole configuration. Required in the profiles of the other controllers, in their formats. In the
-   * profile of rollplan it may take the place of `key_checksums`; changes are then reported without their keys.
+   * profile of rollplan, it may replace `key_checksums`; changes are then reported without keys.
    *
    * @generated from field: string checksum = 6;
    */
@@ -351,8 +353,8 @@ export type Configuration = Message<"rollplan.v1.Configuration"> & {
   absent: boolean;
 
   /**
-   * When the data was last changed. Pods that started later need no restart. Optional: without it, more restarts may be
-   * planned than are needed, but none is omitted.
+   * When the data was last changed. Pods that started later need no restart. Without it, unnecessary restarts may be
+   * planned, but none is omitted.
    *
    * @generated from field: google.protobuf.Timestamp changed_at = 8;
    */
@@ -409,7 +411,7 @@ export const NamespaceSettingsSchema: GenMessage<NamespaceSettings> = /*@__PURE_
  */
 export type RestartOptions = Message<"rollplan.v1.RestartOptions"> & {
   /**
-   * Whose annotations and checksums are used. Defaults to RESTART_PROFILE_ROLLPLAN.
+   * Determines whose annotations and checksums are used. Defaults to RESTART_PROFILE_ROLLPLAN.
    *
    * @generated from field: rollplan.v1.RestartProfile profile = 1;
    */
@@ -453,15 +455,15 @@ export type RestartOptions = Message<"rollplan.v1.RestartOptions"> & {
   maxHold?: Duration | undefined;
 
   /**
-   * How much later than a change a pod must have started to be known to use it: nodes read configurations through a cache.
-   * Defaults to 10 s.
+   * How long after a change a pod must have started to be known to use it, because nodes read configurations through a
+   * cache. Defaults to 10 s.
    *
    * @generated from field: google.protobuf.Duration skew = 7;
    */
   skew?: Duration | undefined;
 
   /**
-   * How long a PodDisruptionBudget that allows no disruption holds a restart. Absent if budgets are ignored.
+   * How long a PodDisruptionBudget that allows no disruption holds a restart. If absent, budgets are ignored.
    *
    * @generated from field: google.protobuf.Duration disruption_budget_wait = 8;
    */
@@ -497,8 +499,8 @@ export type RestartOptions = Message<"rollplan.v1.RestartOptions"> & {
   reloader?: ReloaderOptions | undefined;
 
   /**
-   * Maximum number of restarts in progress, counted by the workloads in the request. Must not be negative. Defaults to 0,
-   * which means any number.
+   * Maximum number of concurrent restarts of the workloads in the request. Must not be negative. Defaults to 0, which
+   * means any number.
    *
    * @generated from field: int32 max_concurrent = 13;
    */
@@ -527,15 +529,15 @@ export type RestartOptions = Message<"rollplan.v1.RestartOptions"> & {
   breaker?: boolean | undefined;
 
   /**
-   * Whether steps contain their events as calls too (Step.event_calls).
+   * Whether steps also contain their events as calls (Step.event_calls).
    *
    * @generated from field: bool events_as_calls = 17;
    */
   eventsAsCalls: boolean;
 
   /**
-   * Whether the response has a plan for each selected workload, with what it reads (RestartPlan.uses). Otherwise it has
-   * plans only for workloads about which there is something to report.
+   * Whether the response has a plan for each selected workload, with the configurations that it reads
+   * (RestartPlan.uses). Otherwise, it has plans only for workloads with something to report.
    *
    * @generated from field: bool include_unchanged = 18;
    */
@@ -682,21 +684,21 @@ export type PlanRestartsResponse = Message<"rollplan.v1.PlanRestartsResponse"> &
   requeueAfter?: Duration | undefined;
 
   /**
-   * Totals of the whole plan, also of what is in other responses.
+   * Totals of the whole plan, including the plans in other responses.
    *
    * @generated from field: rollplan.v1.RestartCounts counts = 3;
    */
   counts?: RestartCounts | undefined;
 
   /**
-   * Items of the request that are invalid and were skipped.
+   * Items of the request that were skipped because they are invalid.
    *
    * @generated from field: repeated rollplan.v1.ItemViolation violations = 4;
    */
   violations: ItemViolation[];
 
   /**
-   * Set if there are more plans: the same request with this value in its field `continue_after` returns them.
+   * Set if there are more plans. To get them, send the same request with this value in its field `continue_after`.
    *
    * @generated from field: string continue_after = 5;
    */
@@ -718,7 +720,7 @@ export const PlanRestartsResponseSchema: GenMessage<PlanRestartsResponse> = /*@_
   messageDesc(file_rollplan_v1_restart, 8);
 
 /**
- * RestartPlan is what to do about a workload, and why.
+ * RestartPlan contains what to do about a workload, and why.
  *
  * @generated from message rollplan.v1.RestartPlan
  */
@@ -766,21 +768,21 @@ export type RestartPlan = Message<"rollplan.v1.RestartPlan"> & {
   decision: RestartDecision;
 
   /**
-   * Changes that the pods have not seen, or will see after this restart.
+   * Changes that the pods have not observed, or will observe after this restart.
    *
    * @generated from field: repeated rollplan.v1.ConfigurationChange changes = 7;
    */
   changes: ConfigurationChange[];
 
   /**
-   * What the decision depends on besides.
+   * Other conditions on which the decision depends.
    *
    * @generated from field: repeated rollplan.v1.RestartCondition conditions = 8;
    */
   conditions: RestartCondition[];
 
   /**
-   * Steps to carry out now, in this order. A decision to wait or hold may have a step that records since when.
+   * Steps to carry out now, in this order. A decision to wait or hold may have a step that records when it began.
    *
    * @generated from field: repeated rollplan.v1.Step steps = 9;
    */
@@ -865,7 +867,7 @@ export const ConfigurationChangeSchema: GenMessage<ConfigurationChange> = /*@__P
   messageDesc(file_rollplan_v1_restart, 10);
 
 /**
- * RestartCondition is something that a decision depends on.
+ * RestartCondition is a condition on which a decision depends.
  *
  * @generated from message rollplan.v1.RestartCondition
  */
@@ -962,28 +964,28 @@ export type RestartCounts = Message<"rollplan.v1.RestartCounts"> & {
   selected: number;
 
   /**
-   * Configurations that these react to, counted for each workload.
+   * Configurations to which the selected workloads react, counted for each workload.
    *
    * @generated from field: int32 references = 3;
    */
   references: number;
 
   /**
-   * Of these, configurations that are unknown.
+   * Configurations among these that are unknown.
    *
    * @generated from field: int32 unknown = 4;
    */
   unknown: number;
 
   /**
-   * Workloads about which there is nothing to do.
+   * Workloads that need nothing.
    *
    * @generated from field: int32 none = 5;
    */
   none: number;
 
   /**
-   * Workloads of which the configuration is recorded.
+   * Workloads whose configuration is recorded.
    *
    * @generated from field: int32 record = 6;
    */
@@ -1054,34 +1056,34 @@ export const ItemViolationSchema: GenMessage<ItemViolation> = /*@__PURE__*/
   messageDesc(file_rollplan_v1_restart, 14);
 
 /**
- * RolloutState says how a rollout is doing.
+ * RolloutState is the state of a rollout.
  *
  * @generated from enum rollplan.v1.RolloutState
  */
 export enum RolloutState {
   /**
-   * It is unknown.
+   * The state is unknown.
    *
    * @generated from enum value: ROLLOUT_STATE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * It is in progress.
+   * The rollout is in progress.
    *
    * @generated from enum value: ROLLOUT_STATE_PROGRESSING = 1;
    */
   PROGRESSING = 1,
 
   /**
-   * It is complete.
+   * The rollout is complete.
    *
    * @generated from enum value: ROLLOUT_STATE_COMPLETE = 2;
    */
   COMPLETE = 2,
 
   /**
-   * It does not complete without a change, for example by the verdict of ComputeStatus.
+   * The rollout needs a change to complete, for example according to the verdict of ComputeStatus.
    *
    * @generated from enum value: ROLLOUT_STATE_STALLED = 3;
    */

@@ -88,21 +88,21 @@ export type RollbackResponse = Message<"rollplan.v1.RollbackResponse"> & {
   replicaSet: string;
 
   /**
-   * Changes to the template, ordered by path.
+   * Changes to the template, ordered by path. Values of environment variables are hidden.
    *
    * @generated from field: repeated rollplan.v1.TemplateChange changes = 5;
    */
   changes: TemplateChange[];
 
   /**
-   * Settings that the rollback does not restore, and other things to consider.
+   * Notes, for example about settings that the rollback does not restore.
    *
    * @generated from field: repeated string warnings = 6;
    */
   warnings: string[];
 
   /**
-   * Reason why nothing is to be done. Empty if the response has steps.
+   * Reason why there is nothing to do. Empty if the response has steps.
    *
    * @generated from field: string reason = 7;
    */
@@ -137,7 +137,7 @@ export type TemplateChange = Message<"rollplan.v1.TemplateChange"> & {
   fromJson: string;
 
   /**
-   * Value after the rollback, as JSON. Empty if the field is absent.
+   * Value after the change, as JSON. Empty if the field is absent.
    *
    * @generated from field: string to_json = 3;
    */

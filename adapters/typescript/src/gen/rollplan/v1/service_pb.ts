@@ -73,7 +73,8 @@ export const RolloutPlanner: GenService<{
     output: typeof ListRevisionsResponseSchema;
   },
   /**
-   * PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once.
+   * PlanRestarts returns which of many workloads to restart because their configuration has changed, and the writes for
+   * it.
    *
    * @generated from rpc rollplan.v1.RolloutPlanner.PlanRestarts
    */
@@ -83,7 +84,8 @@ export const RolloutPlanner: GenService<{
     output: typeof PlanRestartsResponseSchema;
   },
   /**
-   * ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to go on.
+   * ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to
+   * continue.
    *
    * @generated from rpc rollplan.v1.RolloutPlanner.ForecastRollout
    */
