@@ -15,7 +15,7 @@ use super::objects::{
     ContentReader, FIELD, Found, Metadata, Objects, Selected, Shown, choose, current_version,
     is_deployment, is_of_kubernetes, select,
 };
-use super::parse::{Needed, Owner, Parser, Path, template_of, unselected};
+use super::parse::{Needed, Owner, Parser, Path, deployment_template, unselected};
 use super::read::{Read, kubernetes};
 use crate::proto;
 
@@ -176,7 +176,7 @@ impl<'a> SnapshotReader<'_, '_, 'a> {
         let Some(content) = self.content::<kubernetes::Deployment<'a>>(object)? else {
             return Ok(None);
         };
-        let template = template_of(&content)?;
+        let template = deployment_template(&content)?;
         let origin = object.origin();
         let path = Path::Object(&origin);
         let (deployment, template) =

@@ -92,6 +92,11 @@ impl<'a> ContentReader<'a> {
         }
     }
 
+    /// Counts memory from zero again. The contents so far must have been dropped.
+    pub(in crate::wire) fn reset_memory(&mut self) {
+        self.memory = Memory::default();
+    }
+
     /// Reads the content of an object.
     pub(in crate::wire) fn read<T: Read<'a>>(
         &mut self,
