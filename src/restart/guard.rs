@@ -9,7 +9,7 @@ use super::plan::{Condition, Decision};
 use super::workload::Rollout;
 
 /// A configuration in a namespace.
-type Id<'a> = (&'a str, ConfigurationKind, &'a str);
+type ConfigurationKey<'a> = (&'a str, ConfigurationKind, &'a str);
 
 /// Holds restarts that exceed the maximum, and restarts for a configuration with which another workload is stalled.
 pub(super) fn apply(options: &Options, drafts: &mut [Draft<'_>]) {
@@ -55,7 +55,7 @@ pub(super) fn apply(options: &Options, drafts: &mut [Draft<'_>]) {
 }
 
 /// The configurations of workloads that have stalled after a restart, each with one such workload.
-fn stalled<'a>(drafts: &[Draft<'a>]) -> HashMap<Id<'a>, String> {
+fn stalled<'a>(drafts: &[Draft<'a>]) -> HashMap<ConfigurationKey<'a>, String> {
     let mut found = HashMap::new();
     for draft in drafts {
         let workload = draft.workload;

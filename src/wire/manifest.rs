@@ -4,7 +4,7 @@ use rollplan_core::snapshot::Deployment;
 
 use super::error::{Error, Reason, Violations};
 use super::objects::{ContentReader, Found, Objects};
-use super::parse::{Needed, Parser, Path, template_of};
+use super::parse::{Needed, Parser, Path, deployment_template};
 
 /// Reads a Deployment as it is after a change.
 pub(super) struct ManifestReader<'r, 'i> {
@@ -40,7 +40,7 @@ impl<'i> ManifestReader<'_, 'i> {
         let Some(content) = self.contents.content(object, violations)? else {
             return Ok(None);
         };
-        let template = template_of(&content)?;
+        let template = deployment_template(&content)?;
         let origin = object.origin();
         let path = Path::Object(&origin);
         let (deployment, _) =

@@ -12,10 +12,10 @@ use super::error::{Error, Reason};
 use super::kinds;
 use super::limits::{ANSWERS_MAX, limit};
 use super::objects::{
-    ContentReader, FIELD, Found, Metadata, Objects, Selected, Shown, choose, current_version,
-    is_deployment, is_of_kubernetes, select,
+    ContentReader, FIELD, Found, Metadata, ObjectIndex, Objects, Selected, Shown, choose,
+    current_version, is_deployment, is_of_kubernetes, select,
 };
-use super::parse::{Needed, Owner, Parser, Path, template_of, unselected};
+use super::parse::{Needed, Owner, Parser, Path, deployment_template, unselected};
 use super::read::{Read, kubernetes};
 use crate::proto;
 
@@ -102,25 +102,28 @@ fn read(
         }
     }
     let texts = std::mem::take(&mut snapshot.objects);
-    let objects = Objects::find(FIELD, &texts, &mut parser.violations, interrupt)?;
+    let Objects {
+        found,
+        is_continued,
+    } = Objects::find(FIELD, &texts, &mut parser.violations, interrupt)?;
     let is_readable = parser.violations.is_empty();
     let found_violations = std::mem::replace(&mut parser.violations, before);
     parser.violations.extend(found_violations);
     if !is_readable {
         return Ok(None);
     }
+    let objects = ObjectIndex::new(found, interrupt)?;
     if let Some(shown) = &mut context.shown {
-        shown.complete(&mut snapshot, &objects)?;
+        shown.complete(&mut snapshot, &objects, is_continued)?;
     }
-    let Objects { found, .. } = &objects;
-    let owner = choose(found, snapshot.target.as_ref())?;
+    let owner = choose(&objects, snapshot.target.as_ref())?;
     let Metadata {
         namespace, name, ..
     } = &owner.metadata;
     context.facts.namespace = namespace.clone().into_owned();
     context.facts.name = name.clone().into_owned();
     if kinds == Kinds::All && !is_deployment(owner) {
-        let observed = kinds::read(found, owner, &snapshot, now, parser, interrupt)?;
+        let observed = kinds::read(&objects, owner, &snapshot, now, parser, interrupt)?;
         return Ok(Some(Subject::Other(Box::new(observed))));
     }
     let mut reader = SnapshotReader {
@@ -128,7 +131,7 @@ fn read(
         contents: ContentReader::new(interrupt),
         interrupt,
     };
-    let snapshot = reader.deployment(found, owner, snapshot, now)?;
+    let snapshot = reader.deployment(&objects, owner, snapshot, now)?;
     if let Some(snapshot) = &snapshot {
         let strategy = &snapshot.deployment.spec.strategy;
         context.facts.is_recreate = matches!(strategy, Strategy::Recreate);
@@ -168,7 +171,7 @@ impl<'a> SnapshotReader<'_, '_, 'a> {
     /// Reads a Deployment with its objects.
     fn deployment(
         &mut self,
-        found: &[Found<'a>],
+        objects: &ObjectIndex<'a, Found<'a>>,
         object: &Found<'a>,
         snapshot: proto::Snapshot,
         now: Time,
@@ -176,7 +179,7 @@ impl<'a> SnapshotReader<'_, '_, 'a> {
         let Some(content) = self.content::<kubernetes::Deployment<'a>>(object)? else {
             return Ok(None);
         };
-        let template = template_of(&content)?;
+        let template = deployment_template(&content)?;
         let origin = object.origin();
         let path = Path::Object(&origin);
         let (deployment, template) =
@@ -192,7 +195,9 @@ impl<'a> SnapshotReader<'_, '_, 'a> {
             others,
             pods,
             events,
-        } = select(found.iter(), object, selector, self.interrupt)?;
+        } = select(objects, object, selector, self.interrupt)?;
+        let [replica_sets, others, pods, events] =
+            [replica_sets, others, pods, events].map(|positions| objects.at(&positions));
         let mut sets = Vec::with_capacity(replica_sets.len() + others.len());
         let before = self.contents.memory.bytes();
         for set in &replica_sets {

@@ -13,7 +13,7 @@ use crate::cli::error::Error;
 use crate::cli::input::{
     self, Answers, Complete, Dependents, JobEnd, Objects, Request, Source, Texts, Wanted,
 };
-use crate::cli::kubectl::{Cause, Kind};
+use crate::cli::kubectl::{Cause, ListKind};
 use crate::cli::now;
 use crate::cli::options::ClusterArgs;
 use crate::cli::resource::Resource;
@@ -115,7 +115,7 @@ impl<'a> Fleet<'a> {
             let budget = Budget::new(limit);
             let mut named = Vec::new();
             for resource in &resources {
-                let kind = Kind::Owners(resource);
+                let kind = ListKind::Owners(resource);
                 let (cluster, _) = self.cluster(&here);
                 let list = [cluster.list(kind, selector.as_deref(), budget)?];
                 let texts = Texts::read(&list)?;
@@ -208,7 +208,7 @@ impl<'a> Fleet<'a> {
         let default = self.args.namespace.clone();
         let (cluster, discovery) = self.cluster(place);
         let budget = Budget::new(limit());
-        let owners = cluster.list(Kind::Owners(resource), None, budget)?;
+        let owners = cluster.list(ListKind::Owners(resource), None, budget)?;
         let (wanted, dependents) = {
             let texts = Texts::read(slice::from_ref(&owners))?;
             let objects = Objects::find(&texts)?;

@@ -21,7 +21,7 @@ use super::error::Error;
 use super::input::{
     self, Answers, Complete, Dependents, JobEnd, Objects, Related, Request, Source, Texts, Wanted,
 };
-use super::kubectl::{Cause, Failure, Kind, Kubectl};
+use super::kubectl::{Cause, Failure, Kubectl, ListKind};
 use super::options::ClusterArgs;
 use super::target::Target;
 use super::{now, output, stderr};
@@ -197,11 +197,11 @@ impl Cluster {
     ) -> Result<(), Error> {
         match dependents {
             Dependents::ReplicaSetsAndPods => {
-                sources.push(self.list(Kind::ReplicaSets, selector, budget)?);
+                sources.push(self.list(ListKind::ReplicaSets, selector, budget)?);
             }
             Dependents::RevisionsAndPods => {
                 sources.extend(self.optional(
-                    Kind::ControllerRevisions,
+                    ListKind::ControllerRevisions,
                     selector,
                     budget,
                     "ControllerRevisions, so it may be unknown which pods are updated",
@@ -215,7 +215,7 @@ impl Cluster {
     /// Reads the Jobs of the namespace and their pods. No selector matches exactly those of a CronJob.
     fn read_jobs(&mut self, budget: Budget, sources: &mut Vec<Source>) -> Result<(), Error> {
         let what = "Jobs, so the Jobs of the CronJob are not shown";
-        sources.extend(self.optional(Kind::Jobs, None, budget, what)?);
+        sources.extend(self.optional(ListKind::Jobs, None, budget, what)?);
         sources.extend(self.pods(Some(JOB_LABEL), budget)?);
         Ok(())
     }
@@ -229,7 +229,7 @@ impl Cluster {
 
     fn list(
         &self,
-        kind: Kind<'_>,
+        kind: ListKind<'_>,
         selector: Option<&str>,
         budget: Budget,
     ) -> Result<Source, Error> {
@@ -246,13 +246,13 @@ impl Cluster {
     /// Lists the pods. They are optional: they explain the status, and only strategy Recreate waits for them.
     fn pods(&mut self, selector: Option<&str>, budget: Budget) -> Result<Option<Source>, Error> {
         let what = "pods, so causes that only pods show are missing";
-        self.optional(Kind::Pods, selector, budget, what)
+        self.optional(ListKind::Pods, selector, budget, what)
     }
 
     /// Lists optional objects. Returns `None`, with a note, if the user may not list them.
     fn optional(
         &mut self,
-        kind: Kind<'_>,
+        kind: ListKind<'_>,
         selector: Option<&str>,
         budget: Budget,
         what: &str,
@@ -277,8 +277,8 @@ impl Cluster {
         }
         let limit = limit.unwrap_or(PROCESS_TIMEOUT).min(PROCESS_TIMEOUT);
         let kind = match of {
-            "PersistentVolumeClaim" => Kind::ClaimEvents,
-            _ => Kind::Warnings,
+            "PersistentVolumeClaim" => ListKind::ClaimEvents,
+            _ => ListKind::Warnings,
         };
         match self.kubectl.list(kind, None, limit) {
             Ok(events) => return Source::new(SOURCE, events).map(Some),
@@ -312,7 +312,7 @@ impl Cluster {
         limit: Option<Duration>,
     ) -> Result<Option<JobEnd>, Error> {
         let limit = limit.unwrap_or(PROCESS_TIMEOUT).min(PROCESS_TIMEOUT);
-        let events = match self.kubectl.list(Kind::EventsAbout(uid), None, limit) {
+        let events = match self.kubectl.list(ListKind::EventsAbout(uid), None, limit) {
             Ok(events) => [Source::new(SOURCE, events)?],
             Err(failure) if failure.is_transient() => return Err(failure.into()),
             Err(failure) => {

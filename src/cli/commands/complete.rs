@@ -30,7 +30,7 @@ struct Answer {
 
 /// What a word is to be completed to.
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted<'w> {
+enum Completion<'w> {
     Words(Vec<String>),
     Files,
     /// The names of objects of this kind, after a prefix such as "sts/".
@@ -68,16 +68,16 @@ fn answer(command: &Command, words: &[String]) -> Answer {
         }
     };
     let (all, directive) = match wanted(command, before, word) {
-        Wanted::Words(words) => (words, NO_FILES),
-        Wanted::Files => (Vec::new(), FILES),
-        Wanted::Contexts => (kubectl.contexts(LIMIT).unwrap_or_default(), NO_FILES),
-        Wanted::Names { kind, prefix } => {
+        Completion::Words(words) => (words, NO_FILES),
+        Completion::Files => (Vec::new(), FILES),
+        Completion::Contexts => (kubectl.contexts(LIMIT).unwrap_or_default(), NO_FILES),
+        Completion::Names { kind, prefix } => {
             let names = names(kind)
                 .into_iter()
                 .map(|name| format!("{prefix}{name}"));
             (names.collect(), NO_FILES)
         }
-        Wanted::NamesAndKinds { kind, kinds } => {
+        Completion::NamesAndKinds { kind, kinds } => {
             let kinds: Vec<String> = kinds
                 .into_iter()
                 .filter(|it| it.starts_with(word))
@@ -113,17 +113,17 @@ fn none() -> Answer {
     }
 }
 
-fn wanted<'w>(command: &Command, before: &'w [String], word: &'w str) -> Wanted<'w> {
+fn wanted<'w>(command: &Command, before: &'w [String], word: &'w str) -> Completion<'w> {
     let Some(verb) = before.first() else {
         let verbs = command.get_subcommands().filter(|it| !it.is_hide_set());
         let verbs = verbs.map(|verb| match verb.get_about() {
             Some(about) => format!("{}\t{about}", verb.get_name()),
             None => verb.get_name().to_owned(),
         });
-        return Wanted::Words(verbs.collect());
+        return Completion::Words(verbs.collect());
     };
     let Some(verb) = command.find_subcommand(verb) else {
-        return Wanted::Words(Vec::new());
+        return Completion::Words(Vec::new());
     };
     if verb.has_subcommands() {
         return wanted(verb, before.get(1..).unwrap_or_default(), word);
@@ -136,49 +136,51 @@ fn wanted<'w>(command: &Command, before: &'w [String], word: &'w str) -> Wanted<
         let longs = verb.get_arguments().filter(|it| !it.is_hide_set());
         let longs =
             longs.filter_map(|it| Some(format!("--{}\t{}", it.get_long()?, it.get_help()?)));
-        return Wanted::Words(longs.collect());
+        return Completion::Words(longs.collect());
     }
     match (verb.get_name(), word.split_once('/')) {
         ("plan" | "forecast" | "history" | "undo" | "status" | "wait", Some((kind, _))) => {
-            Wanted::Names {
+            Completion::Names {
                 kind,
                 prefix: &word[..=kind.len()],
             }
         }
-        ("plan" | "forecast" | "history" | "undo", None) => Wanted::NamesAndKinds {
+        ("plan" | "forecast" | "history" | "undo", None) => Completion::NamesAndKinds {
             kind: "deploy",
             kinds: vec!["deploy/".to_owned(), "pdeploy/".to_owned()],
         },
-        ("start" | "promote" | "abort" | "retry" | "release", Some((kind, _))) => Wanted::Names {
-            kind,
-            prefix: &word[..=kind.len()],
-        },
-        ("start" | "promote" | "abort" | "retry" | "release", None) => Wanted::NamesAndKinds {
+        ("start" | "promote" | "abort" | "retry" | "release", Some((kind, _))) => {
+            Completion::Names {
+                kind,
+                prefix: &word[..=kind.len()],
+            }
+        }
+        ("start" | "promote" | "abort" | "retry" | "release", None) => Completion::NamesAndKinds {
             kind: "deploy",
             kinds: vec!["deploy/".to_owned()],
         },
-        ("status" | "wait", None) => Wanted::NamesAndKinds {
+        ("status" | "wait", None) => Completion::NamesAndKinds {
             kind: "deploy",
             kinds: resource::short_names()
                 .map(|name| format!("{name}/"))
                 .collect(),
         },
-        ("uses", Some((kind, _))) => Wanted::Names {
+        ("uses", Some((kind, _))) => Completion::Names {
             kind,
             prefix: &word[..=kind.len()],
         },
-        ("uses", None) => Wanted::NamesAndKinds {
+        ("uses", None) => Completion::NamesAndKinds {
             kind: "",
             kinds: ["configmap/", "secret/", "secretproviderclass/"]
                 .map(str::to_owned)
                 .to_vec(),
         },
-        ("completions", _) => Wanted::Words(
+        ("completions", _) => Completion::Words(
             ["bash", "elvish", "fish", "powershell", "zsh"]
                 .map(str::to_owned)
                 .to_vec(),
         ),
-        _ => Wanted::Words(Vec::new()),
+        _ => Completion::Words(Vec::new()),
     }
 }
 
@@ -198,19 +200,19 @@ fn option<'c>(verb: &'c Command, word: &str) -> Option<&'c Arg> {
     })
 }
 
-fn value_of(option: &Arg) -> Wanted<'static> {
+fn value_of(option: &Arg) -> Completion<'static> {
     let values: Vec<String> = option
         .get_possible_values()
         .iter()
         .map(|value| value.get_name().to_owned())
         .collect();
     match option.get_long().unwrap_or_default() {
-        "namespace" => Wanted::Names {
+        "namespace" => Completion::Names {
             kind: "namespaces",
             prefix: "",
         },
-        "context" => Wanted::Contexts,
-        "deployment" => Wanted::Names {
+        "context" => Completion::Contexts,
+        "deployment" => Completion::Names {
             kind: "deploy",
             prefix: "",
         },
@@ -219,9 +221,9 @@ fn value_of(option: &Arg) -> Wanted<'static> {
                 .get_value_names()
                 .is_some_and(|it| it.iter().any(|it| it == "FILE")) =>
         {
-            Wanted::Files
+            Completion::Files
         }
-        _ => Wanted::Words(values),
+        _ => Completion::Words(values),
     }
 }
 

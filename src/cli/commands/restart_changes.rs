@@ -4,20 +4,17 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::Value as Json;
 
-use super::restart_objects::objects;
+use super::restart_objects::{ObjectKey, objects};
 use crate::cli::error::Error;
 use crate::cli::input::{self, Texts};
 use crate::proto::{ConfigurationKind, ConfigurationUse, RestartPlan};
 use crate::text::{self, ChangeEffect, ConfigurationChange, identity};
 
-/// Namespace, kind and name.
-type Id = (String, String, String);
-
 /// The entries of a configuration, by key.
 type Entries = BTreeMap<String, Json>;
 
 /// The ConfigMaps and Secrets in texts of Kubernetes JSON.
-pub(super) fn configurations(texts: &[String]) -> BTreeMap<Id, Entries> {
+pub(super) fn configurations(texts: &[String]) -> BTreeMap<ObjectKey, Entries> {
     let mut found = BTreeMap::new();
     for object in objects(texts) {
         let string = |pointer| {
@@ -47,7 +44,7 @@ pub(super) fn configurations(texts: &[String]) -> BTreeMap<Id, Entries> {
 }
 
 /// Reads the configurations of files and directories. A directory without manifests has none.
-pub(super) fn earlier(files: &[std::path::PathBuf]) -> Result<BTreeMap<Id, Entries>, Error> {
+pub(super) fn earlier(files: &[std::path::PathBuf]) -> Result<BTreeMap<ObjectKey, Entries>, Error> {
     let files: Vec<_> = files
         .iter()
         .filter(|file| !is_empty_directory(file))
@@ -67,12 +64,12 @@ fn is_empty_directory(file: &std::path::Path) -> bool {
 /// The changed configurations with their effects. `all` are the plans of all workloads, and `selected` of those that react
 /// to changes.
 pub(super) fn changes(
-    old: &BTreeMap<Id, Entries>,
-    new: &BTreeMap<Id, Entries>,
+    old: &BTreeMap<ObjectKey, Entries>,
+    new: &BTreeMap<ObjectKey, Entries>,
     all: &[RestartPlan],
     selected: &[RestartPlan],
 ) -> Vec<ConfigurationChange> {
-    let ids: BTreeSet<&Id> = old.keys().chain(new.keys()).collect();
+    let ids: BTreeSet<&ObjectKey> = old.keys().chain(new.keys()).collect();
     let changed = ids.into_iter().filter_map(|id| {
         let (before, after) = (old.get(id), new.get(id));
         let none = Entries::new();
@@ -105,7 +102,7 @@ pub(super) fn changes(
 
 /// The effects of changed keys of a configuration.
 fn effects(
-    (namespace, kind, name): &Id,
+    (namespace, kind, name): &ObjectKey,
     changed: &[String],
     all: &[RestartPlan],
     selected: &[RestartPlan],

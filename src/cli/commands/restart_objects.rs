@@ -16,15 +16,15 @@ const RELOADER: &str = "reloader.stakater.com/";
 const LISTED_MAX: usize = 5;
 
 /// Namespace, kind and name.
-type Id = (String, String, String);
+pub(super) type ObjectKey = (String, String, String);
 
 /// The objects in the input.
 #[derive(Debug, Default)]
 pub(super) struct RestartObjects {
     /// Annotations of the workloads, and of their templates.
-    workloads: BTreeMap<Id, BTreeMap<String, String>>,
+    workloads: BTreeMap<ObjectKey, BTreeMap<String, String>>,
     /// Annotations of the configurations.
-    configurations: BTreeMap<Id, BTreeMap<String, String>>,
+    configurations: BTreeMap<ObjectKey, BTreeMap<String, String>>,
 }
 
 // === impl RestartObjects ===

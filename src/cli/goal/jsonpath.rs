@@ -16,12 +16,12 @@ enum Step {
     /// All items of a list, or all fields of an object.
     Every,
     /// The items of a list with a value at this path.
-    Filter(JsonPath, Test),
+    Filter(JsonPath, Predicate),
 }
 
 /// The condition of a filter.
 #[derive(Clone, Debug, PartialEq)]
-enum Test {
+enum Predicate {
     Exists,
     Equals(Value),
     Differs(Value),
@@ -137,17 +137,17 @@ impl Step {
 
     /// Parses a filter, for example `@.type=="Ready"`.
     fn filter(text: &str) -> Result<Self, String> {
-        let (path, test) = match (text.split_once("=="), text.split_once("!=")) {
-            (Some((path, value)), None) => (path, Test::Equals(literal(value)?)),
-            (None, Some((path, value))) => (path, Test::Differs(literal(value)?)),
-            _ => (text, Test::Exists),
+        let (path, predicate) = match (text.split_once("=="), text.split_once("!=")) {
+            (Some((path, value)), None) => (path, Predicate::Equals(literal(value)?)),
+            (None, Some((path, value))) => (path, Predicate::Differs(literal(value)?)),
+            _ => (text, Predicate::Exists),
         };
         let path = path.trim().strip_prefix('@');
         let path = path.filter(|path| !path.contains(['<', '>', '=', '|', '&', '~']));
         let path = path.ok_or_else(|| {
             format!("?({text}) is not supported: a filter compares a path with == or !=, for example @.type==\"Ready\"")
         })?;
-        Ok(Self::Filter(JsonPath::steps(path)?, test))
+        Ok(Self::Filter(JsonPath::steps(path)?, predicate))
     }
 
     fn find<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
@@ -168,17 +168,19 @@ impl Step {
                 Value::Object(fields) => fields.values().collect(),
                 _ => Vec::new(),
             },
-            Self::Filter(path, test) => {
+            Self::Filter(path, predicate) => {
                 let items = value.as_array().into_iter().flatten();
-                items.filter(|item| test.is_met(&path.find(item))).collect()
+                items
+                    .filter(|item| predicate.is_met(&path.find(item)))
+                    .collect()
             }
         }
     }
 }
 
-// === impl Test ===
+// === impl Predicate ===
 
-impl Test {
+impl Predicate {
     fn is_met(&self, values: &[&Value]) -> bool {
         match (self, values) {
             (Self::Exists, values) => !values.is_empty(),

@@ -100,18 +100,18 @@ impl Goal {
 }
 
 impl ValueParserFactory for Goal {
-    type Parser = Parser;
+    type Parser = GoalParser;
 
-    fn value_parser() -> Parser {
-        Parser
+    fn value_parser() -> GoalParser {
+        GoalParser
     }
 }
 
 /// Parses goals. Shells complete those with a word.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Parser;
+pub(super) struct GoalParser;
 
-impl TypedValueParser for Parser {
+impl TypedValueParser for GoalParser {
     type Value = Goal;
 
     fn parse_ref(

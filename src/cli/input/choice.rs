@@ -19,11 +19,18 @@ pub(in crate::cli) struct Wanted {
 
 /// The index of the requested object, or of the only Deployment.
 pub(super) fn choose(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Result<usize, Error> {
-    let candidates = candidates(objects, wanted);
-    let matching = candidates.iter().copied();
-    let matching: Vec<usize> = matching
-        .filter(|&index| wanted.is_none_or(|wanted| wanted.matches(&objects.all[index])))
-        .collect();
+    let is_candidate = |index: &usize| is_candidate(&objects.all[*index], wanted);
+    let candidates = || (0..objects.all.len()).filter(is_candidate).collect();
+    let matching: Vec<usize> = match wanted {
+        None => candidates(),
+        Some(wanted) => {
+            let named = objects.all.named(&wanted.name).iter().copied();
+            named
+                .filter(is_candidate)
+                .filter(|&index| wanted.is_in_namespace(&objects.all[index]))
+                .collect()
+        }
+    };
     let list = |indices: &[usize]| {
         let lines = indices
             .iter()
@@ -33,17 +40,17 @@ pub(super) fn choose(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Result<u
     match (matching.as_slice(), wanted) {
         (&[one], _) => Ok(one),
         ([], Some(wanted)) if wanted.is_in_cluster() => Err(wanted.absent()),
-        ([], _) if candidates.is_empty() => {
-            let kind = wanted.map_or_else(Resource::deployments, |it| it.resource.clone());
-            Err(Error::input("", format!("the input contains no {kind}")))
-        }
-        ([], Some(wanted)) => {
-            let list = list(&candidates);
-            let kind = &wanted.resource;
-            Err(Error::input(
-                "",
-                format!("{kind} {wanted} not found in the input, which has:{list}"),
-            ))
+        ([], _) => {
+            let resource = wanted.map_or_else(Resource::deployments, |it| it.resource.clone());
+            let candidates: Vec<usize> = candidates();
+            let text = match wanted {
+                Some(wanted) if !candidates.is_empty() => {
+                    let list = list(&candidates);
+                    format!("{resource} {wanted} not found in the input, which has:{list}")
+                }
+                _ => format!("the input contains no {resource}"),
+            };
+            Err(Error::input("", text))
         }
         (several, None) => {
             let list = list(several);
@@ -59,24 +66,16 @@ pub(super) fn choose(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Result<u
     }
 }
 
-fn candidates(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Vec<usize> {
-    let kind = wanted.and_then(|wanted| wanted.kind.as_ref());
-    let is_candidate = |object: &Object<'_>| match kind {
-        Some((api_version, kind)) => {
-            object.found.api_version == *api_version && object.found.kind == *kind
-        }
+/// Whether an object has the requested kind.
+fn is_candidate(object: &Object<'_>, wanted: Option<&Wanted>) -> bool {
+    let Object { found, .. } = object;
+    match wanted.and_then(|wanted| wanted.kind.as_ref()) {
+        Some((api_version, kind)) => found.api_version == *api_version && found.kind == *kind,
         None => {
             wanted.is_none_or(Wanted::is_deployment) && object.role() == Role::Deployment
-                || wanted.is_some_and(|it| {
-                    it.resource
-                        .means(&object.found.api_version, &object.found.kind)
-                })
+                || wanted.is_some_and(|it| it.resource.means(&found.api_version, &found.kind))
         }
-    };
-    let all = objects.all.iter().enumerate();
-    all.filter(|(_, object)| is_candidate(object))
-        .map(|(index, _)| index)
-        .collect()
+    }
 }
 
 /// The error for an object that does not exist.
@@ -152,14 +151,13 @@ impl Wanted {
         absent(&self.resource, &self.name, self.namespace.as_deref())
     }
 
-    /// An object without a namespace matches every namespace.
-    fn matches(&self, object: &Object<'_>) -> bool {
+    /// Whether an object is in the requested namespace. In a cluster, an object without a namespace is in every namespace.
+    fn is_in_namespace(&self, object: &Object<'_>) -> bool {
         let wanted = self.namespace.as_deref();
-        object.found.metadata.name == self.name
-            && wanted.is_none_or(|wanted| match self.is_in_cluster() {
-                true => object.is_in_namespace(wanted),
-                false => object.found.metadata.namespace == wanted,
-            })
+        let namespace = &object.found.metadata.namespace;
+        wanted.is_none_or(|wanted| {
+            namespace == wanted || self.is_in_cluster() && namespace.is_empty()
+        })
     }
 }
 

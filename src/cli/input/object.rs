@@ -1,7 +1,7 @@
 //! The Kubernetes objects in texts, found by the same code as in the service. At this point, only their kind and
 //! metadata are read.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use rollplan_core::interrupt::Never;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ use super::source::Source;
 use crate::cli::error::{Diagnostic, Error, chain};
 use crate::cli::resource::{Resource, is_inert};
 use crate::wire;
-use crate::wire::objects::{self, Found, is_deployment};
+use crate::wire::objects::{self, Found, ObjectIndex, is_deployment};
 
 /// The API group of PlannedDeployments.
 const PLANNED_GROUP: &str = "apps.rollplan.dev/";
@@ -26,9 +26,7 @@ pub(in crate::cli) struct Texts<'s>(Vec<Document<'s>>);
 /// All objects in these texts.
 #[derive(Debug)]
 pub(in crate::cli) struct Objects<'t> {
-    pub(super) all: Vec<Object<'t>>,
-    /// For each owner UID, the indices of the objects that it controls.
-    owned: HashMap<String, Vec<usize>>,
+    pub(super) all: ObjectIndex<'t, Object<'t>>,
     /// The place of a list that is only one page of a longer list.
     pub(super) continued: Option<&'t str>,
 }
@@ -122,20 +120,9 @@ impl<'t> Objects<'t> {
         if !diagnostics.is_empty() {
             return Err(Error::Input(diagnostics));
         }
-        let mut owned: HashMap<String, Vec<usize>> = HashMap::new();
-        for (index, object) in all.iter().enumerate() {
-            if let Some(owner) = object.found.metadata.controller_uid() {
-                match owned.get_mut(owner) {
-                    Some(indices) => indices.push(index),
-                    None => _ = owned.insert(owner.to_owned(), vec![index]),
-                }
-            }
-        }
-        Ok(Self {
-            all,
-            owned,
-            continued,
-        })
+        let all = ObjectIndex::new(all, &Never);
+        let all = all.map_err(|error| Error::input("", chain(&error)))?;
+        Ok(Self { all, continued })
     }
 
     /// Refuses one page of a longer list, for readers that would not notice the missing objects.
@@ -180,9 +167,8 @@ impl<'t> Objects<'t> {
             .all
             .iter()
             .filter(|owner| !owner.found.metadata.uid.is_empty())
-            .filter_map(|owner| self.owned.get(&*owner.found.metadata.uid))
-            .flatten()
-            .copied()
+            .flat_map(|owner| self.all.controlled_by(&owner.found.metadata.uid))
+            .map(|(index, _)| index)
             .collect();
         let all = self.all.iter().enumerate();
         all.filter(|(index, object)| !controlled.contains(index) && !object.is_inert())
@@ -195,10 +181,9 @@ impl<'t> Objects<'t> {
         let mut indices = BTreeSet::from([owner]);
         let mut queue = vec![owner];
         while let Some(next) = queue.pop() {
-            let uid = &*self.all[next].found.metadata.uid;
-            let namespace = &*self.all[owner].found.metadata.namespace;
-            for &index in self.owned.get(uid).into_iter().flatten() {
-                if self.all[index].is_in_namespace(namespace) && indices.insert(index) {
+            let uid = &self.all[next].found.metadata.uid;
+            for (index, object) in self.all.controlled_by(uid) {
+                if object.is_in_namespace_of(&self.all[owner].found) && indices.insert(index) {
                     queue.push(index);
                 }
             }
@@ -208,6 +193,12 @@ impl<'t> Objects<'t> {
 }
 
 // === impl Object ===
+
+impl<'t> AsRef<Found<'t>> for Object<'t> {
+    fn as_ref(&self) -> &Found<'t> {
+        &self.found
+    }
+}
 
 impl<'t> Object<'t> {
     pub(super) fn role(&self) -> Role {
@@ -271,11 +262,6 @@ impl<'t> Object<'t> {
     /// Whether its kind has no state to wait for.
     pub(super) fn is_inert(&self) -> bool {
         is_inert(&self.found.api_version, &self.found.kind)
-    }
-
-    /// Whether it is in a namespace. An object without a namespace matches every namespace.
-    pub(super) fn is_in_namespace(&self, namespace: &str) -> bool {
-        self.found.metadata.namespace.is_empty() || self.found.metadata.namespace == namespace
     }
 
     /// The value of a top-level field.

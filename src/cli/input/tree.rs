@@ -45,7 +45,7 @@ pub(in crate::cli) enum Health {
     Ready,
 }
 
-struct Object {
+struct OwnedObject {
     kind: String,
     name: String,
     uid: String,
@@ -58,14 +58,14 @@ pub(in crate::cli) fn tree(texts: &[String], uid: &str) -> Vec<Node> {
     let Ok(Objects { found, .. }) = Objects::find(FIELD, texts, &mut violations, &Never) else {
         return Vec::new();
     };
-    let mut owned: HashMap<String, Vec<Object>> = HashMap::new();
+    let mut owned: HashMap<String, Vec<OwnedObject>> = HashMap::new();
     for object in found {
         let Metadata { name, uid, .. } = &object.metadata;
         let Some(controller) = object.metadata.controller_uid() else {
             continue;
         };
         let owned = owned.entry(controller.to_owned()).or_default();
-        owned.push(Object {
+        owned.push(OwnedObject {
             kind: object.kind.clone().into_owned(),
             name: name.clone().into_owned(),
             uid: uid.clone().into_owned(),
@@ -75,8 +75,8 @@ pub(in crate::cli) fn tree(texts: &[String], uid: &str) -> Vec<Node> {
     children(&owned, uid, 0)
 }
 
-fn children(owned: &HashMap<String, Vec<Object>>, uid: &str, depth: usize) -> Vec<Node> {
-    let mut objects: Vec<&Object> = owned.get(uid).into_iter().flatten().collect();
+fn children(owned: &HashMap<String, Vec<OwnedObject>>, uid: &str, depth: usize) -> Vec<Node> {
+    let mut objects: Vec<&OwnedObject> = owned.get(uid).into_iter().flatten().collect();
     if depth > DEPTH_MAX {
         return Vec::new();
     }
@@ -107,27 +107,27 @@ fn children(owned: &HashMap<String, Vec<Object>>, uid: &str, depth: usize) -> Ve
     nodes
 }
 
-fn revision(object: &Object) -> Option<&str> {
+fn revision(object: &OwnedObject) -> Option<&str> {
     let annotation = "/metadata/annotations/deployment.kubernetes.io~1revision";
     object.value.pointer(annotation).and_then(Value::as_str)
 }
 
-fn revision_number(object: &Object) -> i64 {
+fn revision_number(object: &OwnedObject) -> i64 {
     let number = revision(object).and_then(|revision| revision.parse().ok());
     number.unwrap_or_default()
 }
 
-fn created(object: &Object) -> &str {
+fn created(object: &OwnedObject) -> &str {
     text(&object.value, "/metadata/creationTimestamp")
 }
 
-fn created_seconds(object: &Object) -> Option<i64> {
+fn created_seconds(object: &OwnedObject) -> Option<i64> {
     let time = time::parse(created(object)).ok()?;
     Some(time.seconds)
 }
 
 /// The images of the containers of a template.
-fn images(object: &Object) -> Place {
+fn images(object: &OwnedObject) -> Place {
     let containers = object.value.pointer("/spec/template/spec/containers");
     let containers = containers.and_then(Value::as_array);
     let images = containers.into_iter().flatten();
@@ -145,8 +145,8 @@ fn number(value: &Value, pointer: &str) -> i64 {
 }
 
 /// A ReplicaSet, for example. `None` if it has no pods.
-fn owner(object: &Object, children: Vec<Node>) -> Option<Node> {
-    let Object {
+fn owner(object: &OwnedObject, children: Vec<Node>) -> Option<Node> {
+    let OwnedObject {
         kind, name, value, ..
     } = object;
     let (desired, ready) = (
@@ -175,7 +175,7 @@ fn owner(object: &Object, children: Vec<Node>) -> Option<Node> {
 }
 
 /// A Job that a CronJob controls.
-fn job(object: &Object, children: Vec<Node>) -> Node {
+fn job(object: &OwnedObject, children: Vec<Node>) -> Node {
     let (state, health) = job_state(&object.value);
     let worst = children.iter().map(|child| child.health).min();
     Node {
@@ -231,7 +231,7 @@ fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     conditions.find(|condition| text(condition, "/type") == kind)
 }
 
-fn pod(object: &Object) -> Node {
+fn pod(object: &OwnedObject) -> Node {
     let (state, health) = pod_state(&object.value);
     Node {
         label: object.name.clone(),
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn nodes_have_an_age_and_a_place() {
-        let object = |kind: &str, spec: Value| Object {
+        let object = |kind: &str, spec: Value| OwnedObject {
             kind: kind.to_owned(),
             name: "web".to_owned(),
             uid: "u".to_owned(),
@@ -550,7 +550,7 @@ mod tests {
             (2, 1, Some(Health::Waiting)),
             (0, 0, None),
         ] {
-            let object = Object {
+            let object = OwnedObject {
                 kind: "ReplicaSet".to_owned(),
                 name: "web".to_owned(),
                 uid: "u".to_owned(),

@@ -37,7 +37,7 @@ pub(super) struct Kubectl {
 
 /// The kinds that are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind<'r> {
+pub(super) enum ListKind<'r> {
     /// The kind of the requested objects.
     Owners(&'r Resource),
     ReplicaSets,
@@ -133,21 +133,21 @@ impl Kubectl {
     /// Lists the objects of the namespace that match the selector, or all of them.
     pub(super) fn list(
         &self,
-        kind: Kind<'_>,
+        kind: ListKind<'_>,
         selector: Option<&str>,
         limit: Duration,
     ) -> Result<Vec<u8>, Failure> {
         let resource = match kind {
-            Kind::Owners(resource) => resource.argument(),
-            Kind::ReplicaSets => "rs",
-            Kind::ControllerRevisions => "controllerrevisions.apps",
-            Kind::Pods => "pods",
-            Kind::Jobs => "jobs.batch",
-            Kind::Warnings => return self.events("type=Warning", limit),
-            Kind::ClaimEvents => {
+            ListKind::Owners(resource) => resource.argument(),
+            ListKind::ReplicaSets => "rs",
+            ListKind::ControllerRevisions => "controllerrevisions.apps",
+            ListKind::Pods => "pods",
+            ListKind::Jobs => "jobs.batch",
+            ListKind::Warnings => return self.events("type=Warning", limit),
+            ListKind::ClaimEvents => {
                 return self.events("involvedObject.kind=PersistentVolumeClaim", limit);
             }
-            Kind::EventsAbout(uid) => {
+            ListKind::EventsAbout(uid) => {
                 return self.events(&format!("involvedObject.uid={uid}"), limit);
             }
         };

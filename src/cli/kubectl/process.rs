@@ -77,7 +77,7 @@ pub(super) fn run(
     }
     let mut child = command.spawn()?;
     let mut feed = body.map(Body::feed);
-    let mut output = Output::of(&mut child)?;
+    let mut output = ChildOutput::of(&mut child)?;
     let status = loop {
         feed.iter_mut().for_each(Feed::write);
         output.take(TICK);
@@ -94,7 +94,7 @@ pub(super) fn run(
         }
     };
     output.drain();
-    let Output { stdout, relay, .. } = output;
+    let ChildOutput { stdout, relay, .. } = output;
     Ok(Ended::Finished(Finished {
         status,
         stdout,
@@ -172,7 +172,7 @@ impl Feed {
 /// The output of a program. Reads do not wait for the end of a stream, because a process that the program left running
 /// may keep it open, nor for another thread, because it may be delayed on a busy machine. Once the program has exited,
 /// all its output has been captured.
-struct Output {
+struct ChildOutput {
     /// `None` after the end of the stream.
     out: Option<ChildStdout>,
     err: Option<ChildStderr>,
@@ -181,9 +181,9 @@ struct Output {
     buffer: Vec<u8>,
 }
 
-// === impl Output ===
+// === impl ChildOutput ===
 
-impl Output {
+impl ChildOutput {
     fn of(child: &mut Child) -> io::Result<Self> {
         let (out, err) = (child.stdout.take(), child.stderr.take());
         let fds = [out.as_ref().map(AsFd::as_fd), err.as_ref().map(AsFd::as_fd)];
@@ -329,7 +329,7 @@ mod tests {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut output = Output::of(&mut child).unwrap();
+        let mut output = ChildOutput::of(&mut child).unwrap();
         child.wait().unwrap();
         output.buffer = vec![0; chunk];
         output.drain();

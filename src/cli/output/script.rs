@@ -147,7 +147,7 @@ struct Script {
 }
 
 /// How the script handles a failed call.
-enum OnFailure {
+enum FailureHandling {
     Stop,
     /// Ignore these reasons of the API server, given as an extended regular expression.
     Tolerate(String),
@@ -177,10 +177,10 @@ impl Script {
     }
 
     fn steps(&mut self, steps: &[Step]) -> Result<(), Error> {
-        let on_failure: Vec<OnFailure> = steps.iter().map(OnFailure::of).collect();
+        let on_failure: Vec<FailureHandling> = steps.iter().map(FailureHandling::of).collect();
         if on_failure
             .iter()
-            .any(|on_failure| matches!(on_failure, OnFailure::Tolerate(_)))
+            .any(|on_failure| matches!(on_failure, FailureHandling::Tolerate(_)))
         {
             self.text.push_str(TOLERATE);
         }
@@ -196,12 +196,19 @@ impl Script {
         Ok(())
     }
 
-    fn call(&mut self, number: usize, call: &ApiCall, on_failure: &OnFailure) -> Result<(), Error> {
+    fn call(
+        &mut self,
+        number: usize,
+        call: &ApiCall,
+        on_failure: &FailureHandling,
+    ) -> Result<(), Error> {
         let command = self.kubectl(call)?;
         let (before, after) = match on_failure {
-            OnFailure::Stop => (String::new(), String::new()),
-            OnFailure::Tolerate(reasons) => (format!("tolerate \"{reasons}\" "), String::new()),
-            OnFailure::Continue => {
+            FailureHandling::Stop => (String::new(), String::new()),
+            FailureHandling::Tolerate(reasons) => {
+                (format!("tolerate \"{reasons}\" "), String::new())
+            }
+            FailureHandling::Continue => {
                 let text =
                     format!("step {number} failed; the steps after it are still carried out");
                 (String::new(), format!(" || echo \"{text}\" >&2"))
@@ -252,9 +259,9 @@ impl Script {
     }
 }
 
-// === impl OnFailure ===
+// === impl FailureHandling ===
 
-impl OnFailure {
+impl FailureHandling {
     fn of(step: &Step) -> Self {
         match step.on_failure() {
             proto::OnFailure::Unspecified | proto::OnFailure::Stop => Self::Stop,

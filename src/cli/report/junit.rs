@@ -12,7 +12,7 @@ use crate::text::one_line;
 
 /// The result of a test case in JUnit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CaseResult {
     Passed,
     Failure,
     Error,
@@ -23,10 +23,10 @@ enum Kind {
 pub(super) fn document(command: &str, results: &[RolloutResult]) -> io::Result<Vec<u8>> {
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-    let count = |kind| {
+    let count = |wanted| {
         results
             .iter()
-            .filter(|it| self::kind(it) == kind)
+            .filter(|it| case_result(it) == wanted)
             .count()
             .to_string()
     };
@@ -34,11 +34,11 @@ pub(super) fn document(command: &str, results: &[RolloutResult]) -> io::Result<V
     let mut counts = vec![
         ("name", command.to_owned()),
         ("tests", results.len().to_string()),
-        ("failures", count(Kind::Failure)),
-        ("errors", count(Kind::Error)),
+        ("failures", count(CaseResult::Failure)),
+        ("errors", count(CaseResult::Error)),
     ];
     // Few suites have any.
-    let skipped = count(Kind::Skipped);
+    let skipped = count(CaseResult::Skipped);
     counts.extend((skipped != "0").then_some(("skipped", skipped)));
     counts.extend(longest.map(|longest| ("time", seconds(longest))));
     let counts = || counts.iter().map(|(name, value)| (*name, value.as_str()));
@@ -71,11 +71,11 @@ fn case(writer: &mut Writer<Vec<u8>>, command: &str, result: &RolloutResult) -> 
     let case = writer
         .create_element("testcase")
         .with_attributes(attributes);
-    let element = match kind(result) {
-        Kind::Passed => return case.write_empty().map(|_| ()),
-        Kind::Failure => "failure",
-        Kind::Error => "error",
-        Kind::Skipped => {
+    let element = match case_result(result) {
+        CaseResult::Passed => return case.write_empty().map(|_| ()),
+        CaseResult::Failure => "failure",
+        CaseResult::Error => "error",
+        CaseResult::Skipped => {
             let message = allowed(&result.headline());
             case.write_inner_content(|writer| {
                 writer
@@ -98,12 +98,12 @@ fn case(writer: &mut Writer<Vec<u8>>, command: &str, result: &RolloutResult) -> 
     Ok(())
 }
 
-fn kind(result: &RolloutResult) -> Kind {
+fn case_result(result: &RolloutResult) -> CaseResult {
     match result.exit {
-        _ if result.is_skipped => Kind::Skipped,
-        Exit::Done => Kind::Passed,
-        Exit::Failed | Exit::Going | Exit::NotJudged => Kind::Failure,
-        Exit::Usage | Exit::Unreachable | Exit::Internal => Kind::Error,
+        _ if result.is_skipped => CaseResult::Skipped,
+        Exit::Done => CaseResult::Passed,
+        Exit::Failed | Exit::Going | Exit::NotJudged => CaseResult::Failure,
+        Exit::Usage | Exit::Unreachable | Exit::Internal => CaseResult::Error,
     }
 }
 

@@ -193,7 +193,7 @@ mod tests {
     }
 
     /// Returns the given results, one per poll.
-    struct Script {
+    struct ScriptedPolls {
         polls: std::vec::IntoIter<Result<Exit, Error>>,
         limits: Vec<Option<u64>>,
         last: Option<Exit>,
@@ -202,7 +202,7 @@ mod tests {
         ticks: usize,
     }
 
-    impl Observation for Script {
+    impl Observation for ScriptedPolls {
         fn poll(&mut self, time: Time<'_>) -> Result<(), Error> {
             self.limits.push(time.limit().map(|limit| limit.as_secs()));
             let exit = self.polls.next().unwrap_or(Ok(Exit::Going))?;
@@ -228,13 +228,13 @@ mod tests {
 
     struct Ending {
         result: Result<End, Error>,
-        script: Script,
+        script: ScriptedPolls,
         seconds: u64,
     }
 
     fn run(polls: Vec<Result<Exit, Error>>, timeout: Option<u64>) -> Ending {
         let mut clock = TestClock::default();
-        let mut script = Script {
+        let mut script = ScriptedPolls {
             polls: polls.into_iter(),
             limits: Vec::new(),
             last: None,

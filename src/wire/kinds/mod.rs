@@ -16,7 +16,7 @@ use self::field::{Faults, Field};
 use self::views::{Known, conditions, template};
 use super::error::{Error, Reason};
 use super::limits::{EVENTS_MAX, PODS_MAX, limit};
-use super::objects::{ContentReader, Found, events_about, group, in_namespace_of};
+use super::objects::{ContentReader, Found, ObjectIndex, group};
 use super::parse::{Parser, Path};
 use super::read::{kubernetes, objects};
 use crate::proto;
@@ -46,7 +46,7 @@ objects! {
 
 /// Reads the target, its pods, and the events about them. Violations are recorded by the parser.
 pub(super) fn read<'a>(
-    found: &[Found<'a>],
+    objects: &ObjectIndex<'a, Found<'a>>,
     target: &Found<'a>,
     snapshot: &proto::Snapshot,
     now: Time,
@@ -65,14 +65,14 @@ pub(super) fn read<'a>(
         faults.field("spec", &object.spec),
         faults.field("status", &object.status),
     );
-    let pods = select_pods(found, target, known)?;
+    let pods = select_pods(objects, target, known)?;
     let pod_spec = match known {
         Some(Known::Pod) => spec.clone(),
         Some(known) if known.controls_pods() => spec.get("template").get("spec"),
         _ => faults.field("spec", &Value::Null),
     };
     let view = match known {
-        Some(known) => known.view(&spec, &status, newest_revision(found, target, known)),
+        Some(known) => known.view(&spec, &status, newest_revision(objects, target, known)),
         None => {
             let rule = table::rule(group(&target.api_version), &target.kind);
             let wanted = snapshot.target.as_ref();
@@ -128,7 +128,7 @@ pub(super) fn read<'a>(
         let path = &Path::Object(&pod.origin());
         observed.pods.push(parser.pod(read, namespace, path));
     }
-    let events = events_about(found.iter(), target, &about);
+    let events = objects.at(&objects.events_about(&about, target));
     limit("events about the object", events.len(), EVENTS_MAX)?;
     for event in events {
         if let Some(read) = contents.content(event, &mut parser.violations)? {
@@ -141,7 +141,7 @@ pub(super) fn read<'a>(
 
 /// The pods that the target controls, or the target itself.
 fn select_pods<'f, 'a>(
-    found: &'f [Found<'a>],
+    objects: &'f ObjectIndex<'a, Found<'a>>,
     target: &'f Found<'a>,
     known: Option<Known>,
 ) -> Result<Vec<&'f Found<'a>>, Error> {
@@ -149,8 +149,8 @@ fn select_pods<'f, 'a>(
     let pods: Vec<&'f Found<'a>> = match known {
         Some(Known::Pod) => vec![target],
         Some(known) if known.controls_pods() && !uid.is_empty() => {
-            in_namespace_of(found.iter(), target, "v1", "Pod")
-                .filter(|pod| pod.metadata.controller_uid() == Some(uid))
+            let own = objects.controlled_by(uid).map(|(_, object)| object);
+            own.filter(|object| object.is_pod() && object.is_in_namespace_of(target))
                 .collect()
         }
         _ => Vec::new(),
@@ -160,21 +160,23 @@ fn select_pods<'f, 'a>(
 }
 
 /// The hash of the newest ControllerRevision of a DaemonSet.
-fn newest_revision(found: &[Found<'_>], target: &Found<'_>, known: Known) -> Option<String> {
+fn newest_revision<'a>(
+    objects: &ObjectIndex<'a, Found<'a>>,
+    target: &Found<'a>,
+    known: Known,
+) -> Option<String> {
     if known != Known::DaemonSet || target.metadata.uid.is_empty() {
         return None;
     }
-    let owned = found.iter().filter(|object| {
-        object.kind == "ControllerRevision"
-            && object.metadata.controller_uid() == Some(&target.metadata.uid)
-    });
-    let newest = owned
-        .filter_map(|object| {
+    let owned = objects.controlled_by(&target.metadata.uid);
+    let revisions = owned.filter(|(_, object)| object.kind == "ControllerRevision");
+    let newest = revisions
+        .filter_map(|(_, object)| {
             let ControllerRevision { revision } = object.read_leniently();
             Some((revision?, object))
         })
         .max_by_key(|(revision, _)| *revision)?;
-    newest.1.labels().remove(REVISION_LABEL)
+    newest.1.labels().get(REVISION_LABEL).cloned()
 }
 
 fn object_meta(target: &Found<'_>, metadata: &Value, faults: &Faults) -> ObjectMeta {

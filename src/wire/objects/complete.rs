@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use rollplan_core::revision::REVISION;
 
 use super::found::Found;
+use super::index::ObjectIndex;
 use crate::wire::read::objects;
 
 objects! {
@@ -32,18 +33,15 @@ objects! {
     }
 }
 
-/// The listed objects in the namespace of an owner.
-pub(crate) struct Listed<'o, 'a> {
+/// The listed objects, of which those in the namespace of an owner count.
+pub(crate) struct Listed<'o, 'a, T> {
     pub(crate) owner: &'o Found<'a>,
-    /// All ReplicaSets of the namespace.
-    pub(crate) replica_sets: Vec<&'o Found<'a>>,
-    /// All pods of the namespace.
-    pub(crate) pods: Vec<&'o Found<'a>>,
+    pub(crate) objects: &'o ObjectIndex<'a, T>,
 }
 
 // === impl Listed ===
 
-impl Listed<'_, '_> {
+impl<'o, 'a, T: AsRef<Found<'a>>> Listed<'o, 'a, T> {
     /// Whether the ReplicaSets of the Deployment appear complete: the pods that they report add up to those that the
     /// Deployment reports, and the ReplicaSet of its revision annotation is listed. ReplicaSets that it has not adopted
     /// yet do not count.
@@ -54,8 +52,9 @@ impl Listed<'_, '_> {
         };
         let revision = |counted: &Counted| counted.metadata.annotations.get(REVISION).cloned();
         let owner: Counted = self.owner.read_leniently();
-        let own = self.replica_sets.iter().filter(|set| self.is_owned(set));
-        let own: Vec<Counted> = own.map(|set| set.read_leniently()).collect();
+        let own = self.controlled_by(self.owner);
+        let own = own.filter(|object| object.is_replica_set());
+        let own: Vec<Counted> = own.map(Found::read_leniently).collect();
         let wanted = revision(&owner);
         own.iter().map(pods).sum::<i128>() == pods(&owner)
             && (wanted.is_none() || own.iter().any(|set| revision(set) == wanted))
@@ -67,27 +66,20 @@ impl Listed<'_, '_> {
     /// list is complete only if all ReplicaSets of the namespace report, for their latest generation, that they have no
     /// pods, including terminating ones. Before Kubernetes 1.35, ReplicaSets do not report terminating pods.
     pub(crate) fn shows_every_pod(&self) -> bool {
-        let has_pods = !self.pods.is_empty();
-        let mut listed: BTreeMap<&str, i64> = BTreeMap::new();
-        for pod in &self.pods {
-            if let Some(uid) = pod.metadata.controller_uid() {
-                *listed.entry(uid).or_default() += 1;
-            }
-        }
-        self.replica_sets.iter().all(|set| {
+        let is_near = |object: &Found<'_>| object.is_in_namespace_of(self.owner);
+        let has_pods = self.objects.pods().any(|(_, pod)| is_near(pod));
+        let sets = self.objects.replica_sets().map(|(_, set)| set);
+        let mut sets = sets.filter(|set| is_near(set) && (!has_pods || self.is_owned(set)));
+        sets.all(|set| {
             let counted: Counted = set.read_leniently();
             let Some(status) = counted.status else {
                 return has_pods;
             };
-            if has_pods && !self.is_owned(set) {
-                return true;
-            }
             let terminating = status.terminating_replicas;
             let count = status.replicas.saturating_add(terminating.unwrap_or(0));
             let is_current =
                 terminating.is_some() && status.observed_generation >= counted.metadata.generation;
-            let listed = listed.get(&*set.metadata.uid).copied().unwrap_or(0);
-            count <= listed && (is_current || has_pods)
+            count <= self.count_pods(set) && (is_current || has_pods)
         })
     }
 
@@ -100,9 +92,20 @@ impl Listed<'_, '_> {
             status.current_number_scheduled,
             status.active,
         ];
-        let own = self.pods.iter().filter(|pod| self.is_owned(pod)).count();
-        let own = i64::try_from(own).unwrap_or(i64::MAX);
+        let own = self.count_pods(self.owner);
         counts.iter().all(|count| *count <= own)
+    }
+
+    fn count_pods(&self, controller: &Found<'_>) -> i64 {
+        let pods = self.controlled_by(controller);
+        let count = pods.filter(|object| object.is_pod()).count();
+        i64::try_from(count).unwrap_or(i64::MAX)
+    }
+
+    fn controlled_by(&self, controller: &Found<'_>) -> impl Iterator<Item = &'o Found<'a>> {
+        let objects = self.objects.controlled_by(&controller.metadata.uid);
+        let objects = objects.map(|(_, object)| object);
+        objects.filter(|object| object.is_in_namespace_of(self.owner))
     }
 
     fn is_owned(&self, object: &Found<'_>) -> bool {

@@ -2,6 +2,7 @@
 //! is selected.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -31,6 +32,8 @@ pub(crate) struct Found<'a> {
     pub(super) is_typed_by_list: bool,
     /// A key of the object that occurs twice. The object is rejected if it is selected.
     pub(super) duplicate_key: Option<Cow<'a, str>>,
+    /// The labels, once they have been read.
+    pub(super) labels: OnceCell<BTreeMap<String, String>>,
 }
 
 /// The part of the metadata that decides whether an object is selected. Values of another type count as absent, because
@@ -90,6 +93,11 @@ impl<'a> ContentReader<'a> {
             memory: Memory::default(),
             interrupt,
         }
+    }
+
+    /// Counts memory from zero again. The contents so far must have been dropped.
+    pub(in crate::wire) fn reset_memory(&mut self) {
+        self.memory = Memory::default();
     }
 
     /// Reads the content of an object.
@@ -183,9 +191,29 @@ impl<'a> Found<'a> {
         self.read_leniently::<Size>().spec.replicas
     }
 
-    /// The labels. Empty if they are invalid.
-    pub(in crate::wire) fn labels(&self) -> BTreeMap<String, String> {
-        read_all(&mut Json::new(self.metadata.labels, &Never)).unwrap_or_default()
+    /// The labels. Empty if they are invalid. They are read at most once, because several selectors may be compared with them.
+    pub(in crate::wire) fn labels(&self) -> &BTreeMap<String, String> {
+        self.labels.get_or_init(|| {
+            read_all(&mut Json::new(self.metadata.labels, &Never)).unwrap_or_default()
+        })
+    }
+
+    /// Whether it is in the namespace of an owner. An absent namespace is the owner's.
+    pub(crate) fn is_in_namespace_of(&self, owner: &Self) -> bool {
+        let namespace = &self.metadata.namespace;
+        namespace.is_empty() || *namespace == owner.metadata.namespace
+    }
+
+    pub(crate) fn is_replica_set(&self) -> bool {
+        (&*self.api_version, &*self.kind) == ("apps/v1", "ReplicaSet")
+    }
+
+    pub(crate) fn is_pod(&self) -> bool {
+        (&*self.api_version, &*self.kind) == ("v1", "Pod")
+    }
+
+    pub(crate) fn is_event(&self) -> bool {
+        (&*self.api_version, &*self.kind) == ("v1", "Event")
     }
 
     pub(crate) fn origin(&self) -> Origin {
@@ -210,6 +238,12 @@ impl<'a> Found<'a> {
         let field = format!("{origin}{}", fault.path());
         let description = format!("{} ({})", fault.description, origin.object);
         violations.add(field, fault.reason, description);
+    }
+}
+
+impl<'a> AsRef<Self> for Found<'a> {
+    fn as_ref(&self) -> &Self {
+        self
     }
 }
 

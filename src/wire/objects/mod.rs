@@ -3,6 +3,7 @@
 
 mod complete;
 mod found;
+mod index;
 mod kind;
 mod scan;
 mod select;
@@ -11,12 +12,13 @@ mod summary;
 pub(crate) use self::complete::Listed;
 pub(super) use self::found::ContentReader;
 pub(crate) use self::found::{Controller, Found, Metadata};
+pub(crate) use self::index::ObjectIndex;
 pub(crate) use self::kind::is_deployment;
 pub(super) use self::kind::{group, is_of_kubernetes};
 pub(crate) use self::scan::Objects;
 pub(super) use self::scan::current_version;
+pub(super) use self::select::choose;
 pub(crate) use self::select::{Selected, select};
-pub(super) use self::select::{choose, events_about, in_namespace_of};
 pub(crate) use self::summary::Shown;
 pub use self::summary::{ObjectsSummary, summarize_objects};
 

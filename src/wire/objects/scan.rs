@@ -2,6 +2,7 @@
 //! selected is never an error.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::fmt;
 use std::rc::Rc;
 
@@ -298,6 +299,7 @@ impl<'a> Scanner<'_, 'a> {
                 involved_uid,
                 is_typed_by_list: false,
                 duplicate_key,
+                labels: OnceCell::new(),
             });
         }
         Ok(())

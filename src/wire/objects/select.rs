@@ -6,6 +6,7 @@ use rollplan_core::interrupt::Interrupt;
 use rollplan_core::selector::LabelSelector;
 
 use super::found::{Found, Metadata};
+use super::index::ObjectIndex;
 use crate::proto;
 use crate::wire::error::{Error, Reason};
 use crate::wire::limits::{EVENTS_MAX, PODS_MAX, REPLICA_SETS_MAX, limit};
@@ -17,64 +18,72 @@ const NAME_BYTES: usize = 200;
 /// The maximum number of candidates in an error.
 const CANDIDATES_LISTED_MAX: usize = 10;
 
-/// The objects of a Deployment.
+/// The positions of the objects of a Deployment.
 #[derive(Debug)]
-pub(crate) struct Selected<'f, 'a> {
+pub(crate) struct Selected {
     /// The ReplicaSets that it controls or may adopt.
-    pub(crate) replica_sets: Vec<&'f Found<'a>>,
+    pub(crate) replica_sets: Vec<usize>,
     /// ReplicaSets of its namespace whose names or UIDs matter.
-    pub(crate) others: Vec<&'f Found<'a>>,
+    pub(crate) others: Vec<usize>,
     /// The pods of its ReplicaSets.
-    pub(crate) pods: Vec<&'f Found<'a>>,
+    pub(crate) pods: Vec<usize>,
     /// The events about all of them.
-    pub(crate) events: Vec<&'f Found<'a>>,
+    pub(crate) events: Vec<usize>,
 }
 
 /// Selects the objects of a Deployment. As in Kubernetes, a ReplicaSet belongs to the Deployment by its controller, or by its
 /// labels if it has none.
-pub(crate) fn select<'f, 'a: 'f>(
-    found: impl Iterator<Item = &'f Found<'a>> + Clone,
-    owner: &'f Found<'a>,
+pub(crate) fn select<'a, T: AsRef<Found<'a>>>(
+    objects: &ObjectIndex<'a, T>,
+    owner: &Found<'a>,
     selector: &LabelSelector,
     interrupt: &dyn Interrupt,
-) -> Result<Selected<'f, 'a>, Error> {
-    let of_kind = |api_version, kind| in_namespace_of(found.clone(), owner, api_version, kind);
+) -> Result<Selected, Error> {
     let (mut replica_sets, mut others) = (Vec::new(), Vec::new());
-    for set in of_kind("apps/v1", "ReplicaSet") {
+    let mut uids: HashSet<&str> = HashSet::new();
+    for (position, set) in objects.replica_sets() {
         interrupt.check()?;
+        if !set.is_in_namespace_of(owner) {
+            continue;
+        }
         let controller = set.metadata.controller_uid();
-        let is_matched = || selector.matches(&set.labels());
-        match controller {
-            Some(uid) if uid == owner.metadata.uid => replica_sets.push(set),
-            None if is_matched() => replica_sets.push(set),
-            None => others.push((set, false)),
-            Some(_) => others.push((set, is_matched() && !is_predecessor(set, owner))),
+        let is_matched = || selector.matches(set.labels());
+        let is_selected = match controller {
+            Some(uid) => uid == owner.metadata.uid,
+            None => is_matched(),
+        };
+        if is_selected {
+            replica_sets.push(position);
+            uids.insert(&set.metadata.uid);
+        } else {
+            let overlaps = controller.is_some() && is_matched() && !is_predecessor(set, owner);
+            others.push((position, set, overlaps));
         }
     }
-    let uids: HashSet<&str> = replica_sets.iter().map(|set| &*set.metadata.uid).collect();
     let name = &*owner.metadata.name;
     let prefix = &name[..name.floor_char_boundary(NAME_BYTES)];
     // Others are needed only if the new ReplicaSet might get their name, or if their UID is that of a selected one. Of those
     // that the selector matches as well, one is enough: one with pods that a Deployment runs, if there is one.
-    let overlapping = others.iter().filter(|(_, is_matched)| *is_matched);
+    let overlapping = others.iter().filter(|(_, _, overlaps)| *overlaps);
     let overlapping = overlapping
-        .map(|(set, _)| (!runs_pods_of_deployment(set), &*set.metadata.name))
+        .map(|(_, set, _)| (!runs_pods_of_deployment(set), &*set.metadata.name))
         .min();
     let overlapping = overlapping.map(|(_, name)| name);
-    let others = others.into_iter().map(|(set, _)| set).filter(|set| {
+    let others = others.into_iter().filter(|(_, set, _)| {
         let Metadata { name, uid, .. } = &set.metadata;
         name.starts_with(prefix) || uids.contains(&**uid) || overlapping == Some(&**name)
     });
-    let others: Vec<&Found<'a>> = others.collect();
-    let pods = of_kind("v1", "Pod").filter(|pod| {
-        let controller = pod.metadata.controller_uid();
-        controller.is_some_and(|uid| uids.contains(uid))
-    });
-    let pods: Vec<&Found<'a>> = pods.collect();
+    let others: Vec<usize> = others.map(|(position, ..)| position).collect();
+    let pods = uids.iter().flat_map(|uid| objects.controlled_by(uid));
+    let pods = pods.filter(|(_, pod)| pod.is_pod() && pod.is_in_namespace_of(owner));
+    let (mut pods, pod_uids): (Vec<usize>, Vec<&str>) = pods
+        .map(|(position, pod)| (position, &*pod.metadata.uid))
+        .unzip();
+    pods.sort_unstable();
     let mut about = uids;
     about.insert(&owner.metadata.uid);
-    about.extend(pods.iter().map(|pod| &*pod.metadata.uid));
-    let events = events_about(found.clone(), owner, &about);
+    about.extend(pod_uids);
+    let events = objects.events_about(&about, owner);
     limit(
         "ReplicaSets of the Deployment",
         replica_sets.len() + others.len(),
@@ -149,36 +158,6 @@ pub(in crate::wire) fn choose<'f, 'a>(
     };
     let description = format!("{what}; {}", list(&matching));
     Err(Error::violation(field, reason, description))
-}
-
-/// The objects of a kind in the namespace of an owner. An absent namespace is the owner's.
-pub(in crate::wire) fn in_namespace_of<'f, 'a: 'f>(
-    found: impl Iterator<Item = &'f Found<'a>>,
-    owner: &'f Found<'a>,
-    api_version: &'static str,
-    kind: &'static str,
-) -> impl Iterator<Item = &'f Found<'a>> {
-    let owner = &owner.metadata;
-    found.filter(move |object| {
-        let namespace = &object.metadata.namespace;
-        object.kind == kind
-            && object.api_version == api_version
-            && (namespace.is_empty() || *namespace == owner.namespace)
-    })
-}
-
-/// The events about the objects with these UIDs, in the namespace of an owner.
-pub(in crate::wire) fn events_about<'f, 'a: 'f>(
-    found: impl Iterator<Item = &'f Found<'a>>,
-    owner: &'f Found<'a>,
-    about: &HashSet<&str>,
-) -> Vec<&'f Found<'a>> {
-    in_namespace_of(found, owner, "v1", "Event")
-        .filter(|event| {
-            let uid = event.involved_uid.as_ref();
-            uid.is_some_and(|uid| about.contains(&**uid))
-        })
-        .collect()
 }
 
 /// Whether the controller of a ReplicaSet is an earlier owner with the same name.

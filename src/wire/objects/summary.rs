@@ -4,9 +4,11 @@ use rollplan_core::interrupt::Interrupt;
 
 use super::FIELD;
 use super::complete::Listed;
+use super::found::Found;
+use super::index::ObjectIndex;
 use super::kind::is_deployment;
 use super::scan::Objects;
-use super::select::{choose, in_namespace_of};
+use super::select::choose;
 use crate::proto;
 use crate::wire::error::{Error, Violations};
 
@@ -37,9 +39,10 @@ impl Shown {
     pub(in crate::wire) fn complete(
         &mut self,
         snapshot: &mut proto::Snapshot,
-        objects: &Objects<'_>,
+        objects: &ObjectIndex<'_, Found<'_>>,
+        is_continued: bool,
     ) -> Result<(), Error> {
-        let summary = summarize(objects, snapshot.target.as_ref())?;
+        let summary = summarize(objects, is_continued, snapshot.target.as_ref())?;
         let ObjectsSummary {
             target,
             replica_sets_complete,
@@ -83,26 +86,22 @@ pub fn summarize_objects(
     interrupt: &dyn Interrupt,
 ) -> Result<ObjectsSummary, Error> {
     let mut violations = Violations::default();
-    let objects = Objects::find(FIELD, &snapshot.objects, &mut violations, interrupt)?;
-    violations.into_result()?;
-    summarize(&objects, snapshot.target.as_ref())
-}
-
-fn summarize(
-    objects: &Objects<'_>,
-    target: Option<&proto::Target>,
-) -> Result<ObjectsSummary, Error> {
     let Objects {
         found,
         is_continued,
-    } = objects;
-    let owner = choose(found, target)?;
-    let all = |api_version, kind| in_namespace_of(found.iter(), owner, api_version, kind).collect();
-    let listed = Listed {
-        owner,
-        replica_sets: all("apps/v1", "ReplicaSet"),
-        pods: all("v1", "Pod"),
-    };
+    } = Objects::find(FIELD, &snapshot.objects, &mut violations, interrupt)?;
+    violations.into_result()?;
+    let objects = ObjectIndex::new(found, interrupt)?;
+    summarize(&objects, is_continued, snapshot.target.as_ref())
+}
+
+fn summarize(
+    objects: &ObjectIndex<'_, Found<'_>>,
+    is_continued: bool,
+    target: Option<&proto::Target>,
+) -> Result<ObjectsSummary, Error> {
+    let owner = choose(objects, target)?;
+    let listed = Listed { owner, objects };
     let shows_pods = || match is_deployment(owner) {
         true => listed.shows_every_pod(),
         false => listed.shows_own_pods(),

@@ -195,7 +195,7 @@ impl Parser<'_> {
 }
 
 /// The template of a Deployment, which outlives the rest. The size of the selector is limited first.
-pub(in crate::wire) fn template_of(
+pub(in crate::wire) fn deployment_template(
     deployment: &kubernetes::Deployment<'_>,
 ) -> Result<Option<RawTemplate>, Error> {
     let Some(spec) = &deployment.spec else {

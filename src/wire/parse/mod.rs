@@ -23,7 +23,7 @@ use std::fmt;
 use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::snapshot::{Deployment, Options};
 
-pub(super) use self::deployment::template_of;
+pub(super) use self::deployment::deployment_template;
 pub(super) use self::meta::Needed;
 pub(crate) use self::name::is_dns_subdomain as is_object_name;
 pub(super) use self::path::Path;

@@ -114,16 +114,16 @@ pub(in crate::wire) fn unselected(set: &Found<'_>, owner: &Deployment) -> Replic
         match_labels,
         match_expressions,
     } = &owner.spec.selector;
-    let mut labels = set.labels();
-    labels.retain(|key, _| {
-        match_labels.contains_key(key) || match_expressions.iter().any(|it| it.key == *key)
+    let labels = set.labels().iter().filter(|(key, _)| {
+        match_labels.contains_key(*key) || match_expressions.iter().any(|it| it.key == **key)
     });
+    let labels = labels.map(|(key, value)| (key.clone(), value.clone()));
     ReplicaSet {
         metadata: ObjectMeta {
             name: name.clone().into_owned(),
             namespace: owner.metadata.namespace.clone(),
             uid: uid.clone().into_owned(),
-            labels,
+            labels: labels.collect(),
             owner_references: controller.iter().map(controller_reference).collect(),
             ..ObjectMeta::default()
         },

@@ -12,7 +12,6 @@ use super::json::{at, items, strings, text, time};
 use super::started::{Pods, rollout};
 use crate::proto;
 use crate::wire::error::{Error, Reason, Violations};
-use crate::wire::memory::Memory;
 use crate::wire::objects::{ContentReader, Found, Metadata, Objects};
 use crate::wire::parse::restart::{RestartItems, RestartOptions, WorkloadItem};
 use crate::wire::parse::{Path, parse_selector};
@@ -201,7 +200,7 @@ impl<'i> ObjectReader<'_, 'i> {
     /// Reads an object, or records why it cannot be read.
     fn content<T: Read<'i>>(&mut self, object: &Found<'i>) -> Result<Option<T>, Error> {
         // The contents of two objects are never kept at the same time.
-        self.contents.memory = Memory::default();
+        self.contents.reset_memory();
         Ok(match self.contents.read(object)? {
             Ok(content) => Some(content),
             Err(fault) => {

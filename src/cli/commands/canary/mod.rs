@@ -52,7 +52,7 @@ pub(in crate::cli) enum CanaryCommand {
     Start(StartArgs),
     /// Print the state of a canary, and what it waits for
     #[command(after_help = HELP)]
-    Status(StatusArgs),
+    Status(CanaryStatusArgs),
     /// Promote a canary: roll its template out within the limits of the Deployment, and wait until that is complete
     #[command(after_help = HELP)]
     Promote(PromoteArgs),
@@ -89,7 +89,7 @@ pub(in crate::cli) struct StartArgs {
 }
 
 #[derive(Args, Debug)]
-pub(in crate::cli) struct StatusArgs {
+pub(in crate::cli) struct CanaryStatusArgs {
     #[command(flatten)]
     which: NameArgs,
     #[command(flatten)]
@@ -107,7 +107,7 @@ pub(in crate::cli) struct PromoteArgs {
     #[command(flatten)]
     rollout_failure: RolloutFailureArgs,
     #[command(flatten)]
-    wait: WaitArgs,
+    wait: CanaryWaitArgs,
     #[command(flatten)]
     write: WriteArgs,
 }
@@ -117,7 +117,7 @@ pub(in crate::cli) struct AbortArgs {
     #[command(flatten)]
     which: NameArgs,
     #[command(flatten)]
-    wait: WaitArgs,
+    wait: CanaryWaitArgs,
     #[command(flatten)]
     write: WriteArgs,
 }
@@ -165,7 +165,7 @@ struct WatchArgs {
 }
 
 #[derive(Args, Debug)]
-struct WaitArgs {
+struct CanaryWaitArgs {
     /// Patch the Deployment, and do not wait: the same command continues later, and removes the state of the canary
     #[arg(long)]
     no_wait: bool,
@@ -237,8 +237,8 @@ fn start(args: StartArgs) -> Result<Exit, Error> {
     Steering::new(&planner, &cluster, target, action, policy, verdicts, mode)?.run()
 }
 
-fn status(args: StatusArgs) -> Result<Exit, Error> {
-    let StatusArgs {
+fn status(args: CanaryStatusArgs) -> Result<Exit, Error> {
+    let CanaryStatusArgs {
         which,
         criteria,
         watch,
@@ -351,9 +351,9 @@ impl WatchArgs {
     }
 }
 
-// === impl WaitArgs ===
+// === impl CanaryWaitArgs ===
 
-impl WaitArgs {
+impl CanaryWaitArgs {
     fn mode(&self, write: &WriteArgs) -> Mode {
         let mode = write.mode();
         mode.polling(self.interval, mode.writes && !self.no_wait)

@@ -60,13 +60,13 @@ pub(super) struct CriteriaArgs {
 struct ReactionArgs {
     /// What happens when the canary is good
     #[arg(long, value_enum, default_value = "hold")]
-    on_success: OnSuccess,
+    on_success: OnCanarySuccess,
     /// What happens when the canary has failed
     #[arg(long, value_enum, default_value = "abort")]
-    on_failure: OnFailure,
+    on_failure: OnCanaryFailure,
     /// What happens when the canary times out
     #[arg(long, value_enum, default_value = "hold")]
-    on_timeout: OnFailure,
+    on_timeout: OnCanaryFailure,
 }
 
 /// What happens when a promotion fails.
@@ -78,7 +78,7 @@ pub(super) struct RolloutFailureArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum OnSuccess {
+enum OnCanarySuccess {
     /// Nothing, until a command
     Hold,
     /// The template is rolled out
@@ -86,7 +86,7 @@ enum OnSuccess {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum OnFailure {
+enum OnCanaryFailure {
     /// Nothing, until a command
     Hold,
     /// The stable template is restored
@@ -171,13 +171,13 @@ impl CriteriaArgs {
 
 impl ReactionArgs {
     fn add_to(&self, policy: &mut CanaryPolicy) {
-        let response = |on: OnFailure| match on {
-            OnFailure::Hold => CanaryResponse::Hold,
-            OnFailure::Abort => CanaryResponse::Abort,
+        let response = |on: OnCanaryFailure| match on {
+            OnCanaryFailure::Hold => CanaryResponse::Hold,
+            OnCanaryFailure::Abort => CanaryResponse::Abort,
         };
         policy.on_success = match self.on_success {
-            OnSuccess::Hold => CanaryResponse::Hold,
-            OnSuccess::Promote => CanaryResponse::Promote,
+            OnCanarySuccess::Hold => CanaryResponse::Hold,
+            OnCanarySuccess::Promote => CanaryResponse::Promote,
         }
         .into();
         policy.on_failure = response(self.on_failure).into();

@@ -155,14 +155,21 @@ impl SmallBars {
     }
 
     pub(super) fn width(&self) -> usize {
-        let bar = if self.has_bars { SMALL_BAR + 1 } else { 0 };
-        self.counts.map(|count| GAP + bar + count).iter().sum()
+        self.counts
+            .map(|count| GAP + self.bar_width() + count)
+            .iter()
+            .sum()
+    }
+
+    /// The width of a bar, with the space after it. 0 without bars.
+    fn bar_width(&self) -> usize {
+        if self.has_bars { SMALL_BAR + 1 } else { 0 }
     }
 
     pub(super) fn head(&self) -> String {
-        let bar = if self.has_bars { SMALL_BAR + 1 } else { 0 };
         let heads = HEADS.iter().zip(self.counts);
-        let heads = heads.map(|(head, count)| " ".repeat(GAP) + &padded(head, bar + count));
+        let heads =
+            heads.map(|(head, count)| " ".repeat(GAP) + &padded(head, self.bar_width() + count));
         heads.collect()
     }
 
@@ -171,16 +178,13 @@ impl SmallBars {
         let parts = self.counts.iter().enumerate().flat_map(|(index, count)| {
             let bar = bars.get(index);
             let (filled, style) = match bar {
-                Some(bar) if self.has_bars => {
-                    (glyphs.bar(bar.count, bar.of, SMALL_BAR) + " ", bar.style)
-                }
-                None if self.has_bars => (" ".repeat(SMALL_BAR + 1), Style::Plain),
+                Some(bar) if self.has_bars => (glyphs.bar(bar.count, bar.of, SMALL_BAR), bar.style),
                 _ => (String::new(), Style::Plain),
             };
             let number = bar.map(Bar::number).unwrap_or_default();
             [
                 (" ".repeat(GAP), Style::Plain),
-                (filled, style),
+                (padded(&filled, self.bar_width()), style),
                 (padded(&number, *count), Style::Plain),
             ]
         });
