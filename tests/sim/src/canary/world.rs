@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rollplan_canary::{CallerVerdict, Fields, HELD_MIN_READY};
-use rollplan_core::size::{IntOrPercent, Limits};
+use rollplan_core::size::Limits;
 use rollplan_core::snapshot::{Deployment, Snapshot};
 use rollplan_core::template::{Template, with_defaults};
 use rollplan_simulation::clock;
 use serde_json::Value;
 
-use super::check::fields_of;
 use super::steerer::Planned;
 use super::{CanaryFlaw, Event, NEW, STABLE, Setup, strategy};
 use crate::adapter::View;
@@ -378,9 +377,7 @@ fn part_of(deployment: &Deployment, before: Part) -> Part {
         .get(rollplan_canary::ANNOTATION);
     let state: Option<Value> = state.and_then(|it| serde_json::from_str(it).ok());
     let phase = state.as_ref().and_then(|it| it["phase"].as_str());
-    // Another client may have changed the limits of a hold.
-    let is_held = deployment.spec.min_ready_seconds == HELD_MIN_READY
-        && fields_of(deployment).is_some_and(|it| it.max_unavailable == IntOrPercent::Int(0));
+    let is_held = deployment.spec.min_ready_seconds == HELD_MIN_READY;
     match (phase, before) {
         (Some("promoting"), _) if !is_held => Part::Promotion,
         (Some("aborting"), Part::Hold | Part::Abort) => Part::Abort,
