@@ -2,7 +2,8 @@
 //! time and how soon an interrupted call stops:
 //!
 //!     cargo bench --bench bounds      (ONLY=labels for the shapes with that in their name)
-//!     SEARCH=600 cargo bench --bench bounds      (searches this many seconds for the most expensive shapes; SEED=1)
+//!     SEARCH=600 cargo bench --bench bounds      (searches this many seconds for the most expensive shapes; SEED=1,
+//!                                                 ONLY=PlanCanary for this method)
 //!
 //! Each shape runs in a separate process, so that its peak memory can be measured. "Between checks" is the longest time
 //! between two checks for an interruption, over all methods. "Ending" is the longest time from the last check until a
@@ -90,8 +91,8 @@ impl Interrupt for Questions {
 /// A method that answers an encoded request. Returns the outcome.
 type Method = fn(&[u8], &Questions) -> Result<usize, wire::Error>;
 
-/// The methods by their names. The requests of all but the last start with the same field.
-const METHODS: [(&str, Method); 5] = [
+/// The methods by their names.
+const METHODS: [(&str, Method); 7] = [
     ("PlanRollout", |bytes, questions| {
         let bytes = Bytes::copy_from_slice(bytes);
         wire::plan_rollout_bytes_until(bytes, questions).map(|answer| answer.len())
@@ -108,8 +109,17 @@ const METHODS: [(&str, Method); 5] = [
     (PLAN_RESTARTS, |bytes, questions| {
         answer(bytes, questions, wire::plan_restarts_until)
     }),
+    ("PlanCanary", |bytes, questions| {
+        answer(bytes, questions, wire::plan_canary_until)
+    }),
+    (FORECAST_ROLLOUT, |bytes, questions| {
+        answer(bytes, questions, wire::forecast_rollout_until)
+    }),
 ];
 const PLAN_RESTARTS: &str = "PlanRestarts";
+const FORECAST_ROLLOUT: &str = "ForecastRollout";
+/// Methods that can also read a PlanRolloutRequest without options.
+const SNAPSHOT_METHODS: [&str; 4] = ["PlanRollout", "ComputeStatus", "Rollback", "ListRevisions"];
 
 fn answer<Q: Message + Name + Default, A: Message>(
     bytes: &[u8],
@@ -169,9 +179,13 @@ fn main() {
     }
     std::fs::create_dir_all(directory()).unwrap();
     let number = |name: &str| env::var(name).ok().map(|text| text.parse().unwrap());
+    let only = env::var("ONLY").unwrap_or_default();
     match number("SEARCH") {
-        Some(seconds) => search::search(Duration::from_secs(seconds), number("SEED").unwrap_or(1)),
-        None => table(&env::var("ONLY").unwrap_or_default()),
+        Some(seconds) => {
+            let seed = number("SEED").unwrap_or(1);
+            search::search(Duration::from_secs(seconds), seed, &only);
+        }
+        None => table(&only),
     }
     std::fs::remove_dir_all(directory()).unwrap();
 }
@@ -299,12 +313,9 @@ fn row(name: &str, bytes: &[u8]) {
         took = times[10];
     }
     let counted = counted(name, bytes);
-    // Requests that are refused for their size are not decoded. For other snapshots, all methods are measured.
+    // Requests that are refused for their size are not decoded. For other snapshots, several methods are measured.
     let methods: Vec<Method> = match counted {
-        Ok(_) if name != PLAN_RESTARTS => {
-            let methods = METHODS.iter().filter(|(name, _)| *name != PLAN_RESTARTS);
-            methods.map(|(_, method)| *method).collect()
-        }
+        Ok(_) if name == SNAPSHOT_METHODS[0] => SNAPSHOT_METHODS.map(method).to_vec(),
         _ => vec![method(name)],
     };
     let is_decoded = counted.is_ok();

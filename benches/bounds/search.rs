@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use rollplan::proto::{self, PlanRestartsRequest};
+use rollplan::proto::deployment_change::Change;
+use rollplan::proto::{
+    self, ComputeStatusRequest, ForecastRolloutRequest, ListRevisionsRequest, PlanCanaryRequest,
+    PlanRestartsRequest, PlanRolloutRequest, RollbackRequest,
+};
 use rollplan_world::random::Random;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::request::request_of_text;
 use super::shapes::{self, Shape, short};
-use super::{Cost, METHODS, PLAN_RESTARTS, measure};
+use super::{Cost, FORECAST_ROLLOUT, METHODS, PLAN_RESTARTS, measure};
 
 /// The size of the first request of a shape. Shapes that cost nearly as much as the most expensive ones are measured again with
 /// `BYTES_MORE`, as are a few others, whose costs may grow faster than their size; the results, with `BYTES_MAX`.
@@ -30,7 +34,7 @@ const KINDS: [(&str, &str); 12] = [
     ("batch/v1", "Job"),
     ("apps/v1", "StatefulSet"),
     ("v1", "List"),
-    // Not objects in JSON, but summaries.
+    // For restarts, summaries and not objects in JSON.
     ("", "Workload"),
     ("", "Configuration"),
 ];
@@ -104,10 +108,10 @@ fn size(random: &mut Random) -> usize {
 // === impl Genes ===
 
 impl Genes {
-    fn random(random: &mut Random) -> Self {
+    fn random(random: &mut Random, methods: &[usize]) -> Self {
         Self {
             kind: random.below(KINDS.len()),
-            method: random.below(METHODS.len()),
+            method: methods[random.below(methods.len())],
             place: random.below(PLACES.len()),
             value: random.below(VALUES.len()),
             key: random.below(KEYS.len()),
@@ -121,8 +125,8 @@ impl Genes {
         }
     }
 
-    fn changed(&self, random: &mut Random) -> Self {
-        let other = Self::random(random);
+    fn changed(&self, random: &mut Random, methods: &[usize]) -> Self {
+        let other = Self::random(random, methods);
         let mut genes = self.clone();
         match random.below(14) {
             0 => genes.kind = other.kind,
@@ -211,8 +215,10 @@ impl Genes {
 
     fn shape(&self, bytes: usize) -> Shape {
         let name = self.to_string();
-        match KINDS[self.kind].1 {
-            "Workload" | "Configuration" => Shape::restarts(name, &self.summaries(bytes)),
+        match (KINDS[self.kind].1, METHODS[self.method].0) {
+            ("Workload" | "Configuration", PLAN_RESTARTS) => {
+                Shape::new(name, &self.summaries(bytes))
+            }
             _ => self.shape_of_texts(name, bytes),
         }
     }
@@ -236,25 +242,122 @@ impl Genes {
             }
             texts.push(object);
         }
-        let mut request = request_of_text(shapes::list(&texts));
+        let mut snapshot = request_of_text(shapes::list(&texts)).snapshot.unwrap();
         if self.is_split {
-            request = request_of_text(String::new());
-            request.snapshot.as_mut().unwrap().objects = texts;
+            snapshot.objects = texts;
         }
-        request.options.get_or_insert_default().report = self.is_reported;
-        let (method, _) = METHODS[self.method];
-        if method == PLAN_RESTARTS {
-            let texts = request.snapshot.unwrap().objects;
-            let restarts = PlanRestartsRequest {
-                objects: texts,
-                ..shapes::restarts()
-            };
-            return Shape::restarts(name, &restarts);
+        match METHODS[self.method].0 {
+            "ComputeStatus" => Shape::new(
+                name,
+                &ComputeStatusRequest {
+                    snapshot: Some(snapshot),
+                    options: Some(self.options()),
+                    ..ComputeStatusRequest::default()
+                },
+            ),
+            "Rollback" => Shape::new(
+                name,
+                &RollbackRequest {
+                    snapshot: Some(snapshot),
+                    ..RollbackRequest::default()
+                },
+            ),
+            "ListRevisions" => Shape::new(
+                name,
+                &ListRevisionsRequest {
+                    snapshot: Some(snapshot),
+                },
+            ),
+            PLAN_RESTARTS => Shape::new(
+                name,
+                &PlanRestartsRequest {
+                    objects: snapshot.objects,
+                    ..shapes::restarts()
+                },
+            ),
+            "PlanCanary" => {
+                let mut request = self.canary(deployment, &field);
+                request.snapshot = Some(snapshot);
+                Shape::new(name, &request)
+            }
+            FORECAST_ROLLOUT => {
+                let mut request = self.forecast(deployment, &field);
+                request.snapshot = Some(snapshot);
+                Shape::new(name, &request)
+            }
+            _ => Shape::new(
+                name,
+                &PlanRolloutRequest {
+                    snapshot: Some(snapshot),
+                    options: Some(self.options()),
+                },
+            ),
         }
-        // Their requests start with the same fields.
-        Shape {
-            method,
-            ..Shape::plan(name, &request)
+    }
+
+    fn options(&self) -> proto::PlanOptions {
+        proto::PlanOptions {
+            report: self.is_reported,
+            ..proto::PlanOptions::default()
+        }
+    }
+
+    /// The Deployment with the field, as a text.
+    fn changed_deployment(&self, deployment: &Value, field: &str) -> String {
+        let mut changed = deployment.clone();
+        if let place @ [_, ..] = PLACES[self.place] {
+            let place = place.iter().fold(&mut changed, |it, name| &mut it[*name]);
+            *place = serde_json::from_str(field).unwrap_or_default();
+        }
+        changed.to_string()
+    }
+
+    /// A canary of the Deployment with the field, or many verdicts.
+    fn canary(&self, deployment: &Value, field: &str) -> PlanCanaryRequest {
+        let verdict = |i| proto::CanaryVerdict {
+            name: self.key(i),
+            result: 1,
+            ..proto::CanaryVerdict::default()
+        };
+        let verdicts = (0..self.entries.min(1_000)).map(verdict);
+        PlanCanaryRequest {
+            command: self.is_reported.then(|| proto::CanaryCommand {
+                action: proto::CanaryAction::Start.into(),
+                deployment: self.changed_deployment(deployment, field),
+            }),
+            verdicts: match self.is_list {
+                true => verdicts.collect(),
+                false => Vec::new(),
+            },
+            ..PlanCanaryRequest::default()
+        }
+    }
+
+    /// A forecast of the Deployment with the field, or with this number of replicas. Samples are
+    /// simulated one after another, so one needs as much memory as many.
+    fn forecast(&self, deployment: &Value, field: &str) -> ForecastRolloutRequest {
+        let change = match self.is_reported {
+            true => Change::Deployment(self.changed_deployment(deployment, field)),
+            false => Change::Replicas(self.objects as i32),
+        };
+        let seconds = |i| prost_types::Duration {
+            seconds: 1 + i as i64,
+            nanos: 0,
+        };
+        let times = || (0..self.entries.clamp(1, 10_000)).map(seconds).collect();
+        ForecastRolloutRequest {
+            changes: vec![
+                proto::DeploymentChange {
+                    change: Some(change)
+                };
+                1 + self.depth.min(9)
+            ],
+            pod_times: Some(proto::PodTimes {
+                start: times(),
+                termination: times(),
+            }),
+            samples: 1,
+            ..ForecastRolloutRequest::default()
         }
     }
 
@@ -359,15 +462,35 @@ impl fmt::Display for Genes {
 type Goal = (&'static str, fn(&Cost) -> f64);
 
 const GOALS: [Goal; 4] = [
-    ("ns a byte", |cost| cost.nanos / cost.bytes),
-    ("ns a counted byte", |cost| cost.nanos / cost.counted),
-    ("bytes of memory a byte", |cost| cost.memory / cost.bytes),
-    ("measured / counted", |cost| cost.memory / cost.counted),
+    ("ns a byte", |cost| nanos(cost) / cost.bytes),
+    ("ns a counted byte", |cost| nanos(cost) / cost.counted),
+    ("bytes of memory a byte", |cost| memory(cost) / cost.bytes),
+    ("measured / counted", |cost| memory(cost) / cost.counted),
 ];
 
-/// Searches for this time, and prints the most expensive shapes: of all requests, and of those that are answered.
-pub(super) fn search(time: Duration, seed: u64) {
+/// What the first request of a process costs, however small it is. It does not count.
+const FIRST_NANOS: f64 = 2e6;
+const FIRST_MEMORY: f64 = 1_048_576.0;
+
+fn nanos(cost: &Cost) -> f64 {
+    (cost.nanos - FIRST_NANOS).max(0.0)
+}
+
+fn memory(cost: &Cost) -> f64 {
+    (cost.memory - FIRST_MEMORY).max(0.0)
+}
+
+/// Searches for this time, and prints the most expensive shapes: of all requests, and of those that are answered. `only` is a
+/// part of the name of a method. Forecasts are searched on request only, because their time depends on the number of pods.
+pub(super) fn search(time: Duration, seed: u64, only: &str) {
     let mut random = Random::new(seed);
+    let is_searched = |name: &str| match only {
+        "" => name != FORECAST_ROLLOUT,
+        only => name.contains(only),
+    };
+    let methods = (0..METHODS.len()).filter(|index| is_searched(METHODS[*index].0));
+    let methods: Vec<usize> = methods.collect();
+    assert!(!methods.is_empty(), "no method has {only} in its name");
     let mut best: Vec<Option<(f64, Genes)>> = vec![None; 2 * GOALS.len()];
     // Those for which a request costs more than this part of the known maximum.
     let records = |cost: &Cost, best: &[Option<(f64, Genes)>], part: f64| -> Vec<(usize, f64)> {
@@ -383,8 +506,8 @@ pub(super) fn search(time: Duration, seed: u64) {
     while start.elapsed() < time {
         let known = best[random.below(2 * GOALS.len())].as_ref();
         let genes = match known {
-            Some((_, genes)) if random.below(4) > 0 => genes.changed(&mut random),
-            _ => Genes::random(&mut random),
+            Some((_, genes)) if random.below(4) > 0 => genes.changed(&mut random, &methods),
+            _ => Genes::random(&mut random, &methods),
         };
         tried += 1;
         let small = measure(&genes.shape(BYTES));

@@ -1,6 +1,6 @@
 //! Requests of all shapes: usual ones, and the most expensive ones within the limits of Kubernetes.
 
-use prost::Message as _;
+use prost::{Message, Name};
 use rollplan::proto::{self, PlanRestartsRequest, PlanRolloutRequest};
 use serde_json::{Map, Value, json};
 
@@ -21,24 +21,16 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 /// A request and its name.
 pub(super) struct Shape {
     pub(super) name: String,
-    /// The method, whose request it is.
+    /// The method whose request it is.
     pub(super) method: &'static str,
     pub(super) bytes: Vec<u8>,
 }
 
 impl Shape {
-    pub(super) fn plan(name: impl Into<String>, request: &PlanRolloutRequest) -> Self {
+    pub(super) fn new<Q: Message + Name>(name: impl Into<String>, request: &Q) -> Self {
         Self {
             name: name.into(),
-            method: "PlanRollout",
-            bytes: request.encode_to_vec(),
-        }
-    }
-
-    pub(super) fn restarts(name: impl Into<String>, request: &PlanRestartsRequest) -> Self {
-        Self {
-            name: name.into(),
-            method: "PlanRestarts",
+            method: Q::NAME.trim_end_matches("Request"),
             bytes: request.encode_to_vec(),
         }
     }
@@ -56,10 +48,10 @@ pub(super) fn all() -> Vec<Shape> {
         (1_000, 13),
     ] {
         let name = format!("usual: {sets} ReplicaSets, {pods} pods");
-        shapes.push(Shape::plan(name, &request(sets, pods)));
+        shapes.push(Shape::new(name, &request(sets, pods)));
     }
     let mut add = |name: &str, items: &Items| {
-        shapes.push(Shape::plan(name, &items.request()));
+        shapes.push(Shape::new(name, &items.request()));
     };
     add("5,000 pods of others", &pods_of_others());
     add("20,000 pods with four fields", &small_pods());
@@ -108,31 +100,36 @@ pub(super) fn all() -> Vec<Shape> {
     // Without a complete list of ReplicaSets, the answer is a report.
     let mut reported = request(3, 5_000);
     reported.snapshot.as_mut().unwrap().replica_sets_complete = false;
-    shapes.push(Shape::plan("5,000 pods, with a report", &reported));
-    shapes.push(Shape::plan(
-        "1,000 rejections",
-        &rejections(&Items::usual()),
-    ));
-    shapes.push(Shape::plan(
+    shapes.push(Shape::new("5,000 pods, with a report", &reported));
+    shapes.push(Shape::new("1,000 rejections", &rejections(&Items::usual())));
+    shapes.push(Shape::new(
         "1,000 rejections, 10,000 ReplicaSets to delete",
         &rejections(&deletable_sets()),
     ));
     let values = |name: &str, value: &str| {
         let list = vec![value; BYTES / (value.len() + 1)].join(",");
-        Shape::plan(name, &with_stranger(&format!("[{list}]")))
+        Shape::new(name, &with_stranger(&format!("[{list}]")))
     };
     shapes.push(values("empty maps", "{}"));
     shapes.push(values("objects of others", r#"{"kind":"Pod"}"#));
     let nested = "[".repeat(BYTES);
-    shapes.push(Shape::plan("brackets", &request_of_text(nested)));
-    shapes.push(Shape::restarts("workloads with references", &workloads()));
-    shapes.push(Shape::restarts("40,000 configurations", &configurations()));
+    shapes.push(Shape::new("brackets", &request_of_text(nested)));
+    // As many references as are admitted.
+    shapes.push(Shape::new(
+        "20,000 workloads with references",
+        &workloads(20_000, 4),
+    ));
+    shapes.push(Shape::new(
+        "a workload with 100,000 references",
+        &workloads(1, 100_000),
+    ));
+    shapes.push(Shape::new("40,000 configurations", &configurations()));
     let objects = list(&Items::of_others(20_000, "shop").0);
     let restarts = PlanRestartsRequest {
         objects: vec![objects],
         ..restarts()
     };
-    shapes.push(Shape::restarts("restarts: 20,000 workloads", &restarts));
+    shapes.push(Shape::new("restarts: 20,000 workloads", &restarts));
     shapes
 }
 
@@ -569,8 +566,8 @@ pub(super) fn restarts() -> PlanRestartsRequest {
     }
 }
 
-/// The maximum number of summaries, with as many references as fit.
-fn workloads() -> PlanRestartsRequest {
+/// Summaries of workloads, each with this number of references.
+fn workloads(count: usize, references: usize) -> PlanRestartsRequest {
     let reference = |i: usize| proto::Reference {
         kind: 1,
         name: short(i),
@@ -586,11 +583,11 @@ fn workloads() -> PlanRestartsRequest {
             uid: short(i),
             ..proto::ObjectMeta::default()
         }),
-        references: (0..60).map(reference).collect(),
+        references: (0..references).map(reference).collect(),
         ..proto::Workload::default()
     };
     PlanRestartsRequest {
-        workloads: (0..20_000).map(workload).collect(),
+        workloads: (0..count).map(workload).collect(),
         ..restarts()
     }
 }
@@ -605,10 +602,8 @@ fn configurations() -> PlanRestartsRequest {
         key_checksums: checksums().collect(),
         ..proto::Configuration::default()
     };
-    let mut workloads = workloads().workloads;
-    workloads.truncate(700);
     PlanRestartsRequest {
-        workloads,
+        workloads: workloads(700, 60).workloads,
         configurations: (0..40_000).map(configuration).collect(),
         ..restarts()
     }
