@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argoproj/argo-cd/gitops-engine/pkg/health"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
@@ -141,6 +141,18 @@ func (c *clients) rolloutStatus(succeeds bool, want string) {
 // kstatus requires a status of kstatus.
 func (c *clients) kstatus(want string) {
 	c.t.Helper()
+	c.judged("KSTATUS", want)
+}
+
+// argocd requires a health of Argo CD.
+func (c *clients) argocd(want string) {
+	c.t.Helper()
+	c.judged("ARGOHEALTH", want)
+}
+
+// judged requires what a program prints about the Deployment. The variable has the path of the program.
+func (c *clients) judged(variable, want string) {
+	c.t.Helper()
 	d, err := c.get(c.t.Context())
 	if err != nil {
 		c.t.Fatal(err)
@@ -149,34 +161,12 @@ func (c *clients) kstatus(want string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if dir := os.Getenv("ROLLPLAN_SAVE"); dir != "" {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d.json", c.namespace, d.GetGeneration())), text, 0o644); err != nil {
-			c.t.Fatal(err)
-		}
-	}
-	cmd := exec.CommandContext(c.t.Context(), os.Getenv("KSTATUS"))
-	cmd.Stdin = strings.NewReader(string(text))
+	cmd := exec.CommandContext(c.t.Context(), os.Getenv(variable))
+	cmd.Stdin = bytes.NewReader(text)
 	out, err := cmd.CombinedOutput()
-	c.t.Logf("kstatus: %s", strings.TrimSpace(string(out)))
+	c.t.Logf("%s: %s", variable, bytes.TrimSpace(out))
 	if err != nil || !strings.HasPrefix(string(out), want) {
-		c.t.Errorf("kstatus: %v: %s instead of %s", err, out, want)
-	}
-}
-
-// argocd requires a health of Argo CD.
-func (c *clients) argocd(want health.HealthStatusCode) {
-	c.t.Helper()
-	d, err := c.get(c.t.Context())
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	status, err := health.GetResourceHealth(d, nil)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Logf("Argo CD: %s %s", status.Status, status.Message)
-	if status.Status != want {
-		c.t.Errorf("the health in Argo CD is %s (%s) instead of %s", status.Status, status.Message, want)
+		c.t.Errorf("%s: %v: %s instead of %s", variable, err, out, want)
 	}
 }
 
@@ -187,10 +177,10 @@ func (c *clients) shown(isComplete bool, rollout string) {
 	switch isComplete {
 	case true:
 		c.kstatus("Current")
-		c.argocd(health.HealthStatusHealthy)
+		c.argocd("Healthy")
 	case false:
 		c.kstatus("InProgress")
-		c.argocd(health.HealthStatusProgressing)
+		c.argocd("Progressing")
 	}
 }
 
@@ -358,7 +348,7 @@ func TestClients(t *testing.T) {
 		c.steerTo(promoting, &command{Action: "CANARY_ACTION_PROMOTE"})
 		c.kubectl(false, "exceeded its progress deadline", "rollout", "status", "deployment/web", "--timeout=60s")
 		c.kstatus("Failed")
-		c.argocd(health.HealthStatusDegraded)
+		c.argocd("Degraded")
 	})
 	t.Run("autoscaler with metrics", func(t *testing.T) { c := h.deploy(t, "metrics", true, good); c.autoscale() })
 	t.Run("kubectl at a hold", func(t *testing.T) {
@@ -374,7 +364,7 @@ func TestClients(t *testing.T) {
 			if !guard {
 				c.rolloutStatus(false, "2 out of 10 new replicas have been updated")
 				c.kstatus("InProgress")
-				c.argocd(health.HealthStatusSuspended)
+				c.argocd("Suspended")
 				c.kubectl(true, "", "rollout", "resume", "deployment/web")
 			}
 			c.sizes(10, 2)
