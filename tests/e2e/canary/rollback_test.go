@@ -46,7 +46,7 @@ func TestRollback(t *testing.T) {
 	t.Run("a certain failure is rolled back once", func(t *testing.T) {
 		c := h.deploy(t, "rolled-back", false, badImage)
 		c.failRollout()
-		c.wait(1, []string{"restored"}, append(rollBack, "--dry-run")...)
+		c.wait(1, []string{"is rolled back to ReplicaSet", "only if"}, append(rollBack, "--dry-run")...)
 		c.sizes(10, 2)
 		c.wait(1, []string{"is rolled back to ReplicaSet", "was rolled back; to try the rejected template again, run `rollplan canary retry"}, rollBack...)
 		c.shown(true, "successfully rolled out")
