@@ -56,8 +56,8 @@ impl CanaryWorld {
         }
     }
 
-    /// Writes fields, which are those of the user from then on. A value that a hold has as well is not a change that anybody could
-    /// recognize, so this does nothing if the user wanted another one.
+    /// Writes fields, which are those of the user from then on. At a hold, a limit that equals the one of the hold does not look
+    /// like a change. If the user wanted another one, nothing is written.
     fn set_fields(&mut self, fields: Fields, more: impl FnOnce(&mut Deployment)) {
         let user = self.user;
         let held = self.held_limits();
