@@ -65,6 +65,12 @@ impl<'a> Observed<'a> {
         spec.min_ready_seconds == HELD_MIN_READY && spec.progress_deadline_seconds == HELD_DEADLINE
     }
 
+    /// Whether at least one of the fields that only a hold has is left.
+    pub(crate) fn has_field_of_hold(&self) -> bool {
+        let spec = &self.deployment().spec;
+        spec.min_ready_seconds == HELD_MIN_READY || spec.progress_deadline_seconds == HELD_DEADLINE
+    }
+
     /// The ReplicaSet with this template.
     pub(crate) fn set_of(&self, digest: &str) -> Option<&'a ReplicaSet> {
         self.sets()

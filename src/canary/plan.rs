@@ -186,7 +186,9 @@ impl Planner<'_> {
                     ReasonKind::Recovered,
                     "the state was removed, and is restored from the copy on a ReplicaSet",
                 ));
-            } else if is_held {
+            } else if is_held
+                || (metadata.labels.contains_key(LABEL) && observed.has_field_of_hold())
+            {
                 return Err(RefusalCause::Lost);
             }
         }

@@ -173,10 +173,19 @@ fn fields_of_a_hold_without_any_state_are_refused() {
     for set in &mut world.stored.replica_sets {
         set.metadata.annotations.remove(ANNOTATION);
     }
-    let refusal = world.plan(&policy(), None).unwrap_err();
-    assert!(
-        refusal.to_string().contains("no ReplicaSet has a copy"),
-        "{refusal}"
+    let refuses = |world: &World| {
+        let refusal = world.plan(&policy(), None).unwrap_err();
+        let text = refusal.to_string();
+        assert!(text.contains("no ReplicaSet has a copy"), "{text}");
+    };
+    refuses(&world);
+    // `kubectl replace` restores only the fields of the manifest.
+    world.edit(|it| it.spec.min_ready_seconds = 3);
+    refuses(&world);
+    world.edit(|it| it.spec.progress_deadline_seconds = 600);
+    assert_eq!(
+        world.plan(&policy(), None).unwrap().report.phase,
+        Phase::Rest
     );
 }
 
