@@ -137,13 +137,16 @@ const (
 	abort     part = "abort of a hold"
 	promotion part = "promotion"
 	undoing   part = "abort of a promotion"
+	// scaled is a hold, or the abort of one, after the Deployment was scaled at the hold. The Deployment controller scales without
+	// regard to availability, and rounds the share of the canary.
+	scaled part = "hold or its abort, after scaling"
 	// native is everything that the Deployment controller does without a canary, or after another client has put the fields of
 	// the user back.
 	native part = "no canary"
 )
 
 // parts are all of them, in the order of reports.
-var parts = []part{hold, abort, promotion, undoing, native}
+var parts = []part{hold, abort, scaled, promotion, undoing, native}
 
 const (
 	annotation = "rollplan.dev/canary"
@@ -225,7 +228,8 @@ func (l *namespaceLog) judge() (v verdict, err error) {
 	sets, pods := map[types.UID]*observedSet{}, map[types.UID]*observedPod{}
 	var failures []time.Time
 	var generation, reported int64
-	at := native
+	at, isScaled := native, false
+	var size int32
 	minReady := time.Duration(user[0].minReady) * time.Second
 	extremes := func(since int64) (ceiling, floor int32, err error) {
 		floor = math.MaxInt32
@@ -248,7 +252,12 @@ func (l *namespaceLog) judge() (v verdict, err error) {
 		case e.deployment != nil:
 			generation, reported = e.deployment.Generation, e.deployment.Status.ObservedGeneration
 			replicas[generation] = *e.deployment.Spec.Replicas
+			// A canary does not start in the same write as a change of the size.
+			before := at
 			at = partOf(e.deployment, at)
+			isHeld := at == hold || at == abort
+			isScaled = isHeld && (isScaled || before == hold && size != replicas[generation])
+			size = replicas[generation]
 			live := limits{minReady: e.deployment.Spec.MinReadySeconds, allowed: intstr.FromInt32(0),
 				surge: *e.deployment.Spec.Strategy.RollingUpdate.MaxSurge, unavailable: *e.deployment.Spec.Strategy.RollingUpdate.MaxUnavailable}
 			high, low, err := live.bounds(replicas[generation])
@@ -275,6 +284,9 @@ func (l *namespaceLog) judge() (v verdict, err error) {
 			}
 			if s.size < before {
 				s.part, s.since, s.decreased = at, reported, e.at
+				if isScaled {
+					s.part = scaled
+				}
 			}
 			if s.size <= before {
 				continue

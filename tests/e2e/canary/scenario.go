@@ -694,7 +694,16 @@ func (s *scenario) write(ctx context.Context, a action, before *unstructured.Uns
 			}
 			test = map[string]any{"op": "test", "path": path, "value": edited}
 		}
-		_, err := s.jsonPatch(ctx, metav1.PatchOptions{}, test, map[string]any{"op": "remove", "path": path})
+		remove := func() error {
+			_, err := s.jsonPatch(ctx, metav1.PatchOptions{}, test, map[string]any{"op": "remove", "path": path})
+			return err
+		}
+		err := remove()
+		// Nobody overwrites an edited state, but the Deployment controller may write the Deployment at the same time.
+		for try := 0; a == editState && err != nil && ignoreConflict(err) == nil && try < 10; try++ {
+			sleep(ctx, 200*time.Millisecond)
+			err = remove()
+		}
 		return err == nil, ignoreConflict(err)
 	case pause:
 		if _, err := s.h.Kubectl(ctx, "rollout", "pause", deployment, "-n", s.namespace); err != nil {
