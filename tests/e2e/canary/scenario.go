@@ -327,6 +327,10 @@ func (s *scenario) start(ctx context.Context, c *command) error {
 	s.order(c)
 	err := s.await(ctx, "the hold", func() bool {
 		phase, refusal, _ := s.learned()
+		// These refusals say that the caller is to wait.
+		if strings.Contains(refusal, "ROLLOUT_NOT_COMPLETE") || strings.Contains(refusal, "CANARY_ABORTING") {
+			return false
+		}
 		return phase == held || phase == promoting || phase == aborting || phase == aborted && c.Deployment != "" || refusal != ""
 	})
 	// A canary that its policy has promoted meanwhile cannot be started again.
@@ -365,8 +369,9 @@ func (s *scenario) finish(ctx context.Context) error {
 		d, _ := s.log.latest()
 		since = min(since, time.Since(idle), s.log.quiet())
 		switch {
-		case strings.Contains(refusal, "STATE_LOST"):
-			// The state was removed before the Deployment controller copied it. The user does what the message says.
+		case strings.Contains(refusal, "STATE_LOST"), strings.Contains(refusal, "STATE_EDITED"):
+			// The state was removed before the Deployment controller copied it, or `kubectl rollout undo` has restored the copy of
+			// an edited one. The user does what the message says.
 			if err := s.applyAfterLoss(ctx); err != nil {
 				s.h.Failed(err)
 			}
@@ -412,8 +417,10 @@ func (s *scenario) applyAfterLoss(ctx context.Context) error {
 	if _, err := s.h.KubectlInput(ctx, manifest, "apply", "-f", "-"); err != nil {
 		return err
 	}
-	if _, err := s.h.Kubectl(ctx, "label", "deployment", name, label+"-", "-n", s.namespace); err != nil {
-		return err
+	for verb, key := range map[string]string{"annotate": annotation, "label": label} {
+		if _, err := s.h.Kubectl(ctx, verb, "deployment", name, key+"-", "-n", s.namespace); err != nil {
+			return err
+		}
 	}
 	s.outcome.lost++
 	return s.takeOver(ctx)
