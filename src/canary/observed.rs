@@ -36,7 +36,7 @@ impl<'a> Observed<'a> {
         Self {
             snapshot,
             digest: deployment.spec.template.canonical_sha256(),
-            fields: fields(deployment),
+            fields: Fields::of(deployment),
             new: new.filter(|set| is_owned(set)),
             old,
         }
@@ -154,23 +154,6 @@ fn with_user_fields(deployment: &Deployment, user: Fields) -> Deployment {
     spec.min_ready_seconds = user.min_ready_seconds;
     spec.progress_deadline_seconds = user.progress_deadline_seconds;
     deployment
-}
-
-/// The fields of a Deployment, unless its strategy is Recreate.
-pub(crate) fn fields(deployment: &Deployment) -> Option<Fields> {
-    let spec = &deployment.spec;
-    match spec.strategy {
-        Strategy::RollingUpdate {
-            max_surge,
-            max_unavailable,
-        } => Some(Fields {
-            max_surge,
-            max_unavailable,
-            min_ready_seconds: spec.min_ready_seconds,
-            progress_deadline_seconds: spec.progress_deadline_seconds,
-        }),
-        Strategy::Recreate => None,
-    }
 }
 
 /// The template of a ReplicaSet as its Deployment had it.

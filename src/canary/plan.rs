@@ -162,7 +162,8 @@ impl Planner<'_> {
         }
         let has_canary = found.state.as_ref().is_some_and(|it| it.canary.is_some());
         let is_held = observed.is_held();
-        if !has_canary && (is_held || metadata.labels.contains_key(LABEL)) {
+        let has_label = metadata.labels.contains_key(LABEL);
+        if !has_canary && (is_held || has_label) {
             let copies = observed.sets().filter_map(|set| {
                 let copy = State::parse(set.metadata.annotations.get(ANNOTATION)?).ok()?;
                 let started = copy.canary.as_ref()?.started;
@@ -186,9 +187,7 @@ impl Planner<'_> {
                     ReasonKind::Recovered,
                     "the state was removed, and is restored from the copy on a ReplicaSet",
                 ));
-            } else if is_held
-                || (metadata.labels.contains_key(LABEL) && observed.has_field_of_hold())
-            {
+            } else if is_held || (has_label && observed.has_field_of_hold()) {
                 return Err(RefusalCause::Lost);
             }
         }

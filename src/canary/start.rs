@@ -4,7 +4,7 @@ use rollplan_core::size::{IntOrPercent, Limits};
 use rollplan_core::snapshot::{Deployment, ObjectMeta};
 use rollplan_core::template::Template;
 
-use crate::observed::{Observed, fields, stored_digest};
+use crate::observed::{Observed, stored_digest};
 use crate::patch::{Patch, Step};
 use crate::policy::{Policy, held_surge};
 use crate::refusal::RefusalCause;
@@ -147,7 +147,7 @@ fn check_deployment(deployment: &Deployment) -> Result<Fields, RefusalCause> {
     if spec.paused {
         return Err(RefusalCause::Paused);
     }
-    let fields = fields(deployment).ok_or(RefusalCause::Recreate)?;
+    let fields = Fields::of(deployment).ok_or(RefusalCause::Recreate)?;
     if fields.min_ready_seconds >= HELD_MIN_READY {
         return Err(RefusalCause::MinReadySeconds);
     }

@@ -4,6 +4,7 @@
 //! if another client removes the annotation.
 
 use rollplan_core::size::IntOrPercent;
+use rollplan_core::snapshot::{Deployment, Strategy};
 use rollplan_core::template::parse_time;
 use rollplan_core::time::Time;
 use serde_json::{Map, Value as Json, json};
@@ -34,6 +35,28 @@ pub struct Fields {
     pub min_ready_seconds: i32,
     /// `progressDeadlineSeconds`.
     pub progress_deadline_seconds: i32,
+}
+
+// === impl Fields ===
+
+impl Fields {
+    /// The fields of a Deployment, unless its strategy is Recreate.
+    #[must_use]
+    pub fn of(deployment: &Deployment) -> Option<Self> {
+        let spec = &deployment.spec;
+        match spec.strategy {
+            Strategy::RollingUpdate {
+                max_surge,
+                max_unavailable,
+            } => Some(Self {
+                max_surge,
+                max_unavailable,
+                min_ready_seconds: spec.min_ready_seconds,
+                progress_deadline_seconds: spec.progress_deadline_seconds,
+            }),
+            Strategy::Recreate => None,
+        }
+    }
 }
 
 /// The phases that are stored.

@@ -17,7 +17,13 @@ pub fn shrink(script: &Script, flaw: Flaw) -> Script {
     let mut best = script.clone();
     loop {
         let before = best.clone();
-        drop_events(&mut best, &fails);
+        drop_events(&mut best.events, |events| {
+            let events = events.to_vec();
+            fails(&Script {
+                events,
+                ..before.clone()
+            })
+        });
         simplify_events(&mut best, &fails);
         simplify_setup(&mut best, &fails);
         if best == before {
@@ -27,14 +33,14 @@ pub fn shrink(script: &Script, flaw: Flaw) -> Script {
 }
 
 /// Delta debugging: removes smaller and smaller groups of events.
-fn drop_events(best: &mut Script, fails: &impl Fn(&Script) -> bool) {
-    let mut size = best.events.len();
+pub(crate) fn drop_events<E: Clone>(best: &mut Vec<E>, fails: impl Fn(&[E]) -> bool) {
+    let mut size = best.len();
     while size > 0 {
         let mut begin = 0;
-        while begin < best.events.len() {
-            let end = best.events.len().min(begin + size);
+        while begin < best.len() {
+            let end = best.len().min(begin + size);
             let mut shorter = best.clone();
-            shorter.events.drain(begin..end);
+            shorter.drain(begin..end);
             if fails(&shorter) {
                 *best = shorter;
             } else {

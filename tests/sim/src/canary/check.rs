@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rollplan_canary::{ANNOTATION, CheckResult, Fields, HELD_DEADLINE, HELD_MIN_READY, LABEL};
 use rollplan_core::size::IntOrPercent;
-use rollplan_core::snapshot::{Deployment, Strategy};
+use rollplan_core::snapshot::Deployment;
 use rollplan_simulation::clock;
 use serde_json::{Value, json};
 
@@ -135,7 +135,7 @@ impl CanaryWorld {
         self.count(Tally::CheckCanaryUser);
         let deployment = self.deployment();
         let (metadata, spec) = (&deployment.metadata, &deployment.spec);
-        let live = fields_of(&deployment).map(fields_json);
+        let live = Fields::of(&deployment).map(fields_json);
         let is_known = |key: &String| key == REVISION || key == ANNOTATION;
         let state = metadata.annotations.get(ANNOTATION);
         let has_canary = state.is_some_and(|it| !it.contains("\"phase\":\"aborted\""));
@@ -158,23 +158,6 @@ impl CanaryWorld {
             );
             self.violate("canary-user", message);
         }
-    }
-}
-
-/// The fields of a Deployment.
-pub(super) fn fields_of(deployment: &Deployment) -> Option<Fields> {
-    let spec = &deployment.spec;
-    match spec.strategy {
-        Strategy::RollingUpdate {
-            max_surge,
-            max_unavailable,
-        } => Some(Fields {
-            max_surge,
-            max_unavailable,
-            min_ready_seconds: spec.min_ready_seconds,
-            progress_deadline_seconds: spec.progress_deadline_seconds,
-        }),
-        Strategy::Recreate => None,
     }
 }
 

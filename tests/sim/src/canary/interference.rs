@@ -8,7 +8,6 @@ use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Deployment, StringMap};
 use serde_json::Value;
 
-use super::check::fields_of;
 use super::world::CanaryWorld;
 use super::{Interference, STABLE, strategy};
 use crate::server::Writer;
@@ -38,7 +37,7 @@ impl CanaryWorld {
                 self.edit(|it| it.spec.min_ready_seconds = seconds);
             }
             Interference::Limits(surge, unavailable) => {
-                let live = fields_of(&self.deployment()).unwrap_or(self.user);
+                let live = Fields::of(&self.deployment()).unwrap_or(self.user);
                 let limits = Fields {
                     max_surge: IntOrPercent::Int(surge.into()),
                     max_unavailable: IntOrPercent::Int(unavailable.into()),
@@ -91,7 +90,7 @@ impl CanaryWorld {
         match surge {
             Some(surge) => Some((IntOrPercent::Int(surge), IntOrPercent::Int(0))),
             None if self.is_held() => {
-                fields_of(&deployment).map(|it| (it.max_surge, it.max_unavailable))
+                Fields::of(&deployment).map(|it| (it.max_surge, it.max_unavailable))
             }
             None => None,
         }

@@ -25,6 +25,7 @@ use rollplan_simulation::pods::Fault;
 use crate::check::Violation;
 use crate::run::Outcome;
 use crate::script::Kind;
+use crate::shrink::drop_events;
 use world::CanaryWorld;
 
 /// The number of the stable template, and that of the canary. The others are those of other clients.
@@ -175,21 +176,14 @@ pub fn run_traced(script: &Script, flaw: CanaryFlaw, traced: bool) -> Outcome {
 #[must_use]
 pub fn shrink(script: &Script, violation: &Violation) -> Script {
     let mut best = script.clone();
-    let mut size = best.events.len();
-    while size > 0 {
-        let mut begin = 0;
-        while begin < best.events.len() {
-            let end = best.events.len().min(begin + size);
-            let mut shorter = best.clone();
-            shorter.events.drain(begin..end);
-            let found = run(&shorter, CanaryFlaw::None).violation;
-            match found.is_some_and(|it| it.check == violation.check) {
-                true => best = shorter,
-                false => begin += size,
-            }
-        }
-        size /= 2;
-    }
+    drop_events(&mut best.events, |events| {
+        let shorter = Script {
+            setup: script.setup,
+            events: events.to_vec(),
+        };
+        let found = run(&shorter, CanaryFlaw::None).violation;
+        found.is_some_and(|it| it.check == violation.check)
+    });
     best
 }
 

@@ -54,18 +54,18 @@ impl CanaryWorld {
     pub(super) fn sync_set(&mut self, stored: &Arc<StoredSet>) {
         let before = self.available();
         self.world.sync_set(stored);
+        let after = self.available();
         let uid = &stored.set.metadata.uid;
         if let Some(synced) = self.world.store.set_by_uid(uid) {
             let version = version_of(&synced.set.metadata);
             let failures = self.failures.get(uid).copied().unwrap_or_default();
             let now = Reported {
                 failures,
-                available: self.available(),
+                available: after.clone(),
             };
             let reported = self.reported.entry(uid.clone()).or_default();
             reported.insert(version, now);
         }
-        let after = self.available();
         if !before.is_subset(&after) {
             self.check_removal(uid, &(&before - &after), after.len());
         }

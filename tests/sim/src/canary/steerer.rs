@@ -1,8 +1,8 @@
 //! Steerers: each observes, plans, and carries out its patch at once, later, or never.
 
 use rollplan_canary::{
-    ANNOTATION, CallerVerdict, CheckResult, Command as Action, Input, Outcome, Phase, Plan, Policy,
-    Refusal, RefusalCause, plan_canary,
+    ANNOTATION, CallerVerdict, CheckResult, Command as Action, Fields, Input, Outcome, Phase, Plan,
+    Policy, Refusal, RefusalCause, plan_canary,
 };
 use rollplan_core::interrupt::Never;
 use rollplan_core::size::IntOrPercent;
@@ -11,7 +11,6 @@ use rollplan_core::time::Span;
 use rollplan_simulation::clock;
 use rollplan_world::patch::apply_to_deployment;
 
-use super::check::fields_of;
 use super::world::CanaryWorld;
 use super::{CanaryFlaw, Command, Judgement, NEW};
 use crate::tally::Tally;
@@ -178,12 +177,12 @@ impl CanaryWorld {
     /// What the API server would refuse.
     fn check_valid(&mut self, after: &Deployment) {
         let is_zero = |it: IntOrPercent| it.rounded_up(1) == 0;
-        let is_valid = fields_of(after).is_some_and(|it| {
+        let is_valid = Fields::of(after).is_some_and(|it| {
             !(is_zero(it.max_surge) && is_zero(it.max_unavailable))
                 && it.progress_deadline_seconds > it.min_ready_seconds
         });
         if !is_valid {
-            let message = format!("{:?}", fields_of(after));
+            let message = format!("{:?}", Fields::of(after));
             self.violate("canary-invalid", message);
         }
     }

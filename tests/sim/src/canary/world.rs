@@ -28,7 +28,7 @@ const TURNS_MAX: usize = 200;
 /// The part of a rollout in which a size was decreased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// There is no canary.
+    /// The Deployment has no canary.
     Native,
     Hold,
     /// The abort of a hold.
