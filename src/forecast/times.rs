@@ -111,7 +111,7 @@ pub(crate) struct Model {
     observations: Vec<Observation>,
     /// The times of the first pods on their nodes, if these waited for an image. They are not among the others then.
     first: Vec<i64>,
-    /// The nodes of the observed pods in the order of their names, and whether they must pull the images of new pods. Empty if no
+    /// The nodes of the observed pods in the order of their names, and whether they must pull the images of new pods: none must if no
     /// observed pod waited for an image, or if new pods have the images of others.
     nodes: Vec<(String, bool)>,
     terminations: Vec<i64>,
@@ -186,10 +186,7 @@ impl Model {
         let seconds: std::collections::BTreeSet<i64> =
             observations.iter().map(|it| it.created).collect();
         let first = split_by_pull(&mut observations);
-        let nodes = match first.is_empty() || has_images(snapshot) {
-            true => Vec::new(),
-            false => nodes(snapshot),
-        };
+        let nodes = nodes(snapshot, !first.is_empty() && !has_images(snapshot));
         let mut terminations = given.termination;
         terminations.sort_unstable();
         let grace = grace_period(snapshot);
@@ -210,7 +207,7 @@ impl Model {
         }
     }
 
-    /// For each node of the observed pods, whether it must pull the images of new pods. Empty if no pod waits for images.
+    /// For each node of the observed pods, whether it must pull the images of new pods.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = bool> {
         self.nodes.iter().map(|(_, is_missing)| *is_missing)
     }
@@ -377,8 +374,8 @@ fn has_images(snapshot: &Snapshot) -> bool {
     others.any(|set| wanted.is_subset(&of(&set.template)))
 }
 
-/// The nodes of the pods, and whether none of those with the template is ready there.
-fn nodes(snapshot: &Snapshot) -> Vec<(String, bool)> {
+/// The nodes of the pods, and whether they must pull the images of new pods, if any node must: no pod with the template is ready there.
+fn nodes(snapshot: &Snapshot, pulls: bool) -> Vec<(String, bool)> {
     let deployment = &snapshot.deployment;
     let sets = snapshot.replica_sets.iter();
     let own = sets.filter(|set| is_own(snapshot, set));
@@ -389,7 +386,7 @@ fn nodes(snapshot: &Snapshot) -> Vec<(String, bool)> {
     for pod in snapshot.pods.iter().filter(|pod| !pod.node_name.is_empty()) {
         let owner = pod.metadata.controller();
         if let Some(is_same) = owner.and_then(|owner| own.get(owner.uid.as_str())) {
-            let is_missing = nodes.entry(pod.node_name.clone()).or_insert(true);
+            let is_missing = nodes.entry(pod.node_name.clone()).or_insert(pulls);
             *is_missing &= !(*is_same && ready_since(pod).is_some());
         }
     }

@@ -10,7 +10,7 @@ use rollplan_core::snapshot::{ObjectMeta, OwnerReference, Pod, ReplicaSet, Snaps
 use rollplan_core::status::REPLICA_FAILURE;
 use rollplan_core::time::Time;
 use rollplan_simulation::pods::{Fault, PodState, StoredPod, Transition};
-use rollplan_simulation::replica_set::{self, Counts, Ranks, Sync};
+use rollplan_simulation::replica_set::{self, Counts, Sync};
 
 use crate::change::is_own;
 use crate::queue::{Event, Queue};
@@ -132,11 +132,10 @@ pub(crate) struct World {
     create_back_off: i64,
     /// The pods that wait for a node.
     unscheduled: VecDeque<u32>,
-    /// When each node has the images of new pods. `None` if no pod waits for them there yet. Empty if new pods do not wait for
-    /// images.
+    /// The number of active pods on each node that is known, which is at least one.
+    pods_by_node: Vec<usize>,
+    /// When each of these nodes has the images of new pods. `None` if no pod waits for them there yet.
     images_at: Vec<Option<i64>>,
-    /// The node of the last new pod.
-    next_node: usize,
     /// Whether ReplicaSets report their terminating pods.
     reports_terminating: bool,
     /// The highest wave of a pod that is ready.
@@ -194,6 +193,13 @@ impl World {
             pods_on_nodes,
             create_back_off,
         } = limits;
+        let mut images_at: Vec<Option<i64>> = model
+            .nodes()
+            .map(|is_missing| (!is_missing).then_some(0))
+            .collect();
+        if images_at.is_empty() {
+            images_at.push(Some(0));
+        }
         let mut world = Self {
             sets: Vec::new(),
             pods: Vec::new(),
@@ -206,11 +212,8 @@ impl World {
             pods_on_nodes: pods_on_nodes.map(i64::from),
             create_back_off,
             unscheduled: VecDeque::new(),
-            images_at: model
-                .nodes()
-                .map(|is_missing| (!is_missing).then_some(0))
-                .collect(),
-            next_node: 0,
+            pods_by_node: vec![0; images_at.len()],
+            images_at,
             reports_terminating,
             wave: 0,
             waves: 0,
@@ -251,6 +254,7 @@ impl World {
         let age = millis_between(created, self.start);
         let node = model.position_of_node(&pod.node_name).unwrap_or(0);
         let node = u32::try_from(node).ok();
+        let node = node.filter(|_| is_scheduled || ready_since.is_some());
         self.pods.push(Some(WorldPod {
             stored: StoredPod {
                 number,
@@ -258,7 +262,7 @@ impl World {
                 set_name: Arc::clone(&self.sets[set].name),
                 template: 0,
                 state,
-                node: node.filter(|_| is_scheduled || ready_since.is_some()),
+                node,
                 created: created.seconds(),
                 started: created.seconds(),
                 ready_since: ready_since.map(Time::seconds),
@@ -279,6 +283,9 @@ impl World {
         members.active.push(number);
         members.ready += usize::from(state == PodState::Ready);
         self.totals.pods += 1;
+        if let Some(node) = node {
+            self.pods_by_node[node as usize] += 1;
+        }
         if state == PodState::Pending {
             self.unscheduled.push_back(number);
         }
@@ -326,8 +333,7 @@ impl World {
     ) -> i64 {
         let Chance { random, times, .. } = chance;
         let is_new = self.sets[set].is_new(&self.snapshot);
-        let node = node.and_then(|node| usize::try_from(node).ok());
-        let images_at = node.and_then(|node| self.images_at.get_mut(node));
+        let images_at = node.and_then(|node| self.images_at.get_mut(node as usize));
         match images_at {
             Some(images_at @ None) if is_new => {
                 let rest = times.rest_of_first_start(age, random);
@@ -340,17 +346,24 @@ impl World {
 
     /// The time that a pod takes to start that is scheduled now. If its node has to pull the images of new pods, the first one
     /// takes longer, and the others wait until it has pulled them.
-    fn start(&mut self, set: usize, chance: &mut Chance) -> i64 {
+    fn start(&mut self, set: usize, node: usize, chance: &mut Chance) -> i64 {
         let Chance { random, times, .. } = chance;
         let start = times.start(random);
-        if self.images_at.is_empty() || !self.sets[set].is_new(&self.snapshot) {
+        if !self.sets[set].is_new(&self.snapshot) {
             return start;
         }
-        // The scheduler spreads the pods.
-        self.next_node = (self.next_node + 1) % self.images_at.len();
         let first = || self.now + (times.first_start(random) - start).max(0);
-        let images_at = *self.images_at[self.next_node].get_or_insert_with(first);
+        let images_at = *self.images_at[node].get_or_insert_with(first);
         start + (images_at - self.now).max(0)
+    }
+
+    /// The node on which the scheduler places the next pod: one with the fewest pods. A real scheduler has more reasons.
+    fn choose_node(&self, random: &mut Random) -> usize {
+        let fewest = self.pods_by_node.iter().min();
+        let nodes = self.pods_by_node.iter().enumerate();
+        let best = nodes.filter(|(_, pods)| Some(*pods) == fewest);
+        let best: Vec<usize> = best.map(|(node, _)| node).collect();
+        best[random.index(best.len())]
     }
 
     fn starts(&self, pod: &WorldPod, chance: &Chance) -> bool {
@@ -518,12 +531,12 @@ impl World {
         self.back_off(set, can_create < to_create);
     }
 
-    /// The pods that the ReplicaSet controller deletes. How pods are spread over nodes is not known.
+    /// The pods that the ReplicaSet controller deletes.
     fn pods_to_delete(&self, set: usize, count: usize) -> Vec<u32> {
         let active = self.sets[set].active.iter();
         let stored = |number: &u32| Some(&self.pods[*number as usize].as_ref()?.stored);
         let pods: Vec<&StoredPod> = active.filter_map(stored).collect();
-        let (deleted, _) = replica_set::choose(pods, count, Ranks::default(), self.seconds());
+        let (deleted, _) = replica_set::choose(pods, count, &self.pods_by_node, self.seconds());
         deleted.iter().map(|pod| pod.number).collect()
     }
 
@@ -600,16 +613,19 @@ impl World {
                 return;
             };
             let seconds = self.seconds();
+            let node = self.choose_node(&mut chance.random);
             let Some(pod) = &mut self.pods[number as usize] else {
                 continue;
             };
             if let Some(Transition::Changed(scheduled)) = pod.stored.advance(Fault::None, seconds) {
                 pod.stored = scheduled;
             }
+            pod.stored.node = u32::try_from(node).ok();
+            self.pods_by_node[node] += 1;
             self.pods_on_nodes = self.pods_on_nodes.map(|left| left - 1);
             let pod = self.pods[number as usize].as_ref();
             if let Some(pod) = pod.filter(|pod| self.starts(pod, chance)) {
-                let start = self.start(pod.set, chance);
+                let start = self.start(pod.set, node, chance);
                 let delay = chance.random.below(2 * READY_SPREAD) - READY_SPREAD;
                 let ready = self.now + (start + delay).max(1);
                 self.queue.add(ready, Event::Ready(number));
@@ -633,14 +649,17 @@ impl World {
             self.totals.available -= 1;
         }
         let rest = match pod.stored.node {
-            Some(_) => chance.times.termination(&mut chance.random),
+            Some(node) => {
+                self.pods_by_node[node as usize] -= 1;
+                chance.times.termination(&mut chance.random)
+            }
             // A pod without a node is removed immediately.
-            None => 0,
+            None => {
+                self.unscheduled.retain(|waiting| *waiting != number);
+                0
+            }
         };
         pod.stored.deleting = Some(seconds);
-        if pod.stored.node.is_none() {
-            self.unscheduled.retain(|waiting| *waiting != number);
-        }
         self.queue.add(self.now + rest, Event::Terminated(number));
     }
 

@@ -79,19 +79,21 @@ pub fn sync(set: &ReplicaSet, active: usize) -> Sync {
     }
 }
 
-/// `getPodsToDelete`: this number of active pods, in the order in which they are deleted, and the others.
+/// `getPodsToDelete`: this number of active pods, in the order in which they are deleted, and the others. `ranks` has the number of
+/// active pods on each node that belong to ReplicaSets with the same owner.
 #[must_use]
 pub fn choose<P: Borrow<StoredPod>>(
     pods: Vec<P>,
     count: usize,
-    ranks: Ranks,
+    ranks: &[usize],
     now: i64,
 ) -> (Vec<P>, Vec<P>) {
     let key = |pod: P| {
         let stored = pod.borrow();
         let rank = stored
             .node
-            .map_or(0, |node| ranks[node as usize % ranks.len()]);
+            .and_then(|node| ranks.get(node as usize).copied())
+            .unwrap_or(0);
         (deletion_key(stored, rank, now), pod)
     };
     let mut chosen: Vec<_> = pods.into_iter().map(key).collect();

@@ -4,7 +4,7 @@ use rollplan_core::snapshot::{Condition, Snapshot};
 use rollplan_forecast::{Change, ClusterLimits, Outcome, Request};
 use rollplan_world::{mk_deployment, rolling};
 
-use crate::world::{forecast, mk_complete, mk_complete_of, mk_request, mk_rollout};
+use crate::world::{forecast, mk_complete, mk_complete_of, mk_ready, mk_request, mk_rollout};
 
 /// A rollout of four pods with this surge and unavailability, and quick starts.
 fn mk_limited(surge: i32, unavailable: i32, limits: ClusterLimits) -> Request {
@@ -73,6 +73,30 @@ fn pods_wait_until_nodes_have_room() {
     assert_eq!(expected.outcome, Outcome::Completes);
     // Start and termination follow each other for each of the four pods, which may be ready a little earlier than others.
     assert!(expected.duration.unwrap().low >= 4 * 7_800);
+}
+
+/// Of pods that are ready, Kubernetes first deletes those on the node with the most pods of the Deployment, although a younger pod on
+/// another node is not available yet.
+#[test]
+fn pods_on_the_most_crowded_node_are_deleted_first() {
+    let scaled = |nodes: [&str; 4]| {
+        let mut deployment = mk_deployment(4);
+        deployment.spec.min_ready_seconds = 60;
+        let mut snapshot = mk_complete_of(deployment, &[5, 5, 5, 5]);
+        let mut pods = snapshot.pods.to_vec();
+        for (pod, node) in pods.iter_mut().zip(nodes) {
+            pod.node_name = node.to_owned();
+        }
+        pods[3] = mk_ready(&snapshot.replica_sets[0], 3, 40, 5);
+        pods[3].node_name = nodes[3].to_owned();
+        snapshot.pods = pods.into();
+        snapshot.replica_sets[0].status.available_replicas = 3;
+        let request = mk_request(snapshot, vec![Change::Replicas(3)]);
+        let available = forecast(request).expected.available_min;
+        (available.low, available.high)
+    };
+    assert_eq!(scaled(["a", "b", "c", "d"]), (3, 3));
+    assert_eq!(scaled(["a", "a", "b", "c"]), (2, 2));
 }
 
 #[test]

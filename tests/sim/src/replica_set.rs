@@ -30,7 +30,7 @@ impl World {
             Sync::Create(count) => failure = self.create_pods(stored, count).err(),
             Sync::Delete(count) => {
                 let ranks = self.ranks(stored);
-                let (deleted, kept) = replica_set::choose(pods.clone(), count, ranks, self.now);
+                let (deleted, kept) = replica_set::choose(pods.clone(), count, &ranks, self.now);
                 self.delete_pods(stored, &deleted, &kept);
             }
         }
