@@ -1,6 +1,7 @@
 //! Reads the fields of values. Those of unexpected types count as absent.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use rollplan_core::template::{Value, parse_time};
 use rollplan_core::time::Time;
@@ -10,6 +11,13 @@ pub(super) fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     let mut keys = path.split('/').skip(1);
     let value = keys.try_fold(value, |value, key| value.get(key));
     value.filter(|value| !value.is_null())
+}
+
+/// Takes the value at a path of keys out of the maps that contain it. Null if it is absent.
+pub(super) fn take(value: &mut Value, path: &str) -> Value {
+    let mut keys = path.split('/').skip(1);
+    let value = keys.try_fold(value, |value, key| value.as_map_mut()?.get_mut(key));
+    value.map_or(Value::Null, mem::take)
 }
 
 /// The items of a list.

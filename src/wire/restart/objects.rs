@@ -8,7 +8,7 @@ use rollplan_core::template::Value;
 use rollplan_core::time::Time;
 use rollplan_restart::{Configuration, ConfigurationKind, Content, Data, Hasher, Profile, Started};
 
-use super::json::{at, items, strings, text, time};
+use super::json::{at, items, strings, take, text, time};
 use super::started::{Pods, rollout};
 use crate::proto;
 use crate::wire::error::{Error, Reason, Violations};
@@ -263,7 +263,7 @@ impl<'i> ObjectReader<'_, 'i> {
         let origin = object.origin();
         let Some(State {
             metadata,
-            spec,
+            mut spec,
             status,
         }) = self.content(object)?
         else {
@@ -324,7 +324,8 @@ impl<'i> ObjectReader<'_, 'i> {
         };
         let item = WorkloadItem {
             message,
-            template: Some(template.clone()),
+            // Templates can be large: a copy would need as much memory again.
+            template: Some(take(&mut spec, &pointer)),
             object: whole,
         };
         self.items
