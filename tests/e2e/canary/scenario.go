@@ -414,7 +414,8 @@ func (s *scenario) applyAfterLoss(ctx context.Context) error {
 		fields += `"minReadySeconds":0,`
 	}
 	manifest := strings.Replace(s.manifest("v1"), `"spec":{`, fields, 1)
-	if _, err := s.h.KubectlInput(ctx, manifest, "apply", "-f", "-"); err != nil {
+	// A restart of the template stays: kubectl does not remove what it has not applied.
+	if _, err := s.kubectl(ctx, manifest, "apply", "-f", "-"); err != nil {
 		return err
 	}
 	for verb, key := range map[string]string{"annotate": annotation, "label": label} {
@@ -603,6 +604,12 @@ func (s *scenario) failPod(ctx context.Context) error {
 
 // interfere writes the Deployment as another client, with kubectl where users do. The guard must refuse these writes at a hold.
 func (s *scenario) interfere(ctx context.Context, a action) error {
+	switch a {
+	case undo, replace, dropState, editState:
+		if err := s.awaitCopy(ctx); err != nil {
+			return err
+		}
+	}
 	before, err := s.get(ctx)
 	if err != nil {
 		return err
@@ -635,27 +642,50 @@ func (s *scenario) interfere(ctx context.Context, a action) error {
 	return nil
 }
 
+// kubectl writes the Deployment with kubectl. It returns false if that has changed nothing.
+func (s *scenario) kubectl(ctx context.Context, input string, arguments ...string) (bool, error) {
+	out, err := s.h.KubectlInput(ctx, input, append(arguments, "-n", s.namespace, "-o", "json")...)
+	if err != nil || out == "" {
+		return false, err
+	}
+	d := &unstructured.Unstructured{}
+	if err := json.Unmarshal([]byte(out), &d.Object); err != nil {
+		return false, err
+	}
+	s.addTemplate(d)
+	return true, nil
+}
+
+// awaitCopy waits until the Deployment controller has copied the state, if it has copied an earlier one. If the state is removed
+// before that, the earlier one is restored, with the limits that the user had then.
+func (s *scenario) awaitCopy(ctx context.Context) error {
+	return s.await(ctx, "a copy of the state", func() bool {
+		d, err := s.get(ctx)
+		if err != nil {
+			return false
+		}
+		sets, err := s.h.typed.AppsV1().ReplicaSets(s.namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false
+		}
+		state, hasEarlier := d.GetAnnotations()[annotation], false
+		for _, set := range sets.Items {
+			copied, found := set.Annotations[annotation]
+			if found && copied == state {
+				return true
+			}
+			hasEarlier = hasEarlier || found
+		}
+		return !hasEarlier || state == ""
+	})
+}
+
 // write makes the write of an action. It returns false if it has changed nothing.
 func (s *scenario) write(ctx context.Context, a action, before *unstructured.Unstructured) (bool, error) {
 	deployment := "deployment/" + name
-	kubectl := func(input string, arguments ...string) (bool, error) {
-		out, err := s.h.KubectlInput(ctx, input, append(arguments, "-n", s.namespace, "-o", "json")...)
-		if err != nil {
-			return false, err
-		}
-		if out == "" {
-			return false, nil // nothing has changed
-		}
-		d := &unstructured.Unstructured{}
-		if err := json.Unmarshal([]byte(out), &d.Object); err != nil {
-			return false, err
-		}
-		s.addTemplate(d)
-		return true, nil
-	}
 	apply := func(tag string) (bool, error) {
 		manifest := s.manifest(tag)
-		changed, err := kubectl(manifest, "apply", "-f", "-")
+		changed, err := s.kubectl(ctx, manifest, "apply", "-f", "-")
 		if err == nil {
 			err = s.takeOver(ctx)
 		}
@@ -669,14 +699,14 @@ func (s *scenario) write(ctx context.Context, a action, before *unstructured.Uns
 	case applyThird:
 		return apply("v3")
 	case setThird:
-		return kubectl("", "set", "image", deployment, "main="+image("v3"))
+		return s.kubectl(ctx, "", "set", "image", deployment, "main="+image("v3"))
 	case undo:
 		_, err := s.h.Kubectl(ctx, "rollout", "undo", deployment, "-n", s.namespace)
 		return true, err
 	case restart:
-		return kubectl("", "rollout", "restart", deployment)
+		return s.kubectl(ctx, "", "rollout", "restart", deployment)
 	case replace:
-		changed, err := kubectl(s.manifest("v1"), "replace", "-f", "-")
+		changed, err := s.kubectl(ctx, s.manifest("v1"), "replace", "-f", "-")
 		if err == nil {
 			err = s.takeOver(ctx)
 		}
