@@ -12,13 +12,15 @@ use crate::text::{span, time};
 
 /// Where the objects are read from: files, or a cluster through kubectl.
 #[derive(Args, Debug)]
-#[group(required = true, multiple = false)]
+#[group(required = true, multiple = true)]
 pub(super) struct SourceArgs {
     /// The Deployment to read with kubectl, for example web or deploy/web; pdeploy/web for a PlannedDeployment
     ///
     /// Runs kubectl get with your configuration, for the Deployment and then for the ReplicaSets and pods that its
     /// selector matches; plan reads all ReplicaSets of the namespace. If you lack the permission to list pods, the answer is
     /// computed without them, and a note is printed.
+    ///
+    /// With files, the Deployment of this name in the files.
     #[arg(value_name = "NAME", num_args = 1..=2)]
     pub(super) target: Vec<String>,
     /// File with Kubernetes objects, or - for standard input; may be repeated

@@ -28,16 +28,23 @@ pub(super) fn read(
     } = args;
     let answers = answers.map(input::answers).transpose()?;
     let answers = answers.unwrap_or_default();
-    if !target.is_empty() {
-        complete.refuse().map_err(Error::Usage)?;
-    }
-    if let Some(target) = target::parse_deployment(target).map_err(Error::Usage)? {
-        return Cluster::new(cluster).read(&target, needs, None, *now, answers);
-    }
-    refuse_cluster(cluster)?;
+    let named = target::parse_deployment(target).map_err(Error::Usage)?;
+    let wanted = match named {
+        Some(target) if files.is_empty() => {
+            complete.refuse().map_err(Error::Usage)?;
+            return Cluster::new(cluster).read(&target, needs, None, *now, answers);
+        }
+        Some(target) => {
+            refuse_cluster_of_named(cluster)?;
+            Some(Wanted::in_files(target, cluster.namespace.as_deref()))
+        }
+        None => {
+            refuse_cluster(cluster)?;
+            deployment.as_deref().map(Wanted::parse).transpose()?
+        }
+    };
     let sources = input::sources(files)?;
     let texts = Texts::read(&sources)?;
-    let wanted = deployment.as_deref().map(Wanted::parse).transpose()?;
     input::request(
         &Objects::find(&texts)?,
         wanted.as_ref(),
@@ -58,14 +65,10 @@ pub(super) fn all(
 ) -> Result<Vec<Request>, Error> {
     let ScopeArgs { which, cluster } = args;
     let named = target::parse(&which.names).map_err(Error::Usage)?;
-    refuse_cluster(&match named.is_empty() {
-        true => cluster.clone(),
-        // With names, the namespace applies to these.
-        false => ClusterArgs {
-            namespace: None,
-            ..cluster.clone()
-        },
-    })?;
+    match named.is_empty() {
+        true => refuse_cluster(cluster)?,
+        false => refuse_cluster_of_named(cluster)?,
+    }
     let sources = input::sources(&which.files)?;
     let texts = Texts::read(&sources)?;
     let namespace = cluster.namespace.as_deref();
@@ -189,6 +192,14 @@ fn complete(args: &CompleteArgs) -> Complete {
         replica_sets: args.replica_sets_complete,
         pods: args.pods_complete,
     }
+}
+
+/// Refuses the options of a cluster for objects in files that are named, apart from the namespace of the names.
+fn refuse_cluster_of_named(cluster: &ClusterArgs) -> Result<(), Error> {
+    refuse_cluster(&ClusterArgs {
+        namespace: None,
+        ..cluster.clone()
+    })
 }
 
 /// Refuses the options of a cluster for objects in files.

@@ -40,6 +40,35 @@ fn undo_without_a_target_is_a_failure() {
 }
 
 #[test]
+fn a_name_selects_the_deployment_in_files() {
+    let file = "examples/after-undo.json";
+    for verb in ["history", "undo", "plan"] {
+        let now = format!("--now={}", time_of("after-undo"));
+        let named = args(verb, file, &[&now, "deploy/web", "-n", "shop"]);
+        let only = args(verb, file, &[&now]);
+        assert_eq!(answered(&named, ""), answered(&only, ""));
+    }
+    for (more, expected) in [
+        (
+            &["web", "-n", "far"][..],
+            "error: Deployment far/web not found in the input, which has:\n",
+        ),
+        (
+            &["web", "--context", "far"],
+            "error: --context cannot be used with -f: it only applies to kubectl\n",
+        ),
+        (
+            &["web", "-d", "web"],
+            "error: the argument '[NAME]...' cannot be used with '--deployment <[NAMESPACE/]NAME>'\n",
+        ),
+    ] {
+        let run = rollplan(&args("history", file, more), "");
+        assert_eq!((run.exit, run.out.as_str()), (2, ""), "{more:?}");
+        assert!(run.err.starts_with(expected), "{}", run.err);
+    }
+}
+
+#[test]
 fn undo_to_the_same_template_succeeds() {
     let file = "examples/mid-rollout.json";
     let out = answered(&args("undo", file, &["--to-revision=3"]), "");
