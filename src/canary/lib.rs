@@ -1,9 +1,10 @@
 //! Canary releases of Deployments, carried out by patching the Deployment while the Deployment controller of Kubernetes does the
 //! work, and automatic rollback.
 //!
-//! A patch writes the new template together with fields under which its pods never count as available, so that the controller
-//! creates a few of them within the surge and removes no old pod. A second patch restores the fields of the user, which promotes
-//! the canary, or the stable template as well, which aborts it. At no moment are the limits looser than those of the user.
+//! A patch writes the new template together with fields with which its pods never count as available, so that the controller
+//! creates a few of them within the surge and removes no old pod. A second patch restores the fields of the user, which
+//! promotes the canary. If it also restores the stable template, it aborts the canary. The limits are never looser than those
+//! of the user.
 //!
 //! [`plan_canary`] is a pure function. All state is in one annotation (`state`), and each patch (`patch`) tests that nothing has
 //! changed since the snapshot. `policy` is what the user wants, `decision` whether a canary is good, `plan` the next patch,
@@ -34,24 +35,25 @@ use rollplan_core::time::Span;
 pub struct Input {
     /// The observed state.
     pub snapshot: Snapshot,
-    /// What the user wants.
+    /// The criteria for a good canary, and the reactions to its outcome.
     pub policy: Policy,
     /// The command of the user.
     pub command: Option<Command>,
-    /// The verdicts of the caller.
+    /// The verdicts of the caller about the canary, for example results of tests.
     pub verdicts: Vec<CallerVerdict>,
 }
 
-/// A command of the user. One that has been carried out plans nothing.
+/// A command of the user. For a command that has been carried out, nothing is planned.
 #[derive(Clone, Debug)]
 pub enum Command {
     /// Start a canary with the template of this Deployment.
     Start(Box<Deployment>),
-    /// Roll the template of the canary out.
+    /// Roll out the template of the canary.
     Promote,
-    /// Restore the stable template.
+    /// Restore the stable template. Also allowed during a promotion.
     Abort,
-    /// Start a canary with the template that was last rejected.
+    /// Start a canary with the template that was last rejected. If the Deployment already has this template, only allow another
+    /// automatic rollback of it.
     Retry,
     /// Restore the fields of the user, keep the template, and remove the state.
     Release,
@@ -62,9 +64,9 @@ pub enum Command {
 pub struct Plan {
     /// The patch, if there is something to do.
     pub step: Option<Step>,
-    /// The report.
+    /// The state of the canary. If there is a step, the state after it.
     pub report: Report,
-    /// The time after which to plan again even if nothing changes.
+    /// The time after which to plan again even if nothing has changed.
     pub requeue_after: Option<Span>,
 }
 

@@ -1,24 +1,24 @@
-//! What makes a canary good, and what happens then.
+//! The criteria for a good canary, and the reactions to its outcome.
 
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::time::{Span, Time};
 
-/// The policy of the user.
+/// The criteria for a good canary, and the reactions to its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The number of canary pods. Percentages are rounded up.
+    /// The number of canary pods, or a percentage of the desired pods that is rounded up.
     pub pods: IntOrPercent,
-    /// The surge that is allowed in addition to that of the Deployment.
+    /// The surge in addition to that of the Deployment while there is a canary.
     pub surge: Option<IntOrPercent>,
-    /// How long all canary pods must have been ready without a restart.
+    /// How long all canary pods must have been ready, without a restart.
     pub bake: Span,
-    /// The verdicts that a good canary needs.
+    /// The names of the verdicts that must pass for a good canary. A verdict of the caller must always pass.
     pub gates: Vec<String>,
     /// Whether a good canary is promoted.
     pub promotes: bool,
     /// Whether a failed canary is aborted.
     pub aborts_on_failure: bool,
-    /// The time after which a canary that is not decided times out.
+    /// The time after which a canary that is neither good nor failed times out. `None` if it never does.
     pub timeout: Option<Span>,
     /// Whether a canary that has timed out is aborted.
     pub aborts_on_timeout: bool,
@@ -47,13 +47,13 @@ impl Default for Policy {
 pub enum CheckResult {
     /// It passed.
     Pass,
-    /// It is not known.
+    /// The result is not known. The check has not passed.
     Unknown,
     /// It failed.
     Fail,
 }
 
-/// The verdict of the caller about a canary.
+/// The verdict of the caller about a canary. It counts only for the template and the time that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerVerdict {
     /// The name of the check.
@@ -62,7 +62,7 @@ pub struct CallerVerdict {
     pub template_digest: String,
     /// The result.
     pub result: CheckResult,
-    /// When it was observed.
+    /// When the result was observed. Of several verdicts with the same name, the latest counts.
     pub observed_at: Time,
 }
 

@@ -9,20 +9,20 @@ pub enum Phase {
     Rest,
     /// The canary pods are held beside the stable ones.
     Hold,
-    /// The Deployment controller rolls the template out.
+    /// The Deployment controller rolls out the template of the canary.
     Promoting,
     /// The Deployment controller restores the stable template.
     Aborting,
-    /// The promotion is complete.
+    /// The promotion is complete, and the step removes the state of the canary.
     Done,
-    /// The stable template is restored, and the rejected one is remembered.
+    /// The stable template is restored, and the rejected one is recorded in the annotation.
     Aborted,
 }
 
 /// The decision about a held canary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is not decided.
+    /// It is not decided yet.
     Undecided,
     /// All pods have been ready for long enough, and all checks have passed.
     Good,
@@ -32,38 +32,39 @@ pub enum Outcome {
     TimedOut,
 }
 
-/// The report about a canary, after the step of the plan.
+/// The state of a canary. If the plan has a step, the state after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The phase.
     pub phase: Phase,
-    /// The decision about the canary of a hold.
+    /// The decision about a held canary, also in the plan whose step ends the hold.
     pub outcome: Option<Outcome>,
     /// A human-readable sentence.
     pub message: String,
-    /// Why, and what is unusual.
+    /// Reasons for this state, and notes about unusual observations.
     pub reasons: Vec<Reason>,
-    /// The digest of the template of the canary, or of the current one without a canary.
+    /// The digest of the template of the canary or, without a canary, of the current one.
     pub template_digest: String,
     /// The digest of the stable template. Empty without a canary.
     pub stable_digest: String,
-    /// The digests of rejected templates, the last one first.
+    /// The digests of templates that were rejected, the last one first.
     pub rejected_digests: Vec<String>,
-    /// When the phase began.
+    /// When the phase began. In [`Phase::Hold`], when the canary was first observed with this template. `None` without a
+    /// canary.
     pub since: Option<Time>,
     /// The number of canary pods that are wanted.
     pub pods_wanted: i32,
-    /// The number of canary pods that are really available.
+    /// The number of available canary pods: ready for the `minReadySeconds` of the user, and not terminating.
     pub pods_available: i32,
-    /// The number of other pods that are really available.
+    /// The number of available pods of the other templates, by the same rule.
     pub stable_pods_available: i32,
     /// The lowest number of available pods that the limits of the user allow.
     pub available_min: i32,
-    /// The highest number of pods that the limits of the user allow.
+    /// The highest number of pods that the limits of the user allow, with the surge of the policy.
     pub pods_max: i32,
 }
 
-/// Why a plan is as it is.
+/// A reason for the state of a canary, or a note about an unusual observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// The kind.
@@ -91,7 +92,7 @@ pub enum ReasonKind {
     RolloutFailed,
     /// Another client has restored the stable template.
     Undone,
-    /// Another client has restored the fields of the user, which promotes.
+    /// Another client has restored the fields of the user, which promotes the canary.
     Resumed,
     /// Another client has changed the limits of a hold.
     LimitsChanged,

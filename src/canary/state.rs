@@ -1,7 +1,7 @@
 //! The state of a canary: one annotation of the Deployment, which each patch writes together with the fields that it describes.
 //!
-//! The Deployment controller copies it to the new ReplicaSet before it creates pods. So there is a copy of the fields of the user
-//! if another client removes the annotation.
+//! The Deployment controller copies it to the new ReplicaSet before it creates pods. If another client removes the annotation,
+//! this copy still has the fields of the user.
 
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Deployment, Strategy};
@@ -82,7 +82,7 @@ pub(crate) struct State {
     pub(crate) label: bool,
     /// The digests of rejected templates, the last one first.
     pub(crate) rejected: Vec<String>,
-    /// Absent if there is no canary, and templates are remembered.
+    /// `None` if there is no canary, and the state only records rejected templates.
     pub(crate) canary: Option<Canary>,
 }
 

@@ -15,26 +15,26 @@ use crate::ForecastError;
 pub enum Change {
     /// The whole Deployment after the change. Its status is ignored.
     Deployment(Box<Deployment>),
-    /// The number of desired pods.
+    /// The new number of desired pods.
     Replicas(i32),
-    /// A rollback to this revision. 0 means the previous one.
+    /// The revision to roll back to. 0 means the previous revision.
     Undo(i64),
     /// Whether rollouts are paused.
     Paused(bool),
 }
 
-/// What changes do.
+/// What the changes of a forecast do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The template and the number of desired pods stay as they are.
+    /// The pod template and the number of desired pods stay as they are.
     NoChange,
-    /// Only the number of desired pods changes.
+    /// Only the number of desired pods changes. No pod is replaced.
     ScaleOnly,
-    /// The template is new.
+    /// The pod template is new: a rollout replaces all pods.
     StartsRollout,
-    /// The template is that of this revision.
+    /// The pod template is that of this earlier revision: a rollout replaces all pods, with the ReplicaSet of that revision.
     ReturnsToRevision(i64),
-    /// The template changes, but the Deployment is paused.
+    /// The pod template changes, but the Deployment is paused: the rollout starts when it is resumed.
     HeldByPause,
 }
 

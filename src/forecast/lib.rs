@@ -38,10 +38,10 @@ use crate::world::{Chance, World};
 
 /// The maximum number of desired pods, before and after the changes.
 pub const REPLICAS_MAX: i32 = 5000;
-/// The maximum number of samples of the scenarios besides the expected one, in which little is random.
+/// The maximum number of samples of the scenarios other than the expected one, because little in them is random.
 const SCENARIO_SAMPLES_MAX: u32 = 10;
 
-/// Who carries out the rollout.
+/// The controller that carries out a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Horizon {
     /// The Deployment controller of Kubernetes.
@@ -60,15 +60,15 @@ pub struct Request {
     pub failure: Option<String>,
     /// Changes of the Deployment, in this order.
     pub changes: Vec<Change>,
-    /// Who carries out the rollout.
+    /// The controller that carries out the rollout.
     pub horizon: Horizon,
     /// Options of the plans.
     pub options: Options,
-    /// How long pods take. What is empty is learned from the snapshot.
+    /// How long pods take to start and to terminate. Empty lists default to the times that the pods of the snapshot show.
     pub pod_times: PodTimes,
-    /// Limits of the cluster.
+    /// Limits of the cluster that the snapshot does not show.
     pub limits: ClusterLimits,
-    /// How often the rollout is simulated. At least once.
+    /// The number of simulations, at least one.
     pub samples: u32,
     /// The seed of all random choices.
     pub seed: u64,
@@ -79,34 +79,34 @@ pub struct Request {
 pub struct Answer {
     /// What the changes do.
     pub effect: Effect,
-    /// How they change the template.
+    /// The differences between the current pod template and the one after the changes.
     pub template_changes: Vec<TemplateChange>,
-    /// The limits of the rollout after the changes.
+    /// The number of desired pods and the limits of the rollout, after the changes.
     pub limits: RolloutLimits,
-    /// The ReplicaSets of the trajectories: the new one, and then the old ones, newest first.
+    /// The ReplicaSets of the trajectories: the new one first, then the old ones that have pods, newest first.
     pub replica_sets: Vec<SetReference>,
     /// Where the start times come from.
     pub start_times: StartTimes,
-    /// With the start times that are expected.
+    /// The rollout with the start times that are expected.
     pub expected: Forecast,
-    /// If no new pod ever becomes ready.
+    /// The rollout if no new pod ever becomes ready.
     pub never_ready: Forecast,
-    /// If every pod takes as long to start as the slowest. Absent if no start time is known.
+    /// The rollout if every pod takes as long to start as the slowest that was observed. `None` if no start times are known.
     pub slow: Option<Forecast>,
-    /// What the forecast assumes, each as one sentence.
+    /// The assumptions of the forecast, each as one sentence.
     pub assumptions: Vec<String>,
 }
 
-/// The limits of a rollout.
+/// The number of desired pods, and the limits within which a rollout replaces them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RolloutLimits {
     /// The number of desired pods.
     pub replicas: i32,
-    /// The highest number of pods.
+    /// The highest number of pods that the strategy allows, without those that are terminating.
     pub pods_max: i32,
-    /// The lowest number of available pods.
+    /// The lowest number of available pods that the strategy allows. A rollout may start below it.
     pub available_min: i32,
-    /// The progress deadline in seconds, if there is one.
+    /// The seconds without progress after which the rollout is reported as failed. `None` if there is no deadline.
     pub progress_deadline_seconds: Option<i32>,
 }
 

@@ -27,7 +27,7 @@ pub enum Outcome {
     Completes,
     /// It completes after the progress deadline has been reported as exceeded.
     CompletesLate,
-    /// Nothing more happens, and it is not complete.
+    /// It never completes: nothing more will happen in the cluster, and the controller has nothing more to do.
     Never,
     /// It had not completed when the simulation ended.
     Undecided,

@@ -7,44 +7,44 @@ use crate::trajectory::Point;
 /// A rollout that was simulated many times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forecast {
-    /// How it ends, in most samples.
+    /// The outcome of most samples.
     pub outcome: Outcome,
     /// The number of samples by outcome, most frequent first.
     pub outcomes: Vec<(Outcome, i32)>,
-    /// Why it does not complete. Empty if it completes.
+    /// Why the rollout does not complete, as one sentence. Empty if it completes.
     pub reason: String,
-    /// The time until it is complete.
+    /// The time until the rollout is complete, in the samples in which it completes.
     pub duration: Option<Range>,
-    /// The time until it is reported that the progress deadline is exceeded.
+    /// The time until the progress deadline is reported as exceeded, in the samples in which that happens.
     pub deadline_exceeded: Option<Range>,
-    /// The highest number of pods, without those that are terminating.
+    /// The highest number of pods at the same time, without those that are terminating.
     pub pods_max: Counts,
-    /// The highest number of pods, with those that are terminating.
+    /// The highest number of pods at the same time, with those that are terminating.
     pub pods_with_terminating_max: Counts,
     /// The lowest number of available pods.
     pub available_min: Counts,
     /// The number of available pods at the end.
     pub available_at_end: Counts,
-    /// The number of times that new pods are created and awaited.
+    /// The number of times that new pods are created and awaited: roughly the duration of the rollout in start times.
     pub waves: Counts,
-    /// The number of writes of ReplicaSets.
+    /// The number of writes of ReplicaSets that the controller makes.
     pub replica_set_writes: Counts,
-    /// The course of the sample with the median duration.
+    /// The sample with the median duration, at most 500 points.
     pub trajectory: Vec<Point>,
 }
 
-/// The lowest, the median and the highest of some counts.
+/// A range of counts over all samples of a forecast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// The lowest.
+    /// The lowest of all samples.
     pub low: i32,
-    /// The median.
+    /// The median of all samples.
     pub median: i32,
-    /// The highest.
+    /// The highest of all samples.
     pub high: i32,
 }
 
-/// The forecast of some samples without its course, and the index of the sample whose course it has.
+/// The forecast from these samples without its trajectory, and the index of the sample with that trajectory.
 pub(crate) fn summarize(
     samples: &[Sample],
     has_seconds: bool,

@@ -28,7 +28,7 @@ const GRACE_PERIOD_SECONDS: i64 = 30;
 /// The progress deadline of Kubernetes, for Deployments without one.
 const DEADLINE_SECONDS: i64 = 600;
 
-/// The times that the caller gives.
+/// How long pods take to start and to terminate, in the request. Each forecast draws from these times with equal probability.
 #[derive(Clone, Debug, Default)]
 pub struct PodTimes {
     /// Times from the creation of a pod until it is ready.
@@ -37,35 +37,35 @@ pub struct PodTimes {
     pub termination: Vec<i64>,
 }
 
-/// Where start times come from.
+/// Where the start times of a forecast come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// None is known.
+    /// No start time is known: the forecast has no durations.
     None,
-    /// Pods with the template after the changes.
+    /// Pods of the snapshot with the template after the changes.
     SameTemplate,
-    /// Pods with other templates.
+    /// Pods of the snapshot with other templates of the Deployment.
     OtherTemplates,
-    /// The caller.
+    /// The request.
     Request,
 }
 
-/// The start times of a forecast.
+/// The start times that a forecast uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartTimes {
     /// Where they come from.
     pub source: Source,
-    /// Their number.
+    /// The number of start times.
     pub count: usize,
-    /// Whether there are too few for more than a guess.
+    /// Whether there are too few start times, at most four: durations are then a guess without a median.
     pub guess: bool,
-    /// The number of pods that are still starting.
+    /// The number of pods that are still starting. They have taken at least the time since their creation.
     pub still_starting: usize,
-    /// The number of pods that were ready later than the progress deadline.
+    /// The number of pods that were not used because they became ready later than the progress deadline after their creation.
     pub dropped_late: usize,
-    /// The number of pods with restarted containers.
+    /// The number of pods that were not used because a container has restarted.
     pub dropped_restarted: usize,
-    /// The shortest, median and longest start time.
+    /// The shortest, median and longest start time. `None` if none is known.
     pub range: Option<Range>,
     /// The shortest, median and longest time to terminate.
     pub termination: Range,
@@ -76,7 +76,7 @@ pub struct StartTimes {
 pub struct Range {
     /// The lowest.
     pub low: i64,
-    /// The median, if it is known.
+    /// The median. `None` if the range is a guess.
     pub median: Option<i64>,
     /// The highest.
     pub high: i64,

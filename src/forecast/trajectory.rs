@@ -6,13 +6,13 @@ use crate::world::World;
 
 /// The maximum number of points.
 const POINTS_MAX: usize = 500;
-/// The maximum number of numbers in all points. With thousands of ReplicaSets, there are fewer points.
+/// The maximum number of values in all points. With thousands of ReplicaSets, there are fewer points.
 const NUMBERS_MAX: usize = 200_000;
 
 /// The state of a rollout at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Point {
-    /// Milliseconds since the snapshot.
+    /// The time since the snapshot, in milliseconds.
     pub offset: i64,
     /// The pods of each ReplicaSet, without those that are terminating.
     pub pods: Vec<i32>,

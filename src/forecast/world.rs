@@ -31,11 +31,14 @@ const BACK_OFF_MAX: i64 = 1_000_000;
 /// Limits of the cluster that a snapshot does not show.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterLimits {
-    /// The number of pods that the quota still allows.
+    /// The number of pods that can be created, in addition to those of the snapshot, before the quota of the namespace is used
+    /// up. A pod that is removed frees its share.
     pub pods_in_quota: Option<i32>,
-    /// The number of pods that still fit on the nodes.
+    /// The number of pods that fit on the nodes, in addition to those of the snapshot. Further pods wait until others are
+    /// removed.
     pub pods_on_nodes: Option<i32>,
-    /// The milliseconds until the ReplicaSet controller first tries again when it could not create a pod.
+    /// The delay of the first retry of the ReplicaSet controller after it could not create a pod, in milliseconds. It doubles
+    /// after each attempt.
     pub create_back_off: i64,
 }
 
@@ -540,8 +543,8 @@ impl World {
         deleted.iter().map(|pod| pod.number).collect()
     }
 
-    /// After a failed attempt to create pods, the next one waits. Nothing is made due if it would fail, too: that of the last
-    /// pod that is gone makes it due.
+    /// Delays the next attempt to create pods after a failed one. An attempt that would also fail is not made due: `retry` does
+    /// that when the quota has room again.
     fn back_off(&mut self, set: usize, failed: bool) {
         if !failed {
             self.sets[set].back_off = None;

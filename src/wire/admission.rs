@@ -1,5 +1,5 @@
-//! Estimates an upper limit of the memory for reading a request, from its encoded bytes: two bytes of protobuf may need half a
-//! KiB when they are decoded. The same number determines which requests are large.
+//! Estimates an upper limit of the memory for reading a request from its encoded bytes, because an empty entry of a list has
+//! two bytes in protobuf, but may take half a KiB of memory. The same estimate determines which requests are large.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -15,7 +15,7 @@ use super::snapshot::{Context, Kinds, Subject, read_snapshot};
 use super::{decode_request, deployment};
 use crate::proto;
 
-/// Plans the next patch of a Deployment for a canary.
+/// Plans the next patch of a Deployment for a canary, or for the automatic rollback of a rollout.
 ///
 /// # Errors
 ///

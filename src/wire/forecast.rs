@@ -21,7 +21,7 @@ use super::{decode_request, deployment};
 use crate::proto;
 use crate::proto::deployment_change::Change as Given;
 
-/// Forecasts what changes of a Deployment will do, or how a rollout continues.
+/// Forecasts what a change of a Deployment will do, before it is applied, or how a rollout is likely to continue.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Converts between the contract and the planner's types. No other module knows both.
+//! Converts between the contract and the planner's types. No other module does that.
 //!
 //! A request is read once: either to the planner's types, or to an error with all violations. [`plan_rollout`] and
 //! [`compute_status`] take messages, [`plan_rollout_bytes`] and [`compute_status_bytes`] encoded messages. Neither needs a

@@ -67,7 +67,7 @@ impl Parser<'_> {
         Ok(samples.unsigned_abs())
     }
 
-    /// Who carries out the rollout. `None` means that it depends on the kind of the Deployment.
+    /// The controller that carries out the rollout. `None` means that it depends on the kind of the Deployment.
     pub(in crate::wire) fn forecast_horizon(
         options: Option<&proto::PlanOptions>,
     ) -> Option<Horizon> {

@@ -36,10 +36,10 @@ use crate::proto;
 /// The horizon of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Horizon {
-    /// All writes that are possible before the state of the cluster must change.
+    /// All writes that can be made before the plan depends on how the cluster reacts to them.
     #[default]
     Settled,
-    /// One sync of the Deployment controller.
+    /// The writes of exactly one sync of the Deployment controller of Kubernetes.
     Pass,
 }
 

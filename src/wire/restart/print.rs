@@ -1,4 +1,4 @@
-//! Converts plans to messages, as many as fit in an answer.
+//! Converts as many plans to messages as fit in an answer.
 
 use prost::Message as _;
 use rollplan_core::interrupt::Interrupt;
