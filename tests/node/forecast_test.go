@@ -99,16 +99,17 @@ func (o *observer) add(object observed, now time.Time) {
 	if f == nil || f.start.IsZero() || !f.complete.IsZero() {
 		return
 	}
+	size := 0
+	for _, each := range o.sizes[name] {
+		size += each
+	}
 	if object.Kind == "ReplicaSet" {
-		sum := 0
-		for _, size := range o.sizes[name] {
-			sum += size
-		}
-		f.size = max(f.size, sum)
+		f.size = max(f.size, size)
 		return
 	}
 	s := object.Status
-	f.podsMax, f.availableMin = max(f.podsMax, s.Replicas), min(f.availableMin, s.AvailableReplicas)
+	// While a ReplicaSet has not deleted its pods yet, there are more pods than the sizes allow. On a busy node, this may be seen.
+	f.podsMax, f.availableMin = max(f.podsMax, min(s.Replicas, size)), min(f.availableMin, s.AvailableReplicas)
 	// The first two generations are those of the versions before.
 	if object.Metadata.Generation > 2 && s.ObservedGeneration >= object.Metadata.Generation &&
 		s.UpdatedReplicas == f.replicas && s.Replicas == f.replicas && s.AvailableReplicas == f.replicas {
