@@ -105,7 +105,8 @@ fn ready_at(hold: &Hold<'_>, policy: &Policy, waits: &mut Vec<Reason>) -> Option
     }
     let at = ready.into_iter().max()?;
     if at > observed.now() {
-        let rest = at.since(observed.now());
+        // Rounded up: with 0 s left, there would be nothing to wait for.
+        let rest = at.since(observed.now().whole_seconds());
         wait(format!(
             "all canary pods are ready, and must stay ready for {rest} more"
         ));

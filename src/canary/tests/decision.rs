@@ -1,9 +1,12 @@
 //! When a canary is good, has failed, or waits.
 
-use rollplan_canary::{CallerVerdict, CheckResult, Command, Outcome, Phase, Plan, Policy};
+use rollplan_canary::{
+    CallerVerdict, CheckResult, Command, Input, Outcome, Phase, Plan, Policy, plan_canary,
+};
+use rollplan_core::interrupt::Never;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Pod, Snapshot};
-use rollplan_core::time::Span;
+use rollplan_core::time::{Span, Time};
 use rollplan_simulation::clock;
 use rollplan_simulation::pods::Fault;
 
@@ -65,6 +68,26 @@ fn hold_keeps_all_stable_pods_within_the_limits() {
     assert!(report.template_digest.starts_with("sha256:"));
     assert_ne!(report.template_digest, report.stable_digest);
     assert_eq!(plan.requeue_after, Some(Span::from_seconds(120)));
+}
+
+#[test]
+fn the_rest_of_a_bake_is_rounded_up() {
+    let mut world = hold(Fault::None);
+    world.now += 119;
+    let mut input = Input {
+        snapshot: world.snapshot(),
+        policy: policy(),
+        command: None,
+        verdicts: Vec::new(),
+    };
+    input.snapshot.now = Time::new(input.snapshot.now.seconds(), 600_000_000).unwrap();
+    let plan = plan_canary(&input, &Never).unwrap().unwrap();
+    let waits = "all canary pods are ready, and must stay ready for 1s more";
+    assert!(
+        plan.report.message.ends_with(waits),
+        "{}",
+        plan.report.message
+    );
 }
 
 #[test]
