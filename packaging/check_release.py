@@ -119,7 +119,8 @@ def main() -> None:
         listed = {line.split()[1] for line in sums.splitlines()} | {"SHA256SUMS"}
         assert listed == {path.name for path in out.iterdir()}, listed
         assert listed == expected(version), listed ^ expected(version)
-        assert (out / "NOTES.md").read_text().startswith("- "), "notes"
+        section = changelog.read_text().split(f"\n## {version}\n")[1].split("\n## ")[0]
+        assert (out / "NOTES.md").read_text().strip() == section.strip(), "notes"
         assert f"version: {version}\n" in run(helm, "show", "chart", out / f"rollplan-chart-{version}.tgz")
         check_plugin(out, kubectl, pathlib.Path(directory))
         check_install(out, version, pathlib.Path(directory))
