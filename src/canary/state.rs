@@ -82,7 +82,7 @@ pub(crate) struct State {
     pub(crate) label: bool,
     /// The digests of rejected templates, the last one first.
     pub(crate) rejected: Vec<String>,
-    /// `None` if there is no canary, and the state only records rejected templates.
+    /// `None` without a canary: the state then only records rejected templates.
     pub(crate) canary: Option<Canary>,
 }
 

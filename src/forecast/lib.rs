@@ -106,7 +106,7 @@ pub struct RolloutLimits {
     pub pods_max: i32,
     /// The lowest number of available pods that the strategy allows. A rollout may start below it.
     pub available_min: i32,
-    /// The seconds without progress after which the rollout is reported as failed. `None` if there is no deadline.
+    /// The seconds without progress after which the rollout is reported as failed. `None` without a deadline.
     pub progress_deadline_seconds: Option<i32>,
 }
 

@@ -79,8 +79,8 @@ pub fn sync(set: &ReplicaSet, active: usize) -> Sync {
     }
 }
 
-/// `getPodsToDelete`: this number of active pods, in the order in which they are deleted, and the others. `ranks` has the number of
-/// active pods on each node that belong to ReplicaSets with the same owner.
+/// `getPodsToDelete`: this number of active pods, in the order in which they are deleted, and the others. `ranks` has one entry for
+/// each node, as in [`Ranks`].
 #[must_use]
 pub fn choose<P: Borrow<StoredPod>>(
     pods: Vec<P>,
