@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -68,12 +69,12 @@ func run(ctx context.Context) error {
 	fmt.Fprintf(os.Stderr, "%d canaries, -seed %d\n", *count, *seed)
 	tasks := allTasks(*seed, *count, *only)
 	start := time.Now()
-	outcomes, err := observe(ctx, programs, service, tasks, *seed, *parallel)
+	outcomes, repeated, err := observe(ctx, programs, service, tasks, *seed, *parallel)
 	if err != nil {
 		service.Stop()
 		return fmt.Errorf("-seed %d: %w\nlog of the service:\n%s", *seed, err, log.String())
 	}
-	table, details, failed := report(tasks, outcomes, programs.K8sVersion, *seed)
+	table, details, failed := report(tasks, outcomes, repeated, programs.K8sVersion, *seed)
 	fmt.Print(table, details)
 	fmt.Fprintf(os.Stderr, "%d runs in %.0f s\n", len(tasks), time.Since(start).Seconds())
 	if *write != "" {
@@ -87,53 +88,130 @@ func run(ctx context.Context) error {
 // task is a case to run, with a canary or without.
 type task struct {
 	testCase
-	control bool
+	// control is nil with a canary.
+	control *control
 }
+
+// control is a run by the Deployment controller alone.
+type control struct {
+	// attempt numbers the controls of a case.
+	attempt int
+	// held are the limits of a hold. The user writes them together with the new image, whose pods never become ready.
+	held *appsv1.RollingUpdateDeployment
+}
+
+func (t task) String() string {
+	if t.control == nil {
+		return t.Name + " with a canary"
+	}
+	return fmt.Sprintf("%s without a canary (%d)", t.Name, t.control.attempt)
+}
+
+// maxControls is how many controls a case with violations has at most.
+const maxControls = 60
+
+// manner is how a case with violations is repeated without a canary.
+type manner string
+
+const (
+	asBefore manner = "the same rollout and events"
+	// atOtherMoments has random times between the events.
+	atOtherMoments manner = "at other moments"
+	// undone is the same rollout, undone at random moments.
+	undone manner = "undone at other moments"
+	// heldByHand has the limits of the hold.
+	heldByHand manner = "scaled with the limits of the hold, and pods that never become ready"
+)
+
+// mannersOf returns how a case is repeated after a violation, in turn.
+func mannersOf(v violation) []manner {
+	switch v.part {
+	case scaled:
+		return []manner{heldByHand}
+	case undoing:
+		return []manner{asBefore, atOtherMoments, undone}
+	}
+	return []manner{asBefore, atOtherMoments}
+}
+
+// repeat returns a control of a case with violations.
+func (m manner) repeat(c testCase, o *outcome, attempt int) task {
+	t := task{c, &control{attempt: attempt}}
+	random := rand.New(rand.NewPCG(c.Seed, uint64(attempt)))
+	later := func(s step) step {
+		s.Percent, s.After = random.IntN(100), time.Duration(random.IntN(1000))*time.Millisecond
+		return s
+	}
+	switch m {
+	case heldByHand:
+		t.control.held = o.log.heldLimits()
+	case atOtherMoments:
+		t.Hold, t.Rollout = nil, nil
+		for _, s := range slices.Concat(c.Hold, []step{{Action: c.End}}, c.Rollout) {
+			if s.Action != "" {
+				t.Rollout = append(t.Rollout, later(s))
+			}
+		}
+		t.End = ""
+	case undone:
+		t.Hold, t.End, t.Rollout = nil, "", []step{later(step{Action: abortIt})}
+	}
+	return t
+}
+
+// repeatedCase is a case with violations, and what is repeated.
+type repeatedCase struct {
+	name    string
+	manners string
+}
+
+// repeatedControls counts the further controls of a case, and those with violations. The times of two runs differ by chance.
+type repeatedControls struct{ runs, violating int }
 
 // allTasks returns all runs: the cases of the seed and those with names, each with its control, and the controls of the observer.
 func allTasks(seed uint64, count int, only string) (tasks []task) {
 	for _, c := range slices.Concat(named(), generate(seed, count)) {
-		tasks = append(tasks, task{c, false}, task{c, true})
+		tasks = append(tasks, task{c, nil}, task{c, &control{}})
 	}
 	for _, c := range broken() {
-		tasks = append(tasks, task{c, false})
+		tasks = append(tasks, task{c, nil})
 	}
 	return slices.DeleteFunc(tasks, func(t task) bool {
 		return !slices.ContainsFunc(strings.Split(only, ","), func(prefix string) bool { return strings.HasPrefix(t.Name, prefix) })
 	})
 }
 
-// observe runs all tasks.
-func observe(ctx context.Context, programs controlplane.Programs, service *workloads.Service, tasks []task, seed uint64, parallel int) (outcomes []*outcome, err error) {
+// observe runs all tasks, and then further controls of the cases with violations.
+func observe(ctx context.Context, programs controlplane.Programs, service *workloads.Service, tasks []task, seed uint64, parallel int) (outcomes []*outcome, repeated map[repeatedCase]*repeatedControls, err error) {
 	// The Deployment controller is a process of its own, which can be stopped without the ReplicaSet controller.
 	cp, err := controlplane.Start(ctx, programs, controlplane.Options{Pods: controlplane.PodsIgnore})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, cp.Stop(err != nil)) }()
 	config, err := clientcmd.BuildConfigFromFlags("", cp.Kubeconfig())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	config.QPS, config.Burst = 500, 1000
 	h := &harness{ControlPlane: cp, service: service}
 	if h.typed, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if h.dynamic, err = dynamic.NewForConfig(config); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i := 1; i < nodes; i++ { // in addition to that of the control plane
 		if err := workloads.CreateNode(ctx, h.typed, fmt.Sprintf("node-%d", i), 10_000); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if err := h.installGuard(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	native, err := startNative(cp, programs)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// An API server does not stop before its watches have ended.
 	watching, cancel := context.WithCancel(ctx)
@@ -149,7 +227,16 @@ func observe(ctx context.Context, programs controlplane.Programs, service *workl
 		disturbing.Wait()
 		err = errors.Join(err, native.Stop())
 	}()
-	outcomes = make([]*outcome, len(tasks))
+	if outcomes, err = h.runAll(ctx, tasks, parallel); err != nil {
+		return nil, nil, err
+	}
+	repeated, err = h.repeatControls(ctx, tasks, outcomes, parallel)
+	return outcomes, repeated, err
+}
+
+// runAll runs tasks, some of them at the same time.
+func (h *harness) runAll(ctx context.Context, tasks []task, parallel int) ([]*outcome, error) {
+	outcomes := make([]*outcome, len(tasks))
 	slots := make(chan struct{}, parallel)
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -161,16 +248,16 @@ func observe(ctx context.Context, programs controlplane.Programs, service *workl
 		}
 		group.Go(func() {
 			defer func() { <-slots }()
-			o, err := h.run(ctx, t.testCase, t.control)
+			o, err := h.run(ctx, t)
 			if err != nil {
-				h.Failed(fmt.Errorf("%s, control %t: %w", t, t.control, err))
+				h.Failed(fmt.Errorf("%s: %w: %s", t, err, t.testCase))
 				return
 			}
 			outcomes[i] = o
 			mu.Lock()
 			defer mu.Unlock()
 			finished++
-			fmt.Fprintf(os.Stderr, "%d/%d %s control %t: %s, %d patches, %d violations, %d problems, %.0f s\n", finished, len(tasks), t.Name, t.control,
+			fmt.Fprintf(os.Stderr, "%d/%d %s: %s, %d patches, %d violations, %d problems, %.0f s\n", finished, len(tasks), t,
 				o.finalImage, o.patches, len(o.verdict.violations), len(o.problems), o.took.Seconds())
 			for _, problem := range o.problems {
 				fmt.Fprintf(os.Stderr, "  %s\n", problem)
@@ -179,6 +266,54 @@ func observe(ctx context.Context, programs controlplane.Programs, service *workl
 	}
 	group.Wait()
 	return outcomes, errors.Join(h.Err(), ctx.Err())
+}
+
+// repeatControls repeats each case with violations without a canary, until the Deployment controller alone has violations too. At
+// most maxControls are run.
+func (h *harness) repeatControls(ctx context.Context, tasks []task, outcomes []*outcome, parallel int) (map[repeatedCase]*repeatedControls, error) {
+	next, tried := map[repeatedCase]func(attempt int) task{}, map[repeatedCase]*repeatedControls{}
+	for i, o := range outcomes {
+		if tasks[i].control != nil || tasks[i].sabotage != nil {
+			continue
+		}
+		for _, v := range o.verdict.violations {
+			manners := mannersOf(v)
+			key := repeatedCase{tasks[i].Name, join(manners)}
+			tried[key] = &repeatedControls{}
+			next[key] = func(attempt int) task { return manners[attempt%len(manners)].repeat(tasks[i].testCase, o, attempt) }
+		}
+	}
+	for attempt := 1; attempt <= maxControls && len(next) > 0; {
+		var keys []repeatedCase
+		var batch []task
+		for last := min(attempt+max(1, parallel/len(next)), maxControls+1); attempt < last; attempt++ {
+			for key, repeat := range next {
+				keys = append(keys, key)
+				batch = append(batch, repeat(attempt))
+			}
+		}
+		results, err := h.runAll(ctx, batch, parallel)
+		if err != nil {
+			return nil, err
+		}
+		for i, o := range results {
+			tried[keys[i]].runs++
+			if len(o.verdict.violations) > 0 {
+				tried[keys[i]].violating++
+				delete(next, keys[i])
+			}
+		}
+	}
+	return tried, nil
+}
+
+// join lists manners for the table.
+func join(manners []manner) string {
+	var texts []string
+	for _, m := range manners {
+		texts = append(texts, string(m))
+	}
+	return strings.Join(texts, "; ")
 }
 
 // nodes is the number of nodes that all cases share.

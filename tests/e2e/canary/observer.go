@@ -105,6 +105,18 @@ func (l *namespaceLog) latest() (*appsv1.Deployment, int) {
 	return l.deployment, len(l.events)
 }
 
+// heldLimits returns the limits that the first hold has written, or nil.
+func (l *namespaceLog) heldLimits() *appsv1.RollingUpdateDeployment {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.events {
+		if e.deployment != nil && partOf(e.deployment, native) == hold {
+			return e.deployment.Spec.Strategy.RollingUpdate
+		}
+	}
+	return nil
+}
+
 // quiet returns how long nothing has changed.
 func (l *namespaceLog) quiet() time.Duration {
 	l.mu.Lock()

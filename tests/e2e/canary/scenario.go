@@ -122,19 +122,22 @@ func (o *outcome) highestAfterAbort() (high int32) {
 type scenario struct {
 	*steering
 	outcome *outcome
-	// control is true without a canary: the new image is rolled out at once.
-	control bool
+	// control is set without a canary: the new image is rolled out at once.
+	control *control
 	// user is the Deployment as it must be at the end, besides template and revision, and templates are those of the user.
 	user      *unstructured.Unstructured
 	templates []any
 }
 
 // run runs a case, or the same rollout without a canary.
-func (h *harness) run(ctx context.Context, c testCase, control bool) (*outcome, error) {
+func (h *harness) run(ctx context.Context, t task) (*outcome, error) {
 	start := time.Now()
-	namespace := c.Name
-	if control {
-		namespace += "-control"
+	c, control, namespace := t.testCase, t.control, t.Name
+	if control != nil {
+		namespace += fmt.Sprintf("-control-%d", control.attempt)
+		if control.held != nil {
+			namespace, c.Fault = namespace+"-held", neverReady
+		}
 	}
 	log := &namespaceLog{}
 	h.Add(namespace, log, newKubelets(h.typed, c, h.Failed))
@@ -145,7 +148,7 @@ func (h *harness) run(ctx context.Context, c testCase, control bool) (*outcome, 
 	steering, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	defer func() { stop(); group.Wait() }()
-	if !control {
+	if control == nil {
 		for number := range c.Steerers {
 			group.Go(func() {
 				if err := s.steer(steering, number); err != nil {
@@ -165,7 +168,7 @@ func (h *harness) run(ctx context.Context, c testCase, control bool) (*outcome, 
 	if o.verdict, err = log.judge(); err != nil {
 		return nil, err
 	}
-	if c.check != nil && !control {
+	if c.check != nil && control == nil {
 		if err := c.check(o); err != nil {
 			o.problem("%v", err)
 		}
@@ -270,12 +273,21 @@ func (s *scenario) await(ctx context.Context, what string, reached func() bool) 
 // play starts the canary, plays all steps, and waits for the end.
 func (s *scenario) play(ctx context.Context) error {
 	setImage := map[string]any{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image("v2")}
-	if s.control {
-		d, err := s.jsonPatch(ctx, metav1.PatchOptions{}, setImage)
+	if s.control != nil {
+		operations := []map[string]any{setImage}
+		if held := s.control.held; held != nil {
+			operations = append(operations, map[string]any{"op": "replace", "path": "/spec/strategy/rollingUpdate", "value": held})
+		}
+		d, err := s.jsonPatch(ctx, metav1.PatchOptions{}, operations...)
 		if err != nil {
 			return err
 		}
 		s.addTemplate(d)
+		if s.control.held != nil {
+			if err := s.await(ctx, "the pods of the hold", func() bool { return s.log.quiet() > time.Second }); err != nil {
+				return err
+			}
+		}
 	} else {
 		changed, err := s.jsonPatch(ctx, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, setImage)
 		if err != nil {
@@ -305,7 +317,7 @@ func (s *scenario) play(ctx context.Context) error {
 	if err := s.finish(ctx); err != nil {
 		return err
 	}
-	if phase, _, _ := s.learned(); s.c.Retry && phase == aborted && !s.control {
+	if phase, _, _ := s.learned(); s.c.Retry && phase == aborted && s.control == nil {
 		if err := s.start(ctx, &command{Action: "CANARY_ACTION_RETRY"}); err != nil {
 			return err
 		}
@@ -360,7 +372,7 @@ func (s *scenario) steps(ctx context.Context, steps []step) error {
 
 // finish waits until nothing is left to do. A hold that nothing ends, and a rollout that does not complete, are aborted.
 func (s *scenario) finish(ctx context.Context) error {
-	if s.control {
+	if s.control != nil {
 		return s.finishControl(ctx)
 	}
 	idle := time.Now()
@@ -452,7 +464,7 @@ func (s *scenario) compare(ctx context.Context) error {
 		return err
 	}
 	s.outcome.finalImage = imageOf(d)
-	if s.control {
+	if s.control != nil {
 		return nil
 	}
 	s.same(d, true)
@@ -519,7 +531,7 @@ func imageOf(d *unstructured.Unstructured) string {
 
 // act does what a user or another client does.
 func (s *scenario) act(ctx context.Context, a step) error {
-	if !s.control {
+	if s.control == nil {
 		commands := map[action]string{promote: "PROMOTE", abortIt: "ABORT", release: "RELEASE"}
 		if name, found := commands[a.Action]; found {
 			s.order(&command{Action: "CANARY_ACTION_" + name})
@@ -725,7 +737,7 @@ func (s *scenario) write(ctx context.Context, a action, before *unstructured.Uns
 			}
 			if err := s.await(ctx, "a refusal of the edited state", func() bool {
 				_, refusal, _ := s.learned()
-				return s.control || refusal != ""
+				return s.control != nil || refusal != ""
 			}); err != nil {
 				return false, err
 			}
