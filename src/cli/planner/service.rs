@@ -1,5 +1,6 @@
 //! A remote planner, called with gRPC.
 
+use std::error::Error as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -220,7 +221,18 @@ impl Service {
                 server: self.url.clone(),
                 reason: status.message().to_owned(),
             }),
-            code => self.unreachable(format!("{}: {}", code.description(), status.message())),
+            code => {
+                let mut reason = format!("{}: {}", code.description(), status.message());
+                // The connection has failed.
+                if let Some(source) = status.source() {
+                    reason = format!("{reason}: {}", chain(source));
+                    if self.url.starts_with("http:") {
+                        reason
+                            .push_str("; if the service has TLS, its address begins with https://");
+                    }
+                }
+                self.unreachable(reason)
+            }
         }
     }
 }

@@ -247,6 +247,15 @@ fn service_with_tls_is_verified() {
             run.err
         );
     }
+    let plain = service.url.replace("https://", "http://");
+    let run = rollplan(&[&plan[..], &["--server", &plain]].concat(), "");
+    assert_eq!(run.exit, 4, "{}", run.err);
+    assert!(
+        run.err
+            .contains("if the service has TLS, its address begins with https://"),
+        "{}",
+        run.err
+    );
     // The authorities of the system come from here, too.
     let run = command(&[&plan[..], &["--server", &service.url]].concat())
         .env("SSL_CERT_FILE", &ca)
