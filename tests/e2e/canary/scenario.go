@@ -403,8 +403,8 @@ func (s *scenario) finish(ctx context.Context) error {
 		case (phase == rest || phase == aborted) && s.isComplete():
 			s.order(nil)
 			return since > 1500*time.Millisecond
-		case phase == rest && since > 6*time.Second && d.Spec.Template.Spec.Containers[0].Image != image("v1"):
-			// A rollout that does not complete, without a canary: the user goes back.
+		case (phase == rest || phase == aborted) && since > 6*time.Second && d.Spec.Template.Spec.Containers[0].Image != image("v1"):
+			// A rollout that does not complete, without a canary, for example of the rejected template: the user goes back.
 			if _, err := s.jsonPatch(ctx, metav1.PatchOptions{}, map[string]any{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image("v1")}); err != nil {
 				s.h.Failed(err)
 			} else if d, err := s.get(ctx); err == nil {
