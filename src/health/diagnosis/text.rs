@@ -67,11 +67,11 @@ pub(crate) fn one_line(text: &str, max: usize) -> String {
     }
 }
 
-/// The line of a container's output that names the error. The rest is dropped, because it may contain secrets.
-pub(crate) fn last_line(output: &str) -> String {
+/// The line of a container's output that names the error, to be cut to [`PROGRAM_MAX`]. The rest is dropped, because it may contain
+/// secrets.
+pub(crate) fn last_line(output: &str) -> &str {
     let lines: Vec<&str> = output.lines().collect();
-    let line = error_line(&lines).map_or("", |index| lines[index]);
-    one_line(line, PROGRAM_MAX)
+    error_line(&lines).map_or("", |index| lines[index])
 }
 
 /// The index of the line that names the error in the output of a program: the last one, or the one above the stack trace at
@@ -144,7 +144,11 @@ mod tests {
                 "no config",
             ),
         ] {
-            assert_eq!(last_line(output), expected, "{output}");
+            assert_eq!(
+                one_line(last_line(output), PROGRAM_MAX),
+                expected,
+                "{output}"
+            );
         }
     }
 }

@@ -219,7 +219,7 @@ fn on_delete(set: &DaemonSet, desired: i32, scene: &Scene<'_>) -> Blocker {
 /// The blocker if no pod explains why the status is incomplete.
 fn unexplained(set: &DaemonSet, desired: i32, scene: &Scene<'_>) -> Blocker {
     let left = i64::from(desired) - i64::from(set.updated);
-    let missing = i64::from(desired) - i64::from(set.available);
+    let missing = i64::from(desired) - i64::from(set.available.min(set.ready).min(set.current));
     // For DaemonSets, both limits are rounded up.
     let surge = set.max_surge.rounded_up(desired);
     let unavailable = set.max_unavailable.rounded_up(desired);
@@ -245,13 +245,13 @@ fn unexplained(set: &DaemonSet, desired: i32, scene: &Scene<'_>) -> Blocker {
         )
     } else if missing > 0 && !has_pods {
         format!(
-            "the pods of {} not available, and the snapshot does not contain the pods that would show why",
-            agree(count(missing, "node"), missing)
+            "the pods on {} are not available, and the snapshot does not contain the pods that would show why",
+            count(missing, "node")
         )
     } else {
         format!(
-            "the pods of {} not available yet",
-            agree(count(missing.max(0), "node"), missing)
+            "the pods on {} are not available yet",
+            count(missing, "node")
         )
     };
     Blocker::new(Cause::NotAvailable, message, "")

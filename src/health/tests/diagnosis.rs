@@ -10,7 +10,7 @@ use rollplan_core::interrupt::Interrupt;
 use rollplan_core::plan_settled;
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::snapshot::{ObservedEvent, Options, ReplicaSet, Snapshot};
-use rollplan_health::diagnosis::failure::class::Class;
+use rollplan_health::diagnosis::failure::class::{Class, Limit, Rules};
 use rollplan_health::diagnosis::failure::judgement::Judgement;
 use rollplan_health::diagnosis::{Cause, Diagnosis, Finality, diagnose, diagnose_until};
 use rollplan_world::{at, mk_pod, rolling};
@@ -196,4 +196,57 @@ fn interrupted_diagnosis_is_an_error() {
     }
     let snapshot = half_way();
     assert!(diagnose_until(&snapshot, Judgement::default(), &Interrupted).is_err());
+}
+
+/// A single rejection proves nothing, even with a rule without a grace.
+#[test]
+fn single_rejection_of_pods_is_not_certain() {
+    let mut snapshot = half_way();
+    let mut rejected = |first: i64| {
+        snapshot.events = Arc::new([ObservedEvent {
+            object_uid: snapshot.replica_sets[0].metadata.uid.clone(),
+            kind: "Warning".to_owned(),
+            reason: "FailedCreate".to_owned(),
+            message: "admission webhook \"x\" denied the request: no".to_owned(),
+            first: Some(at(first)),
+            last: Some(at(-10)),
+            ..ObservedEvent::default()
+        }]);
+        let judgement = Judgement {
+            rules: Rules::default().with(Class::Refused, Limit::Grace(0)),
+            previous: None,
+        };
+        diagnose(&snapshot, judgement).refusal_of_pods()
+    };
+    assert!(matches!(rejected(-10), Finality::Pending(Some(_))));
+    assert_eq!(rejected(-11), Finality::Certain);
+}
+
+/// A rule of the caller also applies to rejections because something is missing.
+#[test]
+fn rule_for_rejections_applies_to_missing_objects() {
+    let mut snapshot = half_way();
+    snapshot.events = Arc::new([ObservedEvent {
+        object_uid: snapshot.replica_sets[0].metadata.uid.clone(),
+        kind: "Warning".to_owned(),
+        reason: "FailedCreate".to_owned(),
+        message: "error looking up service account shop/x: serviceaccount \"x\" not found"
+            .to_owned(),
+        first: Some(at(-60)),
+        last: Some(at(-20)),
+        ..ObservedEvent::default()
+    }]);
+    let refusal = |rules: Rules| {
+        let judgement = Judgement {
+            rules,
+            previous: None,
+        };
+        diagnose(&snapshot, judgement).refusal_of_pods()
+    };
+    assert_ne!(refusal(Rules::default()), Finality::Certain);
+    // The controller has waited for 40 s, and waits for at most twice the grace.
+    let rules = Rules::default().with(Class::Refused, Limit::Grace(50));
+    assert_eq!(refusal(rules), Finality::Pending(Some(at(60))));
+    let rules = Rules::default().with(Class::Refused, Limit::Grace(30));
+    assert_eq!(refusal(rules), Finality::Certain);
 }

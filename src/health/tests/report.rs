@@ -1563,3 +1563,188 @@ fn incomplete_replica_sets_have_a_phase_only() {
     });
     check(&complete, Phase::Complete);
 }
+
+#[test]
+fn failed_pods_do_not_degrade_a_rollout() {
+    let phase = |phase: &str| {
+        let mut pod = pod("a", phase, Vec::new());
+        pod.metadata.creation_timestamp = Some(at(-900));
+        completed(
+            [with_conditions(
+                pod,
+                vec![condition("Ready", "False", "", "", 500)],
+            )],
+            4,
+            3,
+        )
+        .phase
+    };
+    assert_eq!(phase("Running"), Phase::Degraded);
+    assert_eq!(phase("Failed"), Phase::Progressing);
+}
+
+#[test]
+fn program_that_cannot_be_started_is_explained_without_the_runtime() {
+    let found = |output: &str| {
+        let end = terminated(128, "StartError", output);
+        let pod = crashing(3, waiting("CrashLoopBackOff", ""), end);
+        reported(&with_pods([pod])).blockers.remove(0)
+    };
+    let started = found(
+        "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start \
+         container process: error during container init: exec: \"/app\": stat /app: no such file or directory: unknown",
+    );
+    assert!(
+        started.message.ends_with(
+            "StartError, exit code 128: exec: \"/app\": stat /app: no such file or directory"
+        ),
+        "{}",
+        started.message
+    );
+    assert!(
+        started
+            .message
+            .starts_with("container main cannot be started (3 restarts; "),
+        "{}",
+        started.message
+    );
+    assert_eq!(
+        started.remedy,
+        "correct the command of container main, or its image"
+    );
+    // Another text is not cut.
+    let other = found("entrypoint: exec: not found").message;
+    assert!(other.ends_with(": entrypoint: exec: not found"), "{other}");
+}
+
+#[test]
+fn pod_of_a_lost_node_names_the_node() {
+    let up = Container {
+        ready: true,
+        ..container(running(500))
+    };
+    let mut lost = pod("a", "Running", vec![up]);
+    lost.node_name = "node-1".to_owned();
+    let lost = with_conditions(lost, vec![condition("Ready", "False", "", "", 30)]);
+    assert_eq!(
+        reported(&with_pods([lost])).blockers.remove(0).remedy,
+        "check the node: kubectl describe node node-1"
+    );
+}
+
+#[test]
+fn blank_lines_at_the_end_of_the_output_are_skipped() {
+    let end = terminated(1, "Error", "fatal: no\n   \n\u{7}\n");
+    let pod = crashing(1, waiting("CrashLoopBackOff", ""), end);
+    let message = reported(&with_pods([pod])).blockers.remove(0).message;
+    assert!(message.ends_with("exit code 1: fatal: no"), "{message}");
+    // A name alone is not a function of Go.
+    let pod = crashing(
+        1,
+        waiting("CrashLoopBackOff", ""),
+        terminated(1, "Error", "start\nerror(5)"),
+    );
+    let message = reported(&with_pods([pod])).blockers.remove(0).message;
+    assert!(message.ends_with("exit code 1: error(5)"), "{message}");
+}
+
+#[test]
+fn verdict_on_a_deployment_that_is_being_deleted_names_it() {
+    let mut deleting = half_way();
+    deleting.deployment.metadata.deletion_timestamp = Some(now());
+    let verdict = reported(&deleting).verdict;
+    assert_eq!(
+        (verdict.reason, verdict.message.as_str()),
+        ("DELETING", "the Deployment is being deleted")
+    );
+}
+
+#[test]
+fn pod_that_does_not_start_is_explained_by_its_last_failure() {
+    let mut snapshot = with_pods([pod(
+        "a",
+        "Pending",
+        vec![container(waiting("ContainerCreating", ""))],
+    )]);
+    let event = |kind: &str, reason: &str, last: i64| ObservedEvent {
+        object_uid: "a-uid".to_owned(),
+        kind: kind.to_owned(),
+        reason: reason.to_owned(),
+        message: "no".to_owned(),
+        last: Some(at(last)),
+        ..ObservedEvent::default()
+    };
+    snapshot.events = Arc::new([
+        event("Warning", "FailedCreatePodSandBox", -40),
+        event("Warning", "FailedScheduling", -30),
+        event("Warning", "NetworkNotReady", -20),
+        event("Normal", "FailedOver", -10),
+    ]);
+    let message = reported(&snapshot).blockers.remove(0).message;
+    assert!(
+        message.ends_with(": FailedCreatePodSandBox: no"),
+        "{message}"
+    );
+}
+
+#[test]
+fn paused_deployment_without_replicas_does_not_wait() {
+    let mut snapshot = half_way();
+    snapshot.deployment.spec.paused = true;
+    snapshot.deployment.spec.replicas = 0;
+    snapshot.replica_sets.clear();
+    assert_ne!(reported(&snapshot).verdict.reason, "PAUSED");
+    snapshot.deployment.spec.replicas = 1;
+    assert_eq!(reported(&snapshot).verdict.reason, "PAUSED");
+}
+
+#[test]
+fn container_that_runs_out_of_memory_names_its_limit() {
+    let limits = Value::from([("limits", Value::from([("memory", "128Mi")]))]);
+    let main = Value::from([("name", Value::from("main")), ("resources", limits)]);
+    let spec = Value::from([("containers", Value::from(vec![main]))]);
+    let template = Value::from([("spec", spec)]);
+    let end = terminated(137, "OOMKilled", "");
+    let mut snapshot = with_pods([crashing(1, waiting("CrashLoopBackOff", ""), end)]);
+    snapshot.deployment.spec.template = template.clone().into();
+    snapshot.replica_sets[0].template = template.into();
+    assert_eq!(
+        reported(&snapshot).blockers.remove(0).remedy,
+        "raise resources.limits.memory of container main (now 128Mi)"
+    );
+}
+
+/// Only a ReplicaSet with the template may be adopted.
+#[test]
+fn paused_deployment_waits_in_spite_of_orphans_with_another_template() {
+    let mut snapshot = half_way();
+    snapshot.deployment.spec.paused = true;
+    snapshot.replica_sets.remove(0);
+    snapshot.replica_sets[0].metadata.owner_references.clear();
+    snapshot.replica_sets[0].replicas = 0;
+    assert_eq!(reported(&snapshot).verdict.reason, "PAUSED");
+    snapshot.replica_sets[0].template = snapshot.deployment.spec.template.clone();
+    assert_ne!(reported(&snapshot).verdict.reason, "PAUSED");
+}
+
+#[test]
+fn running_init_container_is_not_a_sidecar() {
+    let setup = Value::from([("name", "setup")]);
+    let spec = Value::from([
+        ("initContainers", Value::from(vec![setup])),
+        ("containers", Value::from(Vec::<Value>::new())),
+    ]);
+    let template = Value::from([("spec", spec)]);
+    let setup = Container {
+        name: "setup".to_owned(),
+        init: true,
+        ..container(running(30))
+    };
+    let mut snapshot = with_pods([pod("a", "Pending", vec![setup])]);
+    snapshot.deployment.spec.template = template.clone().into();
+    snapshot.replica_sets[0].template = template.into();
+    assert_eq!(
+        reported(&snapshot).blockers.swap_remove(0).message,
+        "1 of 2 new pods is starting: a Init for 30s: init container setup is running"
+    );
+}

@@ -153,12 +153,6 @@ impl Class {
     }
 }
 
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.row().name)
-    }
-}
-
 // === impl Limit ===
 
 /// The text in the table of docs/verdict.md.

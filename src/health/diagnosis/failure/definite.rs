@@ -316,6 +316,11 @@ mod tests {
                 "admission webhook \"x\" denied the request: backend timeout",
                 Doubtful,
             ),
+            ("namespaces \"shop\" not found", Doubtful),
+            (
+                "error looking up service account shop/x: unauthorized",
+                Doubtful,
+            ),
             ("something new", Doubtful),
             ("", Doubtful),
         ] {

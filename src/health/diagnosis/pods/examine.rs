@@ -314,7 +314,7 @@ fn termination(state: &ContainerState) -> Option<(String, Option<Time>)> {
             } else {
                 format!("{reason}, ")
             };
-            let output = because(&start_error(&last_line(message)));
+            let output = because(&one_line(start_error(last_line(message)), PROGRAM_MAX));
             Some((
                 format!("{reason}exit code {exit_code}{output}"),
                 *finished_at,
@@ -327,10 +327,10 @@ fn termination(state: &ContainerState) -> Option<(String, Option<Time>)> {
 }
 
 /// The error of a program that cannot be started, without the prefix of the runtime.
-fn start_error(line: &str) -> String {
+fn start_error(line: &str) -> &str {
     let line = match line.find("exec: ") {
         Some(at) if line.contains("container process") => &line[at..],
         _ => line,
     };
-    line.strip_suffix(": unknown").unwrap_or(line).to_owned()
+    line.strip_suffix(": unknown").unwrap_or(line)
 }

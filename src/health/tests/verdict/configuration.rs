@@ -1,8 +1,9 @@
 //! ConfigMaps and Secrets that are missing, or that are created after the pods.
 
 use super::{both, check_decided, check_never, decided_by, event, verdict, without_events};
-use crate::report::waiting;
+use crate::report::{condition, waiting};
 use rollplan_core::snapshot::Snapshot;
+use rollplan_world::at;
 
 pub(crate) fn missing_config(seconds: i64) -> Snapshot {
     let text = "configmap \"web\" not found";
@@ -69,4 +70,24 @@ fn configuration_created_within_its_grace_is_never_failed() {
             "context deadline exceeded",
         ))
     });
+}
+
+/// The first attempt follows the init containers.
+#[test]
+fn attempts_of_a_container_begin_after_the_init_containers() {
+    let is_certain_with = |status: &str, initialized: Option<i64>, seconds: i64| {
+        let mut snapshot = without_events(missing_config(seconds));
+        let mut pods = snapshot.pods.to_vec();
+        for pod in &mut pods {
+            let condition = initialized.map(|at| condition("Initialized", status, "", "", -at));
+            pod.conditions.extend(condition);
+        }
+        snapshot.pods = pods.into();
+        snapshot.now = at(seconds);
+        verdict(&snapshot).is_certain
+    };
+    let is_certain = |initialized, seconds| is_certain_with("True", initialized, seconds);
+    assert!(is_certain(None, 430) && !is_certain(None, 429));
+    assert!(is_certain_with("False", Some(100), 430));
+    assert!(is_certain(Some(100), 530) && !is_certain(Some(100), 529));
 }

@@ -115,3 +115,42 @@ fn failed_evicted_and_old_pods_never_count() {
     snapshot.replica_sets[0].status = mk_set_status(2, 1);
     assert!(!verdict(&snapshot).is_certain);
 }
+
+/// An event names the container that it is about, if it is about one.
+#[test]
+fn events_about_another_container_prove_nothing() {
+    let with_field = |field_path: &str| {
+        let mut snapshot = super::missing_config(200);
+        let mut events = snapshot.events.to_vec();
+        for event in &mut events {
+            event.field_path = field_path.to_owned();
+        }
+        snapshot.events = events.into();
+        verdict(&snapshot).is_certain
+    };
+    assert!(with_field("spec.containers{main}"));
+    assert!(!with_field("spec.containers{sidecar}"));
+}
+
+/// Without events, another container may have delayed the attempts, unless it is an init container that has succeeded.
+#[test]
+fn ended_containers_may_delay_attempts() {
+    let silent = |init: bool, exit_code: i32| {
+        let mut snapshot = super::missing_config(500);
+        snapshot.events = [].into();
+        let mut pods = snapshot.pods.to_vec();
+        for pod in &mut pods {
+            pod.containers.push(Container {
+                name: "other".to_owned(),
+                init,
+                ..container(terminated(exit_code, "", ""))
+            });
+        }
+        snapshot.pods = pods.into();
+        snapshot.now = at(500);
+        verdict(&snapshot).is_certain
+    };
+    assert!(silent(true, 0));
+    assert!(!silent(true, 1));
+    assert!(!silent(false, 0));
+}

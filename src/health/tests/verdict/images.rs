@@ -65,3 +65,52 @@ fn registry_outage_is_never_failed() {
         },
     });
 }
+
+#[test]
+fn images_that_cannot_be_pulled_have_a_remedy_for_each_reason() {
+    let remedy = |text: &str| verdict(&pulling(200, text)).remedy;
+    for (text, expected) in [
+        (
+            NOT_FOUND,
+            "correct the image name or its tag, or push the image",
+        ),
+        (
+            "Back-off pulling image \"web:2\": ErrImagePull: failed to authorize: 401 Unauthorized",
+            "check imagePullSecrets and the rights of their account, or the name of the image",
+        ),
+        (
+            "Back-off pulling image \"web:2\": ErrImagePull: something new",
+            "check the registry, the image name and the pull secret",
+        ),
+    ] {
+        assert_eq!(remedy(text), expected, "{text}");
+    }
+}
+
+/// Older kubelets state the reason in an event only.
+#[test]
+fn reason_of_a_failed_pull_is_taken_from_its_event() {
+    let mut snapshot = both(&waiting("ErrImagePull", "rpc error"));
+    let mut other = event(
+        "a-uid",
+        "Failed",
+        "Failed to pull image \"log:1\": denied",
+        0,
+        50,
+    );
+    other.field_path = "spec.containers{log}".to_owned();
+    snapshot.events = [
+        event(
+            "a-uid",
+            "Failed",
+            "Failed to pull image \"web:2\": manifest unknown",
+            0,
+            10,
+        ),
+        event("a-uid", "Failed", "Error: ErrImagePull", 0, 60),
+        other,
+    ]
+    .into();
+    let message = verdict(&snapshot).message;
+    assert!(message.ends_with("manifest unknown"), "{message}");
+}

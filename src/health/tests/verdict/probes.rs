@@ -155,3 +155,82 @@ fn readiness_probe_fails_only_once_it_certainly_has() {
     snapshot.pods = pods.into();
     assert_eq!(of(&snapshot), fails("", &check));
 }
+
+#[test]
+fn probes_over_https_are_described_with_their_scheme() {
+    let mut snapshot = unready(0);
+    let mut template = Value::clone(snapshot.deployment.spec.template.value());
+    let containers = template.as_map_mut().unwrap().get_mut("spec").unwrap();
+    let containers = containers.as_map_mut().unwrap().get_mut("containers");
+    let Some(Value::List(containers)) = containers else {
+        panic!("no containers");
+    };
+    let probe = containers[0]
+        .as_map_mut()
+        .unwrap()
+        .get_mut("readinessProbe");
+    let get = probe.unwrap().as_map_mut().unwrap().get_mut("httpGet");
+    let get = get.unwrap().as_map_mut().unwrap();
+    get.insert("scheme".to_owned(), Value::from("HTTPS"));
+    snapshot.deployment.spec.template = template.clone().into();
+    snapshot.replica_sets[0].template = template.into();
+    let message = reported(&snapshot).blockers.remove(0).message;
+    let expected = "readiness probe GET https://:8080/ok has not passed yet";
+    assert!(message.ends_with(expected), "{message}");
+}
+
+/// The kubelet has not restarted it yet.
+#[test]
+fn container_that_was_just_killed_is_explained() {
+    let mut snapshot = ended("Liveness", 3, ContainerState::Unknown);
+    let mut pods = snapshot.pods.to_vec();
+    pods[0].containers[0].state = terminated(137, "Error", "");
+    snapshot.pods = pods.into();
+    let message = verdict(&snapshot).message;
+    let how = format!("killed because its liveness probe TCP :5432 fails: {FAILURE}");
+    assert!(message.ends_with(&how), "{message}");
+}
+
+#[test]
+fn failure_of_another_probe_does_not_explain_a_kill() {
+    let mut snapshot = ended("Liveness", 3, terminated(137, "Error", ""));
+    let other = event(
+        "a-uid",
+        "Unhealthy",
+        "Readiness probe failed: EOF",
+        -50,
+        -10,
+    );
+    // And one of another container.
+    let mut sidecar = event("a-uid", "Unhealthy", "Liveness probe failed: EOF", -50, -5);
+    sidecar.field_path = "spec.containers{log}".to_owned();
+    let others = [other, sidecar];
+    snapshot.events = snapshot.events.iter().cloned().chain(others).collect();
+    let message = verdict(&snapshot).message;
+    assert!(message.ends_with(FAILURE), "{message}");
+}
+
+/// Exit codes of signals prove that it was killed; with others, it must have failed shortly before the end.
+#[test]
+fn containers_that_end_after_a_failed_liveness_probe_are_explained() {
+    let message = |code, failed: i64| {
+        let mut snapshot = ended("Liveness", 3, terminated(code, "Error", ""));
+        let text = format!("Liveness probe failed: {FAILURE}");
+        snapshot.events = Arc::new([event("a-uid", "Unhealthy", &text, failed, failed)]);
+        verdict(&snapshot).message
+    };
+    let killed = format!("killed because its liveness probe TCP :5432 fails: {FAILURE}");
+    let failed = format!("after its liveness probe TCP :5432 failed: {FAILURE}");
+    for (code, at, expected) in [
+        (137, -20, &killed),
+        (137, -5000, &killed),
+        (2, -20, &failed),
+    ] {
+        let message = message(code, at);
+        assert!(
+            message.ends_with(expected.as_str()),
+            "{code} {at}: {message}"
+        );
+    }
+    assert!(!message(2, -5000).contains("probe"));
+}

@@ -52,3 +52,70 @@ fn unschedulable_and_unready_pods_are_certain_only_with_a_rule() {
     polled.now = at(600);
     assert!(judged(&polled, not_ready).verdict.is_certain);
 }
+
+/// Events prove attempts after the grace, by a clock that is not the caller's.
+#[test]
+fn attempts_of_the_scheduler_and_of_probes_are_evidence() {
+    let is_certain = |snapshot: &Snapshot, class, event_reason: &str| {
+        let mut snapshot = snapshot.clone();
+        snapshot.now = at(1);
+        snapshot.events = ["a-uid", "b-uid"]
+            .map(|uid| event(uid, event_reason, "", 0, 120))
+            .into();
+        let judgement = with_rule(class, Limit::Grace(100));
+        judged(&snapshot, judgement).verdict.is_certain
+    };
+    let mut pending = unschedulable();
+    let mut pods = pending.pods.to_vec();
+    for pod in &mut pods {
+        pod.conditions[0].last_transition_time = Some(at(0));
+    }
+    pending.pods = pods.into();
+    assert!(is_certain(
+        &pending,
+        Class::Unschedulable,
+        "FailedScheduling"
+    ));
+    assert!(!is_certain(&pending, Class::Unschedulable, "Unhealthy"));
+    let unready = both(&running(0));
+    assert!(is_certain(&unready, Class::NotReady, "Unhealthy"));
+    assert!(!is_certain(&unready, Class::NotReady, "FailedScheduling"));
+}
+
+#[test]
+fn unschedulable_pods_have_a_remedy_for_each_reason() {
+    let remedy = |text: &str| {
+        let mut snapshot = unschedulable();
+        let mut pods = snapshot.pods.to_vec();
+        for pod in &mut pods {
+            pod.conditions[0].message = format!("0/1 nodes are available: {text}.");
+        }
+        snapshot.pods = pods.into();
+        reported(&snapshot).blockers.remove(0).remedy
+    };
+    let claims = "create or bind the claims: kubectl get pvc -n default";
+    let room = "add or free resources, or lower the requests of the pods";
+    let labels = "label a node as the template demands, or correct its nodeSelector or affinity";
+    for (text, expected) in [
+        ("pod has unbound immediate PersistentVolumeClaims", claims),
+        ("persistentvolumeclaim \"data\" not found", claims),
+        ("1 Insufficient cpu", room),
+        (
+            "1 node(s) didn't have free ports for the requested pod ports",
+            "set maxSurge to 0, or remove hostPort",
+        ),
+        (
+            "1 node(s) had untolerated taint {a: b}",
+            "add a toleration to the template, or remove the taint of a node",
+        ),
+        (
+            "1 node(s) didn't match Pod's node affinity/selector",
+            labels,
+        ),
+        ("1 node(s) didn't match node selector", labels),
+        ("1 node(s) were unschedulable", "uncordon a node"),
+        ("something new", room),
+    ] {
+        assert_eq!(remedy(text), expected, "{text}");
+    }
+}
