@@ -375,4 +375,10 @@ mod tests {
             format!("{}…", &longest[1..])
         );
     }
+
+    #[test]
+    fn quoted_texts_are_on_one_line() {
+        assert_eq!(quoted(" a  b\n\tc\u{7}d\u{1b}[31m "), "a b c d [31m");
+        assert_eq!(quoted(&"x".repeat(301)), format!("{}…", "x".repeat(300)));
+    }
 }

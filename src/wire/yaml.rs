@@ -577,4 +577,33 @@ mod tests {
             Err("aliases add up to more than 1000000 values".to_owned())
         );
     }
+
+    #[test]
+    fn depth_of_converted_documents_is_limited() {
+        let nested = |levels: usize| {
+            let [list, map] = [("[", "]"), ("{b: ", "}")]
+                .map(|(open, close)| format!("{}x{}", open.repeat(levels), close.repeat(levels)));
+            [list, map]
+        };
+        for text in nested(DEPTH_MAX) {
+            assert!(to_json(&text).is_ok(), "{text}");
+        }
+        for text in nested(DEPTH_MAX + 1) {
+            let fault = to_json(&text).map_err(|fault| fault.text);
+            assert_eq!(fault, Err("more than 128 levels deep".to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_may_have_a_sign() {
+        for (text, expected) in [
+            ("+5", 5),
+            ("-5", -5),
+            ("+0x10", 16),
+            ("-0x10", -16),
+            ("+0o17", 15),
+        ] {
+            assert_eq!(parse(text), Ok(Value::from(expected)), "{text}");
+        }
+    }
 }

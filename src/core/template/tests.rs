@@ -825,3 +825,30 @@ fn shape_fields_are_sorted() {
     }
     assert!(seen.len() > 100, "{} structs", seen.len());
 }
+
+/// Kubernetes mounts an empty directory if a volume names no source.
+#[test]
+fn volumes_without_a_source_are_empty_directories() {
+    for volume in [r#"{"name":"a"}"#, r#"{"name":"a","secret":null}"#] {
+        let written = format!(r#"{{"spec":{{"containers":[],"volumes":[{volume}]}}}}"#);
+        let defaulted = with_defaults(json::parse(&written));
+        let volumes = defaulted.at(&["spec", "volumes"]).and_then(Value::as_list);
+        let source = volumes.and_then(|volumes| volumes[0].get("emptyDir"));
+        assert_eq!(source, Some(&Value::map()), "{volume}");
+    }
+}
+
+/// The first comparison is kept, and others are made again.
+#[test]
+fn stored_template_is_compared_with_each_written_one() {
+    let of = |image: &str| {
+        let text = format!(r#"{{"spec":{{"containers":[{{"name":"main","image":"{image}"}}]}}}}"#);
+        Template::from(json::parse(&text))
+    };
+    let (first, second) = (of("web:1"), of("web:2"));
+    let stored = Template::from(first.defaulted().clone());
+    for _ in 0..2 {
+        assert!(stored.is_stored_form_of(&first));
+        assert!(!stored.is_stored_form_of(&second));
+    }
+}

@@ -153,12 +153,6 @@ impl From<Vec<Value>> for Value {
     }
 }
 
-impl From<BTreeMap<String, Value>> for Value {
-    fn from(value: BTreeMap<String, Value>) -> Self {
-        Self::Map(value)
-    }
-}
-
 /// Recurses to the depth of the JSON, which its parser limits.
 impl From<&serde_json::Value> for Value {
     fn from(json: &serde_json::Value) -> Self {

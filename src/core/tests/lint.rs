@@ -200,3 +200,25 @@ fn repeated_refusal_ends_the_search_for_remaining_steps() {
     world.replica_sets[2].replicas = 100;
     assert_eq!(found(&world, &plan(&world)), []);
 }
+
+/// A ReplicaSet that is created with pods counts like one that is scaled from zero.
+#[test]
+fn size_of_a_created_replica_set_that_the_next_plan_reverses_is_reported() {
+    let mut world = half_way();
+    world.replica_sets.truncate(1);
+    let mut creates = plan(&world);
+    let mut steps = creates.steps.iter();
+    let index = steps.position(|step| matches!(step.action, Some(Action::CreateReplicaSet(_))));
+    let index = index.unwrap();
+    resize(&mut creates, index, 9);
+    creates.steps.truncate(index + 1);
+    creates.settled = false;
+    let found = found(&world, &creates);
+    let is_reversed = |sizes: &[i32; 3]| sizes[0] == 0 && sizes[1] == 9 && sizes[2] < 9;
+    assert!(
+        found
+            .iter()
+            .any(|(_, rule)| matches!(rule, Rule::Reversed { sizes, .. } if is_reversed(sizes))),
+        "{found:?}"
+    );
+}

@@ -292,3 +292,16 @@ fn clean_up_without_revisions_has_the_order_of_gos_sort() {
         ["9", "8", "7", "6", "5", "4", "3", "13", "2", "1"]
     );
 }
+
+/// Runs of twelve are merged repeatedly.
+#[test]
+fn many_replica_sets_are_cleaned_up_in_order_of_revision() {
+    let revision = |number: usize| number * 7 % 53;
+    let mut numbers: Vec<usize> = (1..=50).collect();
+    let sets = numbers
+        .iter()
+        .map(|number| (revision(*number) as i64, 0, 0));
+    let sets: Vec<(i64, i32, i32)> = sets.collect();
+    numbers.sort_by_key(|number| revision(*number));
+    check_clean_up(3, &sets, &numbers[..47]);
+}

@@ -444,3 +444,19 @@ fn clean_up_counts_the_current_revision_and_waits_for_pods() {
     assert_eq!(next(&world, 1), [2]);
     assert_eq!(next(&world, 2), [0; 0]);
 }
+
+/// Of several ReplicaSets that had revisions before, the one that had the requested revision is named.
+#[test]
+fn missing_revision_is_named_with_its_replica_set() {
+    let mut world = mk_history();
+    for (set, history) in world.replica_sets.iter_mut().zip(["5", "", "0,7"]) {
+        let name = "deployment.kubernetes.io/revision-history".to_owned();
+        set.metadata.annotations.insert(name, history.to_owned());
+    }
+    let message = |revision| undo(&world, revision).unwrap_err().to_string();
+    let missing =
+        |revision: i64| format!("deployment \"web\" has no revision {revision}; it has 1, 2, 3");
+    assert_eq!(message(5), format!("{}; revision 5 is now 1", missing(5)));
+    assert_eq!(message(7), format!("{}; revision 7 is now 3", missing(7)));
+    assert_eq!(message(8), missing(8));
+}

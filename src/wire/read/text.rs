@@ -584,6 +584,9 @@ mod tests {
             ("[\"a\nb\"]", Syntax::ControlCharacter, 3),
             ("{} {}", Syntax::SecondDocument, 3),
             ("nul", Syntax::End, 0),
+            ("[1.", Syntax::End, 3),
+            ("[1e", Syntax::End, 3),
+            (r#"["a\"#, Syntax::End, 3),
         ] {
             let mut json = Json::new(text, &Never);
             assert_eq!(

@@ -762,6 +762,15 @@ fn status_of_the_rollout_shows_the_canary() {
     let json = kubectl.run(&["status", "web", "-o", "json"]);
     let json: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(json["report"]["verdict"]["reason"], "CANARY_HELD");
+    assert!(json["report"]["blockers"][0]["since"].is_string());
+    let message = json["report"]["verdict"]["message"].as_str().unwrap();
+    assert!(message.contains("the canary is held"), "{message}");
+    assert_eq!(json["report"]["verdict"]["outlook"], "OUTLOOK_UNDECIDED");
+    let remedy = json["report"]["verdict"]["remedy"].as_str().unwrap();
+    assert!(
+        remedy.starts_with("promote or abort the canary: "),
+        "{remedy}"
+    );
     assert_eq!(json["report"]["blockers"][0]["reason"], "CANARY_HELD");
     let mut failed = World::held(None);
     failed.fail();

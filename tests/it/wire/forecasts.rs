@@ -142,7 +142,13 @@ fn violations_have_their_path() {
         .push(proto::DeploymentChange { change: None });
     request.samples = -1;
     request.pod_times = Some(proto::PodTimes {
-        start: vec![seconds(1), seconds(0), seconds(i64::MAX)],
+        start: vec![
+            seconds(1),
+            seconds(0),
+            seconds(i64::MAX),
+            seconds(365 * 86_400),
+            seconds(365 * 86_400 + 1),
+        ],
         termination: vec![seconds(0), seconds(-1)],
     });
     request.limits = Some(proto::ClusterLimits {
@@ -160,6 +166,7 @@ fn violations_have_their_path() {
             "options.horizon: UNKNOWN_ENUM_VALUE",
             "pod_times.start[1]: OUT_OF_RANGE",
             "pod_times.start[2]: OUT_OF_RANGE",
+            "pod_times.start[4]: OUT_OF_RANGE",
             "pod_times.termination[1]: NEGATIVE",
             "limits.pods_in_quota: NEGATIVE",
             "limits.pods_on_nodes: NEGATIVE",
@@ -271,5 +278,53 @@ fn a_rollout_that_certainly_needs_a_change_never_completes() {
         proto::Outcome::Completes,
         "{}",
         fixed.reason
+    );
+}
+
+#[test]
+fn durations_have_parts_of_a_second() {
+    let start = |seconds, nanos| {
+        let mut request = mk_forecast(&example("after-undo"), Vec::new());
+        let change = Change::Deployment(manifest(&example("after-undo")).to_string());
+        request.changes = vec![proto::DeploymentChange {
+            change: Some(change),
+        }];
+        request.pod_times = Some(proto::PodTimes {
+            start: vec![Duration { seconds, nanos }],
+            ..Default::default()
+        });
+        let answer = wire::forecast_rollout(request).unwrap();
+        let Duration { seconds, nanos } = answer.expected.unwrap().duration.unwrap().high.unwrap();
+        seconds * 1_000 + i64::from(nanos) / 1_000_000
+    };
+    let half = start(0, 500_000_000);
+    assert!(start(1, 500_000_000) - half >= 1_000, "{half}");
+    assert!(start(1, 0) > half);
+}
+
+#[test]
+fn durations_out_of_range_are_explained() {
+    let mut request = mk_forecast(&complete(), Vec::new());
+    request.pod_times = Some(proto::PodTimes {
+        start: vec![seconds(0), seconds(-1), seconds(i64::MAX)],
+        termination: vec![seconds(-1)],
+    });
+    let Err(Error::InvalidArgument(violations)) = wire::forecast_rollout(request) else {
+        panic!("no violations");
+    };
+    let texts: Vec<&str> = violations
+        .listed
+        .iter()
+        .map(|it| &*it.description)
+        .collect();
+    let low = "must be a duration above zero";
+    assert_eq!(
+        texts,
+        [
+            low,
+            low,
+            "must be at most a year",
+            "must be a duration that is not negative"
+        ]
     );
 }

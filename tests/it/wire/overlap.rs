@@ -124,3 +124,63 @@ fn custom_resource_is_not_refused_for_other_reasons() {
         assert!(written(&plan(&items)).contains(&"ReplicaSet"));
     }
 }
+
+/// A ReplicaSet that runs pods of a Deployment is found, whatever its name is and whichever others are matched.
+#[test]
+fn overlap_is_found_among_other_replica_sets() {
+    let rollout = Some(("argoproj.io/v1alpha1", "Rollout", "other"));
+    let set = Some(("apps/v1", "StatefulSet", "other"));
+    let deployment = Some(("example.com/v1", "Deployment", "other"));
+    for (other, app) in [
+        (rollout, "web"),
+        (set, "web"),
+        (deployment, "web"),
+        (None, "web"),
+        (None, "other"),
+    ] {
+        let mut items = beside_a_deployment();
+        let mut names = ["a", "b"].into_iter();
+        for set in items.iter_mut().filter(|item| item["kind"] == "ReplicaSet") {
+            set["metadata"]["name"] = names.next().unwrap().into();
+            set["spec"]["replicas"] = 1.into();
+        }
+        match other {
+            Some(_) => give_to(&mut items[1..2], other),
+            None if app == "web" => items[1]["spec"]["replicas"] = 0.into(),
+            // The selector does not match it.
+            None => items[1]["metadata"]["labels"]["app"] = app.into(),
+        }
+        let plan = plan(&items);
+        assert_eq!(written(&plan), ["PlannedDeployment"], "{other:?} {app}");
+        assert_eq!(plan.requeue_after.unwrap().seconds, 10, "{other:?} {app}");
+    }
+}
+
+#[test]
+fn single_pass_is_repeated_while_selectors_overlap() {
+    let mut request = half_way();
+    request.items = beside_a_deployment();
+    request.snapshot.target = Some(proto::Target {
+        api_version: "apps.rollplan.dev/v1alpha1".to_owned(),
+        kind: "PlannedDeployment".to_owned(),
+        resource: "planneddeployments".to_owned(),
+        ..Default::default()
+    });
+    request.options.set_horizon(proto::Horizon::Pass);
+    let plan = request.plan();
+    assert_eq!(written(&plan), ["PlannedDeployment"]);
+    assert_eq!(plan.requeue_after.unwrap().seconds, 10);
+}
+
+/// Only Deployments of Kubernetes run the same pods again.
+#[test]
+fn custom_resource_is_not_refused_for_deployments_of_other_groups() {
+    for owner in [
+        ("example.com/v1", "Deployment", "other"),
+        ("apps/v1", "StatefulSet", "other"),
+    ] {
+        let mut items = beside_a_deployment();
+        give_to(&mut items, Some(owner));
+        assert!(written(&plan(&items)).contains(&"ReplicaSet"), "{owner:?}");
+    }
+}

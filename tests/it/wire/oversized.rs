@@ -328,6 +328,37 @@ fn objects_may_be_as_large_as_the_limit() {
     check_refused(&request, 4, "", Reason::ObjectTooLarge);
 }
 
+/// White space between the parts of an object does not count, and white space in a string does.
+#[test]
+fn white_space_counts_in_strings_only() {
+    let mut request = mk_request();
+    let text = "\\ \" a\\\" \\";
+    request.pod(1)["status"]["message"] = text.into();
+    let others = request.pod(1).to_string().len();
+    for (more, is_refused) in [(0, false), (1, true)] {
+        let spaces = " ".repeat(OBJECT_BYTES_MAX - others + more);
+        request.pod(1)["status"]["message"] = format!("{text}{spaces}").into();
+        let compact = request.pod(1).to_string();
+        assert_eq!(compact.len(), OBJECT_BYTES_MAX + more);
+        let spaced = format!(" {{\n{}", &compact[1..]);
+        let given = request.with_texts(
+            request
+                .items
+                .iter()
+                .map(|item| item.to_string())
+                .map(|item| {
+                    if item == compact {
+                        spaced.clone()
+                    } else {
+                        item
+                    }
+                })
+                .collect(),
+        );
+        assert_eq!(wire::plan_rollout(given).is_err(), is_refused, "{more}");
+    }
+}
+
 #[test]
 fn objects_may_have_as_many_entries_as_the_limit() {
     let mut request = mk_request();

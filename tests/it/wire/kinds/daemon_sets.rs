@@ -153,3 +153,121 @@ fn daemon_set_explains_its_limits() {
         message,
     );
 }
+
+#[test]
+fn daemon_set_on_delete_names_its_old_pods() {
+    let set = daemon_set(
+        json!({"updateStrategy": {"type": "OnDelete"}}),
+        json!({"updatedNumberScheduled": 1}),
+    );
+    let objects = [
+        pod("agent-a", &set, "new", "node-a", ready()),
+        pod("agent-b", &set, "old", "node-b", ready()),
+        pod("agent-c", &set, "old", "node-c", ready()),
+        revision(&set, "old", 1),
+        revision(&set, "new", 2),
+    ];
+    let blocker = report(60, &set, &objects).blockers.remove(0);
+    let pods = blocker.pods.iter().map(|pod| (&*pod.name, &*pod.reason));
+    let pods: Vec<_> = pods.collect();
+    assert_eq!(pods, [("agent-b", "Outdated"), ("agent-c", "Outdated")]);
+    assert_eq!(blocker.remedy, "kubectl delete pod agent-b -n shop");
+}
+
+#[test]
+fn refused_pods_of_a_daemon_set_count_only_while_pods_are_missing() {
+    let of = |current: i64| {
+        let status = json!({"currentNumberScheduled": current, "updatedNumberScheduled": 2, "numberReady": 2,
+            "numberAvailable": 2});
+        let refused = super::warning("agent-uid", "FailedCreate", "exceeded quota: q", 0, 50);
+        report(60, &daemon_set(json!({}), status), &[refused])
+            .blockers
+            .remove(0)
+            .reason
+    };
+    assert_eq!((&*of(2), &*of(3)), ("PODS_REFUSED", "NOT_AVAILABLE"));
+}
+
+#[test]
+fn daemon_set_is_complete_only_if_all_its_pods_are_new_and_ready() {
+    let phase = |spec: Value, field: &str| {
+        let set = daemon_set(spec, json!({field: 2}));
+        report(60, &set, &[]).phase()
+    };
+    for field in [
+        "currentNumberScheduled",
+        "updatedNumberScheduled",
+        "numberReady",
+        "numberAvailable",
+    ] {
+        assert_eq!(phase(json!({}), field), Phase::Progressing, "{field}");
+        let expected = match field {
+            // All pods are available: it waits for the user.
+            "updatedNumberScheduled" => Phase::Paused,
+            _ => Phase::Progressing,
+        };
+        let spec = json!({"updateStrategy": {"type": "OnDelete"}});
+        assert_eq!(phase(spec, field), expected, "{field}");
+    }
+}
+
+#[test]
+fn daemon_set_is_degraded_only_after_its_update() {
+    let phase = |updated: i64| {
+        let set = daemon_set(
+            json!({}),
+            json!({"updatedNumberScheduled": updated, "numberReady": 2, "numberAvailable": 2}),
+        );
+        let mut unready = super::running();
+        unready["conditions"][0]["lastTransitionTime"] = json!(super::at(50));
+        let objects = [
+            pod("agent-a", &set, "new", "node-a", unready),
+            pod("agent-b", &set, "new", "node-b", ready()),
+            revision(&set, "new", 2),
+        ];
+        report(60, &set, &objects).phase()
+    };
+    assert_eq!([phase(2), phase(3)], [Phase::Progressing, Phase::Degraded]);
+}
+
+#[test]
+fn daemon_set_whose_pods_have_never_been_ready_is_stalled() {
+    let set = daemon_set(
+        json!({}),
+        json!({"desiredNumberScheduled": 1, "currentNumberScheduled": 1, "updatedNumberScheduled": 1, "numberReady": 0,
+            "numberAvailable": 0}),
+    );
+    let mut status = no_image();
+    status["conditions"] =
+        json!([{"type": "Ready", "status": "False", "lastTransitionTime": super::at(0)}]);
+    let objects = [
+        pod("agent-a", &set, "new", "node-a", status),
+        revision(&set, "new", 2),
+    ];
+    assert_eq!(report(6000, &set, &objects).phase(), Phase::Stalled);
+}
+
+#[test]
+fn pods_of_a_daemon_set_that_are_not_in_the_request_are_named_as_missing() {
+    let message = |available: i64, has_pods: bool, is_complete: bool| {
+        let set = daemon_set(
+            json!({}),
+            json!({"numberReady": 1, "numberAvailable": available}),
+        );
+        let pods = [pod("agent-a", &set, "new", "node-a", ready())];
+        let mut ask = super::request(60, &set, &pods[..usize::from(has_pods)]);
+        ask.snapshot.as_mut().unwrap().pods_complete = is_complete;
+        let report = rollplan::wire::compute_status(ask).unwrap().report.unwrap();
+        report.blockers[0].message.clone()
+    };
+    let unknown = "the pods on 2 nodes are not available, and the snapshot does not contain the pods that would show why";
+    let late = "the pods on 2 nodes are not available yet";
+    assert_eq!(message(1, false, false), unknown);
+    assert_eq!(message(1, true, false), late);
+    assert_eq!(message(1, false, true), late);
+    // A pod that is not ready is not available, whatever the counter says.
+    assert_eq!(message(3, true, false), late);
+    let one = "the pods on 1 node are not available yet";
+    let set = daemon_set(json!({}), json!({"numberAvailable": 2}));
+    assert_eq!(report(60, &set, &[]).blockers[0].message, one);
+}

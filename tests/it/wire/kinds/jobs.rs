@@ -333,3 +333,155 @@ fn job_may_name_the_controller_of_kubernetes() {
         unnamed
     );
 }
+
+#[test]
+fn job_without_pods_is_waiting_for_its_first() {
+    let new = job(json!({}), json!({"startTime": at(0)}));
+    check(
+        &report(60, &new, &[]),
+        Phase::Progressing,
+        Outlook::Undecided,
+        false,
+        "RUNNING",
+        "job \"migrate\" is running (0 of 1 succeeded, 0 active): no pod exists yet, started 1m ago",
+    );
+}
+
+/// Pods of a Job need not be ready, and their containers may have ended successfully.
+#[test]
+fn unready_pods_of_a_job_are_running() {
+    let active = job(json!({}), json!({"startTime": at(0), "active": 1}));
+    let unready = pod("migrate-x", &active, "", "n", super::running());
+    let found = report(60, &active, &[unready]);
+    assert_eq!(found.verdict.unwrap().reason, "RUNNING");
+}
+
+#[test]
+fn failed_job_explains_each_reason() {
+    for (spec, reason, message, expected) in [
+        (
+            json!({"activeDeadlineSeconds": 600}),
+            "DeadlineExceeded",
+            "Job was active longer than specified deadline",
+            "it ran longer than activeDeadlineSeconds (10m)",
+        ),
+        (
+            json!({}),
+            "DeadlineExceeded",
+            "Job was active longer than specified deadline",
+            "it ran too long: Job was active longer than specified deadline",
+        ),
+        (json!({}), "", "no reason", "it has failed: no reason"),
+        (
+            json!({}),
+            "MaxFailedIndexesExceeded",
+            "too many",
+            "MaxFailedIndexesExceeded: too many",
+        ),
+    ] {
+        let failed = job(
+            spec,
+            json!({"startTime": at(0), "conditions": condition("Failed", reason, message)}),
+        );
+        let found = report(60, &failed, &[]).message;
+        assert_eq!(found, format!("job \"migrate\" has failed: {expected}"));
+    }
+}
+
+#[test]
+fn failed_job_names_the_pod_that_failed_last() {
+    let failed = job(
+        json!({"backoffLimit": 2}),
+        json!({"startTime": at(0), "failed": 3, "conditions": condition("Failed", "BackoffLimitExceeded", "")}),
+    );
+    let ended = |name: &str, seconds: i64| {
+        let state =
+            json!({"terminated": {"exitCode": 3, "reason": "Error", "finishedAt": at(seconds)}});
+        let mut status = json!({"phase": "Failed", "containerStatuses": container(state)});
+        // A container that has succeeded is not the cause.
+        let done =
+            json!({"name": "done", "state": {"terminated": {"exitCode": 0, "finishedAt": at(50)}}});
+        let statuses = status["containerStatuses"].as_array_mut();
+        statuses.unwrap().insert(0, done);
+        pod(name, &failed, "", "n", status)
+    };
+    let pods = [
+        ended("migrate-a", 20),
+        ended("migrate-b", 40),
+        ended("migrate-c", 30),
+    ];
+    let blocker = report(60, &failed, &pods).blockers.remove(0);
+    let names: Vec<_> = blocker.pods.iter().map(|pod| &*pod.name).collect();
+    assert_eq!(names, ["migrate-b", "migrate-c", "migrate-a"]);
+    assert_eq!(blocker.pods[0].container, "web");
+}
+
+#[test]
+fn refused_pods_of_a_job_are_reported_until_one_has_succeeded() {
+    let of = |succeeded: i64| {
+        let status = json!({"startTime": at(0), "active": 0, "succeeded": succeeded});
+        let running = job(json!({"completions": 3, "parallelism": 1}), status);
+        let refused = super::warning("migrate-uid", "FailedCreate", "exceeded quota: q", 0, 50);
+        report(60, &running, &[refused]).blockers.remove(0).reason
+    };
+    assert_eq!((&*of(0), &*of(1)), ("PODS_REFUSED", "RUNNING"));
+}
+
+#[test]
+fn refused_pods_of_a_job_are_reported_only_while_pods_are_missing() {
+    let of = |active: i64, parallelism: i64| {
+        let status = json!({"startTime": at(0), "active": active});
+        let running = job(
+            json!({"completions": 2, "parallelism": parallelism}),
+            status,
+        );
+        let refused = super::warning("migrate-uid", "FailedCreate", "exceeded quota: q", 0, 50);
+        report(60, &running, &[refused]).blockers.remove(0).reason
+    };
+    assert_eq!((&*of(1, 2), &*of(1, 1)), ("PODS_REFUSED", "RUNNING"));
+}
+
+/// What other pods have overcome may be a problem of a node.
+#[test]
+fn job_does_not_fail_while_a_pod_is_ready_or_has_succeeded() {
+    let of = |now: i64, ready: i64, succeeded: i64| {
+        let status =
+            json!({"startTime": at(0), "active": 1, "ready": ready, "succeeded": succeeded});
+        let active = job(json!({"completions": 2}), status);
+        report(
+            now,
+            &active,
+            &[pod("migrate-x", &active, "", "n", no_image())],
+        )
+    };
+    let stalled = of(6000, 0, 0);
+    assert_eq!(stalled.phase(), Phase::Stalled);
+    assert!(
+        stalled
+            .message
+            .starts_with("job \"migrate\" is stalled (0 of 2 succeeded, 1 active)"),
+        "{}",
+        stalled.message
+    );
+    assert_eq!(of(6000, 1, 0).phase(), Phase::Progressing);
+    assert_eq!(of(6000, 0, 1).phase(), Phase::Progressing);
+    // It was first reported now.
+    let pending = of(20, 0, 0).verdict.unwrap();
+    assert_eq!(pending.since.unwrap().seconds, START + 20);
+    assert!(pending.decided_after.is_some());
+}
+
+#[test]
+fn running_job_counts_its_failed_pods() {
+    let status = json!({"startTime": at(0), "active": 1, "failed": 2, "ready": 1});
+    let found = report(60, &job(json!({}), status), &[]);
+    assert_eq!(
+        found.blockers[0].message,
+        "1 pod is running, started 1m ago; 2 pods failed, backoffLimit is 6"
+    );
+    let names: Vec<&str> = found.counters.iter().map(|it| &*it.name).collect();
+    assert!(
+        names.contains(&"active") && names.contains(&"failed"),
+        "{names:?}"
+    );
+}

@@ -325,3 +325,287 @@ fn single_pods_need_no_uid() {
     pod["metadata"].as_object_mut().unwrap().remove("uid");
     assert_eq!(report(60, &pod, &[]), whole);
 }
+
+#[test]
+fn definition_whose_names_are_taken_has_failed() {
+    let definition = |names: &str, established: &str| {
+        let conditions = json!([
+            {"type": "NamesAccepted", "status": names, "reason": "PluralConflict", "message": "\"webs\" is already in use"},
+            {"type": "Established", "status": established, "reason": "Installing"},
+        ]);
+        let version = "apiextensions.k8s.io/v1";
+        let object = object(
+            version,
+            "CustomResourceDefinition",
+            "webs",
+            json!({}),
+            json!({"conditions": conditions}),
+        );
+        report(60, &object, &[])
+    };
+    let refused = definition("False", "False");
+    check(
+        &refused,
+        Phase::Stalled,
+        Outlook::NeedsChange,
+        true,
+        "CONDITION_FALSE",
+        "customresourcedefinition \"webs\" has failed: it is not accepted (PluralConflict): \"webs\" is already in use",
+    );
+    assert_eq!(definition("True", "True").phase(), Phase::Complete);
+}
+
+#[test]
+fn failed_pod_names_its_container() {
+    let owner = object("v1", "Other", "o", Value::Null, Value::Null);
+    let statuses = json!([
+        {"name": "log", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}},
+        {"name": "web", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}},
+    ]);
+    let failed = json!({"phase": "Failed", "containerStatuses": statuses});
+    let mut pod = pod("web", &owner, "", "n", failed);
+    pod["metadata"]["ownerReferences"] = json!([]);
+    let report = report(60, &pod, &[]);
+    let message = "pod \"web\" has failed: container web ended with exit code 3 (Error)";
+    check(
+        &report,
+        Phase::Stalled,
+        Outlook::NeedsChange,
+        true,
+        "POD_FAILED",
+        message,
+    );
+    let remedy = "read its log: kubectl logs web -n shop -c web";
+    assert_eq!(report.verdict.unwrap().remedy, remedy);
+}
+
+#[test]
+fn pods_that_were_ready_are_degraded() {
+    let mut unready = running();
+    unready["conditions"][0]["lastTransitionTime"] = json!(super::at(50));
+    let set = object(
+        "apps/v1",
+        "ReplicaSet",
+        "web",
+        json!({"replicas": 1}),
+        json!({"observedGeneration": 1, "replicas": 1, "fullyLabeledReplicas": 1}),
+    );
+    let mut pod = pod("web", &set, "", "n", unready);
+    let found = report(60, &set, &[pod.clone()]);
+    assert_eq!(found.phase(), Phase::Degraded);
+    assert!(
+        found
+            .message
+            .starts_with("replicaset \"web\" is degraded (0 of 1 available)"),
+        "{}",
+        found.message
+    );
+    pod["metadata"]["ownerReferences"] = json!([]);
+    let found = report(60, &pod, &[]);
+    assert_eq!(found.phase(), Phase::Degraded);
+    assert!(
+        found.message.starts_with("pod \"web\" is degraded: "),
+        "{}",
+        found.message
+    );
+}
+
+#[test]
+fn replica_set_without_pods_in_the_request_explains_its_counters() {
+    for (replicas, available, expected) in [
+        (2, 1, "1 pod is not available yet"),
+        (3, 2, "1 pod is still to be removed"),
+        (2, 2, "some pods do not have the labels of the template"),
+    ] {
+        let status = json!({"observedGeneration": 1, "replicas": replicas, "fullyLabeledReplicas": 0,
+            "readyReplicas": available, "availableReplicas": available});
+        let set = object(
+            "apps/v1",
+            "ReplicaSet",
+            "web",
+            json!({"replicas": 2}),
+            status,
+        );
+        assert_eq!(report(60, &set, &[]).blockers[0].message, expected);
+    }
+}
+
+#[test]
+fn stalled_pod_is_named_stalled() {
+    let owner = object("v1", "Other", "o", Value::Null, Value::Null);
+    let mut pod = pod("web", &owner, "", "n", no_image());
+    pod["metadata"]["ownerReferences"] = json!([]);
+    let found = report(600, &pod, &[]);
+    assert!(
+        found.message.starts_with("pod \"web\" is stalled: "),
+        "{}",
+        found.message
+    );
+}
+
+#[test]
+fn verdict_on_an_object_that_is_being_deleted_names_its_kind() {
+    let mut set = stateful_set(json!({}), json!({}));
+    set["metadata"]["deletionTimestamp"] = json!(super::at(50));
+    let verdict = report(60, &set, &[]).verdict.unwrap();
+    assert_eq!(
+        (&*verdict.reason, &*verdict.message),
+        ("DELETING", "the StatefulSet is being deleted")
+    );
+}
+
+/// What other pods have overcome may be a problem of a node.
+#[test]
+fn replica_set_does_not_fail_while_a_pod_is_ready() {
+    let phase = |ready: i64| {
+        let set = object(
+            "apps/v1",
+            "ReplicaSet",
+            "web",
+            json!({"replicas": 2}),
+            json!({"observedGeneration": 1, "replicas": 1, "fullyLabeledReplicas": 1, "readyReplicas": ready}),
+        );
+        let pod = pod("web", &set, "", "n", no_image());
+        report(6000, &set, &[pod]).phase()
+    };
+    assert_eq!([phase(0), phase(1)], [Phase::Stalled, Phase::Progressing]);
+}
+
+#[test]
+fn replica_set_is_complete_only_if_all_counters_agree() {
+    for field in [
+        "replicas",
+        "fullyLabeledReplicas",
+        "readyReplicas",
+        "availableReplicas",
+    ] {
+        let mut status = json!({"observedGeneration": 1, "replicas": 2, "fullyLabeledReplicas": 2, "readyReplicas": 2,
+            "availableReplicas": 2});
+        status[field] = json!(1);
+        let set = object(
+            "apps/v1",
+            "ReplicaSet",
+            "web",
+            json!({"replicas": 2}),
+            status,
+        );
+        assert_eq!(report(60, &set, &[]).phase(), Phase::Progressing, "{field}");
+    }
+}
+
+#[test]
+fn service_without_a_cluster_ip_is_not_ready() {
+    let service = object(
+        "v1",
+        "Service",
+        "web",
+        json!({"type": "LoadBalancer"}),
+        json!({}),
+    );
+    check(
+        &report(60, &service, &[]),
+        Phase::Progressing,
+        Outlook::Undecided,
+        false,
+        "NO_ADDRESS",
+        "service \"web\" is not ready: it has no cluster IP address yet",
+    );
+}
+
+#[test]
+fn claim_that_cannot_be_provisioned_names_the_storage_class() {
+    let claim = object(
+        "v1",
+        "PersistentVolumeClaim",
+        "data",
+        json!({}),
+        json!({"phase": "Pending"}),
+    );
+    let remedy = |reason: &str| {
+        let event = warning("data-uid", reason, "no", 0, 50);
+        report(60, &claim, &[event]).blockers.remove(0).remedy
+    };
+    let class = "check storageClassName and its provisioner: kubectl get storageclass";
+    assert_eq!(remedy("ProvisioningFailed"), class);
+    assert_eq!(remedy("FailedBinding"), class);
+}
+
+#[test]
+fn definition_that_is_not_established_has_failed_unless_it_is_being_installed() {
+    let phase = |status: &str, reason: &str| {
+        let conditions = json!([{"type": "Established", "status": status, "reason": reason}]);
+        let version = "apiextensions.k8s.io/v1";
+        let status = json!({"conditions": conditions});
+        report(
+            60,
+            &object(
+                version,
+                "CustomResourceDefinition",
+                "webs",
+                json!({}),
+                status,
+            ),
+            &[],
+        )
+        .phase()
+    };
+    assert_eq!(phase("False", "NotAccepted"), Phase::Stalled);
+    assert_eq!(phase("False", "Installing"), Phase::Progressing);
+    assert_eq!(phase("True", "InitialNamesAccepted"), Phase::Complete);
+}
+
+#[test]
+fn only_warnings_about_load_balancers_explain_a_service() {
+    let spec = json!({"type": "LoadBalancer", "clusterIP": "10.0.0.1"});
+    let service = object("v1", "Service", "web", spec, json!({}));
+    let message = |kind: &str, reason: &str| {
+        let mut event = warning("web-uid", reason, "no quota", 0, 50);
+        event["type"] = json!(kind);
+        report(60, &service, &[event]).blockers.remove(0).message
+    };
+    let none = "its load balancer has no address yet";
+    assert_eq!(
+        message("Warning", "SyncLoadBalancerFailed"),
+        "its load balancer cannot be provisioned: no quota"
+    );
+    assert_eq!(message("Normal", "EnsuringLoadBalancer"), none);
+    assert_eq!(message("Warning", "FailedToUpdateEndpointSlices"), none);
+}
+
+#[test]
+fn failed_pod_without_a_reason_has_its_message() {
+    let owner = object("v1", "Other", "o", Value::Null, Value::Null);
+    let of = |status: Value| {
+        let mut pod = pod("web", &owner, "", "n", status);
+        pod["metadata"]["ownerReferences"] = json!([]);
+        report(60, &pod, &[]).blockers.remove(0).message
+    };
+    assert_eq!(of(json!({"phase": "Failed"})), "it has failed");
+    assert_eq!(
+        of(json!({"phase": "Failed", "message": "the node is gone"})),
+        "it has failed: the node is gone"
+    );
+}
+
+#[test]
+fn replica_set_whose_pods_have_never_been_ready_is_stalled() {
+    let set = object(
+        "apps/v1",
+        "ReplicaSet",
+        "web",
+        json!({"replicas": 1}),
+        json!({"observedGeneration": 1, "replicas": 1, "fullyLabeledReplicas": 1}),
+    );
+    let mut status = no_image();
+    status["conditions"] =
+        json!([{"type": "Ready", "status": "False", "lastTransitionTime": super::at(0)}]);
+    let found = report(6000, &set, &[pod("web", &set, "", "n", status)]);
+    assert_eq!(found.phase(), Phase::Stalled);
+    assert!(
+        found
+            .message
+            .starts_with("replicaset \"web\" is stalled (0 of 1 available): "),
+        "{}",
+        found.message
+    );
+}

@@ -311,3 +311,282 @@ fn probes_of_the_template_explain_why_pods_are_not_ready() {
     let expected = "readiness probe GET :8080/ok has not passed yet";
     assert!(message.contains(expected), "{message}");
 }
+
+/// With one revision, `currentReplicas` counts the pods that have it, too.
+#[test]
+fn current_replicas_count_at_a_partition_only_without_a_revision() {
+    let set = |revision: &str| {
+        stateful_set(
+            json!({"updateStrategy": {"rollingUpdate": {"partition": 1}}}),
+            json!({"currentReplicas": 3, "updatedReplicas": 0, "currentRevision": revision, "updateRevision": revision}),
+        )
+    };
+    let phases = ["", "web-new"].map(|revision| report(60, &set(revision), &[]).phase());
+    assert_eq!(phases, [Phase::Progressing, Phase::Complete]);
+}
+
+#[test]
+fn refused_pods_count_only_while_pods_are_missing() {
+    let of = |replicas: i64| {
+        let set = stateful_set(
+            json!({}),
+            json!({"replicas": replicas, "readyReplicas": 2, "availableReplicas": 2}),
+        );
+        let refused = warning("web-uid", "FailedCreate", "exceeded quota: q", 0, 50);
+        report(60, &set, &[refused]).blockers.remove(0).reason
+    };
+    assert_eq!(of(2), "PODS_REFUSED");
+    assert_eq!(of(3), "NOT_AVAILABLE");
+}
+
+#[test]
+fn stateful_set_on_delete_lists_its_old_pods_from_the_last() {
+    let set = stateful_set(
+        json!({"updateStrategy": {"type": "OnDelete"}}),
+        json!({"updatedReplicas": 1, "currentRevision": "web-old"}),
+    );
+    let pods = [
+        pod("web-0", &set, "web-old", "n", ready()),
+        pod("web-1", &set, "web-old", "n", ready()),
+        pod("web-2", &set, "web-new", "n", ready()),
+    ];
+    let blocker = report(60, &set, &pods).blockers.remove(0);
+    let listed = blocker.pods.iter().map(|pod| (&*pod.name, &*pod.reason));
+    let listed: Vec<_> = listed.collect();
+    assert_eq!(listed, [("web-1", "Outdated"), ("web-0", "Outdated")]);
+}
+
+/// The partition counts from the first ordinal.
+#[test]
+fn broken_old_pod_below_the_partition_keeps_its_revision() {
+    let set = stateful_set(
+        json!({"ordinals": {"start": 5}, "updateStrategy": {"rollingUpdate": {"partition": 1}}}),
+        json!({"readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 0, "currentRevision": "web-old"}),
+    );
+    let blocker = |broken: &str| {
+        let pods = ["web-5", "web-6", "web-7"].map(|name| {
+            let status = if name == broken { no_image() } else { ready() };
+            pod(name, &set, "web-old", "n", status)
+        });
+        report(600, &set, &pods).blockers.remove(0)
+    };
+    let held = blocker("web-5");
+    assert_eq!(held.reason, "OLD_POD_BLOCKS");
+    assert_eq!(
+        held.message,
+        "pod web-5 is not ready (ErrImagePull) and blocks the update; it keeps its revision because its ordinal is below the \
+         partition"
+    );
+    assert_eq!(
+        held.remedy,
+        "lower the partition, or fix the older revision"
+    );
+    assert_eq!(blocker("web-6").remedy, "kubectl delete pod web-6 -n shop");
+}
+
+#[test]
+fn pod_whose_grace_period_ends_now_is_past_it() {
+    let set = stateful_set(
+        json!({}),
+        json!({"readyReplicas": 2, "availableReplicas": 2}),
+    );
+    let of = |seconds: i64| {
+        let mut pod = pod("web-2", &set, "web-new", "n", ready());
+        pod["metadata"]["deletionTimestamp"] = json!(at(seconds));
+        report(60, &set, &[pod]).blockers.remove(0)
+    };
+    let ended = of(60);
+    assert_eq!(ended.reason, "OLD_PODS_RUNNING");
+    assert_eq!(
+        ended.message,
+        "1 pod is terminating: web-2, 0s past its grace period"
+    );
+    assert_eq!(ended.remaining, None);
+    assert_eq!(ended.pods[0].since.as_ref().unwrap().seconds, START + 60);
+    assert_eq!(
+        (&*ended.pods[0].name, &*ended.pods[0].reason),
+        ("web-2", "Terminating")
+    );
+    assert_eq!(of(61).pods[0].since, None);
+    assert_eq!(of(61).remaining.unwrap().seconds, 1);
+    let lost = "check its node: the pod is not replaced until it has terminated";
+    assert_eq!((&*ended.remedy, &*of(61).remedy), (lost, ""));
+    assert_eq!(
+        of(61).message,
+        "1 pod is terminating: web-2, 1s of its grace period left"
+    );
+}
+
+#[test]
+fn pods_that_are_still_to_be_removed_are_counted() {
+    let set = stateful_set(
+        json!({}),
+        json!({"replicas": 4, "readyReplicas": 4, "availableReplicas": 4}),
+    );
+    assert_eq!(
+        report(60, &set, &[]).blockers[0].message,
+        "1 pod is still to be removed"
+    );
+}
+
+#[test]
+fn pods_that_are_not_in_the_request_are_named_as_missing() {
+    let message = |status: Value, has_pods: bool, is_complete: bool| {
+        let set = stateful_set(json!({}), status);
+        let pods = [pod("web-0", &set, "web-new", "n", ready())];
+        let mut ask = request(60, &set, &pods[..usize::from(has_pods)]);
+        ask.snapshot.as_mut().unwrap().pods_complete = is_complete;
+        let report = wire::compute_status(ask).unwrap().report.unwrap();
+        report.blockers[0].message.clone()
+    };
+    let missing = || json!({"readyReplicas": 2, "availableReplicas": 2});
+    let unknown =
+        "1 pod is not available, and the snapshot does not contain the pods that would show why";
+    assert_eq!(message(missing(), false, false), unknown);
+    assert_eq!(
+        message(missing(), true, false),
+        "1 pod is not available yet"
+    );
+    assert_eq!(
+        message(missing(), false, true),
+        "1 pod is not available yet"
+    );
+    let outdated = json!({"updatedReplicas": 2, "currentRevision": "web-old"});
+    let left = "1 pod is still to be updated, at most 1 at a time";
+    assert_eq!(message(outdated, false, false), left);
+}
+
+#[test]
+fn refusals_may_end_while_pods_terminate() {
+    let set = stateful_set(
+        json!({}),
+        json!({"replicas": 2, "readyReplicas": 2, "availableReplicas": 2}),
+    );
+    let refused = warning(
+        "web-uid",
+        "FailedCreate",
+        "admission webhook \"x\" denied the request: no",
+        0,
+        50,
+    );
+    let mut going = pod("web-2", &set, "web-new", "n", ready());
+    going["metadata"]["deletionTimestamp"] = json!(at(70));
+    let of = |objects: &[Value]| {
+        let report = report(60, &set, objects);
+        let blocker = report
+            .blockers
+            .iter()
+            .find(|it| it.reason == "PODS_REFUSED");
+        (
+            blocker.unwrap().remedy.is_empty(),
+            report.verdict.unwrap().certain,
+        )
+    };
+    assert_eq!(of(std::slice::from_ref(&refused)), (false, true));
+    assert_eq!(of(&[refused, going]), (true, false));
+}
+
+#[test]
+fn partition_is_named_only_between_revisions() {
+    let message = |current: &str| {
+        let set = stateful_set(
+            json!({"updateStrategy": {"rollingUpdate": {"partition": 1}}}),
+            json!({"currentRevision": current, "updatedReplicas": 2}),
+        );
+        let report = report(60, &set, &[]);
+        assert!(counters(&report).contains(&("partition", 1)));
+        report.message
+    };
+    assert_eq!(
+        message("web-old"),
+        "statefulset \"web\" successfully rolled out to its partition (2 of 3 updated, ordinals below 1 stay)"
+    );
+    assert_eq!(
+        message("web-new"),
+        "statefulset \"web\" successfully rolled out (3 of 3 available)"
+    );
+}
+
+#[test]
+fn broken_old_pod_blocks_only_if_the_controller_waits_for_it() {
+    let reasons = |spec: Value| {
+        let set = stateful_set(
+            spec,
+            json!({"readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 0, "currentRevision": "web-old"}),
+        );
+        let pods = [
+            pod("web-0", &set, "web-old", "n", ready()),
+            pod("web-1", &set, "web-old", "n", ready()),
+            pod("web-2", &set, "web-old", "n", no_image()),
+        ];
+        let blockers = report(600, &set, &pods).blockers;
+        blockers.iter().any(|it| it.reason == "OLD_POD_BLOCKS")
+    };
+    assert!(reasons(json!({})));
+    assert!(reasons(json!({"podManagementPolicy": "Parallel"})));
+    assert!(!reasons(json!({"updateStrategy": {"type": "OnDelete"}})));
+}
+
+#[test]
+fn stateful_set_on_delete_is_complete_when_all_pods_are_new() {
+    let set = stateful_set(
+        json!({"updateStrategy": {"type": "OnDelete"}}),
+        json!({"currentRevision": "web-old"}),
+    );
+    check(
+        &report(60, &set, &[]),
+        Phase::Complete,
+        Outlook::Complete,
+        true,
+        "",
+        "statefulset \"web\" successfully rolled out (3 of 3 available)",
+    );
+}
+
+#[test]
+fn stateful_set_is_degraded_only_after_its_update() {
+    let phase = |replicas: i64, updated: i64, current: &str| {
+        let set = stateful_set(
+            json!({}),
+            json!({"replicas": replicas, "updatedReplicas": updated, "currentRevision": current, "readyReplicas": 2,
+                "availableReplicas": 2}),
+        );
+        let mut unready = running();
+        unready["conditions"][0]["lastTransitionTime"] = json!(at(50));
+        report(60, &set, &[pod("web-2", &set, "web-new", "n", unready)]).phase()
+    };
+    assert_eq!(phase(3, 3, "web-new"), Phase::Degraded);
+    assert_eq!(phase(3, 2, "web-old"), Phase::Progressing);
+    assert_eq!(phase(2, 3, "web-new"), Phase::Progressing);
+}
+
+/// Only an ordered set waits for a broken pod before it replaces it.
+#[test]
+fn broken_new_pod_is_deleted_after_a_change_only_in_ordered_sets() {
+    let remedy = |spec: Value| {
+        let set = stateful_set(
+            spec,
+            json!({"readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 1, "currentRevision": "web-old"}),
+        );
+        let pod = pod("web-2", &set, "web-new", "n", no_image());
+        report(600, &set, &[pod]).blockers.remove(0).remedy
+    };
+    let note = "after a change of the template also: kubectl delete pod web-2 -n shop";
+    assert!(remedy(json!({})).ends_with(note));
+    assert!(!remedy(json!({"podManagementPolicy": "Parallel"})).contains("delete"));
+    assert!(!remedy(json!({"updateStrategy": {"type": "OnDelete"}})).contains("delete"));
+}
+
+#[test]
+fn pods_that_only_need_min_ready_seconds_complete_by_themselves() {
+    let set = stateful_set(
+        json!({"minReadySeconds": 60}),
+        json!({"availableReplicas": 2}),
+    );
+    let pods = [pod("web-2", &set, "web-new", "n", ready())];
+    let verdict = report(20, &set, &pods).verdict.unwrap();
+    assert_eq!(
+        (verdict.outlook(), &*verdict.reason),
+        (Outlook::CompletesByItself, "MIN_READY_SECONDS")
+    );
+}

@@ -527,3 +527,35 @@ fn containers_of_references_are_named_to_reloader() {
     let body = &call(&second.plans[0]).body_json;
     assert!(body.contains(r#"\"containerRefs\":[\"side\"]"#), "{body}");
 }
+
+/// Pods that no status counts start after the creation of their owner.
+#[test]
+fn pods_that_do_not_exist_yet_start_after_their_owner_was_created() {
+    let created = |kind: &str, status: Value| {
+        let mut it = recorded(workload(kind));
+        it["metadata"]["generation"] = json!(1);
+        it["metadata"]["creationTimestamp"] = json!(AFTER);
+        it["spec"]["replicas"] = json!(1);
+        it["status"] = status;
+        it["status"]["observedGeneration"] = json!(1);
+        it
+    };
+    let decision = |workload: &Value, beside: &[Value]| {
+        planned(workload, beside, json!({"quiet": "0s"})).decision()
+    };
+    let record = proto::RestartDecision::Record;
+    let restart = proto::RestartDecision::Restart;
+    let mut web = created("Deployment", json!({}));
+    assert_eq!(decision(&web, &[]), record);
+    web["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!("2");
+    let mut set = revision_of(&web, "2");
+    set["metadata"]["creationTimestamp"] = json!(AFTER);
+    set["status"]["replicas"] = json!(0);
+    assert_eq!(decision(&web, &[set]), record);
+    for (updated, expected) in [(0, record), (1, restart)] {
+        let status = json!({"replicas": updated, "readyReplicas": updated, "updatedReplicas": updated,
+            "updateRevision": "web-2"});
+        let set = created("StatefulSet", status);
+        assert_eq!(decision(&set, &[]), expected, "{updated}");
+    }
+}
