@@ -67,11 +67,16 @@ pub(crate) fn one_line(text: &str, max: usize) -> String {
     }
 }
 
-/// The line of a container's output that names the error, to be cut to [`PROGRAM_MAX`]. The rest is dropped, because it may contain
-/// secrets.
-pub(crate) fn last_line(output: &str) -> &str {
+/// The line of a container's output that names the error. The rest is dropped, because it may contain secrets.
+pub(crate) fn last_line(output: &str) -> String {
+    shortened_last_line(output, |line| line)
+}
+
+/// The same, of which `shorten` removes what is not needed before the line is cut.
+pub(crate) fn shortened_last_line(output: &str, shorten: fn(&str) -> &str) -> String {
     let lines: Vec<&str> = output.lines().collect();
-    error_line(&lines).map_or("", |index| lines[index])
+    let line = error_line(&lines).map_or("", |index| lines[index]);
+    one_line(shorten(line), PROGRAM_MAX)
 }
 
 /// The index of the line that names the error in the output of a program: the last one, or the one above the stack trace at
@@ -144,11 +149,7 @@ mod tests {
                 "no config",
             ),
         ] {
-            assert_eq!(
-                one_line(last_line(output), PROGRAM_MAX),
-                expected,
-                "{output}"
-            );
+            assert_eq!(last_line(output), expected, "{output}");
         }
     }
 }

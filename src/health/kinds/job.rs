@@ -5,9 +5,7 @@ use super::Condition;
 use super::scene::{Scene, counters, explained, phase_of};
 use crate::diagnosis::failure::Group;
 use crate::diagnosis::pods::Finding;
-use crate::diagnosis::text::{
-    KUBERNETES_MAX, PROGRAM_MAX, agree, because, count, last_line, one_line, word,
-};
+use crate::diagnosis::text::{KUBERNETES_MAX, agree, because, count, last_line, one_line, word};
 use crate::diagnosis::{BlockedPod, Blocker, Cause};
 use crate::report::verdict::{Outlook, Verdict};
 use crate::report::{Counter, Phase, Report};
@@ -305,10 +303,7 @@ fn failed_container(pod: &Pod) -> Option<BlockedPod> {
                 name: pod.metadata.name.clone(),
                 container: container.name.clone(),
                 reason: reason.clone(),
-                message: format!(
-                    "exit code {exit_code}{}",
-                    because(&one_line(last_line(message), PROGRAM_MAX))
-                ),
+                message: format!("exit code {exit_code}{}", because(&last_line(message))),
                 restarts: container.restarts,
                 since: *finished_at,
             }),

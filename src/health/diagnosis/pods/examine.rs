@@ -7,7 +7,9 @@ use crate::diagnosis::failure::class::Class;
 use crate::diagnosis::failure::definite::{is_config, is_image};
 use crate::diagnosis::failure::evidence::is_node_lost;
 use crate::diagnosis::template::ProbeKind;
-use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, PROGRAM_MAX, because, last_line, one_line};
+use crate::diagnosis::text::{
+    KUBERNETES_MAX, NAME_MAX, PROGRAM_MAX, because, one_line, shortened_last_line,
+};
 use rollplan_core::snapshot::{Container, ContainerState, Pod};
 use rollplan_core::time::{Span, Time};
 
@@ -314,7 +316,7 @@ fn termination(state: &ContainerState) -> Option<(String, Option<Time>)> {
             } else {
                 format!("{reason}, ")
             };
-            let output = because(&one_line(start_error(last_line(message)), PROGRAM_MAX));
+            let output = because(&shortened_last_line(message, start_error));
             Some((
                 format!("{reason}exit code {exit_code}{output}"),
                 *finished_at,
