@@ -3,7 +3,10 @@
 use rollplan::proto::{Outlook, Phase};
 use serde_json::{Value, json};
 
-use super::{check, daemon_set, no_image, object, pod, ready, report};
+use super::{
+    check, daemon_set, listed, message_with_pods, never_ready, no_image, object, pod, ready,
+    report, unready, warning,
+};
 
 fn revision(owner: &Value, name: &str, number: i64) -> Value {
     let mut object = object(
@@ -168,9 +171,10 @@ fn daemon_set_on_delete_names_its_old_pods() {
         revision(&set, "new", 2),
     ];
     let blocker = report(60, &set, &objects).blockers.remove(0);
-    let pods = blocker.pods.iter().map(|pod| (&*pod.name, &*pod.reason));
-    let pods: Vec<_> = pods.collect();
-    assert_eq!(pods, [("agent-b", "Outdated"), ("agent-c", "Outdated")]);
+    assert_eq!(
+        listed(&blocker),
+        [("agent-b", "Outdated"), ("agent-c", "Outdated")]
+    );
     assert_eq!(blocker.remedy, "kubectl delete pod agent-b -n shop");
 }
 
@@ -179,7 +183,7 @@ fn refused_pods_of_a_daemon_set_count_only_while_pods_are_missing() {
     let of = |current: i64| {
         let status = json!({"currentNumberScheduled": current, "updatedNumberScheduled": 2, "numberReady": 2,
             "numberAvailable": 2});
-        let refused = super::warning("agent-uid", "FailedCreate", "exceeded quota: q", 0, 50);
+        let refused = warning("agent-uid", "FailedCreate", "exceeded quota: q", 0, 50);
         report(60, &daemon_set(json!({}), status), &[refused])
             .blockers
             .remove(0)
@@ -218,10 +222,8 @@ fn daemon_set_is_degraded_only_after_its_update() {
             json!({}),
             json!({"updatedNumberScheduled": updated, "numberReady": 2, "numberAvailable": 2}),
         );
-        let mut unready = super::running();
-        unready["conditions"][0]["lastTransitionTime"] = json!(super::at(50));
         let objects = [
-            pod("agent-a", &set, "new", "node-a", unready),
+            pod("agent-a", &set, "new", "node-a", unready()),
             pod("agent-b", &set, "new", "node-b", ready()),
             revision(&set, "new", 2),
         ];
@@ -237,11 +239,8 @@ fn daemon_set_whose_pods_have_never_been_ready_is_stalled() {
         json!({"desiredNumberScheduled": 1, "currentNumberScheduled": 1, "updatedNumberScheduled": 1, "numberReady": 0,
             "numberAvailable": 0}),
     );
-    let mut status = no_image();
-    status["conditions"] =
-        json!([{"type": "Ready", "status": "False", "lastTransitionTime": super::at(0)}]);
     let objects = [
-        pod("agent-a", &set, "new", "node-a", status),
+        pod("agent-a", &set, "new", "node-a", never_ready()),
         revision(&set, "new", 2),
     ];
     assert_eq!(report(6000, &set, &objects).phase(), Phase::Stalled);
@@ -255,10 +254,7 @@ fn pods_of_a_daemon_set_that_are_not_in_the_request_are_named_as_missing() {
             json!({"numberReady": 1, "numberAvailable": available}),
         );
         let pods = [pod("agent-a", &set, "new", "node-a", ready())];
-        let mut ask = super::request(60, &set, &pods[..usize::from(has_pods)]);
-        ask.snapshot.as_mut().unwrap().pods_complete = is_complete;
-        let report = rollplan::wire::compute_status(ask).unwrap().report.unwrap();
-        report.blockers[0].message.clone()
+        message_with_pods(&set, &pods[..usize::from(has_pods)], is_complete)
     };
     let unknown = "the pods on 2 nodes are not available, and the snapshot does not contain the pods that would show why";
     let late = "the pods on 2 nodes are not available yet";

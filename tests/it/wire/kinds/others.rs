@@ -1,21 +1,57 @@
 //! Unknown kinds, ReplicaSets, single pods, and kinds without pods.
 
-use rollplan::proto::{Outlook, Phase};
+use rollplan::proto::{Outlook, Phase, RolloutReport};
 use serde_json::{Value, json};
 
 use super::{
-    check, condition, container, no_image, object, pod, ready, report, running, stateful_set,
-    warning,
+    check, condition, container, never_ready, no_image, object, pod, ready, report, running,
+    stateful_set, unready, warning,
 };
 
-#[test]
-fn replica_set_reports_counters_and_rejections() {
-    let set = object(
+/// The report on a pod without an owner.
+fn single_pod(now: i64, spec: Value, status: Value) -> RolloutReport {
+    let owner = object("v1", "Other", "o", Value::Null, Value::Null);
+    let mut pod = pod("web", &owner, "", "n", status);
+    pod["metadata"]["ownerReferences"] = json!([]);
+    for (key, value) in spec.as_object().unwrap() {
+        pod["spec"][key] = value.clone();
+    }
+    report(now, &pod, &[])
+}
+
+fn replica_set(replicas: i32, status: Value) -> Value {
+    let mut counts = json!({"observedGeneration": 1});
+    for (key, value) in status.as_object().unwrap() {
+        counts[key] = value.clone();
+    }
+    object(
         "apps/v1",
         "ReplicaSet",
         "web",
-        json!({"replicas": 2}),
-        json!({"observedGeneration": 1, "replicas": 2,
+        json!({"replicas": replicas}),
+        counts,
+    )
+}
+
+/// The report on a definition with these conditions.
+fn definition(conditions: Value) -> RolloutReport {
+    let status = json!({"conditions": conditions});
+    let version = "apiextensions.k8s.io/v1";
+    let object = object(
+        version,
+        "CustomResourceDefinition",
+        "webs",
+        json!({}),
+        status,
+    );
+    report(60, &object, &[])
+}
+
+#[test]
+fn replica_set_reports_counters_and_rejections() {
+    let set = replica_set(
+        2,
+        json!({"replicas": 2,
         "fullyLabeledReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}),
     );
     let message = "replicaset \"web\" is complete (2 of 2 available)";
@@ -27,13 +63,9 @@ fn replica_set_reports_counters_and_rejections() {
         "",
         message,
     );
-    let set = object(
-        "apps/v1",
-        "ReplicaSet",
-        "web",
-        json!({"replicas": 2}),
-        json!({"observedGeneration": 1,
-        "conditions": condition("ReplicaFailure", "FailedCreate", "exceeded quota: q")}),
+    let set = replica_set(
+        2,
+        json!({"conditions": condition("ReplicaFailure", "FailedCreate", "exceeded quota: q")}),
     );
     let message = "replicaset \"web\" is not complete (0 of 2 available): the API server rejects the pods (FailedCreate): \
                    exceeded quota: q";
@@ -49,17 +81,8 @@ fn replica_set_reports_counters_and_rejections() {
 
 #[test]
 fn single_pods_are_reported() {
-    let of = |now, spec: Value, status| {
-        let owner = object("v1", "Other", "o", Value::Null, Value::Null);
-        let mut pod = pod("web", &owner, "", "n", status);
-        pod["metadata"]["ownerReferences"] = json!([]);
-        for (key, value) in spec.as_object().unwrap() {
-            pod["spec"][key] = value.clone();
-        }
-        report(now, &pod, &[])
-    };
     check(
-        &of(60, json!({}), ready()),
+        &single_pod(60, json!({}), ready()),
         Phase::Complete,
         Outlook::Complete,
         true,
@@ -68,7 +91,7 @@ fn single_pods_are_reported() {
     );
     let succeeded = json!({"phase": "Succeeded"});
     check(
-        &of(60, json!({}), succeeded),
+        &single_pod(60, json!({}), succeeded),
         Phase::Complete,
         Outlook::Complete,
         true,
@@ -78,21 +101,21 @@ fn single_pods_are_reported() {
     let failed = json!({"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."});
     let message = "pod \"web\" has failed: Evicted: The node was low on resource: memory.";
     check(
-        &of(60, json!({}), failed),
+        &single_pod(60, json!({}), failed),
         Phase::Stalled,
         Outlook::NeedsChange,
         true,
         "POD_FAILED",
         message,
     );
-    let report = of(600, json!({}), no_image());
+    let report = single_pod(600, json!({}), no_image());
     assert_eq!(
         (report.phase(), &*report.blockers[0].reason),
         (Phase::Stalled, "IMAGE_PULL")
     );
     // The spec of the pod itself contains its probes.
     let probe = json!({"containers": [{"name": "web", "readinessProbe": {"httpGet": {"path": "/ok", "port": 8080}}}]});
-    let report = of(60, probe, running());
+    let report = single_pod(60, probe, running());
     assert!(
         report
             .message
@@ -102,7 +125,7 @@ fn single_pods_are_reported() {
     );
     let cut = json!({"phase": "Running", "containerStatuses": container(json!({"terminated": {"exitCode": 0}}))});
     let message = "pod \"web\" is not ready: its containers have terminated or are running, but it is not ready";
-    let never = of(60, json!({"restartPolicy": "Never"}), cut);
+    let never = single_pod(60, json!({"restartPolicy": "Never"}), cut);
     check(
         &never,
         Phase::Progressing,
@@ -274,44 +297,24 @@ fn objects_without_a_status_are_complete_when_they_exist() {
 
 #[test]
 fn definitions_are_complete_when_they_are_established() {
-    let definition = |established: &str| {
-        let conditions =
-            json!([{"type": "Established", "status": established, "reason": "Installing"}]);
-        let status = json!({"conditions": conditions});
-        let version = "apiextensions.k8s.io/v1";
-        let object = object(
-            version,
-            "CustomResourceDefinition",
-            "webs.example.com",
-            json!({}),
-            status,
-        );
-        report(60, &object, &[])
+    let of = |established: &str| {
+        definition(json!([{"type": "Established", "status": established, "reason": "Installing"}]))
     };
-    let established = definition("True");
+    let established = of("True");
     assert_eq!(established.phase(), Phase::Complete);
     assert!(
         established.message.ends_with("is established"),
         "{}",
         established.message
     );
-    assert_eq!(definition("False").phase(), Phase::Progressing);
+    assert_eq!(of("False").phase(), Phase::Progressing);
     for (kind, phase) in [
         ("NonStructuralSchema", Phase::Stalled),
         ("Terminating", Phase::Progressing),
     ] {
         let conditions =
             json!([{"type": "Established", "status": "True"}, {"type": kind, "status": "True"}]);
-        let status = json!({"conditions": conditions});
-        let version = "apiextensions.k8s.io/v1";
-        let object = object(
-            version,
-            "CustomResourceDefinition",
-            "webs",
-            json!({}),
-            status,
-        );
-        assert_eq!(report(60, &object, &[]).phase(), phase, "{kind}");
+        assert_eq!(definition(conditions).phase(), phase, "{kind}");
     }
 }
 
@@ -328,22 +331,13 @@ fn single_pods_need_no_uid() {
 
 #[test]
 fn definition_whose_names_are_taken_has_failed() {
-    let definition = |names: &str, established: &str| {
-        let conditions = json!([
+    let of = |names: &str, established: &str| {
+        definition(json!([
             {"type": "NamesAccepted", "status": names, "reason": "PluralConflict", "message": "\"webs\" is already in use"},
             {"type": "Established", "status": established, "reason": "Installing"},
-        ]);
-        let version = "apiextensions.k8s.io/v1";
-        let object = object(
-            version,
-            "CustomResourceDefinition",
-            "webs",
-            json!({}),
-            json!({"conditions": conditions}),
-        );
-        report(60, &object, &[])
+        ]))
     };
-    let refused = definition("False", "False");
+    let refused = of("False", "False");
     check(
         &refused,
         Phase::Stalled,
@@ -352,20 +346,17 @@ fn definition_whose_names_are_taken_has_failed() {
         "CONDITION_FALSE",
         "customresourcedefinition \"webs\" has failed: it is not accepted (PluralConflict): \"webs\" is already in use",
     );
-    assert_eq!(definition("True", "True").phase(), Phase::Complete);
+    assert_eq!(of("True", "True").phase(), Phase::Complete);
 }
 
 #[test]
 fn failed_pod_names_its_container() {
-    let owner = object("v1", "Other", "o", Value::Null, Value::Null);
     let statuses = json!([
         {"name": "log", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}},
         {"name": "web", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}},
     ]);
     let failed = json!({"phase": "Failed", "containerStatuses": statuses});
-    let mut pod = pod("web", &owner, "", "n", failed);
-    pod["metadata"]["ownerReferences"] = json!([]);
-    let report = report(60, &pod, &[]);
+    let report = single_pod(60, json!({}), failed);
     let message = "pod \"web\" has failed: container web ended with exit code 3 (Error)";
     check(
         &report,
@@ -381,17 +372,8 @@ fn failed_pod_names_its_container() {
 
 #[test]
 fn pods_that_were_ready_are_degraded() {
-    let mut unready = running();
-    unready["conditions"][0]["lastTransitionTime"] = json!(super::at(50));
-    let set = object(
-        "apps/v1",
-        "ReplicaSet",
-        "web",
-        json!({"replicas": 1}),
-        json!({"observedGeneration": 1, "replicas": 1, "fullyLabeledReplicas": 1}),
-    );
-    let mut pod = pod("web", &set, "", "n", unready);
-    let found = report(60, &set, &[pod.clone()]);
+    let set = replica_set(1, json!({"replicas": 1, "fullyLabeledReplicas": 1}));
+    let found = report(60, &set, &[pod("web", &set, "", "n", unready())]);
     assert_eq!(found.phase(), Phase::Degraded);
     assert!(
         found
@@ -400,8 +382,7 @@ fn pods_that_were_ready_are_degraded() {
         "{}",
         found.message
     );
-    pod["metadata"]["ownerReferences"] = json!([]);
-    let found = report(60, &pod, &[]);
+    let found = single_pod(60, json!({}), unready());
     assert_eq!(found.phase(), Phase::Degraded);
     assert!(
         found.message.starts_with("pod \"web\" is degraded: "),
@@ -417,25 +398,16 @@ fn replica_set_without_pods_in_the_request_explains_its_counters() {
         (3, 2, "1 pod is still to be removed"),
         (2, 2, "some pods do not have the labels of the template"),
     ] {
-        let status = json!({"observedGeneration": 1, "replicas": replicas, "fullyLabeledReplicas": 0,
+        let status = json!({"replicas": replicas, "fullyLabeledReplicas": 0,
             "readyReplicas": available, "availableReplicas": available});
-        let set = object(
-            "apps/v1",
-            "ReplicaSet",
-            "web",
-            json!({"replicas": 2}),
-            status,
-        );
+        let set = replica_set(2, status);
         assert_eq!(report(60, &set, &[]).blockers[0].message, expected);
     }
 }
 
 #[test]
 fn stalled_pod_is_named_stalled() {
-    let owner = object("v1", "Other", "o", Value::Null, Value::Null);
-    let mut pod = pod("web", &owner, "", "n", no_image());
-    pod["metadata"]["ownerReferences"] = json!([]);
-    let found = report(600, &pod, &[]);
+    let found = single_pod(600, json!({}), no_image());
     assert!(
         found.message.starts_with("pod \"web\" is stalled: "),
         "{}",
@@ -458,12 +430,9 @@ fn verdict_on_an_object_that_is_being_deleted_names_its_kind() {
 #[test]
 fn replica_set_does_not_fail_while_a_pod_is_ready() {
     let phase = |ready: i64| {
-        let set = object(
-            "apps/v1",
-            "ReplicaSet",
-            "web",
-            json!({"replicas": 2}),
-            json!({"observedGeneration": 1, "replicas": 1, "fullyLabeledReplicas": 1, "readyReplicas": ready}),
+        let set = replica_set(
+            2,
+            json!({"replicas": 1, "fullyLabeledReplicas": 1, "readyReplicas": ready}),
         );
         let pod = pod("web", &set, "", "n", no_image());
         report(6000, &set, &[pod]).phase()
@@ -479,16 +448,10 @@ fn replica_set_is_complete_only_if_all_counters_agree() {
         "readyReplicas",
         "availableReplicas",
     ] {
-        let mut status = json!({"observedGeneration": 1, "replicas": 2, "fullyLabeledReplicas": 2, "readyReplicas": 2,
+        let mut status = json!({"replicas": 2, "fullyLabeledReplicas": 2, "readyReplicas": 2,
             "availableReplicas": 2});
         status[field] = json!(1);
-        let set = object(
-            "apps/v1",
-            "ReplicaSet",
-            "web",
-            json!({"replicas": 2}),
-            status,
-        );
+        let set = replica_set(2, status);
         assert_eq!(report(60, &set, &[]).phase(), Phase::Progressing, "{field}");
     }
 }
@@ -533,21 +496,7 @@ fn claim_that_cannot_be_provisioned_names_the_storage_class() {
 #[test]
 fn definition_that_is_not_established_has_failed_unless_it_is_being_installed() {
     let phase = |status: &str, reason: &str| {
-        let conditions = json!([{"type": "Established", "status": status, "reason": reason}]);
-        let version = "apiextensions.k8s.io/v1";
-        let status = json!({"conditions": conditions});
-        report(
-            60,
-            &object(
-                version,
-                "CustomResourceDefinition",
-                "webs",
-                json!({}),
-                status,
-            ),
-            &[],
-        )
-        .phase()
+        definition(json!([{"type": "Established", "status": status, "reason": reason}])).phase()
     };
     assert_eq!(phase("False", "NotAccepted"), Phase::Stalled);
     assert_eq!(phase("False", "Installing"), Phase::Progressing);
@@ -574,12 +523,7 @@ fn only_warnings_about_load_balancers_explain_a_service() {
 
 #[test]
 fn failed_pod_without_a_reason_has_its_message() {
-    let owner = object("v1", "Other", "o", Value::Null, Value::Null);
-    let of = |status: Value| {
-        let mut pod = pod("web", &owner, "", "n", status);
-        pod["metadata"]["ownerReferences"] = json!([]);
-        report(60, &pod, &[]).blockers.remove(0).message
-    };
+    let of = |status| single_pod(60, json!({}), status).blockers.remove(0).message;
     assert_eq!(of(json!({"phase": "Failed"})), "it has failed");
     assert_eq!(
         of(json!({"phase": "Failed", "message": "the node is gone"})),
@@ -589,17 +533,8 @@ fn failed_pod_without_a_reason_has_its_message() {
 
 #[test]
 fn replica_set_whose_pods_have_never_been_ready_is_stalled() {
-    let set = object(
-        "apps/v1",
-        "ReplicaSet",
-        "web",
-        json!({"replicas": 1}),
-        json!({"observedGeneration": 1, "replicas": 1, "fullyLabeledReplicas": 1}),
-    );
-    let mut status = no_image();
-    status["conditions"] =
-        json!([{"type": "Ready", "status": "False", "lastTransitionTime": super::at(0)}]);
-    let found = report(6000, &set, &[pod("web", &set, "", "n", status)]);
+    let set = replica_set(1, json!({"replicas": 1, "fullyLabeledReplicas": 1}));
+    let found = report(6000, &set, &[pod("web", &set, "", "n", never_ready())]);
     assert_eq!(found.phase(), Phase::Stalled);
     assert!(
         found

@@ -6,8 +6,8 @@ use rollplan::wire;
 use serde_json::{Value, json};
 
 use super::{
-    START, at, check, counters, no_image, pod, ready, report, request, running, stateful_set,
-    warning,
+    START, at, check, counters, listed, message_with_pods, no_image, pod, ready, report, request,
+    running, stateful_set, unready, warning,
 };
 
 #[test]
@@ -115,6 +115,10 @@ fn stateful_set_on_delete_needs_deleted_pods() {
         true,
         "ON_DELETE",
         waits,
+    );
+    assert_eq!(
+        listed(&report.blockers[0]),
+        [("web-1", "Outdated"), ("web-0", "Outdated")]
     );
     assert_eq!(
         report.verdict.unwrap().remedy,
@@ -339,23 +343,6 @@ fn refused_pods_count_only_while_pods_are_missing() {
     assert_eq!(of(3), "NOT_AVAILABLE");
 }
 
-#[test]
-fn stateful_set_on_delete_lists_its_old_pods_from_the_last() {
-    let set = stateful_set(
-        json!({"updateStrategy": {"type": "OnDelete"}}),
-        json!({"updatedReplicas": 1, "currentRevision": "web-old"}),
-    );
-    let pods = [
-        pod("web-0", &set, "web-old", "n", ready()),
-        pod("web-1", &set, "web-old", "n", ready()),
-        pod("web-2", &set, "web-new", "n", ready()),
-    ];
-    let blocker = report(60, &set, &pods).blockers.remove(0);
-    let listed = blocker.pods.iter().map(|pod| (&*pod.name, &*pod.reason));
-    let listed: Vec<_> = listed.collect();
-    assert_eq!(listed, [("web-1", "Outdated"), ("web-0", "Outdated")]);
-}
-
 /// The partition counts from the first ordinal.
 #[test]
 fn broken_old_pod_below_the_partition_keeps_its_revision() {
@@ -434,10 +421,7 @@ fn pods_that_are_not_in_the_request_are_named_as_missing() {
     let message = |status: Value, has_pods: bool, is_complete: bool| {
         let set = stateful_set(json!({}), status);
         let pods = [pod("web-0", &set, "web-new", "n", ready())];
-        let mut ask = request(60, &set, &pods[..usize::from(has_pods)]);
-        ask.snapshot.as_mut().unwrap().pods_complete = is_complete;
-        let report = wire::compute_status(ask).unwrap().report.unwrap();
-        report.blockers[0].message.clone()
+        message_with_pods(&set, &pods[..usize::from(has_pods)], is_complete)
     };
     let missing = || json!({"readyReplicas": 2, "availableReplicas": 2});
     let unknown =
@@ -551,9 +535,7 @@ fn stateful_set_is_degraded_only_after_its_update() {
             json!({"replicas": replicas, "updatedReplicas": updated, "currentRevision": current, "readyReplicas": 2,
                 "availableReplicas": 2}),
         );
-        let mut unready = running();
-        unready["conditions"][0]["lastTransitionTime"] = json!(at(50));
-        report(60, &set, &[pod("web-2", &set, "web-new", "n", unready)]).phase()
+        report(60, &set, &[pod("web-2", &set, "web-new", "n", unready())]).phase()
     };
     assert_eq!(phase(3, 3, "web-new"), Phase::Degraded);
     assert_eq!(phase(3, 2, "web-old"), Phase::Progressing);
