@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 # A Kubernetes object, or a message of the contract in protobuf's JSON.
 Json = dict[str, Any]
@@ -103,9 +104,12 @@ class Adapter:
             return "missing", ""
         try:
             objects, response = self._plan(cache)
-            unverified = not self.verified and any(_is_of_replica_set(step) for step in response.get("steps", []))
-            if unverified and self._outdated(objects):
-                _, response = self._plan(cache)
+            if not self.verified and _writes_replica_sets(response):
+                outdated, others = self._read_replica_sets(objects)
+                if outdated or others:
+                    _, response = self._plan(cache, others)
+                # The next request does not have the others. If they prevent all writes, they must be read again.
+                self.verified = not others or _writes_replica_sets(response)
         except PlannerError:
             return "failed", ""
         # A plan that reacts to a rejection does not repeat the call. The next plan does, after a backoff.
@@ -133,8 +137,8 @@ class Adapter:
     def _reset(self, uid: str) -> None:
         self.uid, self.writes, self.answers, self.verified, self.drops_terminating = uid, {}, [], False, False
 
-    def _plan(self, cache: list[Json]) -> tuple[list[Json], Json]:
-        objects = self._observe(cache)
+    def _plan(self, cache: list[Json], others: Iterable[Json] = ()) -> tuple[list[Json], Json]:
+        objects = [*self._observe(cache), *others]
         if any(it["kind"] == "ReplicaSet" and self._is_ours(it) and _terminating(it) is not None for it in objects):
             self.drops_terminating = False
         options = {"terminatingReplicas": False, **self.options} if self.drops_terminating else self.options
@@ -177,20 +181,28 @@ class Adapter:
                 del self.writes[uid]
         return objects
 
-    def _outdated(self, seen: list[Json]) -> bool:
-        """Reads the ReplicaSets from the API server. Returns whether the plan was made from other versions."""
+    def _read_replica_sets(self, seen: list[Json]) -> tuple[bool, list[Json]]:
+        """Reads the ReplicaSets that the selector matches from the API server.
+
+        Returns whether the plan was made from other versions, and those of other controllers if the owner is a custom
+        resource: it must not run the pods of a Deployment a second time.
+        """
         versions = {it["metadata"]["uid"]: _version(it) for it in seen}
-        answer = self.call("GET", REPLICA_SETS.format(self.owner.namespace), "", "", b"")
+        owner = next(it for it in seen if self.owner.is_of(it))
+        query = urlencode({"labelSelector": _label_selector(owner["spec"]["selector"])})
+        answer = self.call("GET", REPLICA_SETS.format(self.owner.namespace), query, "", b"")
         if not answer.ok:
             raise PlannerError(f"list of ReplicaSets: {answer.code}")
-        outdated = False
+        outdated, others = False, []
         for it in answer.object()["items"]:
             it |= {"apiVersion": "apps/v1", "kind": "ReplicaSet"}
-            if self._is_ours(it) and versions.get(it["metadata"]["uid"], -1) < _version(it):
+            if not self._is_ours(it):
+                if self.owner.kind != "Deployment":
+                    others.append(it)
+            elif versions.get(it["metadata"]["uid"], -1) < _version(it):
                 self.writes[it["metadata"]["uid"]] = Write(it, created=True, deleted=False)
                 outdated = True
-        self.verified = True
-        return outdated
+        return outdated, others
 
     def _is_ours(self, it: Json) -> bool:
         controllers = [ref["uid"] for ref in it["metadata"].get("ownerReferences", []) if ref.get("controller")]
@@ -206,7 +218,8 @@ class Adapter:
                 if answer.ok:
                     self._remember(call, answer.object())
                 elif not done:
-                    failed.append(self._failure(step, answer))
+                    if not _namespace_terminating(answer):
+                        failed.append(self._failure(step, answer))
                     if call["kind"] == "ReplicaSet":
                         self.verified = False
                     if step["onFailure"] == "ON_FAILURE_CONTINUE":
@@ -249,8 +262,30 @@ class Adapter:
         self.writes[it["metadata"]["uid"]] = Write(it, created, deleted=False)
 
 
-def _is_of_replica_set(step: Json) -> bool:
-    return bool(step.get("call", {}).get("kind") == "ReplicaSet")
+def _writes_replica_sets(plan: Json) -> bool:
+    return any(step.get("call", {}).get("kind") == "ReplicaSet" for step in plan.get("steps", []))
+
+
+def _label_selector(selector: Json) -> str:
+    """The selector as a parameter of a list."""
+    forms = {"In": "{key} in ({values})", "NotIn": "{key} notin ({values})", "Exists": "{key}", "DoesNotExist": "!{key}"}
+    labels = [f"{key}={value}" for key, value in selector.get("matchLabels", {}).items()]
+    expressions = [
+        forms[it["operator"]].format(key=it["key"], values=",".join(it.get("values", [])))
+        for it in selector.get("matchExpressions", [])
+    ]
+    return ",".join([*labels, *expressions])
+
+
+def _namespace_terminating(answer: Answer) -> bool:
+    """Whether nothing can be created anymore, because the namespace is being deleted."""
+    if answer.code != 403:
+        return False
+    try:
+        causes = answer.object().get("details", {}).get("causes", [])
+    except ValueError:
+        return False  # the page of a proxy
+    return any(it.get("reason") == "NamespaceTerminating" for it in causes)
 
 
 def _terminating(it: Json | list[Json]) -> int | None:

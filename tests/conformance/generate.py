@@ -183,10 +183,16 @@ class Recorder:
         else:
             exchange["answer"] = {"code": answer.code, **self.body(answer)}
         if "list" in exchange:
-            self.doubted = False
+            # As long as there are others, a custom resource gets no ReplicaSets.
+            self.doubted = any(self.is_of_others(it) for it in self.world.all())
         elif method != "GET" and "replicasets" in path:
             self.doubted = self.doubted or raises_doubts(answer)
         return answer
+
+    def is_of_others(self, it: Json) -> bool:
+        owner = self.scenario.owner
+        uids = (None, self.world.find(owner.kind, owner.name)["metadata"]["uid"])
+        return owner.kind != "Deployment" and it["kind"] == "ReplicaSet" and controller(it) not in uids
 
     def events_append(self, event: Json) -> None:
         self.syncs[-1]["events"].append(event)
@@ -230,14 +236,17 @@ def raises_doubts(answer: Answer) -> bool:
 
 def is_rejection(answer: Json) -> bool:
     """Whether the API server rejected the call. The next plan then reports that, and the plan after it repeats the call."""
-    if answer["httpCode"] not in (403, 409, 422):
+    if answer["httpCode"] not in (403, 409, 422, 500):
         return False
     body = json.loads(base64.b64decode(answer["body"]))
-    return body["reason"] in ("Forbidden", "AlreadyExists") or "causes" in body["details"]
+    return body["reason"] in ("Forbidden", "AlreadyExists", "InternalError") or "causes" in body["details"]
 
 
 def selected(objects: list[Json], owner: Owner, with_pods: bool) -> list[Json]:
-    """The Deployment, the ReplicaSets that it controls or may adopt and, where the plan depends on them, their pods."""
+    """The Deployment, the ReplicaSets that it controls or may adopt and, where the plan depends on them, their pods.
+
+    A custom resource also needs the ReplicaSets of other controllers that its selector matches.
+    """
     deployment = next(it for it in objects if owner.is_of(it))
     labels = deployment["spec"]["selector"]["matchLabels"].items()
     sets = [
@@ -246,7 +255,7 @@ def selected(objects: list[Json], owner: Owner, with_pods: bool) -> list[Json]:
         if it["kind"] == "ReplicaSet"
         and (
             controller(it) == deployment["metadata"]["uid"]
-            or (controller(it) is None and labels <= it["metadata"].get("labels", {}).items())
+            or ((controller(it) is None or owner.kind != "Deployment") and labels <= it["metadata"].get("labels", {}).items())
         )
     ]
     uids = {it["metadata"]["uid"] for it in sets} if with_pods else set()

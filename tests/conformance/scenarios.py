@@ -115,9 +115,9 @@ def template(**spec: Any) -> Json:
     return {"spec": {"template": {"spec": spec}}}
 
 
-def stranger(name: str, **spec: Any) -> Json:
-    """A ReplicaSet of another Deployment in the namespace, whose pods have other labels."""
-    labels = {"app.kubernetes.io/name": "other"}
+def stranger(name: str, labels: Json | None = None, **spec: Any) -> Json:
+    """A ReplicaSet of another Deployment in the namespace, whose pods have other labels by default."""
+    labels = labels or {"app.kubernetes.io/name": "other"}
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -330,6 +330,25 @@ def server_timeout(run: Recorder) -> None:
 
 
 @scenario(UPDATE)
+def internal_error(run: Recorder) -> None:
+    """The API server answers with an internal error. If etcd did not answer in time, the write may have been made."""
+    fault = answers("PATCH", OLD, status(500, "etcdserver: request timed out"), applied=True)
+    run.sync("500 after the scale-down", fault)
+    run.sync("updates the status")
+    run.sync("reads the ReplicaSets, which shows that the write was made, and plans again")
+
+
+@scenario(CREATE)
+def namespace_terminating(run: Recorder) -> None:
+    """The namespace is being deleted, so nothing can be created: the answer is not sent back, and there is no retry."""
+    message = 'replicasets.apps "web" is forbidden: namespace shop is being terminated'
+    causes = [{"reason": "NamespaceTerminating", "message": "namespace shop is being terminated"}]
+    body = status(403, message, causes=causes)
+    run.sync("creating is forbidden, and nothing else is called", answers("POST", "/replicasets", body))
+    run.sync("another sync tries again", answers("POST", "/replicasets", body))
+
+
+@scenario(UPDATE)
 def planner_unavailable(run: Recorder) -> None:
     """UNAVAILABLE is retried at once, three attempts in all; then the sync fails, and no call is made."""
     run.sync("the second attempt succeeds", unavailable())
@@ -514,6 +533,27 @@ def custom_resource(run: Recorder) -> None:
     run.sync("writes the rest of the status")
     run.show()
     run.sync("nothing is left to do")
+
+
+@scenario(
+    example("fresh-create", ("Deployment", {"apiVersion": CUSTOM.api_version, "kind": CUSTOM.kind})),
+    owner=CUSTOM,
+)
+def replica_sets_of_others(run: Recorder) -> None:
+    """The selector of a custom resource matches a ReplicaSet of a Deployment. No cache has to show it: it is found before the
+    first write of a ReplicaSet, and no second set of pods is created."""
+    cache = run.cache
+    other = stranger("web-1", labels={"app.kubernetes.io/name": "web"})
+    run.world.put(other)
+    run.sync("reads the ReplicaSets, plans again with that of the Deployment, and creates none")
+    run.cache = cache
+    run.sync("the refusal lasts, although the cache shows nothing that explains it")
+    run.world.remove("ReplicaSet", "web-1")
+    owner = run.world.find(CUSTOM.kind, "web")
+    owner["metadata"]["annotations"]["team"] = "shop"
+    run.world.put(owner)
+    run.show()
+    run.sync("the ReplicaSet is deleted, the custom resource changes, and its ReplicaSet is created")
 
 
 @scenario(example("fresh-create", ("Deployment", {"spec": {"paused": True}})))

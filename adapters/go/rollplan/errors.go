@@ -54,10 +54,12 @@ func (e *CallError) namespaceTerminating() bool {
 }
 
 // raisesDoubts reports whether the failure may mean that the ReplicaSets differ from the cache and the adapter's own writes.
-// A rejection by a quota or an admission rule does not.
+// A rejection by a quota or an admission rule does not. An internal error does: if etcd does not answer in time, the write may
+// nevertheless have been made.
 func (e *CallError) raisesDoubts() bool {
-	isAboutObject := e.Answer.Code == http.StatusConflict || e.Answer.Code == http.StatusNotFound
-	return e.Step.GetCall().GetKind() == ReplicaSet.Kind && (!e.Rejected() || isAboutObject)
+	code := e.Answer.Code
+	refused := e.Rejected() && code != http.StatusConflict && code != http.StatusNotFound && code < http.StatusInternalServerError
+	return e.Step.GetCall().GetKind() == ReplicaSet.Kind && !refused
 }
 
 // answer returns the answer to the call for the next request.

@@ -9,7 +9,7 @@ from builder import build
 
 from rollplan import Failure, Key, NativeControllerError, NotFoundError, Rollouts, StalledError, WaitTimeoutError
 from rollplan._answer import Answer
-from rollplan.objects import DEPLOYMENT, EVENT, PLANNED_DEPLOYMENT, REPLICA_SET, Kind, Object
+from rollplan.objects import DEPLOYMENT, EVENT, REPLICA_SET, Kind, Object
 from rollplan.v1 import canary_pb2, forecast_pb2, plan_pb2, report_pb2
 
 KEY = Key("shop", "web")
@@ -22,7 +22,6 @@ class Cluster:
         self.owner: Object | None = build(DEPLOYMENT)
         self.answers: list[Answer] = []
         self.calls: list[str] = []
-        self.sets: list[Object] = []
         self.warnings: list[Object] = []
 
     def get(self, kind: Kind, key: Key) -> Object | None:
@@ -34,9 +33,6 @@ class Cluster:
     def list_objects(self, kind: Kind, namespace: str, fields: str) -> tuple[list[Object], str]:
         assert (kind, fields) == (EVENT, "type=Warning")
         return self.warnings, "1"
-
-    def replica_sets(self, owner: Object, cancel: object) -> list[Object]:
-        return self.sets
 
     def request(self, method: str, path: str, *_: object) -> Answer:
         self.calls.append(f"{method} {path}")
@@ -179,23 +175,6 @@ def test_status_of_progress_is_delayed_once(rollouts: Rollouts, planner: FakePla
     assert cluster.calls == ["PATCH /status"]
 
 
-@pytest.mark.parametrize(("kind", "requests"), [(PLANNED_DEPLOYMENT, 4), (DEPLOYMENT, 2)])
-def test_replica_sets_of_others_precede_the_first_write_of_a_custom_resource(
-    cluster: Cluster, planner: FakePlanner, kind: Kind, requests: int
-) -> None:
-    cluster.sets = [build(REPLICA_SET, "web-1", 5, owner="native")]
-    cluster.answers = [Answer(0)] * 2
-    rollouts = Rollouts(planner, cluster, kind)  # type: ignore[arg-type]
-    writes = plan_pb2.PlanRolloutResponse(steps=[plan_pb2.Step(call=plan_pb2.ApiCall(kind="ReplicaSet", verb="VERB_CREATE"))])
-    # The service refuses it. The refusal must last, although nothing of the Deployment is in the cache.
-    for _ in range(2):
-        planner.plans = [writes, plan_pb2.PlanRolloutResponse()]
-        rollouts.sync(KEY)
-    sent = [['"web-1"' in it for it in request.snapshot.objects].count(True) for request in planner.requests]
-    assert sent == ([0, 1] * 2 if kind == PLANNED_DEPLOYMENT else [0] * requests)
-    assert len(cluster.calls) == (0 if kind == PLANNED_DEPLOYMENT else 2)
-
-
 def test_native_controller_suspends_the_work(rollouts: Rollouts, planner: FakePlanner, cluster: Cluster) -> None:
     def written(time: str) -> Object:
         fields = {"manager": "kube-controller-manager", "subresource": "status", "time": time}
@@ -217,18 +196,6 @@ def test_native_controller_suspends_the_work(rollouts: Rollouts, planner: FakePl
 def rejection(code: int, reason: str, *causes: str) -> Answer:
     details = {"causes": [{"reason": it} for it in causes]} if causes else {}
     return Answer(code, json.dumps({"kind": "Status", "reason": reason, "details": details, "code": code}).encode())
-
-
-def test_terminating_namespace_is_not_an_error(rollouts: Rollouts, planner: FakePlanner, cluster: Cluster) -> None:
-    step = plan_pb2.Step(on_failure=plan_pb2.ON_FAILURE_STOP)
-    step.call.verb, step.call.path, step.call.kind = plan_pb2.VERB_CREATE, "/replicasets", "ReplicaSet"
-    planner.plans = [plan_pb2.PlanRolloutResponse(steps=[step])] * 2
-    cluster.answers = [rejection(403, "Forbidden", "NamespaceTerminating"), rejection(403, "Forbidden")]
-    first = rollouts.sync(KEY)
-    assert (first.again, first.rejected) == (False, [])
-    second = rollouts.sync(KEY)
-    assert (second.again, len(second.rejected)) == (True, 1)
-    assert not planner.requests[1].snapshot.answers
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ import {
   type KubeObject,
   type RolloutsOptions,
 } from "../src/index.js";
-import { PLANNED_DEPLOYMENT, REPLICA_SET } from "../src/objects.js";
 import { Failure } from "../src/steps.js";
 import {
   ApiCallSchema,
@@ -56,7 +55,6 @@ function deployment(metadata: object = {}): KubeObject {
 class Cluster extends Api {
   owner: KubeObject | undefined = deployment();
   answers: Answer[] = [];
-  sets: KubeObject[] = [];
   warnings: KubeObject[] = [];
   readonly calls: string[] = [];
 
@@ -70,10 +68,6 @@ class Cluster extends Api {
 
   override list(): Promise<KubeObject[]> {
     return Promise.resolve(this.warnings);
-  }
-
-  override replicaSets(): Promise<KubeObject[]> {
-    return Promise.resolve(this.sets);
   }
 
   override request({ method, path }: { method: string; path: string }): Promise<Answer> {
@@ -220,26 +214,6 @@ test("the status of progress is delayed, the end of a rollout is not", async () 
   assert.deepEqual(cluster.calls, ["PATCH /status"]);
 });
 
-for (const kind of [PLANNED_DEPLOYMENT, DEPLOYMENT]) {
-  test(`ReplicaSets of others precede the first write of a ${kind.kind} only if it is a custom resource`, async () => {
-    const { cluster, planner, rollouts } = setUp({ kind });
-    const controller = { apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: "native", controller: true };
-    const metadata = { name: "web-1", namespace: "shop", uid: "u", resourceVersion: "5", ownerReferences: [controller] };
-    cluster.sets = [parseObject(JSON.stringify({ metadata }), REPLICA_SET)];
-    const step = { call: { verb: Verb.CREATE, path: "/replicasets", kind: "ReplicaSet" } };
-    // The service refuses it. The refusal must last, although nothing of the Deployment is in the cache.
-    for (let i = 0; i < 2; i++) {
-      planner.plans.length = 0;
-      planner.plans.push(create(PlanRolloutResponseSchema, { steps: [step] }), create(PlanRolloutResponseSchema, {}));
-      await rollouts.sync(KEY);
-    }
-    const texts = planner.planned.map((it) => it.snapshot?.objects?.join() ?? "");
-    const isCustom = kind === PLANNED_DEPLOYMENT;
-    assert.deepEqual(texts.map((it) => it.includes('"web-1"')), isCustom ? [false, true, false, true] : [false, false]);
-    assert.equal(cluster.calls.length, isCustom ? 0 : 2);
-  });
-}
-
 test("the native controller suspends the work", async () => {
   const { cluster, planner, rollouts } = setUp();
   const written = (time: string): KubeObject =>
@@ -275,19 +249,6 @@ function rejection(code: number, reason: string, ...causes: string[]): Answer {
   const details = { causes: causes.map((it) => ({ reason: it })) };
   return new Answer(code, Buffer.from(JSON.stringify({ kind: "Status", reason, details, code })));
 }
-
-test("a terminating namespace is not an error", async () => {
-  const { cluster, planner, rollouts } = setUp();
-  const call = { verb: Verb.CREATE, path: "/replicasets", kind: "ReplicaSet" };
-  const plan = create(PlanRolloutResponseSchema, { steps: [{ call, onFailure: OnFailure.STOP }] });
-  planner.plans.push(plan, plan);
-  cluster.answers = [rejection(403, "Forbidden", "NamespaceTerminating"), rejection(403, "Forbidden")];
-  const first = await rollouts.sync(KEY);
-  assert.deepEqual([first.again, first.rejected.length], [false, 0]);
-  const second = await rollouts.sync(KEY);
-  assert.deepEqual([second.again, second.rejected.length], [true, 1]);
-  assert.deepEqual(planner.planned[1]?.snapshot?.answers, []);
-});
 
 const OUTCOMES: [Answer, rejected: boolean, doubts: boolean][] = [
   [rejection(403, "Forbidden"), true, false],
