@@ -1,14 +1,12 @@
-//! A world around the planner: the Deployment controller of Kubernetes with late caches, the ReplicaSet controller and pods.
-//!
-//! The caches contain the writes of the controller itself. Otherwise, it exceeds the surge without any canary as well: after it has
-//! scaled one ReplicaSet, it may scale another one with the old size of the first.
+//! A world around the planner: the Deployment controller of Kubernetes, the ReplicaSet controller and pods. Nothing in it is late:
+//! late caches and random orders of events are tested in the simulation (tests/sim).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rollplan_canary::{
     CallerVerdict, Command, HELD_MIN_READY, Input, Plan, Policy, Refusal, plan_canary,
 };
-use rollplan_core::action::{Action, apply};
+use rollplan_core::action::apply;
 use rollplan_core::interrupt::Never;
 use rollplan_core::plan_pass;
 use rollplan_core::size::{IntOrPercent, Limits};
@@ -38,10 +36,6 @@ pub(crate) struct World {
     pub(crate) stored: Snapshot,
     pub(crate) pods: Vec<StoredPod>,
     pub(crate) now: i64,
-    /// What the Deployment controller has in its caches.
-    cached: Deployment,
-    cached_sets: BTreeMap<String, ReplicaSet>,
-    version: u64,
     next_pod: u32,
     /// The faults of the pods by image.
     pub(crate) faults: BTreeMap<&'static str, Fault>,
@@ -75,12 +69,9 @@ impl World {
         let mut stored = mk_snapshot(deployment, vec![set]);
         store_defaults(&mut stored);
         let mut world = Self {
-            cached: stored.deployment.clone(),
             stored,
             pods: Vec::new(),
             now: 1000,
-            cached_sets: BTreeMap::new(),
-            version: 1000,
             next_pod: 0,
             faults: BTreeMap::new(),
             surge,
@@ -105,11 +96,6 @@ impl World {
     pub(crate) fn limits(&self) -> Limits {
         let replicas = self.stored.deployment.spec.replicas;
         Limits::rolling(replicas, self.surge, self.unavailable)
-    }
-
-    fn bump(&mut self) -> String {
-        self.version += 1;
-        self.version.to_string()
     }
 
     fn create_pod(&mut self, set: usize) {
@@ -195,7 +181,6 @@ impl World {
         if changed {
             deployment.metadata.generation += 1;
         }
-        deployment.metadata.resource_version = self.bump();
         let replicas = deployment.spec.replicas;
         self.desired = (self.desired.0.min(replicas), self.desired.1.max(replicas));
         self.stored.deployment = deployment;
@@ -218,96 +203,22 @@ impl World {
         self.edit(|it| it.spec.replicas = replicas);
     }
 
-    // The Deployment controller.
-
-    /// Its caches receive what is stored: the Deployment, or a ReplicaSet.
-    pub(crate) fn sync_cache(&mut self, index: usize) {
-        match index
-            .checked_sub(1)
-            .and_then(|index| self.stored.replica_sets.get(index))
-        {
-            None if index == 0 => self.cached = self.stored.deployment.clone(),
-            None => {}
-            Some(set) => {
-                self.cached_sets
-                    .insert(set.metadata.uid.clone(), set.clone());
-            }
-        }
-        let stored: BTreeSet<&String> = self
-            .stored
-            .replica_sets
-            .iter()
-            .map(|it| &it.metadata.uid)
-            .collect();
-        self.cached_sets.retain(|uid, _| stored.contains(uid));
-    }
-
-    /// One sync of the Deployment controller, on its caches. It ends at the first write that is stale.
+    /// One sync of the Deployment controller. Returns whether it has written anything.
     pub(crate) fn sync_deployment(&mut self) -> bool {
         let mut view = self.stored.clone();
         view.now = clock::at(self.now);
-        view.deployment = self.cached.clone();
-        view.replica_sets = self.cached_sets.values().cloned().collect();
         let plan = plan_pass(&view, Options::default());
-        let mut written = BTreeSet::new();
         let mut has_written = false;
-        for step in &plan.steps {
-            let Some(action) = &step.action else { continue };
-            if !self.is_fresh(action, &view, &mut written) {
-                break;
-            }
-            let before: BTreeMap<String, i32> = self.sizes();
+        for action in plan.steps.iter().filter_map(|it| it.action.as_ref()) {
+            let before = self.sizes();
             apply(&mut self.stored, action);
             has_written = true;
-            self.after_write(action);
+            for set in &mut self.stored.replica_sets {
+                set.available_max = ReplicaSet::UNTOUCHED;
+            }
             self.check_sizes(&before);
         }
         has_written
-    }
-
-    /// Whether the controller has the stored version of what an action writes.
-    fn is_fresh(&self, action: &Action, view: &Snapshot, written: &mut BTreeSet<String>) -> bool {
-        let set = match action {
-            Action::UpdateReplicaSet { set, .. }
-            | Action::ScaleReplicaSet { set, .. }
-            | Action::DeleteReplicaSet { set } => set,
-            Action::CreateReplicaSet(new) => {
-                let mut sets = self.stored.replica_sets.iter();
-                return sets.all(|it| it.metadata.name != new.metadata.name);
-            }
-            _ => {
-                let (stored, seen) = (&self.stored.deployment, &view.deployment);
-                return !written.insert("deployment".to_owned())
-                    || stored.metadata.resource_version == seen.metadata.resource_version;
-            }
-        };
-        let version = |snapshot: &Snapshot| {
-            let mut sets = snapshot.replica_sets.iter();
-            let found = sets.find(|it| it.metadata.uid == set.uid);
-            found.map(|it| it.metadata.resource_version.clone())
-        };
-        !written.insert(set.uid.clone()) || version(&self.stored) == version(view)
-    }
-
-    fn after_write(&mut self, action: &Action) {
-        let version = self.bump();
-        let uid = match action {
-            Action::UpdateReplicaSet { set, .. } | Action::ScaleReplicaSet { set, .. } => {
-                set.uid.clone()
-            }
-            Action::CreateReplicaSet(new) => format!("uid of {}", new.metadata.name),
-            _ => {
-                self.stored.deployment.metadata.resource_version = version;
-                return;
-            }
-        };
-        for set in &mut self.stored.replica_sets {
-            set.available_max = ReplicaSet::UNTOUCHED;
-            if set.metadata.uid == uid {
-                set.metadata.resource_version.clone_from(&version);
-                self.cached_sets.insert(uid.clone(), set.clone());
-            }
-        }
     }
 
     pub(crate) fn sizes(&self) -> BTreeMap<String, i32> {
@@ -339,8 +250,6 @@ impl World {
                 .push(format!("{after} pods, and the ceiling is {ceiling}"));
         }
     }
-
-    // The other controllers.
 
     /// The number of pods that are really available.
     pub(crate) fn available(&self) -> i32 {
@@ -391,10 +300,7 @@ impl World {
         let status = replica_set::status(&set, counts, None);
         if status != set.status {
             changed = true;
-            let version = self.bump();
-            let set = &mut self.stored.replica_sets[index];
-            set.status = status;
-            set.metadata.resource_version = version;
+            self.stored.replica_sets[index].status = status;
         }
         changed
     }
@@ -432,9 +338,6 @@ impl World {
             let mut changed = false;
             for index in 0..self.stored.replica_sets.len() {
                 changed |= self.sync_set(index);
-            }
-            for index in 0..=self.stored.replica_sets.len() {
-                self.sync_cache(index);
             }
             changed |= self.sync_deployment();
             if !changed {
