@@ -24,12 +24,11 @@ use tonic_health::pb::HealthCheckRequest;
 use super::certificates::Authority;
 use super::connect::{ask_json, ask_proto};
 use super::http::Ask;
+use super::planners::Staged;
 use super::raw::{self, PLAN, Raw, framed};
 use super::table::Table;
 use super::tls::{Directory, open_tls, serve_with, with_tls};
-use super::{
-    Serving, Staged, mk_config, mk_request, mk_request_with_long_answer, mk_rollout, start,
-};
+use super::{Serving, mk_config, mk_request, mk_request_with_long_answer, mk_rollout, start};
 use crate::request::Request;
 
 const STATUS: &str = "/rollplan.v1.RolloutPlanner/ComputeStatus";

@@ -18,9 +18,10 @@ use tonic_reflection::pb::v1::{
     ExtensionRequest, ServerReflectionRequest, ServerReflectionResponse,
 };
 
+use super::planners::Staged;
 use super::raw::{self, framed};
 use super::refusals::check;
-use super::{Serving, Staged, mk_config, start};
+use super::{Serving, mk_config, start};
 
 const SERVICES: [&str; 2] = ["grpc.health.v1.Health", "rollplan.v1.RolloutPlanner"];
 

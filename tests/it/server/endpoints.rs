@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use super::connect::check_error;
 use super::http::{Ask, Reply};
 use super::observed::{get, mk_observed, sample};
+use super::planners::Staged;
 use super::raw;
-use super::{Serving, Staged, mk_config, serve, start, start_with};
+use super::{Serving, mk_config, serve, start, start_with};
 use crate::cli::examples::time_of;
 use crate::request::ITEMS;
 

@@ -12,11 +12,10 @@ use tonic::Code;
 use tonic_types::StatusExt as _;
 
 use super::observed::{get, mk_observed, sample};
+use super::planners::Staged;
 use super::raw::{self, PLAN, PREFACE, Raw, framed};
 use super::refusals::check;
-use super::{
-    PATIENCE, Serving, Staged, mk_config, mk_request, mk_request_with_long_answer, start_with,
-};
+use super::{PATIENCE, Serving, mk_config, mk_request, mk_request_with_long_answer, start_with};
 
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;

@@ -14,6 +14,7 @@ mod limits;
 mod monitoring;
 mod observed;
 mod offload;
+mod planners;
 mod process;
 mod raw;
 mod refusals;
@@ -27,23 +28,14 @@ mod tls;
 mod traces;
 mod traps;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rollplan::client::RolloutPlannerClient;
-use rollplan::proto::{
-    ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
-    ListRevisionsRequest, ListRevisionsResponse, PlanCanaryRequest, PlanCanaryResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
-    RollbackRequest, RollbackResponse,
-};
-use rollplan::server::RolloutPlanner;
 use rollplan::server::{self, Config, Server, Shutdown};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Response, Status};
 
 use requests::{
     mk_large_request, mk_request, mk_request_with_bytes, mk_request_with_long_answer,
@@ -123,76 +115,4 @@ async fn until(what: &str, condition: impl AsyncFn() -> bool) {
 async fn ends(ended: JoinHandle<Result<(), server::Error>>) {
     let ended = timeout(PATIENCE, ended).await;
     ended.expect("the server ends").unwrap().unwrap();
-}
-
-/// A planner whose PlanRollout waits for `go_on`, and whose ComputeStatus panics.
-#[derive(Clone, Default)]
-struct Staged {
-    started: Arc<Notify>,
-    go_on: Arc<Notify>,
-}
-
-impl Staged {
-    async fn start(&self, config: Config) -> Serving {
-        let server = Server::bind_with(config, self.clone()).await.unwrap();
-        serve(server).await
-    }
-}
-
-#[tonic::async_trait]
-impl RolloutPlanner for Staged {
-    async fn plan_rollout(
-        &self,
-        _: Request<PlanRolloutRequest>,
-    ) -> Result<Response<PlanRolloutResponse>, Status> {
-        self.started.notify_one();
-        // The timeout never expires in a test that passes. In a test that fails, it ends with the runtime, so the thread of
-        // a large call ends, too.
-        match timeout(2 * LONG, self.go_on.notified()).await {
-            Ok(()) => Ok(Response::new(PlanRolloutResponse::default())),
-            Err(_) => Err(Status::aborted("nobody said to go on")),
-        }
-    }
-
-    async fn compute_status(
-        &self,
-        _: Request<ComputeStatusRequest>,
-    ) -> Result<Response<ComputeStatusResponse>, Status> {
-        panic!("staged: {}", "secret");
-    }
-
-    async fn rollback(
-        &self,
-        _: Request<RollbackRequest>,
-    ) -> Result<Response<RollbackResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn forecast_rollout(
-        &self,
-        _: Request<ForecastRolloutRequest>,
-    ) -> Result<Response<ForecastRolloutResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn plan_canary(
-        &self,
-        _: Request<PlanCanaryRequest>,
-    ) -> Result<Response<PlanCanaryResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn list_revisions(
-        &self,
-        _: Request<ListRevisionsRequest>,
-    ) -> Result<Response<ListRevisionsResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn plan_restarts(
-        &self,
-        _: Request<PlanRestartsRequest>,
-    ) -> Result<Response<PlanRestartsResponse>, Status> {
-        unreachable!()
-    }
 }

@@ -8,7 +8,8 @@ use rollplan::server::Config;
 use serde_json::Value;
 
 use super::observed::{get, mk_observed, sample};
-use super::{PATIENCE, Serving, Staged, mk_large_request, start_with, until};
+use super::planners::Staged;
+use super::{PATIENCE, Serving, mk_large_request, start_with, until};
 
 /// The flag and the length before a gRPC message.
 const PREFIX_BYTES: usize = 5;

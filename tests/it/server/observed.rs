@@ -11,11 +11,10 @@ use tokio::time::{sleep, timeout};
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::{Code, Request};
 
+use super::planners::Staged;
 use super::raw;
 use super::refusals::check;
-use super::{
-    PATIENCE, Serving, Staged, mk_config, mk_request, mk_request_with_pods, start_with, until,
-};
+use super::{PATIENCE, Serving, mk_config, mk_request, mk_request_with_pods, start_with, until};
 
 /// The status and the body of a path.
 pub(super) async fn get(address: SocketAddr, path: &str) -> (u16, String) {

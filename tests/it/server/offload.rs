@@ -6,13 +6,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use rollplan::client::RolloutPlannerClient;
-use rollplan::proto::{
-    ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
-    ListRevisionsRequest, ListRevisionsResponse, PlanCanaryRequest, PlanCanaryResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
-    RollbackRequest, RollbackResponse,
-};
-use rollplan::server::RolloutPlanner;
+use rollplan::proto::RollbackRequest;
 use rollplan::server::{Config, CurrentCall, Server};
 use rollplan_core::interrupt::Interrupt as _;
 use serde_json::json;
@@ -20,11 +14,12 @@ use tokio::sync::{Barrier, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tonic::codec::CompressionEncoding;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Status};
 
+use super::planners::{Behavior, TestPlanner};
 use super::{PATIENCE, Serving, mk_config, mk_large_request, mk_request, mk_rollout, serve};
 
-/// A planner whose PlanRollout reports its thread and blocks it briefly, and whose Rollback waits for the barrier.
+/// PlanRollout reports its thread and blocks it briefly. Rollback waits for the barrier.
 struct Watched {
     threads: mpsc::UnboundedSender<ThreadId>,
     running: AtomicUsize,
@@ -33,64 +28,23 @@ struct Watched {
 }
 
 #[tonic::async_trait]
-impl RolloutPlanner for Watched {
-    async fn plan_rollout(
-        &self,
-        _: Request<PlanRolloutRequest>,
-    ) -> Result<Response<PlanRolloutResponse>, Status> {
+impl Behavior for Watched {
+    async fn plan_rollout(&self) -> Result<(), Status> {
         let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(running, Ordering::SeqCst);
         self.threads.send(thread::current().id()).unwrap();
         // Blocks the thread, like computing a plan.
         thread::sleep(Duration::from_millis(5));
         self.running.fetch_sub(1, Ordering::SeqCst);
-        Ok(Response::new(PlanRolloutResponse::default()))
+        Ok(())
     }
 
-    async fn compute_status(
-        &self,
-        _: Request<ComputeStatusRequest>,
-    ) -> Result<Response<ComputeStatusResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn rollback(
-        &self,
-        _: Request<RollbackRequest>,
-    ) -> Result<Response<RollbackResponse>, Status> {
+    async fn rollback(&self) -> Result<(), Status> {
         // Without a limit, the thread would keep a failing test from ending.
         match timeout(PATIENCE, self.barrier.wait()).await {
-            Ok(_) => Ok(Response::new(RollbackResponse::default())),
+            Ok(_) => Ok(()),
             Err(_) => Err(Status::aborted("nobody else came")),
         }
-    }
-
-    async fn forecast_rollout(
-        &self,
-        _: Request<ForecastRolloutRequest>,
-    ) -> Result<Response<ForecastRolloutResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn plan_canary(
-        &self,
-        _: Request<PlanCanaryRequest>,
-    ) -> Result<Response<PlanCanaryResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn list_revisions(
-        &self,
-        _: Request<ListRevisionsRequest>,
-    ) -> Result<Response<ListRevisionsResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn plan_restarts(
-        &self,
-        _: Request<PlanRestartsRequest>,
-    ) -> Result<Response<PlanRestartsResponse>, Status> {
-        unreachable!()
     }
 }
 
@@ -111,7 +65,9 @@ async fn start(
         large_plans_max,
         ..mk_config()
     };
-    let server = Server::bind_with(config, planner).await.unwrap();
+    let server = Server::bind_with(config, TestPlanner(planner))
+        .await
+        .unwrap();
     (serve(server).await, seen, most)
 }
 
@@ -190,15 +146,12 @@ async fn configured_number_of_large_plans_run_concurrently() {
     other.unwrap();
 }
 
-/// A planner whose PlanRollout reports its start and computes until it is interrupted.
+/// PlanRollout reports its start and computes until it is interrupted.
 struct Endless(mpsc::UnboundedSender<()>);
 
 #[tonic::async_trait]
-impl RolloutPlanner for Endless {
-    async fn plan_rollout(
-        &self,
-        _: Request<PlanRolloutRequest>,
-    ) -> Result<Response<PlanRolloutResponse>, Status> {
+impl Behavior for Endless {
+    async fn plan_rollout(&self) -> Result<(), Status> {
         self.0.send(()).unwrap();
         let call = CurrentCall::get();
         let start = Instant::now();
@@ -209,46 +162,8 @@ impl RolloutPlanner for Endless {
         Err(Status::cancelled("interrupted"))
     }
 
-    async fn compute_status(
-        &self,
-        _: Request<ComputeStatusRequest>,
-    ) -> Result<Response<ComputeStatusResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn rollback(
-        &self,
-        _: Request<RollbackRequest>,
-    ) -> Result<Response<RollbackResponse>, Status> {
-        Ok(Response::new(RollbackResponse::default()))
-    }
-
-    async fn forecast_rollout(
-        &self,
-        _: Request<ForecastRolloutRequest>,
-    ) -> Result<Response<ForecastRolloutResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn plan_canary(
-        &self,
-        _: Request<PlanCanaryRequest>,
-    ) -> Result<Response<PlanCanaryResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn list_revisions(
-        &self,
-        _: Request<ListRevisionsRequest>,
-    ) -> Result<Response<ListRevisionsResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn plan_restarts(
-        &self,
-        _: Request<PlanRestartsRequest>,
-    ) -> Result<Response<PlanRestartsResponse>, Status> {
-        unreachable!()
+    async fn rollback(&self) -> Result<(), Status> {
+        Ok(())
     }
 }
 
@@ -260,7 +175,9 @@ async fn abandoned_plan_stops_and_releases_its_slot() {
         large_plans_max: 1,
         ..mk_config()
     };
-    let server = Server::bind_with(config, Endless(begun)).await.unwrap();
+    let server = Server::bind_with(config, TestPlanner(Endless(begun)))
+        .await
+        .unwrap();
     let Serving { client, .. } = serve(server).await;
     let next = || {
         let mut client = client.clone();

@@ -20,9 +20,10 @@ use tonic_reflection::pb::v1::ServerReflectionRequest;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_types::StatusExt as _;
 
+use super::planners::Staged;
 use super::raw::{self, PLAN, framed};
 use super::{
-    Serving, Staged, mk_config, mk_large_request, mk_request, mk_request_with_bytes,
+    Serving, mk_config, mk_large_request, mk_request, mk_request_with_bytes,
     mk_request_with_long_answer, mk_rollout, mk_rollout_with_pods, start,
 };
 use crate::request::ITEMS;

@@ -19,8 +19,9 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 
 use super::observed::get;
+use super::planners::Staged;
 use super::refusals::check;
-use super::{PATIENCE, Serving, Staged, connect, ends, mk_config, mk_request, start, start_with};
+use super::{PATIENCE, Serving, connect, ends, mk_config, mk_request, start, start_with};
 
 /// Watches the health of a server that is serving.
 pub(super) async fn watch(address: std::net::SocketAddr) -> Streaming<HealthCheckResponse> {

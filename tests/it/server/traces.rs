@@ -22,10 +22,11 @@ use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 use tonic::{Code, Request, Response, Status};
 
 use super::certificates::{self, Authority};
+use super::planners::Staged;
 use super::process::{self, Log, Process};
 use super::raw;
 use super::tls::Directory;
-use super::{PATIENCE, Serving, Staged, connect, ends, mk_config, mk_request, start_with};
+use super::{PATIENCE, Serving, connect, ends, mk_config, mk_request, start_with};
 
 /// A collector of traces.
 struct Collector(mpsc::UnboundedSender<ExportTraceServiceRequest>);

@@ -26,11 +26,12 @@ use tonic_types::StatusExt as _;
 use tower::ServiceBuilder;
 
 use super::observed::{get, sample};
+use super::planners::{Staged, TestPlanner};
 use super::raw::{self, PLAN, framed};
 use super::refusals::{check, check_too_large};
 use super::stop::{check_ends, next, watch};
 use super::{
-    PATIENCE, Serving, Staged, connect, ends, mk_config, mk_large_request, mk_request,
+    PATIENCE, Serving, connect, ends, mk_config, mk_large_request, mk_request,
     mk_request_with_bytes, start, start_with,
 };
 
@@ -39,7 +40,7 @@ async fn stock(staged: &Staged, server: Server) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let mut server = server;
-    let router = server.add_service(RolloutPlannerServer::new(staged.clone()));
+    let router = server.add_service(RolloutPlannerServer::new(TestPlanner(staged.clone())));
     tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
     address
 }
@@ -216,7 +217,7 @@ async fn trap_6_calls_ended_by_a_limit_are_counted() {
     let router = Server::builder()
         .timeout(Duration::from_millis(20))
         .layer(layer.into_inner())
-        .add_service(RolloutPlannerServer::new(staged.clone()));
+        .add_service(RolloutPlannerServer::new(TestPlanner(staged.clone())));
     tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
     let mut client = RolloutPlannerClient::new(connect(stock).await);
     let call = client.plan_rollout(PlanRolloutRequest::default()).await;

@@ -9,8 +9,9 @@ use tokio::time::{Instant, timeout};
 
 use super::{ask_json, ask_proto};
 use crate::server::http::Ask;
+use crate::server::planners::Staged;
 use crate::server::raw::PLAN;
-use crate::server::{PATIENCE, Serving, Staged, ends, mk_config, mk_request, start, start_with};
+use crate::server::{PATIENCE, Serving, ends, mk_config, mk_request, start, start_with};
 
 #[tokio::test]
 async fn http1_connections_are_reused_on_the_port_of_grpc() {

@@ -11,8 +11,9 @@ use tokio::time::timeout;
 use super::{JSON, PROTO, ask_json, ask_proto, check_error, gzip};
 use crate::server::http::{self, Ask};
 use crate::server::observed::{get, mk_observed, sample};
+use crate::server::planners::Staged;
 use crate::server::raw::{self, PLAN};
-use crate::server::{PATIENCE, Serving, Staged, mk_config, mk_request, start, start_with, until};
+use crate::server::{PATIENCE, Serving, mk_config, mk_request, start, start_with, until};
 
 #[tokio::test]
 async fn client_deadlines_are_enforced() {
