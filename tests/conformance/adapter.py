@@ -164,9 +164,9 @@ class Adapter:
             own = self.writes.get(uid)
             if own is None:
                 objects.append(it)
-            elif own.deleted:
+            elif own.deleted and "deletionTimestamp" not in it["metadata"]:
                 continue
-            elif _version(it) < _version(own.object):
+            elif not own.deleted and _version(it) < _version(own.object):
                 own.created = False
                 objects.append(own.object)
             else:

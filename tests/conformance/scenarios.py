@@ -426,6 +426,67 @@ def stale_cache(run: Recorder) -> None:
     run.sync("the cache is newer than the adapter's own writes, and takes precedence")
 
 
+@scenario(CREATE)
+def stale_cache_of_a_new_replica_set(run: Recorder) -> None:
+    """The cache does not show a ReplicaSet that the adapter has created and scaled. Another client deletes it: the next call is
+    answered with 404, and it is created again."""
+    run.sync("creates the ReplicaSet")
+    resize(run, 5)
+    run.sync("scales it up, although the cache does not show it")
+    run.sync("the request still has it, with the new size")
+    created = next(it for it in run.world.all() if it["kind"] == "ReplicaSet")
+    run.world.remove("ReplicaSet", created["metadata"]["name"])
+    resize(run, 7)
+    run.sync("another client has deleted it: scaling it up is answered with 404")
+    run.sync("the request does not have it, and it is created again")
+
+
+def resize(run: Recorder, replicas: int) -> None:
+    """Scales the Deployment, which is all that the cache then shows."""
+    deployment = run.world.find("Deployment", "web")
+    deployment["spec"]["replicas"] = replicas
+    deployment["metadata"]["generation"] += 1
+    run.cache = [run.world.put(deployment)]
+
+
+@scenario(CLEANUP)
+def stale_deletions(run: Recorder) -> None:
+    """The cache still shows ReplicaSets that the adapter has deleted: the request does not have them until the cache shows
+    that one is being deleted, because it has a finalizer."""
+    remaining = copy.deepcopy(run.world.find("ReplicaSet", SURPLUS[0]))
+    run.sync("deletes the surplus ReplicaSets")
+    run.sync("the cache still shows them, and nothing is left to do")
+    remaining["metadata"] |= {"deletionTimestamp": CLOCK, "finalizers": ["example.com/audit"]}
+    run.world.put(remaining)
+    run.show()
+    run.sync("the cache shows that one of them is being deleted, and the request has it")
+
+
+@scenario(example("fresh-create", ("Deployment", {"spec": {"paused": True}})))
+def conflict_before_the_first_write(run: Recorder) -> None:
+    """A status update conflicts before the adapter has written a ReplicaSet: the ReplicaSets must still be read before that."""
+    body = status(409, 'Operation cannot be fulfilled on deployments.apps "web": the object has been modified')
+    run.sync("the status conflicts", answers("PATCH", "/deployments/web/status", body))
+    deployment = run.world.find("Deployment", "web")
+    deployment["spec"]["paused"] = False
+    deployment["metadata"]["generation"] += 1
+    run.world.put(deployment)
+    run.show()
+    run.sync("reads the ReplicaSets, and creates one")
+
+
+@scenario(UPDATE)
+def replaced(run: Recorder) -> None:
+    """The Deployment is deleted, and another one with the same name is created, before the next sync: no state of the first one
+    is left."""
+    body = status(409, f'Operation cannot be fulfilled on replicasets.apps "{OLD}": the object has been modified')
+    run.sync("the scale-down conflicts", answers("PATCH", OLD, body))
+    run.world.objects.clear()
+    run.world.put(copy.deepcopy(CREATE[0]))
+    run.show()
+    run.sync("the request does not have the answer, and the ReplicaSets are read before the first write")
+
+
 @scenario(UPDATE)
 def stale_sizes(run: Recorder) -> None:
     """Before the first write to a ReplicaSet, all are read once: the cache may lack writes of the previous leader."""

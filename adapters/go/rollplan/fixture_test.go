@@ -1,46 +1,39 @@
 package rollplan
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// planner returns the given plans one after the other, then empty ones, and records the requests.
+// planner is a fake service. It returns the given plans and reports one after the other, then empty plans, and records the
+// requests.
 type planner struct {
 	rollplanv1.RolloutPlannerClient
-	requests []*rollplanv1.PlanRolloutRequest
-	// forecasts are the requests of forecasts.
-	forecasts []*rollplanv1.ForecastRolloutRequest
-	// canaries are the requests of plans of canaries.
-	canaries []*rollplanv1.PlanCanaryRequest
-	plans    [][]*rollplanv1.Step
-	// requeueAfter is part of each response, unless it is zero.
+	plans   [][]*rollplanv1.Step
+	reports []*rollplanv1.RolloutReport
+	// requeueAfter is part of each plan of a rollout, unless it is zero.
 	requeueAfter time.Duration
+	requests     []*rollplanv1.PlanRolloutRequest
+	statuses     []*rollplanv1.ComputeStatusRequest
+	forecasts    []*rollplanv1.ForecastRolloutRequest
+	canaries     []*rollplanv1.PlanCanaryRequest
 }
 
 func (p *planner) PlanRollout(_ context.Context, request *rollplanv1.PlanRolloutRequest, _ ...grpc.CallOption) (*rollplanv1.PlanRolloutResponse, error) {
@@ -55,146 +48,126 @@ func (p *planner) PlanRollout(_ context.Context, request *rollplanv1.PlanRollout
 	return response, nil
 }
 
+func (p *planner) ComputeStatus(_ context.Context, request *rollplanv1.ComputeStatusRequest, _ ...grpc.CallOption) (*rollplanv1.ComputeStatusResponse, error) {
+	p.statuses = append(p.statuses, request)
+	report := p.reports[0]
+	p.reports = p.reports[1:]
+	return &rollplanv1.ComputeStatusResponse{Report: report}, nil
+}
+
 func (p *planner) ForecastRollout(_ context.Context, request *rollplanv1.ForecastRolloutRequest, _ ...grpc.CallOption) (*rollplanv1.ForecastRolloutResponse, error) {
 	p.forecasts = append(p.forecasts, request)
 	return &rollplanv1.ForecastRolloutResponse{Effect: rollplanv1.ChangeEffect_CHANGE_EFFECT_SCALE_ONLY}, nil
 }
 
-// PlanCanary returns the first of the given plans.
 func (p *planner) PlanCanary(_ context.Context, request *rollplanv1.PlanCanaryRequest, _ ...grpc.CallOption) (*rollplanv1.PlanCanaryResponse, error) {
 	p.canaries = append(p.canaries, request)
-	response := &rollplanv1.PlanCanaryResponse{Report: &rollplanv1.CanaryReport{Phase: rollplanv1.CanaryPhase_CANARY_PHASE_HOLD}}
-	if len(p.plans) > 0 {
-		response.Steps, p.plans = p.plans[0], p.plans[1:]
-	}
-	return response, nil
+	return &rollplanv1.PlanCanaryResponse{Report: &rollplanv1.CanaryReport{Phase: rollplanv1.CanaryPhase_CANARY_PHASE_HOLD}}, nil
 }
 
-// fixture is a fake API server, a cache of it that only changes with syncCache, and Rollouts that use the two.
-type fixture struct {
-	*Rollouts
-	t       *testing.T
-	planner *planner
-	// store holds the objects of the server.
-	store  client.WithWatch
-	events *record.FakeRecorder
-	// callErrors maps a call, for example "patch web-1", to the error that it returns.
-	callErrors map[string]error
-	calls      []string
-	// managers are the field managers of the calls.
-	managers []string
-	// lists counts the list requests to the server.
-	lists int
+// cluster is an API server whose objects do not change and whose watches report nothing. A patch returns the object with the
+// version 2. What depends on an API server that stores objects is tested with the transcripts in tests/conformance.
+type cluster struct {
+	mu      sync.Mutex
+	objects map[string][]string // by path, of the object or of a list
+	patches []string
+	// reject maps the path of an object to the code of the answer to a patch.
+	reject map[string]int
+	lists  []string
 }
 
-var key = types.NamespacedName{Namespace: "shop", Name: "web"}
-
-func newFixture(t *testing.T, objects ...client.Object) *fixture {
-	t.Helper()
-	f := &fixture{t: t, planner: &planner{}, events: record.NewFakeRecorder(100), callErrors: map[string]error{}}
-	f.store = fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(objects...).Build()
-	api, err := NewAPI(&rest.Config{Host: "http://cluster.example", QPS: -1, UserAgent: "test"}, &http.Client{Transport: f})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Rollouts = &Rollouts{Kind: Deployment, Planner: f.planner, API: api, Recorder: f.events}
-	f.syncCache()
-	return f
-}
-
-// RoundTrip answers a request to the fake API server.
-func (f *fixture) RoundTrip(request *http.Request) (*http.Response, error) {
-	var body []byte
-	if request.Body != nil {
-		body = must(io.ReadAll(request.Body))
-	}
-	object, err := f.serve(request, body)
-	code := http.StatusOK
-	if err != nil {
-		var status apierrors.APIStatus
-		if !errors.As(err, &status) {
-			return nil, err
-		}
-		answer := status.Status()
-		answer.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-		object, code = answer, int(answer.Code)
-	}
-	response := &http.Response{
-		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
-		Body: io.NopCloser(bytes.NewReader(must(json.Marshal(object)))),
-	}
-	if html, ok := err.(htmlError); ok {
-		response.Header.Set("Content-Type", "text/html")
-		response.Body = io.NopCloser(strings.NewReader(string(html)))
-	}
-	return response, nil
-}
-
-// htmlError is the error page of a proxy.
-type htmlError string
-
-func (htmlError) Error() string { return "HTML" }
-
-func (htmlError) Status() metav1.Status { return metav1.Status{Code: http.StatusBadGateway} }
-
-func (f *fixture) serve(request *http.Request, body []byte) (any, error) {
-	_, path, _ := strings.Cut(request.URL.Path, "/namespaces/")
-	parts := strings.Split(path, "/") // namespace, resource and name
-	kind := map[string]schema.GroupVersionKind{"deployments": Deployment, "planneddeployments": PlannedDeployment, "replicasets": ReplicaSet, "pods": Pod}[parts[1]]
-	target := &unstructured.Unstructured{}
-	target.SetGroupVersionKind(kind)
-	target.SetNamespace(parts[0])
-	if len(parts) > 2 {
-		target.SetName(parts[2])
-	}
-	ctx := request.Context()
-	called := func(verb string) error {
-		call := verb + " " + target.GetName()
-		f.calls = append(f.calls, call)
-		f.managers = append(f.managers, request.URL.Query().Get("fieldManager"))
-		return f.callErrors[call]
-	}
+func (c *cluster) RoundTrip(request *http.Request) (*http.Response, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	path := request.URL.Path
+	response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: request}
+	body := ""
 	switch {
-	case request.Method == http.MethodPost:
-		if err := target.UnmarshalJSON(body); err != nil {
-			return nil, err
-		}
-		if err := called("create"); err != nil {
-			return nil, err
-		}
-		target.SetUID(types.UID("uid-of-" + target.GetName()))
-		return target, f.store.Create(ctx, target)
 	case request.Method == http.MethodPatch:
-		if err := called("patch"); err != nil {
-			return nil, err
+		c.patches = append(c.patches, path+" "+string(must(io.ReadAll(request.Body))))
+		if code := c.reject[path]; code != 0 {
+			response.StatusCode = code
+			body = fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no","reason":"Invalid","code":%d}`, code)
+			break
 		}
-		return target, f.store.Patch(ctx, target, client.RawPatch(types.PatchType(request.Header.Get("Content-Type")), body))
-	case request.Method == http.MethodDelete:
-		if err := called("delete"); err != nil {
-			return nil, err
+		body = strings.Replace(c.objects[path][0], `"resourceVersion":"1"`, `"resourceVersion":"2"`, 1)
+	case request.URL.Query().Get("watch") == "true":
+		// Like the API server, streams the objects and then a bookmark.
+		reader, writer := io.Pipe()
+		response.Body = reader
+		objects := c.objects[path]
+		if request.URL.Query().Get("sendInitialEvents") != "true" {
+			objects = nil
 		}
-		return metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess}, f.store.Delete(ctx, target)
-	case len(parts) > 2:
-		return target, f.store.Get(ctx, client.ObjectKeyFromObject(target), target)
+		go func() {
+			for _, object := range objects {
+				fmt.Fprintf(writer, `{"type":"ADDED","object":%s}`+"\n", object)
+			}
+			fmt.Fprintln(writer, `{"type":"BOOKMARK","object":{"kind":"Any","apiVersion":"v1","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
+			<-request.Context().Done()
+			writer.Close()
+		}()
+		return response, nil
 	default:
-		f.lists++
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		selector, err := labels.Parse(request.URL.Query().Get("labelSelector"))
-		if err != nil {
-			return nil, err
-		}
-		err = f.store.List(ctx, list, client.InNamespace(parts[0]), client.MatchingLabelsSelector{Selector: selector})
-		for i := range list.Items {
-			// As in the lists of the API server, items have no kind.
-			delete(list.Items[i].Object, "kind")
-			delete(list.Items[i].Object, "apiVersion")
-		}
-		return list.UnstructuredContent(), err
+		c.lists = append(c.lists, path)
+		body = `{"kind":"AnyList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + strings.Join(c.objects[path], ",") + `]}`
 	}
+	response.Body = io.NopCloser(strings.NewReader(body))
+	return response, nil
 }
 
-// snapshotReader is a cache that never changes.
+const (
+	deploymentsPath = "/apis/apps/v1/deployments"
+	replicaSetsPath = "/apis/apps/v1/replicasets"
+	podsPath        = "/api/v1/pods"
+	webPath         = "/apis/apps/v1/namespaces/shop/deployments/web"
+)
+
+func webDeployment(namespace, state string) string {
+	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":%q,"uid":"uid-%s","resourceVersion":"1","generation":3,
+		"labels":{"app":"web"},"annotations":{"rollplan.dev/restart":"enabled","rollplan.dev/restart-state":%q,
+		"kubectl.kubernetes.io/last-applied-configuration":"{\"hunter2-applied\":1}"}},
+		"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"},"annotations":{"note":"hunter2-applied"}},
+		"spec":{"containers":[{"name":"app","image":"app:1","command":["run","--password=hunter2-command"],"env":[
+			{"name":"PLAIN","value":"hunter2-env"},{"name":"STAKATER_APP_CONFIGMAP","value":"0123"},{"name":"DB","valueFrom":{"secretKeyRef":{"name":"db","key":"password"}}}],
+			"envFrom":[{"configMapRef":{"name":"app"}}]}],"volumes":[{"name":"v","projected":{"sources":[{"secret":{"name":"tls"}}]}}]}}},
+		"status":{"observedGeneration":3,"replicas":2,"updatedReplicas":2,"availableReplicas":2,
+			"conditions":[{"type":"Progressing","status":"True","reason":"NewReplicaSetAvailable","message":"hunter2-applied","lastUpdateTime":"2026-01-01T00:00:00Z"}]}}`,
+		namespace, namespace, state)
+}
+
+// shop is a cluster with a Deployment, its pod, and configurations with planted values.
+func shop() *cluster {
+	encode := base64.StdEncoding.EncodeToString
+	return &cluster{reject: map[string]int{}, objects: map[string][]string{
+		deploymentsPath: {webDeployment("shop", "{}")},
+		webPath:         {webDeployment("shop", "{}")},
+		replicaSetsPath: {`{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"web-1","namespace":"shop","uid":"set","resourceVersion":"1",
+			"creationTimestamp":"2026-01-01T00:00:00Z","annotations":{"deployment.kubernetes.io/revision":"1","other":"hunter2-applied"},
+			"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"uid-shop","controller":true}]},
+			"spec":{"template":{"spec":{"containers":[{"env":[{"name":"A","value":"hunter2-env"}]}]}}},"status":{"replicas":1}}`},
+		podsPath: {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-1-a","namespace":"shop","uid":"pod","resourceVersion":"1","labels":{"app":"web"},
+			"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-1","uid":"set","controller":true}]},
+			"spec":{"containers":[{"env":[{"name":"A","value":"hunter2-env"}]}]},
+			"status":{"phase":"Running","containerStatuses":[{"name":"app","state":{"running":{"startedAt":"2026-01-01T00:00:05Z"}},
+				"lastState":{"terminated":{"message":"hunter2-command"}}},{"name":"b","state":{"waiting":{"reason":"CrashLoopBackOff","message":"hunter2-env"}}}]}}`},
+		"/api/v1/namespaces": {`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop","uid":"ns","resourceVersion":"1","annotations":{"rollplan.dev/restart-frozen":"false"}}}`},
+		"/api/v1/configmaps": {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"app","namespace":"shop","uid":"cm","resourceVersion":"1",
+			"annotations":{"rollplan.dev/change-set":"7","kubectl.kubernetes.io/last-applied-configuration":"hunter2-config"},
+			"managedFields":[{"manager":"a","time":"2026-01-02T00:00:00Z","fieldsV1":{"f:data":{"f:KEY":{}}}},{"manager":"b","time":"2026-01-03T00:00:00Z","fieldsV1":{"f:metadata":{}}}]},
+			"data":{"KEY":"hunter2-config"},"binaryData":{"BIN":"` + encode([]byte("hunter2-binary")) + `"}}`},
+		"/api/v1/secrets": {`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"db","namespace":"shop","uid":"secret","resourceVersion":"1",
+			"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"stringData\":{\"password\":\"hunter2-secret?&\"}}"}},
+			"data":{"password":"` + encode([]byte("hunter2-secret?&")) + `"},"type":"Opaque"}`},
+		"/apis/secrets-store.csi.x-k8s.io/v1/secretproviderclasspodstatuses": {`{"apiVersion":"secrets-store.csi.x-k8s.io/v1","kind":"SecretProviderClassPodStatus",
+			"metadata":{"name":"web-1-a-vault","namespace":"shop","uid":"class","resourceVersion":"1"},
+			"status":{"secretProviderClassName":"vault","objects":[{"id":"secret/db","version":"v1"}]}}`},
+		"/apis/policy/v1/poddisruptionbudgets": {`{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"web","namespace":"shop","uid":"pdb","resourceVersion":"1"},
+			"spec":{"selector":{"matchLabels":{"app":"web"}}},"status":{"disruptionsAllowed":1}}`},
+	}}
+}
+
+// snapshotReader is a cache that only changes with show.
 type snapshotReader map[schema.GroupVersionKind][]*Object
 
 func (r snapshotReader) Get(_ context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*Object, error) {
@@ -215,125 +188,25 @@ func (r snapshotReader) ControlledBy(_ context.Context, kind schema.GroupVersion
 	return found, nil
 }
 
-// syncCache updates the cache to the state of the server.
-func (f *fixture) syncCache() {
-	f.t.Helper()
-	reader := snapshotReader{}
-	for _, kind := range []schema.GroupVersionKind{f.Kind, ReplicaSet, Pod} {
-		list, err := f.API.List(f.t.Context(), kind, "shop", metav1.ListOptions{})
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		reader[kind] = list.Items
+// show replaces the object of a kind by its given version.
+func (r snapshotReader) show(cluster *cluster, kind schema.GroupVersionKind, version int) {
+	path := map[schema.GroupVersionKind]string{Deployment: deploymentsPath, ReplicaSet: replicaSetsPath, Pod: podsPath}[kind]
+	text := strings.Replace(cluster.objects[path][0], `"resourceVersion":"1"`, fmt.Sprintf(`"resourceVersion":"%d"`, version), 1)
+	r[kind] = []*Object{must(ParseObject([]byte(text), kind))}
+}
+
+// newRollouts returns Rollouts of the Deployment in shop, with a cache that shows it, its ReplicaSet and its pod.
+func newRollouts(t *testing.T) (*Rollouts, *planner, *cluster, snapshotReader) {
+	t.Helper()
+	cluster, planner, reader := shop(), &planner{}, snapshotReader{}
+	for _, path := range []string{"", "/web-1"} {
+		cluster.objects["/apis/apps/v1/namespaces/shop/replicasets"+path] = cluster.objects[replicaSetsPath]
 	}
-	f.Reader = reader
-	f.lists = 0
-}
-
-// sync calls Sync once with a plan of these steps, and returns the last request.
-func (f *fixture) sync(wantErr bool, steps ...*rollplanv1.Step) (*rollplanv1.PlanRolloutRequest, Result) {
-	f.t.Helper()
-	f.planner.plans = append(f.planner.plans, steps)
-	f.calls = nil
-	if s := f.states[key]; s != nil {
-		s.planned = nil // the plan is made even if nothing has changed
+	for _, kind := range []schema.GroupVersionKind{Deployment, ReplicaSet, Pod} {
+		reader.show(cluster, kind, 1)
 	}
-	result, err := f.Sync(f.t.Context(), key)
-	if (err != nil) != wantErr {
-		f.t.Fatalf("sync: %v", err)
-	}
-	return f.planner.requests[len(f.planner.requests)-1], result
-}
-
-// objects returns the objects of a kind in a request.
-func objects(request *rollplanv1.PlanRolloutRequest, kind schema.GroupVersionKind) (found []*unstructured.Unstructured) {
-	for _, text := range request.GetSnapshot().GetObjects() {
-		if o := parse(text); o.GroupVersionKind() == kind {
-			found = append(found, o)
-		}
-	}
-	return found
-}
-
-// sizes lists the ReplicaSets of a request with their sizes.
-func sizes(request *rollplanv1.PlanRolloutRequest) string {
-	var text []string
-	for _, set := range objects(request, ReplicaSet) {
-		size, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
-		text = append(text, fmt.Sprintf("%s=%d", set.GetName(), size))
-	}
-	slices.Sort(text)
-	return strings.Join(text, " ")
-}
-
-// web returns a Deployment with fields that no typed client knows.
-func web() *unstructured.Unstructured {
-	return parse(`{"apiVersion":"apps/v1","kind":"Deployment",
-		"metadata":{"name":"web","namespace":"shop","uid":"web-uid","resourceVersion":"10","generation":1},
-		"spec":{"replicas":3,"futureField":{"a":1},"selector":{"matchLabels":{"app":"web"}},
-			"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"main","image":"web:1"}],"futureField":2}}}}`)
-}
-
-// set returns a ReplicaSet that web controls, or an orphan.
-func set(name string, size int, orphan bool, labels string) *unstructured.Unstructured {
-	owners := `[{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"web-uid","controller":true}]`
-	if orphan {
-		owners = "[]"
-	}
-	return parse(fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"ReplicaSet",
-		"metadata":{"name":%q,"namespace":"shop","uid":"uid-of-%[1]s","resourceVersion":"20","labels":{"app":%q},"ownerReferences":%s},
-		"spec":{"replicas":%d,"selector":{"matchLabels":{"app":%[2]q}}}}`, name, labels, owners, size))
-}
-
-// pod returns a pod of the ReplicaSet web-1.
-func pod() *unstructured.Unstructured {
-	return parse(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-1-a","namespace":"shop","uid":"pod","resourceVersion":"30",
-		"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-1","uid":"uid-of-web-1","controller":true}]},"status":{"phase":"Running"}}`)
-}
-
-func parse(text string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	if err := o.UnmarshalJSON([]byte(text)); err != nil {
-		panic(err)
-	}
-	return o
-}
-
-func create(name string, size int) *rollplanv1.Step {
-	body := string(must(set(name, size, false, "web").MarshalJSON()))
-	return step(rollplanv1.Verb_VERB_CREATE, name, "application/json", strings.Replace(body, `"resourceVersion":"20",`, "", 1))
-}
-
-func scale(name string, size int) *rollplanv1.Step {
-	return step(rollplanv1.Verb_VERB_PATCH, name, "application/json-patch+json",
-		fmt.Sprintf(`[{"op":"test","path":"/metadata/uid","value":"uid-of-%s"},{"op":"add","path":"/spec/replicas","value":%d}]`, name, size))
-}
-
-func remove(name string) *rollplanv1.Step {
-	return step(rollplanv1.Verb_VERB_DELETE, name, "application/json", `{"preconditions":{"uid":"uid-of-`+name+`"}}`)
-}
-
-func step(verb rollplanv1.Verb, name, contentType, body string) *rollplanv1.Step {
-	path := "/apis/apps/v1/namespaces/shop/replicasets"
-	if verb != rollplanv1.Verb_VERB_CREATE {
-		path += "/" + name
-	}
-	return &rollplanv1.Step{
-		Summary: verb.String() + " " + name,
-		Call: &rollplanv1.ApiCall{
-			Verb: verb, ApiVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "shop", Name: name, ContentType: contentType, BodyJson: body,
-			Path: path, Query: "fieldManager=rollplan",
-		},
-		Events: []*rollplanv1.Event{{Type: "Normal", Reason: "ScalingReplicaSet", Message: name}},
-	}
-}
-
-func statusError(code int32, reason metav1.StatusReason, causes ...metav1.CauseType) error {
-	details := &metav1.StatusDetails{}
-	for _, cause := range causes {
-		details.Causes = append(details.Causes, metav1.StatusCause{Type: cause})
-	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: "no", Details: details}}
+	api := must(NewAPI(&rest.Config{Host: "http://cluster.example", QPS: -1}, &http.Client{Transport: cluster}))
+	return &Rollouts{Kind: Deployment, Planner: planner, API: api, Reader: reader}, planner, cluster, reader
 }
 
 func must[T any](value T, err error) T {

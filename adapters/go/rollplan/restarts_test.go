@@ -5,12 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -54,76 +52,7 @@ func (p *restartPlanner) PlanRestarts(_ context.Context, request *rollplanv1.Pla
 	return response, nil
 }
 
-// restartCluster is an API server whose objects do not change and whose watches report nothing. A patch returns the workload
-// with another version.
-type restartCluster struct {
-	mu      sync.Mutex
-	objects map[string][]string // by path of their list
-	patches []string
-	// reject maps the path of an object to the code of the answer to a patch.
-	reject map[string]int
-	lists  []string
-}
-
-func (c *restartCluster) RoundTrip(request *http.Request) (*http.Response, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	path := request.URL.Path
-	response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: request}
-	body := ""
-	switch {
-	case request.Method == http.MethodPatch:
-		c.patches = append(c.patches, path+" "+string(must(io.ReadAll(request.Body))))
-		if code := c.reject[path]; code != 0 {
-			response.StatusCode = code
-			body = fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no","reason":"Invalid","code":%d}`, code)
-			break
-		}
-		body = strings.Replace(c.objects[path][0], `"resourceVersion":"1"`, `"resourceVersion":"2"`, 1)
-	case request.URL.Query().Get("watch") == "true":
-		// Like the API server, streams the objects and then a bookmark.
-		reader, writer := io.Pipe()
-		response.Body = reader
-		objects := c.objects[path]
-		if request.URL.Query().Get("sendInitialEvents") != "true" {
-			objects = nil
-		}
-		go func() {
-			for _, object := range objects {
-				fmt.Fprintf(writer, `{"type":"ADDED","object":%s}`+"\n", object)
-			}
-			fmt.Fprintln(writer, `{"type":"BOOKMARK","object":{"kind":"Any","apiVersion":"v1","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
-			<-request.Context().Done()
-			writer.Close()
-		}()
-		return response, nil
-	default:
-		c.lists = append(c.lists, path)
-		body = `{"kind":"AnyList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + strings.Join(c.objects[path], ",") + `]}`
-	}
-	response.Body = io.NopCloser(strings.NewReader(body))
-	return response, nil
-}
-
-const (
-	deploymentsPath = "/apis/apps/v1/deployments"
-	webPath         = "/apis/apps/v1/namespaces/shop/deployments/web"
-)
-
-func webDeployment(namespace, state string) string {
-	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":%q,"uid":"uid-%s","resourceVersion":"1","generation":3,
-		"labels":{"app":"web"},"annotations":{"rollplan.dev/restart":"enabled","rollplan.dev/restart-state":%q,
-		"kubectl.kubernetes.io/last-applied-configuration":"{\"hunter2-applied\":1}"}},
-		"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"},"annotations":{"note":"hunter2-applied"}},
-		"spec":{"containers":[{"name":"app","image":"app:1","command":["run","--password=hunter2-command"],"env":[
-			{"name":"PLAIN","value":"hunter2-env"},{"name":"STAKATER_APP_CONFIGMAP","value":"0123"},{"name":"DB","valueFrom":{"secretKeyRef":{"name":"db","key":"password"}}}],
-			"envFrom":[{"configMapRef":{"name":"app"}}]}],"volumes":[{"name":"v","projected":{"sources":[{"secret":{"name":"tls"}}]}}]}}},
-		"status":{"observedGeneration":3,"replicas":2,"updatedReplicas":2,"availableReplicas":2,
-			"conditions":[{"type":"Progressing","status":"True","reason":"NewReplicaSetAvailable","message":"hunter2-applied","lastUpdateTime":"2026-01-01T00:00:00Z"}]}}`,
-		namespace, namespace, state)
-}
-
-func newRestarts(t *testing.T, cluster *restartCluster, options *rollplanv1.RestartOptions) (*Restarts, *restartPlanner, *record.FakeRecorder) {
+func newRestarts(t *testing.T, cluster *cluster, options *rollplanv1.RestartOptions) (*Restarts, *restartPlanner, *record.FakeRecorder) {
 	t.Helper()
 	api := must(NewAPI(&rest.Config{Host: "http://cluster.example", QPS: -1}, &http.Client{Transport: cluster}))
 	watches := RestartWatches{
@@ -140,37 +69,6 @@ func newRestarts(t *testing.T, cluster *restartCluster, options *rollplanv1.Rest
 	cluster.lists = nil
 	planner, events := &restartPlanner{}, record.NewFakeRecorder(100)
 	return &Restarts{Planner: planner, Cache: cache, Watches: watches, API: api, Recorder: events, Options: options}, planner, events
-}
-
-// shop is a cluster with a Deployment, its pod, and configurations with planted values.
-func shop() *restartCluster {
-	encode := base64.StdEncoding.EncodeToString
-	return &restartCluster{reject: map[string]int{}, objects: map[string][]string{
-		deploymentsPath: {webDeployment("shop", "{}")},
-		webPath:         {webDeployment("shop", "{}")},
-		"/apis/apps/v1/replicasets": {`{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"web-1","namespace":"shop","uid":"set","resourceVersion":"1",
-			"creationTimestamp":"2026-01-01T00:00:00Z","annotations":{"deployment.kubernetes.io/revision":"1","other":"hunter2-applied"},
-			"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"uid-shop","controller":true}]},
-			"spec":{"template":{"spec":{"containers":[{"env":[{"name":"A","value":"hunter2-env"}]}]}}},"status":{"replicas":1}}`},
-		"/api/v1/pods": {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-1-a","namespace":"shop","uid":"pod","resourceVersion":"1","labels":{"app":"web"},
-			"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-1","uid":"set","controller":true}]},
-			"spec":{"containers":[{"env":[{"name":"A","value":"hunter2-env"}]}]},
-			"status":{"phase":"Running","containerStatuses":[{"name":"app","state":{"running":{"startedAt":"2026-01-01T00:00:05Z"}},
-				"lastState":{"terminated":{"message":"hunter2-command"}}},{"name":"b","state":{"waiting":{"reason":"CrashLoopBackOff","message":"hunter2-env"}}}]}}`},
-		"/api/v1/namespaces": {`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop","uid":"ns","resourceVersion":"1","annotations":{"rollplan.dev/restart-frozen":"false"}}}`},
-		"/api/v1/configmaps": {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"app","namespace":"shop","uid":"cm","resourceVersion":"1",
-			"annotations":{"rollplan.dev/change-set":"7","kubectl.kubernetes.io/last-applied-configuration":"hunter2-config"},
-			"managedFields":[{"manager":"a","time":"2026-01-02T00:00:00Z","fieldsV1":{"f:data":{"f:KEY":{}}}},{"manager":"b","time":"2026-01-03T00:00:00Z","fieldsV1":{"f:metadata":{}}}]},
-			"data":{"KEY":"hunter2-config"},"binaryData":{"BIN":"` + encode([]byte("hunter2-binary")) + `"}}`},
-		"/api/v1/secrets": {`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"db","namespace":"shop","uid":"secret","resourceVersion":"1",
-			"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"stringData\":{\"password\":\"hunter2-secret?&\"}}"}},
-			"data":{"password":"` + encode([]byte("hunter2-secret?&")) + `"},"type":"Opaque"}`},
-		"/apis/secrets-store.csi.x-k8s.io/v1/secretproviderclasspodstatuses": {`{"apiVersion":"secrets-store.csi.x-k8s.io/v1","kind":"SecretProviderClassPodStatus",
-			"metadata":{"name":"web-1-a-vault","namespace":"shop","uid":"class","resourceVersion":"1"},
-			"status":{"secretProviderClassName":"vault","objects":[{"id":"secret/db","version":"v1"}]}}`},
-		"/apis/policy/v1/poddisruptionbudgets": {`{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"web","namespace":"shop","uid":"pdb","resourceVersion":"1"},
-			"spec":{"selector":{"matchLabels":{"app":"web"}}},"status":{"disruptionsAllowed":1}}`},
-	}}
 }
 
 func TestRequestOfRestartsHasChecksumsAndNoValues(t *testing.T) {
