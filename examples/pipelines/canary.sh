@@ -4,9 +4,9 @@
 #   canary.sh MANIFEST NAMESPACE DEPLOYMENT [TEST [ARGUMENT...]]
 #
 # It requires kubectl (with KUBECONFIG as usual) and rollplan. TEST is a command that fails if the canary must not be promoted.
-# Optional variables: PODS, the number or percentage of canary pods (1); BAKE, how long they must be ready (2m); SURGE, for a
-# Deployment with maxSurge 0; TIMEOUT, after which the canary is aborted (15m). The exit code is that of `rollplan canary`:
-# docs/canary.md.
+# Optional variables: PODS, the number or percentage of canary pods (1); BAKE, how long they must be ready (2m); SURGE,
+# additional surge during the canary, required for a Deployment with maxSurge 0; TIMEOUT, after which the canary is aborted
+# (15m). The exit code is that of `rollplan canary`: docs/canary.md.
 set -euo pipefail
 
 manifest=${1:?usage: canary.sh MANIFEST NAMESPACE DEPLOYMENT [TEST...]} namespace=$2 name=$3
@@ -16,7 +16,7 @@ canary() { rollplan canary "$1" "deploy/$name" -n "$namespace" "${@:2}"; }
 
 canary start -f "$manifest" --watch "${interval[@]}" --pods "${PODS:-1}" --bake "${BAKE:-2m}" ${SURGE:+--surge "$SURGE"} \
   --timeout "${TIMEOUT:-15m}" --on-timeout abort
-# If the template has not changed, there is none.
+# If the template has not changed, `canary start` does not start a canary.
 case $(canary status || true) in *": no canary"*) has_canary= ;; *) has_canary=1 ;; esac
 if [ -n "$has_canary" ]; then
   if [ $# -gt 0 ] && ! "$@"; then
@@ -26,5 +26,5 @@ if [ -n "$has_canary" ]; then
   fi
   canary promote "${interval[@]}" --on-rollout-failure roll-back
 fi
-# Only the pod template has been released: the rest of the manifest follows.
+# So far, only the pod template has been released. Apply the rest of the manifest.
 kubectl apply -n "$namespace" -f "$manifest"

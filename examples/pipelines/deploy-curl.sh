@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Applies a manifest, waits for the rollout, prints why it is stalled, and rolls back if the failure is certain: with curl and jq.
+# Uses curl and jq to apply a manifest, wait for the rollout, print why it is stalled, and roll back if the failure is certain.
 #
 #   deploy-curl.sh MANIFEST NAMESPACE DEPLOYMENT
 #

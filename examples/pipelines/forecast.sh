@@ -13,7 +13,7 @@ manifest=${1:?usage: forecast.sh MANIFEST NAMESPACE DEPLOYMENT} namespace=$2 nam
 text=$(mktemp)
 trap 'rm -f "$text"' EXIT
 forecast=(rollplan forecast "deploy/$name" -n "$namespace" -f "$manifest")
-# By this line, the next run finds its comment.
+# The next run finds its comment by this line.
 export MARKER="<!-- rollplan forecast $namespace/$name -->"
 
 github() {

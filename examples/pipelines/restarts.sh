@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Prints which workloads the changes of manifests since a commit restart, as Markdown for a pull request.
+# Prints which workloads restart because of the changes of manifests since a commit, as Markdown for a pull request.
 #
 #   restarts.sh MANIFESTS BASE
 #
 # MANIFESTS is a file or directory of a Git working tree, and BASE the commit or branch to compare with. It requires git and
-# rollplan. PROFILE selects whose annotations count (rollplan). In GitHub Actions, the text is also the summary of the job.
+# rollplan. Optional variable: PROFILE, which selects whose annotations apply (rollplan). In GitHub Actions, the text is also
+# the summary of the job.
 set -euo pipefail
 
 manifests=${1:?usage: restarts.sh MANIFESTS BASE} base=${2:?usage: restarts.sh MANIFESTS BASE}
 old=$(mktemp -d)
 trap 'rm -rf "$old"' EXIT
 top=$(git rev-parse --show-toplevel)
-# The path from the top of the repository, which git archive needs.
+# git archive needs the path relative to the top of the repository.
 path=$(cd "$top" && realpath --relative-to="$top" "$OLDPWD/$manifests")
 mkdir -p "$old/$path"
 if git -C "$top" cat-file -e "$base:$path" 2>/dev/null; then

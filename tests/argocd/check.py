@@ -1,4 +1,4 @@
-"""Compares docs/argocd/health.lua with the program: the same random objects, the same states. docs/argocd.md has the mapping."""
+"""Checks that docs/argocd/health.lua and the program report equal states for random objects (mapping: docs/argocd.md)."""
 
 import collections
 import json
@@ -23,7 +23,7 @@ def main() -> None:
     cases = [line.split("\t") for line in made.splitlines()]
     items = [json.loads(text) for _, text in cases]
     listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-    # Exit codes are those of the objects.
+    # The exit code depends on the states of the objects.
     ran = subprocess.run([program, "status", "-f", "-", "-o", "json"], input=listed, capture_output=True, text=True, check=False)
     answers = [json.loads(line) for line in ran.stdout.splitlines()]
     phases = {answer["object"]["name"]: answer["report"]["phase"] for answer in answers}

@@ -176,7 +176,7 @@ func TestGoldenRenders(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(decode(t, text), decode(t, older)) {
-				t.Error("Helm 3 renders other objects than Helm 4")
+				t.Error("Helm 3 and Helm 4 render different objects")
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func elideMonitoring(text []byte) []byte {
 	return text
 }
 
-// The API server judges pods with the same library.
+// The test checks pods with the library that the API server uses.
 func TestPodsComplyWithRestrictedPodSecurity(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -243,8 +243,8 @@ func TestServiceHasNoRights(t *testing.T) {
 	}
 }
 
-// With a list of namespaces, the adapter has rights to objects in these namespaces only. The reviews with which it protects
-// its metrics have no namespace.
+// With a list of namespaces, the adapter has permissions only in these namespaces, except for the reviews that protect its
+// metrics, which are cluster-scoped.
 func TestAdapterWithNamespacesHasNoClusterRights(t *testing.T) {
 	for secure, want := range map[string][]string{"true": {"rollplan-system-rollplan-controller-metrics-auth"}, "false": nil} {
 		var bound []string
@@ -268,8 +268,8 @@ func TestAdapterWithNamespacesHasNoClusterRights(t *testing.T) {
 	}
 }
 
-// Two releases of one mode in a namespace have different leases: with one lease, the adapter of the second would never work.
-// The role of each permits only its own.
+// Two releases of one mode in a namespace have different leases: with a shared lease, the adapter of the second release
+// would never become active. The role of each release permits only its own lease.
 func TestEachReleaseHasItsOwnLease(t *testing.T) {
 	helm4, _ := helm(t)
 	leases := map[string]string{}
@@ -309,7 +309,7 @@ func TestEachReleaseHasItsOwnLease(t *testing.T) {
 	}
 }
 
-// Rights for restarts are those that the options need, and with a list of namespaces only to these.
+// The roles for restarts permit only what the options need, and with a list of namespaces, only in these namespaces.
 func TestRightsForRestartsAreThoseThatTheOptionsNeed(t *testing.T) {
 	args := func(sets ...string) []string {
 		args := []string{"--set", "adapter.enabled=true,adapter.mode=restarts,adapter.metrics.secure=false"}
@@ -363,8 +363,8 @@ func TestRightsForRestartsAreThoseThatTheOptionsNeed(t *testing.T) {
 	}
 }
 
-// Two releases have no object in common, except the CustomResourceDefinition, which belongs to the first of them; and
-// none selects pods of the other one.
+// Two releases share only the CustomResourceDefinition, which belongs to the first release, and neither selects pods of the
+// other.
 func TestTwoReleasesDoNotCollide(t *testing.T) {
 	helm4, _ := helm(t)
 	for _, second := range [][2]string{{"other", "rollplan-system"}, {"rollplan", "other"}} {
@@ -467,7 +467,7 @@ func TestMonitorsSelectPorts(t *testing.T) {
 			}
 			for _, endpoint := range monitor.Spec.Endpoints {
 				if !slices.Contains(ports, endpoint.Port) {
-					t.Errorf("%s: %s selects the ports %v, and wants %s", file, id(t, object), ports, endpoint.Port)
+					t.Errorf("%s: %s selects a Service with the ports %v, want %s", file, id(t, object), ports, endpoint.Port)
 				}
 			}
 		}
@@ -535,7 +535,7 @@ func readJSON(t *testing.T, path string, into any) {
 	}
 }
 
-// Values that are wrong by themselves are rejected by the schema, those that contradict each other with a sentence.
+// The schema rejects values that are invalid by themselves. Values that contradict each other are rejected with a message.
 func TestInvalidValues(t *testing.T) {
 	helm4, _ := helm(t)
 	for _, test := range []struct{ set, want string }{
@@ -625,7 +625,8 @@ func TestMonitoringFiles(t *testing.T) {
 	}
 }
 
-// The chart creates the guard that `rollplan canary guard` prints, with labels and a name of the release, also without anything else.
+// The chart creates the guard that `rollplan canary guard` prints, with labels and a name of the release, even if the
+// service is disabled.
 func TestCanaryGuard(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(chart, "files/canary-guard.yaml"))
 	if err != nil {
@@ -666,7 +667,7 @@ func TestAdapterManifests(t *testing.T) {
 	}
 }
 
-// All the probes that are sent as gRPC name a service that exists, on a port without TLS.
+// All probes use an existing port. gRPC probes also name the service of the planner, on a port without TLS.
 func TestProbes(t *testing.T) {
 	for _, file := range ciFiles(t) {
 		for _, object := range render(t, "-f", file) {

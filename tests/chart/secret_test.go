@@ -28,7 +28,7 @@ func TestDocumentedSecretNamesTheServices(t *testing.T) {
 	if !found {
 		t.Fatal("docs/install.md has no commands")
 	}
-	// kubectl: copies the files, and prints the other arguments.
+	// This replacement of kubectl copies the files, and prints the other arguments.
 	dir := t.TempDir()
 	kubectl := `#!/bin/sh
 for argument; do

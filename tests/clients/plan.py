@@ -37,7 +37,7 @@ NOW = "2026-11-20T23:27:30Z"
 INVALID = {"code": "InvalidArgument", "details": ["google.rpc.ErrorInfo", "google.rpc.BadRequest"]}
 
 # The maximum time to build a request and decode the answer, as a fraction of the time that json.loads takes for the
-# example. Both depend on the machine in the same way, and the best of many runs is free of other load.
+# example. Both depend on the machine in the same way, and the fastest of many runs is not affected by other load.
 CONVERSION_RATIO_MAX = 0.25
 
 # The result of a client: its name, the answer in JSON, and the error for an empty request.
@@ -116,7 +116,7 @@ def documented(address: str, expected: Any) -> None:
 
 
 def go(address: str, expected: Any) -> None:
-    """The first example of the README of the Go library, a program that plans from a file."""
+    """Runs the first example of the README of the Go library, which plans from a file."""
     readme = (ROOT / "adapters/go/README.md").read_text()
     program = re.findall(r"```go\n(.*?)```", readme, re.DOTALL)[0]
     with tempfile.TemporaryDirectory() as directory:
@@ -125,7 +125,7 @@ def go(address: str, expected: Any) -> None:
         command = ["go", "-C", str(ROOT / "adapters/go"), "build", "-o", f"{directory}/example", f"{directory}/main.go"]
         subprocess.run(command, check=True)
         done = subprocess.run(["./example"], cwd=directory, check=True, text=True, stdout=subprocess.PIPE)
-    # It has another time, and so another status.
+    # The last step writes the status, which differs because the times differ.
     if done.stdout.splitlines()[:-1] != [step["summary"] for step in expected["steps"]][:-1]:
         sys.exit(f"adapters/go/README.md: the plan is {done.stdout}")
     print("adapters/go/README.md: the same plan")

@@ -68,7 +68,8 @@ class Cluster:
             if resource in ("pods", "events"):
                 return 200, json.dumps({"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}).encode()
             if content_type == "application/merge-patch+json" and "resourceVersion" not in body.decode():
-                # The probe for the native controller, which does not run here. The world requires preconditions.
+                # A change of the probe for the native controller, which does not run here. The world would reject it,
+                # because it requires preconditions.
                 return 200, json.dumps({"metadata": {"generation": 1}, "status": {}}).encode()
             if resource == "rollplan-native-controller-probe":
                 return 200, json.dumps({"metadata": {"generation": 1}, "status": {}}).encode()
@@ -113,7 +114,7 @@ class Cluster:
 
 
 def _in_namespace(path: str) -> str:
-    """The path of a list, in a namespace: all objects are in the same one."""
+    """The path of a list with the namespace, which is the same for all objects."""
     return path if "/namespaces/" in path else "/namespaces/shop/".join(path.rsplit("/", 1))
 
 

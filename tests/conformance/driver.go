@@ -51,7 +51,7 @@ func startDriver(command []string) (*driver, error) {
 	return d, nil
 }
 
-// startCommand begins a transcript: the adapter forgets everything.
+// startCommand begins a transcript: the adapter discards all state.
 type startCommand struct {
 	Command          string          `json:"command"`
 	API              string          `json:"api"`

@@ -310,7 +310,7 @@ func (s *script) sameRequest(want *planRequest, request map[string]any) error {
 	snapshot, _ := request["snapshot"].(map[string]any)
 	now, err := time.Parse(time.RFC3339Nano, fmt.Sprint(snapshot["now"]))
 	if err != nil || time.Since(now).Abs() > clockTolerance {
-		return fmt.Errorf("snapshot.now is %v, and not the time", snapshot["now"])
+		return fmt.Errorf("snapshot.now is %v, want the current time", snapshot["now"])
 	}
 	if snapshot["replicaSetsComplete"] != true {
 		return errors.New("replica_sets_complete is not set")

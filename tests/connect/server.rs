@@ -218,7 +218,7 @@ impl Conformance {
                 .insert("grpc-accept-encoding", accepted);
             return Ok(refused);
         }
-        // The layers have buffered and decompressed the body: it is a prefix and one message.
+        // The layers have buffered and decompressed the body, which is now a prefix and one message.
         let framed = body.collect().await?.to_bytes();
         if framed.first() != Some(&0) {
             return Err(Status::internal("the message is compressed"));

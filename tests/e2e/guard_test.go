@@ -47,7 +47,7 @@ type guardWrite struct {
 	plan string
 	// script is run by bash, in a directory with the manifest of the user in NAME.yaml.
 	script string
-	// refused is what the guard says that only rollplan may change. Empty if the write is allowed.
+	// refused is the field that, as the guard reports, only rollplan may change. Empty if the write is allowed.
 	refused string
 }
 

@@ -138,7 +138,8 @@ impl Outcomes {
 /// A method, and an expensive request.
 type Expensive = (&'static str, Bytes);
 
-/// Attacks a server with this memory limit and this buffer or the default. Returns the number of answered expensive calls.
+/// Sends expensive calls to a server with this memory limit, and with this buffer or the default one. Returns the number of
+/// expensive calls that were answered.
 async fn withstand(mib: u64, buffer_mib_max: Option<u64>, expensive: &[Expensive]) -> usize {
     let mut server = Server::start(mib, buffer_mib_max);
     let address = server.address;
@@ -205,8 +206,8 @@ async fn service_stays_within_its_memory_limit() {
         .map(|shape| (shape.method, Bytes::from(shape.bytes)))
         .collect();
     let mut answered = 0;
-    // The default buffer is as large as the limit allows, so the kernel enforces the documented bound. The limit of the last
-    // server leaves room beyond its bound.
+    // The default buffer is as large as the limit allows, so the kernel enforces the documented bound. The last server has a
+    // smaller buffer, so that its bound is below its memory limit.
     for (mib, buffer) in [(256, None), (512, None), (1024, None), (1024, Some(96))] {
         answered += withstand(mib, buffer, &expensive).await;
     }

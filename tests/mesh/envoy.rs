@@ -160,7 +160,7 @@ pub(super) async fn get(address: SocketAddr, path: &str) -> String {
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
-    // The sizes of chunks stay between the lines. No caller matches them.
+    // The text still contains the sizes of the chunks, on lines of their own. Callers do not search for them.
     String::from_utf8_lossy(&answer).replace("\r\n", "\n")
 }
 
@@ -229,7 +229,7 @@ fn config(servers: &[SocketAddr], role: Role<'_>) -> Value {
             "cluster_name": "rollplan",
             "endpoints": [{"lb_endpoints": endpoints}],
         },
-        // One server has more calls in flight than the default limit of 3 concurrent retries.
+        // When a server fails, more calls are retried at once than the default limit of 3.
         "circuit_breakers": {"thresholds": [{"max_retries": 1000}]},
     });
     match role {
@@ -269,7 +269,7 @@ fn watch(cluster: &mut Value) {
         "interval": "0.2s",
         "base_ejection_time": "60s",
         "max_ejection_percent": 34,
-        // The misbehaving server passes its health checks.
+        // The misbehaving server passes its health checks, which must not end its ejection.
         "successful_active_health_check_uneject_host": false,
     });
 }

@@ -83,7 +83,7 @@ impl Load {
         self.outlives_each(replicas, terminated, known).await;
     }
 
-    /// The same, with this way to stop a server.
+    /// Does the same, but stops each server with `ended`.
     async fn outlives_each(
         self,
         replicas: &mut Vec<Process>,

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// servers are pods of tests/node/web. A pod that is deleted still serves until its Service has noticed.
+// servers is a Deployment of tests/node/web. A deleted pod keeps serving until it no longer receives calls from its Service.
 const servers = `
 apiVersion: apps/v1
 kind: Deployment
@@ -84,7 +84,7 @@ func (c *cluster) startPlanner(t *testing.T) planner {
 	return planner{c, "http://" + address + "/rollplan.v1.RolloutPlanner/PlanCanary"}
 }
 
-// plan plans the next patch, and carries it out. result is that of the tests of the canary.
+// plan plans the next patch, and carries it out. result is the result of the tests of the canary.
 func (p planner) plan(t *testing.T, command map[string]any, result string, last canaryPlan) (canaryPlan, error) {
 	t.Helper()
 	now := time.Now().UTC().Format(time.RFC3339Nano)
@@ -129,7 +129,7 @@ func (p planner) plan(t *testing.T, command map[string]any, result string, last 
 	return next, err
 }
 
-// canary runs a canary with a change of the manifest, until it ends in a phase.
+// canary runs a canary with a change of the manifest until it reaches the phase end.
 func (p planner) canary(t *testing.T, old, replacement string, result, end string) {
 	t.Helper()
 	changed, err := p.try(strings.Replace(servers, old, replacement, 1), filepath.Join(p.bin, "kubectl"), "apply", "--dry-run=server", "-o", "json", "-f", "-")

@@ -108,9 +108,10 @@ func (o *observer) add(object observed, now time.Time) {
 		return
 	}
 	s := object.Status
-	// While a ReplicaSet has not deleted its pods yet, there are more pods than the sizes allow. On a busy node, this may be seen.
+	// Until a ReplicaSet has deleted its pods, there are more pods than the sizes allow, which the test may observe on a busy
+	// node.
 	f.podsMax, f.availableMin = max(f.podsMax, min(s.Replicas, size)), min(f.availableMin, s.AvailableReplicas)
-	// The first two generations are those of the versions before.
+	// The first two generations belong to the earlier versions.
 	if object.Metadata.Generation > 2 && s.ObservedGeneration >= object.Metadata.Generation &&
 		s.UpdatedReplicas == f.replicas && s.Replicas == f.replicas && s.AvailableReplicas == f.replicas {
 		f.complete = now
@@ -205,7 +206,7 @@ func TestForecast(t *testing.T) {
 		o.cases[f.name] = f
 	}
 	one := func(t *testing.T, f *forecastCase) {
-		// The start times of a Deployment that was just created are those of containers that started all at once, and took longer.
+		// Roll out two versions first: the containers of a new Deployment start all at once, which takes longer than in a rollout.
 		for version := range 2 {
 			c.apply(t, f.manifest(version))
 			c.kubectl(t, "rollout", "status", "deployment/"+f.name, "--timeout=3m")

@@ -155,7 +155,7 @@ func TestOldest(t *testing.T) {
 		t.Errorf("the server stores the field: %s", status)
 	}
 	written := c.statusWrites(t)
-	// Labels do not change the generation, and so the status that is to be written.
+	// Labels do not change the generation, and therefore not the status that is to be written.
 	for i := range 3 {
 		c.kubectl(t, "label", "deployment", "paused", "--overwrite", fmt.Sprintf("round=%d", i))
 	}

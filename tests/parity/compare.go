@@ -99,9 +99,9 @@ func writeLines(ws []Write) string {
 	return b.String()
 }
 
-// --- Normalizations. Rejected writes and writes without changes need none, because Server.writes only contains writes
-// that changed an object. A pass of either side ends at its first error, and a PUT equals a PATCH with the same result.
-// CheckOwner is a PATCH without changes, so it is not recorded either; with a stale precondition it is rejected.
+// --- Normalizations. Rejected writes and writes without changes need no normalization, because Server.writes only contains
+// writes that changed an object. A pass of either side ends at its first error, and a PUT equals a PATCH with the same
+// result. CheckOwner is a PATCH without changes, so it is not recorded either; with a stale precondition it is rejected.
 
 func normalise(w *World, r *Result) {
 	if r.Status != nil { // it may be the status of r.Deployment

@@ -78,9 +78,9 @@ func inPlan(then *World, diffs []Difference) []Difference {
 
 var inQuotes = regexp.MustCompile(`"([^"]*)"`)
 
-// outdatedCondition returns the condition of an earlier rollout, which our planner replaces as if there were none: it names
-// another ReplicaSet than the new one, or the revision of the rollout has not been written, and it is not the first
-// condition of this rollout. Upstream keeps it.
+// outdatedCondition returns the condition of an earlier rollout, which upstream keeps, and which our planner replaces as if
+// it did not exist. Such a condition names a ReplicaSet other than the new one; or the revision of the rollout has not been
+// written, and it is not the first condition of this rollout.
 func outdatedCondition(w *World) *appsv1.DeploymentCondition {
 	d := w.Deployment
 	progressing := util.GetDeploymentCondition(d.Status, appsv1.DeploymentProgressing)
@@ -122,8 +122,8 @@ func newSet(w *World) *appsv1.ReplicaSet {
 	return util.FindNewReplicaSet(w.Deployment, owned)
 }
 
-// withoutCondition runs upstream without the condition. Where upstream does not set another one, the Deployment still has it,
-// and another one with the same status keeps the time of the transition.
+// withoutCondition runs upstream without the condition, and then corrects the result: if upstream has not set a new
+// condition, the Deployment keeps the old one, and a new one with the same status keeps its transition time.
 func (w *worker) withoutCondition(world *World, condition *appsv1.DeploymentCondition) *Result {
 	without := world.DeepCopy()
 	util.RemoveDeploymentCondition(&without.Deployment.Status, condition.Type)

@@ -94,7 +94,7 @@ func (g *generator) baseTemplate() corev1.PodTemplateSpec {
 	return t
 }
 
-// nearlyEqual makes a change to a template of which only the typed comparison can tell whether it matters: empty or zero
+// nearlyEqual makes a change to a template of which only the typed comparison shows whether it matters: empty or zero
 // instead of absent values in pointer and value fields, other notations of quantities, order, and metadata.
 func (g *generator) nearlyEqual(t *corev1.PodTemplateSpec) {
 	c := &t.Spec.Containers[0]

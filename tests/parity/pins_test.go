@@ -454,8 +454,8 @@ func again(u *Upstream, world *World) *Result {
 	panic("upstream does not stop writing")
 }
 
-// TestIncompleteReplicaSets pins "ReplicaSets unknown": upstream creates a ReplicaSet for every one that its cache lacks. Our
-// planner plans nothing from an incomplete list, whichever ReplicaSets are missing.
+// TestIncompleteReplicaSets pins "ReplicaSets unknown": upstream creates a ReplicaSet for each one that is missing from its
+// cache. Our planner plans nothing from an incomplete list, whichever ReplicaSets are missing.
 func TestIncompleteReplicaSets(t *testing.T) {
 	w := both(t)
 	planned := 0
@@ -560,8 +560,8 @@ func names(sets []*appsv1.ReplicaSet) string {
 	return strings.Join(out, " ")
 }
 
-// One of the 200 rollouts of CI, which has stale annotations under Recreate: our passes are stuck forever, as in upstream, and
-// settled plans complete the rollout.
+// One of the 200 rollouts of CI, which has stale annotations under Recreate. Like upstream, our passes are stuck forever,
+// but settled plans complete the rollout.
 func TestSettledPlansCompleteWhatPassesCannot(t *testing.T) {
 	w := both(t)
 	_, parted, diffs, _, err := w.rollout(1871838649, 140)

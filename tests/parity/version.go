@@ -28,8 +28,8 @@ func builtWith() (string, int) {
 	panic("k8s.io/kubernetes is not a dependency")
 }
 
-// terminatingOf returns the field terminatingReplicas of a status. Kubernetes 1.32 has none: then it returns another place, which
-// nothing reads.
+// terminatingOf returns the field terminatingReplicas of a status. Kubernetes 1.32 does not have the field. It then returns
+// a pointer that nothing reads.
 func terminatingOf(status any) **int32 {
 	if field := reflect.ValueOf(status).Elem().FieldByName("TerminatingReplicas"); field.IsValid() {
 		return field.Addr().Interface().(**int32)
@@ -37,8 +37,8 @@ func terminatingOf(status any) **int32 {
 	return new(*int32)
 }
 
-// terminatingOption is the option of plans for a server that does not store the field: an adapter learns it if no
-// ReplicaSet of the Deployment shows it.
+// terminatingOption is the option of plans for a server that does not store the field, or nil. Adapters send the option only
+// if no ReplicaSet of the Deployment shows that the field is not stored.
 func (w *World) terminatingOption() *bool {
 	if storesTerminating {
 		return nil

@@ -111,7 +111,7 @@ fn run_in(command: &mut Command, input: &str) -> Run {
 struct Sandbox(TempDir);
 
 impl Sandbox {
-    /// kubectl fails with these errors. Each has the number of its call, starting with 1.
+    /// kubectl fails with these errors. Each is paired with the number of its call, starting with 1.
     fn new(errors: &[(usize, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (call, error) in errors {
@@ -164,7 +164,7 @@ impl Sandbox {
         assert!(!self.file("pwned").exists(), "{shell} ran quoted text");
     }
 
-    /// Checks that every call was made, with a standard input on which kubectl could ask the user.
+    /// Checks that every call was made, with a standard input from which kubectl could read an answer of the user.
     fn assert_carried_out(&self, shell: &str, commands: &Commands, stdin: &str) {
         self.assert_clean(shell);
         assert!(

@@ -40,7 +40,7 @@ func undoDiffers(h history, theirs, ours undone) string {
 	return "undo: another object"
 }
 
-// historyDiffers names the differences between two tables by their explanations.
+// historyDiffers returns the explanations of the differences between two tables.
 func historyDiffers(h history, theirs, ours []row) []string {
 	shown := map[int64]string{}
 	for _, row := range theirs {

@@ -267,7 +267,7 @@ const (
 	CanaryPhase_CANARY_PHASE_UNSPECIFIED CanaryPhase = 0
 	// There is no canary.
 	CanaryPhase_CANARY_PHASE_REST CanaryPhase = 1
-	// The canary pods are held beside the stable ones.
+	// The canary pods run next to the stable pods, and the rollout does not continue.
 	CanaryPhase_CANARY_PHASE_HOLD CanaryPhase = 2
 	// The Deployment controller rolls out the template of the canary.
 	CanaryPhase_CANARY_PHASE_PROMOTING CanaryPhase = 3
@@ -391,11 +391,12 @@ func (CanaryOutcome) EnumDescriptor() ([]byte, []int) {
 
 // PlanCanaryRequest is the request of RolloutPlanner.PlanCanary.
 //
-// A canary consists of a few pods of a new template beside all pods of the stable one, within the surge of the
-// Deployment. Fields of the Deployment hold it, and the Deployment controller of Kubernetes does the work. All state is
-// in the annotation `rollplan.dev/canary`, which each patch writes together with the fields that it describes.
-// Therefore, the caller may be killed at any time, and of several concurrent callers only one succeeds. A call that
-// exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
+// A canary consists of a few pods of a new template next to all pods of the stable template, within the surge of the
+// Deployment. Fields of the Deployment hold the rollout at this point, and the Deployment controller of Kubernetes
+// creates and deletes all pods. All state is in the annotation `rollplan.dev/canary`, which each patch writes together
+// with the fields that it describes. Therefore, the caller may be killed at any time, and of several concurrent callers
+// only one succeeds. A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under
+// "Errors".
 //
 // Carry out the steps, and plan again with a new snapshot after each change of the Deployment, its ReplicaSets or their
 // pods, and after `requeue_after`.
@@ -407,8 +408,8 @@ type PlanCanaryRequest struct {
 	// Criteria for a good canary, and the reactions to its outcome. Send the same policy with each request about a
 	// canary.
 	Policy *CanaryPolicy `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
-	// Command of the user. Send it until a response shows its effect: for a command that has been carried out, nothing is
-	// planned.
+	// Command of the user. Send it until a response shows its effect. Repeating it is safe: nothing is planned for a
+	// command that has been carried out.
 	Command *CanaryCommand `protobuf:"bytes,3,opt,name=command,proto3" json:"command,omitempty"`
 	// Verdicts of the caller about the canary, for example results of tests.
 	Verdicts      []*CanaryVerdict `protobuf:"bytes,4,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
@@ -487,7 +488,7 @@ type CanaryPolicy struct {
 	// How long all canary pods must have been ready, without a restart. Defaults to 0. `minReadySeconds` of the
 	// Deployment always applies.
 	Bake *durationpb.Duration `protobuf:"bytes,3,opt,name=bake,proto3" json:"bake,omitempty"`
-	// Names of the verdicts that must pass for a good canary. A verdict in the request must always pass.
+	// Names of the verdicts that must pass for a good canary. Other verdicts in the request must pass, too.
 	Gates []string `protobuf:"bytes,4,rep,name=gates,proto3" json:"gates,omitempty"`
 	// What happens when the canary is good. Defaults to CANARY_RESPONSE_HOLD. Must not be CANARY_RESPONSE_ABORT.
 	OnSuccess CanaryResponse `protobuf:"varint,5,opt,name=on_success,json=onSuccess,proto3,enum=rollplan.v1.CanaryResponse" json:"on_success,omitempty"`
@@ -603,9 +604,8 @@ type CanaryCommand struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What to do. Required.
 	Action CanaryAction `protobuf:"varint,1,opt,name=action,proto3,enum=rollplan.v1.CanaryAction" json:"action,omitempty"`
-	// With CANARY_ACTION_START: the whole Deployment after the change, as Kubernetes JSON, for example what
-	// `kubectl apply --dry-run=server -o json` prints. Only its pod template is used, and other fields of its spec must not
-	// differ.
+	// With CANARY_ACTION_START: the whole Deployment after the change, as Kubernetes JSON, for example the output of
+	// `kubectl apply --dry-run=server -o json`. Only its pod template is used. Other fields of its spec must not differ.
 	Deployment    string `protobuf:"bytes,2,opt,name=deployment,proto3" json:"deployment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -655,7 +655,8 @@ func (x *CanaryCommand) GetDeployment() string {
 	return ""
 }
 
-// CanaryVerdict is the verdict of the caller about a canary. It counts only for the template and the time that it is about.
+// CanaryVerdict is the verdict of the caller about a canary. It counts only for the template that was checked, and only
+// for the current hold.
 type CanaryVerdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the check. Required.
@@ -802,7 +803,7 @@ type CanaryReport struct {
 	Phase CanaryPhase `protobuf:"varint,1,opt,name=phase,proto3,enum=rollplan.v1.CanaryPhase" json:"phase,omitempty"`
 	// Decision about a held canary, also in the response whose step ends the hold.
 	Outcome CanaryOutcome `protobuf:"varint,2,opt,name=outcome,proto3,enum=rollplan.v1.CanaryOutcome" json:"outcome,omitempty"`
-	// Human-readable sentence: what happens, or what the canary waits for.
+	// Human-readable sentence about what happens, or what the canary waits for.
 	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
 	// Reasons for this state, and notes about unusual observations. docs/canary.md lists them.
 	Reasons []*Reason `protobuf:"bytes,4,rep,name=reasons,proto3" json:"reasons,omitempty"`
@@ -815,7 +816,7 @@ type CanaryReport struct {
 	// When the phase began. In CANARY_PHASE_HOLD, when the canary was first observed with this template. Absent without a
 	// canary.
 	Since *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
-	// Number of canary pods that are wanted.
+	// Number of desired canary pods.
 	PodsWanted int32 `protobuf:"varint,9,opt,name=pods_wanted,json=podsWanted,proto3" json:"pods_wanted,omitempty"`
 	// Number of available canary pods: ready for the `minReadySeconds` of the user, and not terminating.
 	PodsAvailable int32 `protobuf:"varint,10,opt,name=pods_available,json=podsAvailable,proto3" json:"pods_available,omitempty"`

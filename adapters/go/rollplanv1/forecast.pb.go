@@ -25,7 +25,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ChangeEffect is what the changes of a forecast do.
+// ChangeEffect is the effect of the changes of a forecast.
 type ChangeEffect int32
 
 const (
@@ -217,10 +217,10 @@ func (Outcome) EnumDescriptor() ([]byte, []int) {
 // A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
 type ForecastRolloutRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Current state of the Deployment. Required, with `replica_sets_complete` and `pods_complete`: the forecast counts the
-	// pods, and learns from them how long pods take to start.
+	// Current state of the Deployment. Required, with `replica_sets_complete` and `pods_complete`, because the forecast
+	// counts the pods, and learns from them how long pods take to start.
 	Snapshot *Snapshot `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
-	// Changes of the Deployment, in this order. Without changes, the forecast is about the rollout in progress.
+	// Changes of the Deployment, in this order. Without changes, the forecast covers the rollout in progress.
 	Changes []*DeploymentChange `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"`
 	// The controller that carries out the rollout: HORIZON_PASS for the Deployment controller of Kubernetes,
 	// HORIZON_SETTLED for an adapter of rollplan. Defaults to HORIZON_PASS for an apps/v1 Deployment, and to
@@ -230,8 +230,8 @@ type ForecastRolloutRequest struct {
 	PodTimes *PodTimes `protobuf:"bytes,4,opt,name=pod_times,json=podTimes,proto3" json:"pod_times,omitempty"`
 	// Limits of the cluster that a snapshot does not show. Defaults to no limits.
 	Limits *ClusterLimits `protobuf:"bytes,5,opt,name=limits,proto3" json:"limits,omitempty"`
-	// Number of simulations, each with other pod times. Defaults to 100. `never_ready` and `slow` are simulated at most
-	// 10 times, because little in them is random.
+	// Number of simulations, each with different pod times. Defaults to 100. `never_ready` and `slow` are simulated at
+	// most 10 times, because they have little randomness.
 	Samples int32 `protobuf:"varint,6,opt,name=samples,proto3" json:"samples,omitempty"`
 	// Seed of all random choices. The same request always returns the same bytes.
 	Seed          uint64 `protobuf:"varint,7,opt,name=seed,proto3" json:"seed,omitempty"`
@@ -500,16 +500,16 @@ func (x *PodTimes) GetTermination() []*durationpb.Duration {
 // ClusterLimits are limits of the cluster that keep pods from being created or from starting.
 type ClusterLimits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Number of pods that can be created, in addition to those of the snapshot, before the quota of the namespace is used up.
-	// A pod that is removed frees its share. Must not be negative. If a ReplicaSet reports that the quota is exceeded, it defaults
-	// to 0.
+	// Number of pods that can be created, in addition to those of the snapshot, before the quota of the namespace is used
+	// up. A pod that is removed frees its share. Must not be negative. Defaults to 0 if a ReplicaSet reports that the
+	// quota is exceeded.
 	PodsInQuota *int32 `protobuf:"varint,1,opt,name=pods_in_quota,json=podsInQuota,proto3,oneof" json:"pods_in_quota,omitempty"`
-	// Number of pods that fit on the nodes, in addition to those of the snapshot. Further pods wait until others are removed.
-	// Must not be negative. If a pod of the snapshot cannot be scheduled, it defaults to 0.
+	// Number of pods that fit on the nodes, in addition to those of the snapshot. Further pods wait until others are
+	// removed. Must not be negative. Defaults to 0 if a pod of the snapshot cannot be scheduled.
 	PodsOnNodes *int32 `protobuf:"varint,2,opt,name=pods_on_nodes,json=podsOnNodes,proto3,oneof" json:"pods_on_nodes,omitempty"`
-	// Delay of the first retry of the ReplicaSet controller after it could not create a pod. It doubles after each
-	// attempt, up to 1,000 s. Defaults to 5 ms, as in Kubernetes, and is at most a year. If a ReplicaSet has been failing
-	// for a while, set it to the current delay.
+	// Delay of the first retry of the ReplicaSet controller after it could not create a pod. The delay doubles after each
+	// attempt, up to 1,000 s. Defaults to 5 ms, as in Kubernetes. Must be at most a year. If a ReplicaSet has been
+	// failing for a while, set this to the current delay.
 	CreateBackOff *durationpb.Duration `protobuf:"bytes,3,opt,name=create_back_off,json=createBackOff,proto3" json:"create_back_off,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -583,11 +583,12 @@ type ForecastRolloutResponse struct {
 	ReplicaSets []*ObjectReference `protobuf:"bytes,5,rep,name=replica_sets,json=replicaSets,proto3" json:"replica_sets,omitempty"`
 	// Where the start times come from.
 	StartTimes *StartTimes `protobuf:"bytes,6,opt,name=start_times,json=startTimes,proto3" json:"start_times,omitempty"`
-	// The rollout with the start times that are expected.
+	// The rollout with the expected start times.
 	Expected *Forecast `protobuf:"bytes,7,opt,name=expected,proto3" json:"expected,omitempty"`
 	// The rollout if no new pod ever becomes ready.
 	NeverReady *Forecast `protobuf:"bytes,8,opt,name=never_ready,json=neverReady,proto3" json:"never_ready,omitempty"`
-	// The rollout if every pod takes as long to start as the slowest that was observed. Absent if no start times are known.
+	// The rollout if every pod takes as long to start as the slowest pod that was observed. Absent if no start times are
+	// known.
 	Slow *Forecast `protobuf:"bytes,9,opt,name=slow,proto3" json:"slow,omitempty"`
 	// Assumptions of the forecast, each as one sentence.
 	Assumptions   []string `protobuf:"bytes,10,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
@@ -775,12 +776,12 @@ type StartTimes struct {
 	Source StartTimesSource `protobuf:"varint,1,opt,name=source,proto3,enum=rollplan.v1.StartTimesSource" json:"source,omitempty"`
 	// Number of start times.
 	Count int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
-	// Whether there are too few start times, at most four: durations are then a guess without a median.
+	// Whether there are at most four start times, which is too few: durations are then a guess, without a median.
 	Guess bool `protobuf:"varint,3,opt,name=guess,proto3" json:"guess,omitempty"`
-	// Number of pods that are still starting. They have taken at least the time since their creation.
+	// Number of pods that are still starting. Their start time is at least the time since their creation.
 	StillStarting int32 `protobuf:"varint,4,opt,name=still_starting,json=stillStarting,proto3" json:"still_starting,omitempty"`
 	// Number of pods that were not used because they became ready later than the progress deadline after their creation.
-	// Most likely, they had been ready before.
+	// Most likely, they had already been ready before.
 	DroppedLate int32 `protobuf:"varint,5,opt,name=dropped_late,json=droppedLate,proto3" json:"dropped_late,omitempty"`
 	// Number of pods that were not used because a container has restarted.
 	DroppedRestarted int32 `protobuf:"varint,6,opt,name=dropped_restarted,json=droppedRestarted,proto3" json:"dropped_restarted,omitempty"`
@@ -1030,7 +1031,8 @@ type Forecast struct {
 	AvailableMin *CountRange `protobuf:"bytes,8,opt,name=available_min,json=availableMin,proto3" json:"available_min,omitempty"`
 	// Number of available pods at the end.
 	AvailableAtEnd *CountRange `protobuf:"bytes,9,opt,name=available_at_end,json=availableAtEnd,proto3" json:"available_at_end,omitempty"`
-	// Number of times that new pods are created and awaited: roughly the duration of the rollout in start times.
+	// Number of times that the rollout creates pods and waits for them: roughly the duration of the rollout divided by
+	// the start time of a pod.
 	Waves *CountRange `protobuf:"bytes,10,opt,name=waves,proto3" json:"waves,omitempty"`
 	// Number of writes of ReplicaSets that the controller makes.
 	ReplicaSetWrites *CountRange `protobuf:"bytes,11,opt,name=replica_set_writes,json=replicaSetWrites,proto3" json:"replica_set_writes,omitempty"`

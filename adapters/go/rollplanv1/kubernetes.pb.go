@@ -37,7 +37,7 @@ type DeploymentStatus struct {
 	ReadyReplicas int32 `protobuf:"varint,4,opt,name=ready_replicas,json=readyReplicas,proto3" json:"ready_replicas,omitempty"`
 	// Number of non-terminating pods that have been ready for at least min_ready_seconds.
 	AvailableReplicas int32 `protobuf:"varint,5,opt,name=available_replicas,json=availableReplicas,proto3" json:"available_replicas,omitempty"`
-	// Number of pods that are missing or not yet available: the sizes of all ReplicaSets less the available pods.
+	// Number of pods that are missing or not yet available: the total size of all ReplicaSets minus the available pods.
 	UnavailableReplicas int32 `protobuf:"varint,6,opt,name=unavailable_replicas,json=unavailableReplicas,proto3" json:"unavailable_replicas,omitempty"`
 	// Number of terminating pods. Absent if the API server does not store the field, or if a ReplicaSet does not report
 	// it.

@@ -203,13 +203,13 @@ func (Verb) EnumDescriptor() ([]byte, []int) {
 // A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
 type Snapshot struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Current time, because the planner has no clock. Required. If clocks differ and it is earlier than a time in an
-	// object, the elapsed time counts as 0.
+	// Current time. Required, because the planner has no clock. If clocks differ and the current time is earlier than a
+	// time in an object, the elapsed time counts as 0.
 	Now *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=now,proto3" json:"now,omitempty"`
 	// The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Send the
-	// Deployment; every ReplicaSet of its namespace that it controls, or that has no controller and labels that match its
-	// selector; and the pods of these ReplicaSets. Reports use pods; plans use them only with the strategy Recreate.
-	// Events about these objects are optional: reports use them, but plans do not.
+	// Deployment; every ReplicaSet of its namespace that it controls, or that does not have a controller and whose labels
+	// match its selector; and the pods of these ReplicaSets. Reports use pods; plans use them only with the strategy
+	// Recreate. Events about these objects are optional, and only reports use them.
 	//
 	// Other objects may be included: docs/api.md describes which objects are selected and validated.
 	Objects []string `protobuf:"bytes,2,rep,name=objects,proto3" json:"objects,omitempty"`
@@ -316,9 +316,9 @@ type Target struct {
 	// Plural name of the resource in paths of the API server, for example "deployments". It does not affect the
 	// selection.
 	Resource string `protobuf:"bytes,5,opt,name=resource,proto3" json:"resource,omitempty"`
-	// Whether the kind has a status subresource: discovery lists PLURAL/status. Absent if this is unknown. ComputeStatus
-	// reports an object without a status as complete if its kind cannot have one, and otherwise as not judged. It does
-	// not affect the selection.
+	// Whether the kind has a status subresource, which discovery lists as PLURAL/status. Absent if this is unknown.
+	// ComputeStatus reports an object without a status as complete if its kind cannot have one, and otherwise as not
+	// judged. It does not affect the selection.
 	StatusSubresource *bool `protobuf:"varint,6,opt,name=status_subresource,json=statusSubresource,proto3,oneof" json:"status_subresource,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -480,8 +480,8 @@ type PlanOptions struct {
 	Horizon Horizon `protobuf:"varint,1,opt,name=horizon,proto3,enum=rollplan.v1.Horizon" json:"horizon,omitempty"`
 	// Whether the API server stores status.terminatingReplicas of Deployments (feature gate
 	// DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.35 and later. If a ReplicaSet of the
-	// Deployment has been synced without this field, that counts as false. When to set it to false: docs/api.md, "How to
-	// carry out a plan".
+	// Deployment has been synced without this field, this option counts as false. docs/api.md, "How to carry out a plan",
+	// describes when to set it to false.
 	TerminatingReplicas *bool `protobuf:"varint,2,opt,name=terminating_replicas,json=terminatingReplicas,proto3,oneof" json:"terminating_replicas,omitempty"`
 	// Whether steps also contain their events as calls (Step.event_calls), for adapters without an event recorder.
 	EventsAsCalls bool `protobuf:"varint,3,opt,name=events_as_calls,json=eventsAsCalls,proto3" json:"events_as_calls,omitempty"`
@@ -838,12 +838,12 @@ type isFailureRule_Limit interface {
 }
 
 type FailureRule_Grace struct {
-	// Once it has lasted this long. For classes that are measured by time.
+	// After it has lasted this long. For classes that are measured by time.
 	Grace *durationpb.Duration `protobuf:"bytes,2,opt,name=grace,proto3,oneof"`
 }
 
 type FailureRule_Restarts struct {
-	// Once the container has been restarted this number of times. For classes that are measured by restarts. Must not
+	// After the container has been restarted this number of times. For classes that are measured by restarts. Must not
 	// be negative.
 	Restarts int32 `protobuf:"varint,3,opt,name=restarts,proto3,oneof"`
 }
@@ -855,8 +855,8 @@ func (*FailureRule_Restarts) isFailureRule_Limit() {}
 // ComputeStatusResponse is the response of RolloutPlanner.ComputeStatus.
 type ComputeStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Status that the Deployment controller would publish for this snapshot without making any other write. Absent without
-	// `replica_sets_complete`, and for other kinds than Deployments.
+	// Status that the Deployment controller would publish for this snapshot without making any other write. Absent
+	// without `replica_sets_complete`, and for kinds other than Deployments.
 	Status *DeploymentStatus `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
 	// Progress of the rollout, and what blocks it.
 	Report *RolloutReport `protobuf:"bytes,2,opt,name=report,proto3" json:"report,omitempty"`

@@ -25,7 +25,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Phase is the phase of a rollout, or of a workload of another kind than a Deployment. docs/verdict.md has the phases of
+// Phase is the phase of a rollout, or of an object of a kind other than Deployment. docs/verdict.md lists the phases of
 // each kind.
 type Phase int32
 
@@ -49,7 +49,7 @@ const (
 	Phase_PHASE_REFUSED Phase = 6
 	// The rollout completed earlier, and a pod that was ready then is not ready now.
 	Phase_PHASE_DEGRADED Phase = 7
-	// No rule judges the object: its status contains nothing that is known to show whether it is ready.
+	// The planner cannot judge the object: its status contains no field that is known to show whether it is ready.
 	Phase_PHASE_NOT_JUDGED Phase = 8
 )
 
@@ -120,8 +120,8 @@ const (
 	Outlook_OUTLOOK_NEEDS_CHANGE Outlook = 3
 	// It is not known yet whether the rollout will complete by itself.
 	Outlook_OUTLOOK_UNDECIDED Outlook = 4
-	// No rule judges the object, so it is neither complete nor failed: its controller has not written a status yet, or
-	// the kind reports its state in a way that the planner does not know. Never certain.
+	// The planner cannot judge the object, so it is neither complete nor failed: its controller has not written a status
+	// yet, or the kind reports its state in a way that the planner does not know. Never certain.
 	Outlook_OUTLOOK_NOT_JUDGED Outlook = 5
 )
 
@@ -180,12 +180,13 @@ type RolloutReport struct {
 	Phase Phase `protobuf:"varint,1,opt,name=phase,proto3,enum=rollplan.v1.Phase" json:"phase,omitempty"`
 	// Human-readable summary, in one sentence.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// Numbers of pods, and the limits of the rollout. Absent without `replica_sets_complete`, and for other kinds than
+	// Numbers of pods, and the limits of the rollout. Absent without `replica_sets_complete`, and for kinds other than
 	// Deployments.
 	Counts *Counts `protobuf:"bytes,3,opt,name=counts,proto3" json:"counts,omitempty"`
 	// Reasons for the writes of the plan, in the order of the decisions.
 	Reasons []*Reason `protobuf:"bytes,4,rep,name=reasons,proto3" json:"reasons,omitempty"`
-	// Causes that block the rollout. The first one should be fixed first. SELECTOR_OVERLAP, at the end, blocks nothing.
+	// Causes that block the rollout. The first one should be fixed first. SELECTOR_OVERLAP is always the last one, and
+	// does not block the rollout.
 	Blockers []*Blocker `protobuf:"bytes,5,rep,name=blockers,proto3" json:"blockers,omitempty"`
 	// Revision of the ReplicaSet with the current template. Empty if that ReplicaSet does not exist yet.
 	Revision string `protobuf:"bytes,6,opt,name=revision,proto3" json:"revision,omitempty"`
@@ -196,11 +197,12 @@ type RolloutReport struct {
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// Whether the rollout completes by itself or needs a change.
 	Verdict *Verdict `protobuf:"bytes,9,opt,name=verdict,proto3" json:"verdict,omitempty"`
-	// Numbers of a workload of another kind than a Deployment, in the order in which to show them. Empty for Deployments,
+	// Numbers of a workload of a kind other than Deployment, in the order in which to show them. Empty for Deployments,
 	// which have `counts`, and for kinds without counters.
 	Counters []*Counter `protobuf:"bytes,10,rep,name=counters,proto3" json:"counters,omitempty"`
-	// Whether the object is judged by the row of its kind in a table, or by fields that many controllers share, for
-	// example observedGeneration and the condition Ready. docs/verdict.md has the table and the rule.
+	// False if the planner has separate rules for the kind, for example for Deployments and Jobs. True if the object is
+	// judged by the row of its kind in a table or, without a row, by fields that many controllers share, for example
+	// observedGeneration and the condition Ready. docs/verdict.md describes both.
 	Generic       bool `protobuf:"varint,11,opt,name=generic,proto3" json:"generic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -369,13 +371,13 @@ func (x *Counter) GetValue() int64 {
 	return 0
 }
 
-// Verdict states whether a rollout completes by itself or needs a change. docs/verdict.md has its rules.
+// Verdict states whether a rollout completes by itself or needs a change. docs/verdict.md describes the rules.
 type Verdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether the rollout completes if no object is changed.
 	Outlook Outlook `protobuf:"varint,1,opt,name=outlook,proto3,enum=rollplan.v1.Outlook" json:"outlook,omitempty"`
-	// Whether the outlook is certain: a program that waits can stop. Missing pods, events or permissions make a verdict
-	// less certain, but never wrong.
+	// Whether the outlook is certain, so that a program can stop waiting. Missing pods, events or permissions make a
+	// verdict less certain, but never wrong.
 	Certain bool `protobuf:"varint,2,opt,name=certain,proto3" json:"certain,omitempty"`
 	// Machine-readable reason: that of a blocker, or DELETING. Empty if the rollout is complete.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -484,11 +486,11 @@ type Counts struct {
 	Ready int32 `protobuf:"varint,4,opt,name=ready,proto3" json:"ready,omitempty"`
 	// Number of pods that have been ready for at least minReadySeconds.
 	Available int32 `protobuf:"varint,5,opt,name=available,proto3" json:"available,omitempty"`
-	// Number of pods that are missing or not yet available: the sizes of all ReplicaSets less the available pods.
+	// Number of pods that are missing or not yet available: the total size of all ReplicaSets minus the available pods.
 	Unavailable int32 `protobuf:"varint,6,opt,name=unavailable,proto3" json:"unavailable,omitempty"`
 	// Number of terminating pods. Absent if it is not reported.
 	Terminating *int32 `protobuf:"varint,7,opt,name=terminating,proto3,oneof" json:"terminating,omitempty"`
-	// Maximum of the sum of the sizes of all ReplicaSets (replicas + maxSurge).
+	// Maximum total size of all ReplicaSets (replicas + maxSurge).
 	MaxTotal int32 `protobuf:"varint,8,opt,name=max_total,json=maxTotal,proto3" json:"max_total,omitempty"`
 	// Minimum number of available pods that the rollout preserves (replicas − maxUnavailable; 0 under Recreate).
 	MinAvailable int32 `protobuf:"varint,9,opt,name=min_available,json=minAvailable,proto3" json:"min_available,omitempty"`
@@ -669,7 +671,7 @@ type Blocker struct {
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Human-readable explanation with the numbers, in one sentence.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// Smallest change with which the rollout can continue. Empty if the rollout only needs time.
+	// Smallest change that lets the rollout continue. Empty if the rollout only needs time.
 	Remedy string `protobuf:"bytes,3,opt,name=remedy,proto3" json:"remedy,omitempty"`
 	// Affected pods, at most 20.
 	Pods []*BlockedPod `protobuf:"bytes,4,rep,name=pods,proto3" json:"pods,omitempty"`
@@ -677,7 +679,7 @@ type Blocker struct {
 	PodCount int32 `protobuf:"varint,5,opt,name=pod_count,json=podCount,proto3" json:"pod_count,omitempty"`
 	// Time since which the rollout is blocked by this cause. Absent if it is unknown.
 	Since *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
-	// Time left until the cause resolves by itself. Absent if it does not.
+	// Time left until the cause resolves by itself. Absent if it does not resolve by itself.
 	Remaining     *durationpb.Duration `protobuf:"bytes,7,opt,name=remaining,proto3" json:"remaining,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -767,7 +769,7 @@ type BlockedPod struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the pod.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Name of the container that causes the problem. Empty if the pod as a whole does.
+	// Name of the container that causes the problem. Empty if the pod as a whole causes it.
 	Container string `protobuf:"bytes,2,opt,name=container,proto3" json:"container,omitempty"`
 	// Machine-readable reason that Kubernetes reports, for example "ImagePullBackOff".
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`

@@ -139,7 +139,7 @@ func (ConfigurationKind) EnumDescriptor() ([]byte, []int) {
 	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{1}
 }
 
-// ReferenceUsage says how a pod uses a configuration.
+// ReferenceUsage states how a pod uses a configuration.
 type ReferenceUsage int32
 
 const (
@@ -275,7 +275,7 @@ type RestartOn int32
 const (
 	// Same as RESTART_ON_ALL.
 	RestartOn_RESTART_ON_UNSPECIFIED RestartOn = 0
-	// All uses, also volumes that are updated in running pods.
+	// All uses, including volumes that are updated in running pods.
 	RestartOn_RESTART_ON_ALL RestartOn = 1
 	// Environment variables and subPath mounts.
 	RestartOn_RESTART_ON_ENV RestartOn = 2
@@ -456,13 +456,13 @@ type PlanRestartsRequest struct {
 	Objects []string `protobuf:"bytes,2,rep,name=objects,proto3" json:"objects,omitempty"`
 	// Summaries of workloads, with the configurations that their pod templates read. Each workload must be unique.
 	Workloads []*Workload `protobuf:"bytes,3,rep,name=workloads,proto3" json:"workloads,omitempty"`
-	// Configurations as checksums, so that the values of Secrets need not leave the cluster. Each configuration must be
-	// unique.
+	// Configurations as checksums, so that the values of Secrets do not have to leave the cluster. Each configuration
+	// must be unique.
 	Configurations []*Configuration `protobuf:"bytes,4,rep,name=configurations,proto3" json:"configurations,omitempty"`
 	// Settings of namespaces.
 	Namespaces []*NamespaceSettings `protobuf:"bytes,5,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
-	// Whether every ConfigMap and Secret of the namespaces of the workloads is in the request. If false, a configuration that
-	// is not in the request is unknown, and nothing is decided about it.
+	// Whether the request contains every ConfigMap and Secret of the namespaces of the workloads. If false, a
+	// configuration that is missing from the request is unknown, and nothing is decided about it.
 	ConfigurationsComplete bool `protobuf:"varint,6,opt,name=configurations_complete,json=configurationsComplete,proto3" json:"configurations_complete,omitempty"`
 	// Options of the plan.
 	Options *RestartOptions `protobuf:"bytes,7,opt,name=options,proto3" json:"options,omitempty"`
@@ -572,8 +572,8 @@ type Workload struct {
 	References []*Reference `protobuf:"bytes,4,rep,name=references,proto3" json:"references,omitempty"`
 	// Annotations of the pod template. Send all of them: the planned patch adds to them.
 	TemplateAnnotations map[string]string `protobuf:"bytes,5,rep,name=template_annotations,json=templateAnnotations,proto3" json:"template_annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Fields that lead to the pod template, separated by dots. Defaults to "spec.jobTemplate.spec.template" for a CronJob and
-	// to "spec.template" otherwise.
+	// Path of the pod template in the object, with dots between the fields. Defaults to "spec.jobTemplate.spec.template"
+	// for a CronJob and to "spec.template" otherwise.
 	TemplatePath string `protobuf:"bytes,6,opt,name=template_path,json=templatePath,proto3" json:"template_path,omitempty"`
 	// Plural name of the resource, for example "deployments". Defaults to the one that Kubernetes derives from the kind.
 	Resource string `protobuf:"bytes,7,opt,name=resource,proto3" json:"resource,omitempty"`
@@ -593,10 +593,10 @@ type Workload struct {
 	OnDelete bool `protobuf:"varint,13,opt,name=on_delete,json=onDelete,proto3" json:"on_delete,omitempty"`
 	// Number of pods that the PodDisruptionBudget of the workload allows to be disrupted now. Absent if there is none.
 	DisruptionsAllowed *int32 `protobuf:"varint,14,opt,name=disruptions_allowed,json=disruptionsAllowed,proto3,oneof" json:"disruptions_allowed,omitempty"`
-	// Earliest time at which a pod of the current revision may have started without having reported the start of a
-	// container: its creation or, for pods that are still to be created, the creation of the newest other pod or of the
-	// revision. Until such pods report a start, nothing is recorded about configurations that have changed since. Absent
-	// if all pods have reported a start.
+	// Earliest time at which a pod of the current revision may have started that has not reported the start of a
+	// container yet. For such a pod, this is its creation; for pods that have yet to be created, the creation of the
+	// newest other pod or of the revision. Until such pods report a start, nothing is recorded about configurations that
+	// have changed since this time. Absent if all pods have reported a start.
 	PodsStartingSince *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=pods_starting_since,json=podsStartingSince,proto3" json:"pods_starting_since,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -754,7 +754,7 @@ type Reference struct {
 	Projected bool `protobuf:"varint,6,opt,name=projected,proto3" json:"projected,omitempty"`
 	// Name of the container that uses it.
 	Container string `protobuf:"bytes,7,opt,name=container,proto3" json:"container,omitempty"`
-	// List of the template that the container is in. Defaults to "containers".
+	// Field of the pod spec that lists the container. Defaults to "containers".
 	ContainerList string `protobuf:"bytes,8,opt,name=container_list,json=containerList,proto3" json:"container_list,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1040,12 +1040,12 @@ type RestartOptions struct {
 	MinInterval *durationpb.Duration `protobuf:"bytes,5,opt,name=min_interval,json=minInterval,proto3" json:"min_interval,omitempty"`
 	// How long an annotation may hold a restart. Defaults to 24 h.
 	MaxHold *durationpb.Duration `protobuf:"bytes,6,opt,name=max_hold,json=maxHold,proto3" json:"max_hold,omitempty"`
-	// How long after a change a pod must have started to be known to use it, because nodes read configurations through a
+	// How long after a change a pod must have started to count as using it, because nodes read configurations through a
 	// cache. Defaults to 10 s.
 	Skew *durationpb.Duration `protobuf:"bytes,7,opt,name=skew,proto3" json:"skew,omitempty"`
 	// How long a PodDisruptionBudget that allows no disruption holds a restart. If absent, budgets are ignored.
 	DisruptionBudgetWait *durationpb.Duration `protobuf:"bytes,8,opt,name=disruption_budget_wait,json=disruptionBudgetWait,proto3" json:"disruption_budget_wait,omitempty"`
-	// Namespaces in which nothing is restarted.
+	// Namespaces in which no workload is restarted.
 	FrozenNamespaces []string `protobuf:"bytes,9,rep,name=frozen_namespaces,json=frozenNamespaces,proto3" json:"frozen_namespaces,omitempty"`
 	// Key of the checksums of configurations in `objects`. Without it, the checksums are plain hashes: anyone who can
 	// read a workload can test guesses of secret values against them. Changing the key restarts workloads.
@@ -1238,7 +1238,7 @@ type WorkloadKind struct {
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Plural name of the resource. Defaults to the one that Kubernetes derives from the kind.
 	Resource string `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"`
-	// Fields that lead to the pod template. Defaults to "spec.template".
+	// Path of the pod template in the object, with dots between the fields. Defaults to "spec.template".
 	TemplatePath  string `protobuf:"bytes,4,opt,name=template_path,json=templatePath,proto3" json:"template_path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1502,7 +1502,7 @@ func (x *PlanRestartsResponse) GetOmittedViolations() int32 {
 	return 0
 }
 
-// RestartPlan contains what to do about a workload, and why.
+// RestartPlan states what to do about a workload, and why.
 type RestartPlan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// API group and version of the workload.
@@ -1517,7 +1517,7 @@ type RestartPlan struct {
 	Uid string `protobuf:"bytes,5,opt,name=uid,proto3" json:"uid,omitempty"`
 	// What to do.
 	Decision RestartDecision `protobuf:"varint,6,opt,name=decision,proto3,enum=rollplan.v1.RestartDecision" json:"decision,omitempty"`
-	// Changes that the pods have not observed, or will observe after this restart.
+	// Changes that the pods do not use yet, or will use after this restart.
 	Changes []*ConfigurationChange `protobuf:"bytes,7,rep,name=changes,proto3" json:"changes,omitempty"`
 	// Other conditions on which the decision depends.
 	Conditions []*RestartCondition `protobuf:"bytes,8,rep,name=conditions,proto3" json:"conditions,omitempty"`
@@ -1877,7 +1877,7 @@ type RestartCounts struct {
 	References int32 `protobuf:"varint,3,opt,name=references,proto3" json:"references,omitempty"`
 	// Configurations among these that are unknown.
 	Unknown int32 `protobuf:"varint,4,opt,name=unknown,proto3" json:"unknown,omitempty"`
-	// Workloads that need nothing.
+	// Workloads for which nothing is done.
 	None int32 `protobuf:"varint,5,opt,name=none,proto3" json:"none,omitempty"`
 	// Workloads whose configuration is recorded.
 	Record int32 `protobuf:"varint,6,opt,name=record,proto3" json:"record,omitempty"`

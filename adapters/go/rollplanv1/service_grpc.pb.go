@@ -36,8 +36,8 @@ const (
 //
 // RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 //
-// All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
-// bytes. Every call can be repeated safely. docs/api.md lists the errors.
+// All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
+// returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
 type RolloutPlannerClient interface {
 	// PlanRollout returns the next writes for a Deployment.
 	PlanRollout(ctx context.Context, in *PlanRolloutRequest, opts ...grpc.CallOption) (*PlanRolloutResponse, error)
@@ -47,8 +47,8 @@ type RolloutPlannerClient interface {
 	Rollback(ctx context.Context, in *RollbackRequest, opts ...grpc.CallOption) (*RollbackResponse, error)
 	// ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`.
 	ListRevisions(ctx context.Context, in *ListRevisionsRequest, opts ...grpc.CallOption) (*ListRevisionsResponse, error)
-	// PlanRestarts returns which of many workloads to restart because their configuration has changed, and the writes for
-	// it.
+	// PlanRestarts returns which workloads to restart because their configuration has changed, and the writes that
+	// restart them.
 	PlanRestarts(ctx context.Context, in *PlanRestartsRequest, opts ...grpc.CallOption) (*PlanRestartsResponse, error)
 	// ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to
 	// continue.
@@ -141,8 +141,8 @@ func (c *rolloutPlannerClient) PlanCanary(ctx context.Context, in *PlanCanaryReq
 //
 // RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 //
-// All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
-// bytes. Every call can be repeated safely. docs/api.md lists the errors.
+// All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
+// returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
 type RolloutPlannerServer interface {
 	// PlanRollout returns the next writes for a Deployment.
 	PlanRollout(context.Context, *PlanRolloutRequest) (*PlanRolloutResponse, error)
@@ -152,8 +152,8 @@ type RolloutPlannerServer interface {
 	Rollback(context.Context, *RollbackRequest) (*RollbackResponse, error)
 	// ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`.
 	ListRevisions(context.Context, *ListRevisionsRequest) (*ListRevisionsResponse, error)
-	// PlanRestarts returns which of many workloads to restart because their configuration has changed, and the writes for
-	// it.
+	// PlanRestarts returns which workloads to restart because their configuration has changed, and the writes that
+	// restart them.
 	PlanRestarts(context.Context, *PlanRestartsRequest) (*PlanRestartsResponse, error)
 	// ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to
 	// continue.

@@ -21,8 +21,9 @@ import (
 // settleTime is how long the objects must not change before the native controller counts as done.
 const settleTime = 4 * time.Second
 
-// deleteRevision is a step that deletes the ReplicaSet of a revision. The remaining revisions determine the next one, so with
-// `kubectl delete replicasets --all` it would depend on the order of the hashes in the names, in which the controllers differ.
+// deleteRevision is a step that deletes the ReplicaSet of a revision. The remaining revisions determine the next one. With
+// `kubectl delete replicasets --all`, it would depend on the order of the hashes in the names, which differ between the
+// controllers.
 const deleteRevision = "delete-revision"
 
 // scenarios are lists of kubectl commands on a Deployment named web, with 4 replicas.

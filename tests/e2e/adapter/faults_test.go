@@ -94,7 +94,7 @@ func runFaults(t *testing.T, options controlplane.Options, mode Mode) {
 
 	overload.check(t)
 	f.checkFinalState(ctx, t, created/fleetSize)
-	// The last fault may have been that of an API server that was away for longer than the lease.
+	// The last fault may have stopped the API server for longer than the duration of the lease.
 	if err := f.restartEnded(t); err != nil {
 		t.Fatal(err)
 	}

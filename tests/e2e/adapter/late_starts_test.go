@@ -33,14 +33,14 @@ const (
 	// lateChanges is how often the configuration of each workload changes while its pods start: at first those of a new workload,
 	// and then those of a new template.
 	lateChanges = 2
-	// startsBeforeChange is how long after the start of a pod its configuration changes, at least. Start times have a resolution of
-	// one second.
+	// startsBeforeChange is the minimum time between the start of a pod and the change of its configuration. Start times have a
+	// resolution of one second.
 	startsBeforeChange = time.Second
 	// lateOptions have a skew that is longer than the time between a start and a change: a start that is reported after the change
 	// was recorded does not reveal that the pod has an older value.
 	lateOptions = `"quiet":"0.5s","maxWait":"5s","minInterval":"0.5s","skew":"2s"`
-	// reportsAfterChange is how long after the change the start is reported. A planner that takes the pod for missing records the
-	// change within four seconds: the rest of its second, the skew, and the interval between two plans.
+	// reportsAfterChange is how long after the change the start is reported. A planner that does not know of the pod records
+	// the change within four seconds: the rest of the current second, the skew, and the interval between two plans.
 	reportsAfterChange = 5 * time.Second
 	// reportsAfterStart is how long after the start of a pod it is reported if nothing changes.
 	reportsAfterStart = 2 * time.Second
@@ -101,7 +101,7 @@ func TestLateStarts(t *testing.T) {
 	}
 }
 
-// lateRound is a workload whose pods are started by this test, which is the kubelet: kwok only accepts them.
+// lateRound is a workload whose pods this test starts in place of the kubelet: kwok only accepts them.
 type lateRound struct {
 	*restarts
 	// delay is the time between the start of a pod and the change of its configuration.
@@ -341,8 +341,8 @@ func rewriteObjects(request []byte, rewrite func([]string) ([]string, error)) ([
 	return rewritten, err
 }
 
-// withoutStartingPods removes the pods that have not reported a start from objects in which workloads precede their ReplicaSets,
-// and these their pods. Their ReplicaSets and Deployments look as if they were scaled to 0.
+// withoutStartingPods removes the pods that have not reported a start. The objects must be in the order workloads,
+// ReplicaSets, pods. The ReplicaSets and Deployments of the removed pods then look as if they were scaled to 0.
 func withoutStartingPods(objects []string) ([]string, error) {
 	hidden := map[types.UID]bool{}
 	var kept []string

@@ -12,8 +12,8 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// TestPlannedDeploymentBesideDeployment creates PlannedDeployments with the names and selectors of Deployments that have pods.
-// They must be refused until the Deployments are deleted, and must then adopt what these leave.
+// TestPlannedDeploymentBesideDeployment creates PlannedDeployments with the names and selectors of Deployments that have
+// pods. They must be refused until the Deployments are deleted, and must then adopt the remaining ReplicaSets.
 func TestPlannedDeploymentBesideDeployment(t *testing.T) {
 	t.Parallel()
 	ctx := withTimeout(t, 6*time.Minute)

@@ -95,7 +95,8 @@ func (r refusals) quota(ctx context.Context, t *testing.T) {
 		return err
 	})
 	k.run(ctx, t, "create", "deployment", "web", "--image=registry.example/web:1")
-	// A delay of 5 ms that doubles exceeds 10 s after eleven rejections. If each counted twice, they would take five minutes.
+	// A delay of 5 ms that doubles exceeds 10 s after eleven rejections. If each rejection doubled it twice, they would take
+	// five minutes.
 	const doubled = 11
 	start := time.Now()
 	await(ctx, t, "rejections", func(ctx context.Context) error {

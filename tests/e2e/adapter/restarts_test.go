@@ -26,7 +26,7 @@ const (
 	markAnnotation  = "rollplan.dev/restarted-at"
 	xingApplied     = "com.xing.deployment-restart.applied-config-checksums"
 	xingMark        = "com.xing.deployment-restart.timestamp"
-	// skew is how much later than a change a pod must have started to be known to use it. Times have a resolution of one second.
+	// skew is how long after a change a pod must have started to count as using it. Times have a resolution of one second.
 	skew = time.Second
 	// quickOptions shorten the waits. Most tests use them.
 	quickOptions = `"quiet":"0.5s","maxWait":"5s","minInterval":"0.5s","skew":"1s"`
@@ -139,7 +139,7 @@ func workload(kind, name string, annotations map[string]any, spec map[string]any
 	return object
 }
 
-// awaitSkew waits until the planner can tell that pods that start now start after the latest change.
+// awaitSkew waits until pods that start count as started after the latest change.
 func awaitSkew() { time.Sleep(skew + 2*time.Second) }
 
 // annotation waits until an annotation of a workload, or of its template, differs from the previous value, and returns it.

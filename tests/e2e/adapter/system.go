@@ -248,8 +248,8 @@ func (s *System) Stop() error {
 	return s.service.Stop()
 }
 
-// interrupted are the lines of client-go about its own requests that a stop interrupts, which it logs as errors: while it reads the
-// body of a response, and while it renews a lease.
+// interrupted are the log lines of client-go about its own requests that a stop interrupts. It logs these as errors: while
+// it reads the body of a response, and while it renews a lease.
 var interrupted = []string{`"msg":"Unexpected error when reading response body"`, `"logger":"leaderelection"`}
 
 // stopCleanly stops an adapter, which must not log an error of its own meanwhile.

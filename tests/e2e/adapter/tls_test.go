@@ -66,7 +66,7 @@ func TestCertificates(t *testing.T) {
 	if err := s.StartService("--tls-cert="+filepath.Join(dir, "tls.crt"), "--tls-key="+filepath.Join(dir, "tls.key")); err != nil {
 		t.Fatal(err)
 	}
-	// There is no DNS of the cluster: a proxy stands in for it.
+	// The control plane has no cluster DNS. A proxy takes its place.
 	proxy := proxyTo(t, s.Address())
 	program := filepath.Join(dir, "adapter")
 	script := fmt.Sprintf("#!/bin/sh\nHTTPS_PROXY=http://%s NO_PROXY=127.0.0.1 exec %s \"$@\"\n", proxy, s.binaries.Adapter)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// fault is what is wrong with the new pods.
+// fault is the defect of the new pods.
 type fault string
 
 const (
@@ -20,7 +20,7 @@ const (
 	crashLoop  fault = "crash loop"
 	// crashOnce is a pod that fails some time after it became ready, and then becomes ready again.
 	crashOnce fault = "crashes once"
-	// stall is a rollout of which only the first half of the pods, and one, become ready.
+	// stall is a rollout in which only the first half of the pods, and one more, become ready.
 	stall fault = "the second half is never ready"
 )
 
@@ -49,18 +49,18 @@ const (
 	failStable   action = "stable pod fails"
 )
 
-// step is an action after a time. In the control, the same actions meet a rollout without a canary.
+// step is an action after a delay. In the control, the same actions occur during a rollout without a canary.
 type step struct {
 	After  time.Duration
 	Action action
-	// Percent is the share of new pods that must exist before, and Quiet how long nothing must have changed. Then After begins.
+	// The delay begins once this percentage of the new pods exists, and nothing has changed for the duration Quiet.
 	Percent int
 	Quiet   time.Duration
 	// Replicas is the new number for scale.
 	Replicas int
 }
 
-// testCase is one canary. All of it follows from the seed.
+// testCase is one canary. The seed determines all of it.
 type testCase struct {
 	Name           string
 	Seed           uint64
@@ -68,18 +68,18 @@ type testCase struct {
 	MaxSurge       string
 	MaxUnavailable string
 	MinReady       int
-	// Pods, Surge and Bake are those of the policy; the rest of it is in Policy.
+	// Pods, Surge and Bake are fields of the policy. Policy has the other fields.
 	Pods, Surge string
 	Bake        int
 	Policy      map[string]string
 	Fault       fault
 	Guard       bool
-	// Steerers is how many callers there are, and Deaths after which patches each of them stops for a time. With Late, it stops
-	// between the plan and the patch, which is sent later.
+	// Steerers is the number of callers. Deaths lists after which patches each of them stops for a while. With Late, it stops
+	// between the plan and the patch, and sends the patch later.
 	Steerers int
 	Deaths   []int
 	Late     bool
-	// Hold are the steps from the hold on, and End the last command. Then follow the steps of Rollout, and Retry.
+	// Hold has the steps from the beginning of the hold, and End is the last command. Rollout and Retry follow after it.
 	Hold    []step
 	End     action
 	Rollout []step
@@ -206,8 +206,8 @@ func (c *testCase) drawLimits(random *rand.Rand) bool {
 
 func pick[T any](random *rand.Rand, values ...T) T { return values[random.IntN(len(values))] }
 
-// named returns the scenarios in which Argo Rollouts has lost capacity, each with the number of its issue. Where it was lost in the
-// middle of a rollout, the rollout has stalled, so that the Deployment controller sees current statuses.
+// named returns the scenarios in which Argo Rollouts has lost capacity, each with the number of its issue. If it was lost in
+// the middle of a rollout, the case has a stalled rollout, so that the Deployment controller sees current statuses.
 func named() []testCase {
 	base := testCase{Seed: 1, Replicas: 10, MaxSurge: "2", MaxUnavailable: "0", Pods: "2", Bake: 1, Fault: good, Steerers: 1,
 		Policy: map[string]string{}, StartMin: 500 * time.Millisecond, StartMax: 2 * time.Second}

@@ -71,7 +71,7 @@ func (h *harness) deploy(t *testing.T, namespace string, guard bool, fault fault
 	return &clients{s, t}
 }
 
-// steerTo plans and patches until a phase is reached without a step. A command is given until it has an effect.
+// steerTo plans and patches until a plan in this phase has no step. It sends the command until the command has an effect.
 func (c *clients) steerTo(phase string, ordered *command) {
 	c.t.Helper()
 	ctx := c.t.Context()
@@ -114,7 +114,7 @@ func (c *clients) holdCanary() {
 	}
 }
 
-// shows requires that a command fails or not, and prints a text. The command is logged with its last line.
+// shows requires that a command succeeds or fails, and that it prints a text. It logs the command with its last line.
 func (c *clients) shows(succeeds bool, want, program string, arguments ...string) {
 	c.t.Helper()
 	cmd := exec.CommandContext(c.t.Context(), program, arguments...)
@@ -150,7 +150,7 @@ func (c *clients) argocd(want string) {
 	c.judged("ARGOHEALTH", want)
 }
 
-// judged requires what a program prints about the Deployment. The variable has the path of the program.
+// judged requires a text that a program prints about the Deployment. The environment variable has the path of the program.
 func (c *clients) judged(variable, want string) {
 	c.t.Helper()
 	d, err := c.get(c.t.Context())
@@ -170,7 +170,7 @@ func (c *clients) judged(variable, want string) {
 	}
 }
 
-// shown requires what all clients show that judge the Deployment.
+// shown requires the results of all clients that judge the Deployment.
 func (c *clients) shown(isComplete bool, rollout string) {
 	c.t.Helper()
 	c.rolloutStatus(isComplete, rollout)
@@ -194,7 +194,7 @@ func (c *clients) sizes(stable, canary int32) {
 	}
 }
 
-// autoscale lets an autoscaler scale by CPU usage, of which the ready pods share a total.
+// autoscale lets an autoscaler scale by CPU usage. The ready pods share a constant total usage.
 func (c *clients) autoscale() {
 	c.t.Helper()
 	var total atomic.Int64
@@ -236,7 +236,7 @@ func (c *clients) autoscale() {
 	}
 	c.scaled(10, 100)
 	c.holdCanary()
-	// Stable and canary pods share the load: 1000m / 12, of which 10 pods would have 100m each.
+	// Stable and canary pods share the load of 1000m: 12 pods use 83m each, and 10 pods would use 100m.
 	c.scaled(10, 83)
 	c.sizes(10, 2)
 	total.Store(2000)
@@ -310,7 +310,7 @@ func env(t *testing.T, name string) string {
 	return value
 }
 
-// TestClients shows what other clients show and do in each phase: the table in docs/canary.md.
+// TestClients checks the table in docs/canary.md: what other clients show and do in each phase.
 func TestClients(t *testing.T) {
 	helms := map[string]string{"helm3": env(t, "HELM3"), "helm4": env(t, "HELM4")}
 	env(t, "KSTATUS")
@@ -342,7 +342,7 @@ func TestClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.holdCanary()
-		// It does not apply to a hold.
+		// The deadline does not apply to a hold.
 		time.Sleep(7 * time.Second)
 		c.shown(false, "2 out of 10 new replicas have been updated")
 		c.steerTo(promoting, &command{Action: "CANARY_ACTION_PROMOTE"})
@@ -403,7 +403,7 @@ func TestClients(t *testing.T) {
 				case name == "helm4":
 					c.shows(false, `conflict with "rollplan-canary"`, helm, other...)
 				default:
-					// It restores the stable template without a word, and does not wait for the hold.
+					// The upgrade restores the stable template without a message, and does not wait for the hold.
 					c.shows(true, "has been upgraded", helm, other...)
 					c.steerTo(rest, nil)
 					c.sizes(10, 0)

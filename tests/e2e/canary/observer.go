@@ -191,7 +191,7 @@ func partOf(d *appsv1.Deployment, before part) part {
 	return native
 }
 
-// violation is what must not happen.
+// violation is a finding of the observer that fails a case.
 type violation struct {
 	part part
 	what string

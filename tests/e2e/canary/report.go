@@ -47,7 +47,7 @@ func add(outcomes []*outcome) (s sum) {
 	return s
 }
 
-// report returns the table, all violations, and an error if something must not be as it is.
+// report returns the table, all violations, and an error if the results do not meet the requirements.
 func report(tasks []task, outcomes []*outcome, repeated map[repeatedCase]*repeatedControls, version string, seed uint64) (table, details string, failed error) {
 	var canaries, controls []*outcome
 	var b, lists strings.Builder
@@ -57,7 +57,7 @@ func report(tasks []task, outcomes []*outcome, repeated map[repeatedCase]*repeat
 		switch {
 		case t.sabotage != nil:
 			kind := t.Name[:strings.LastIndex(t.Name, "-")]
-			// Its pods show it, not only the fields that it has written.
+			// The observer must find the sabotage by the pods, not only by the fields that were written.
 			found[kind] = found[kind] || slices.ContainsFunc(o.verdict.violations, func(v violation) bool { return !strings.HasPrefix(v.what, "limits") })
 			continue
 		case t.control != nil:
@@ -65,7 +65,7 @@ func report(tasks []task, outcomes []*outcome, repeated map[repeatedCase]*repeat
 		default:
 			canaries = append(canaries, o)
 		}
-		// Where Argo Rollouts has lost capacity, nothing is lost.
+		// The cases in which Argo Rollouts has lost capacity must not have violations.
 		if strings.HasPrefix(t.Name, "argo-") && t.control == nil && len(o.verdict.violations) > 0 {
 			o.problem("violations")
 		}

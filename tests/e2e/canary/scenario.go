@@ -87,7 +87,7 @@ type outcome struct {
 	verdict verdict
 	// phase is the last one, and finalImage that of the Deployment.
 	phase, finalImage string
-	// problems are what must not be, besides violations.
+	// problems are unexpected results other than violations.
 	problems []string
 	// refused counts the writes that the guard has refused, written those that were made, and lost the states that were removed
 	// before there was a copy.
@@ -333,13 +333,13 @@ func (s *scenario) play(ctx context.Context) error {
 	return s.compare(ctx)
 }
 
-// start gives a command until a canary is held, or the command is refused.
+// start sends a command until a canary is held, or the command is refused.
 func (s *scenario) start(ctx context.Context, c *command) error {
 	s.learn("", "", "")
 	s.order(c)
 	err := s.await(ctx, "the hold", func() bool {
 		phase, refusal, _ := s.learned()
-		// These refusals say that the caller is to wait.
+		// These refusals mean that the caller must wait.
 		if strings.Contains(refusal, "ROLLOUT_NOT_COMPLETE") || strings.Contains(refusal, "CANARY_ABORTING") {
 			return false
 		}
@@ -370,7 +370,7 @@ func (s *scenario) steps(ctx context.Context, steps []step) error {
 	return nil
 }
 
-// finish waits until nothing is left to do. A hold that nothing ends, and a rollout that does not complete, are aborted.
+// finish waits until nothing is left to do. It aborts a hold that nothing else ends, and a rollout that does not complete.
 func (s *scenario) finish(ctx context.Context) error {
 	if s.control != nil {
 		return s.finishControl(ctx)
@@ -382,15 +382,15 @@ func (s *scenario) finish(ctx context.Context) error {
 		since = min(since, time.Since(idle), s.log.quiet())
 		switch {
 		case strings.Contains(refusal, "STATE_LOST"), strings.Contains(refusal, "STATE_EDITED"):
-			// The state was removed before the Deployment controller copied it, or `kubectl rollout undo` has restored the copy of
-			// an edited one. The user does what the message says.
+			// The state was removed before the Deployment controller copied it, or `kubectl rollout undo` has restored the copy of an
+			// edited one. The user follows the message.
 			if err := s.applyAfterLoss(ctx); err != nil {
 				s.h.Failed(err)
 			}
 			s.order(nil)
 			idle = time.Now()
 		case refusal != "" && s.current() != nil:
-			// The command no longer fits, or only a promotion is possible.
+			// The command no longer applies, or only a promotion is possible.
 			next := (*command)(nil)
 			if strings.Contains(refusal, "promote the canary") {
 				next = &command{Action: "CANARY_ACTION_PROMOTE"}
@@ -404,7 +404,8 @@ func (s *scenario) finish(ctx context.Context) error {
 			s.order(nil)
 			return since > 1500*time.Millisecond
 		case (phase == rest || phase == aborted) && since > 6*time.Second && d.Spec.Template.Spec.Containers[0].Image != image("v1"):
-			// A rollout that does not complete, without a canary, for example of the rejected template: the user goes back.
+			// A rollout without a canary does not complete, for example that of the rejected template: the user restores the first
+			// image.
 			if _, err := s.jsonPatch(ctx, metav1.PatchOptions{}, map[string]any{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image("v1")}); err != nil {
 				s.h.Failed(err)
 			} else if d, err := s.get(ctx); err == nil {
@@ -439,7 +440,7 @@ func (s *scenario) applyAfterLoss(ctx context.Context) error {
 	return s.takeOver(ctx)
 }
 
-// finishControl waits until the rollout is complete, or goes back if it does not.
+// finishControl waits until the rollout is complete, or rolls it back if it does not complete.
 func (s *scenario) finishControl(ctx context.Context) error {
 	idle := time.Now()
 	return s.await(ctx, "the end", func() bool {
@@ -529,7 +530,7 @@ func imageOf(d *unstructured.Unstructured) string {
 	return image
 }
 
-// act does what a user or another client does.
+// act performs an action of a user or another client.
 func (s *scenario) act(ctx context.Context, a step) error {
 	if s.control == nil {
 		commands := map[action]string{promote: "PROMOTE", abortIt: "ABORT", release: "RELEASE"}
@@ -778,7 +779,7 @@ func ignoreConflict(err error) error {
 	return err
 }
 
-// takeOver makes the number of replicas and the metadata of the manifest those of the user, after it was applied.
+// takeOver records the number of replicas and the metadata of an applied manifest as those of the user.
 func (s *scenario) takeOver(ctx context.Context) error {
 	d, err := s.get(ctx)
 	if err != nil {
@@ -809,7 +810,7 @@ func plain(limit intstr.IntOrString) any {
 // loosen changes the limits to larger ones, which are those of the user from then on.
 func (s *scenario) loosen(ctx context.Context) (bool, error) {
 	surge, unavailable := intstr.FromString("60%"), intstr.FromInt32(1)
-	// Allowed before it is written, and recorded for the generation that it has.
+	// The limits are recorded for the generation that the write creates.
 	l := s.c.limits()
 	l.surge, l.unavailable = surge, unavailable
 	d, err := s.jsonPatch(ctx, metav1.PatchOptions{},

@@ -21,7 +21,7 @@ const (
 	stuckRollout kind = "stuck"
 )
 
-// testCase is one rollout. All of it follows from the seed.
+// testCase is one rollout. The seed determines all of it.
 type testCase struct {
 	Name string `json:"name"`
 	Kind kind   `json:"kind"`

@@ -14,11 +14,11 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/workloads"
 )
 
-// instant is how long numbers of pods may last without counting. Within one sync, the Deployment controller scales one ReplicaSet
+// instant is how long a number of pods must last to count. Within one sync, the Deployment controller scales one ReplicaSet
 // after the other, and pods of the first are created meanwhile.
 const instant = 250 * time.Millisecond
 
-// comparison is one segment of a rollout beside its forecast.
+// comparison is one segment of a rollout and its forecast.
 type comparison struct {
 	c        testCase
 	s        segment
@@ -37,7 +37,7 @@ type observation struct {
 	writes                        int
 }
 
-// compareAll requests the forecasts of all segments, and places them beside the segments. change changes the requests.
+// compareAll requests the forecasts of all segments, and combines them with the segments. change changes the requests.
 func compareAll(ctx context.Context, s *workloads.Service, records []record, change func(json.RawMessage) (json.RawMessage, error)) ([]*comparison, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(2) // the service runs no more at the same time

@@ -14,7 +14,8 @@ type verdict struct {
 	// segments is the number of forecasts, and outside lists those whose envelope the rollout has left.
 	segments int
 	outside  []string
-	// ended is the number of rollouts whose extremes are known, and different lists those that are not those of the forecast.
+	// ended is the number of rollouts whose extremes are known, and different lists those whose extremes differ from the
+	// forecast.
 	ended     int
 	different []string
 	// covered counts the rollouts with enough independent start times by whether their duration is in the interval.
@@ -110,13 +111,14 @@ func (r countRange) String() string { return fmt.Sprintf("%d (%d–%d)", r.Media
 // few is the number of rollouts below which a share depends on chance.
 const few = 40
 
-// tolerated returns how many of all may not meet a requirement that a share must meet: few of them so many that a model that
-// meets it in exactly this share has more with a probability below 1 in 10,000.
+// tolerated returns how many of all rollouts may miss a requirement that a share of them must meet. For fewer than few
+// rollouts, a model that meets the requirement in exactly this share exceeds the returned number with a probability below 1
+// in 10,000.
 func tolerated(all int, share float64) int {
 	if all >= few {
 		return int(math.Floor((1 - share) * float64(all)))
 	}
-	// The binomial distribution: the probability of this many, and of more than it.
+	// The binomial distribution: the probability of exactly count, and of more.
 	probability, more := math.Pow(share, float64(all)), 1.0
 	for count := 0; ; count++ {
 		if more -= probability; more < 1e-4 || count == all {

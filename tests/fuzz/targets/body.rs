@@ -6,7 +6,8 @@ use libfuzzer_sys::fuzz_target;
 use rollplan::wire;
 use serde_json::Value;
 
-/// The server reserves ten times the size of YAML: this for JSON while it grows, and the rest for its copy in a request.
+/// The server reserves ten times the size of a YAML body: this factor for the JSON while it grows, and the rest for the copy
+/// of the JSON in a request.
 const GROWTH_MAX: usize = 5;
 
 fuzz_target!(|body: &[u8]| {

@@ -1,7 +1,7 @@
 // Command app runs in the pods of the tests, and serves the registry from which they pull their images.
 //
 //	app serve [-ready-after DURATION] [-spread DURATION] [-exit CODE]
-//	                                                       answer HTTP on port 8080: /ready, /live; the code after SIGTERM
+//	                                                       answer HTTP on port 8080 (/ready, /live); exit with the code after SIGTERM
 //	app exit CODE [MESSAGE]                                print a message and exit
 //	app crash TIMES FILE                                   crash this number of times, counted in a file, then serve
 //	app fill                                               allocate memory until it is killed
@@ -107,7 +107,8 @@ func fill() {
 	}
 }
 
-// registry answers pulls: images NAME in DIRECTORY/NAME are served, private images get 401, and unknown images 404.
+// registry answers pulls: it serves the image NAME from DIRECTORY/NAME, and returns 401 for private images and 404 for
+// unknown ones.
 func registry(dir string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/")

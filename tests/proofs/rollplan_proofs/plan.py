@@ -191,7 +191,7 @@ def plan_settled(world: World) -> list[Write]:
                 after[write.index] = write.after
             else:
                 created = write.after
-        # From here on these are as their one write leaves them.
+        # From now on, these have the sizes that their single write leaves.
         for index in turned:
             lowest = min(before[index], after[index])
             planner.sets[index] = ReplicaSet(after[index], world.sets[index].reported, lowest)

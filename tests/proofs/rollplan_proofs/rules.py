@@ -34,7 +34,7 @@ class Rules:
     first_at_least_zero: bool = True
     """The remainder does not scale the first ReplicaSet below zero."""
     shares_within_rest: bool = True
-    """No ReplicaSet takes more than the rest."""
+    """No ReplicaSet takes more than the remaining change."""
     rounds_to_nearest: bool = True
     """Shares are rounded to the nearest whole pod."""
     held_within_word: bool = True

@@ -139,7 +139,7 @@ def shrinking_tampered(count: int, rules: Rules) -> Claim:
 
 
 def rounded_shares(count: int, rules: Rules) -> tuple[Claim, Int]:
-    """Shrinking by shares of the allowed total before, which is at least the current one.
+    """Shrinking by shares of the earlier allowed total, which is at least the current one.
 
     Each exact share is the real number size x allowed / before. The sum of the shares is at most the allowed total,
     because the sum of the sizes is at most `before` (theorem "shares"). Each share is rounded to the nearest integer

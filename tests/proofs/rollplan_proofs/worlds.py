@@ -1,4 +1,4 @@
-"""Worlds to compare on: all small ones, and random ones of any size."""
+"""Worlds for the comparison: all small ones, and random ones of any size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SETS = 3
 
 
 def small() -> Iterator[World]:
-    """All worlds of three ReplicaSets with up to 2 pods each, 0 to 3 wanted pods now and before, limits to 2."""
+    """All worlds of three ReplicaSets with up to 2 pods each, 0 to 3 desired pods now and before, limits up to 2."""
     pods = [(size, available) for size in range(SIZE_MAX + 1) for available in range(size + 1)]
     counts, limits = range(REPLICAS_MAX + 1), range(LIMIT_MAX + 1)
     for wanted, before, surge, unavailable in itertools.product(counts, counts, limits, limits):
@@ -26,7 +26,7 @@ def small() -> Iterator[World]:
 
 
 def anything(chance: random.Random) -> World:
-    """Any world: small or large numbers, reports that contradict sizes, annotations that say anything."""
+    """Any world: small or large numbers, reports that contradict sizes, annotations with any content."""
     scale = chance.choice([4, 20, 1000, 10**6, WORD])
     wanted = count(chance, scale)
     surge, unavailable = limit(chance, scale), limit(chance, scale)
@@ -50,7 +50,7 @@ def anything(chance: random.Random) -> World:
 
 
 def count(chance: random.Random, scale: int) -> int:
-    """A number from zero; often one of the ends."""
+    """A number that is not negative, often zero or `scale`."""
     return chance.choice([chance.randint(0, scale), chance.randint(0, scale), chance.randint(0, 3), 0, scale])
 
 

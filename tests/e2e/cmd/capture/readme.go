@@ -86,10 +86,10 @@ func readme(examples []example, version string) []byte {
 	}
 	fmt.Fprintf(&b, `# Snapshots of real rollouts
 
-Each file is the unmodified output of `+"`kubectl get deploy,rs,pods -n %s -o json`"+` on a Kubernetes %s API server, with objects of
-the native Deployment controller. The controller was stopped shortly before each capture, so that a plan for most snapshots has
-steps. The status of pods and containers was written by a program, as a kubelet would write it. All other data comes from the API
-server, the scheduler and the controllers.
+Each file is the unmodified output of `+"`kubectl get deploy,rs,pods -n %s -o json`"+` on a Kubernetes %s API server, where
+the native Deployment controller managed the Deployment. The controller was stopped shortly before each capture, so that a plan
+for most snapshots has steps. A program wrote the status of pods and containers as a kubelet would. All other data comes from
+the API server, the scheduler and the controllers.
 
     rollplan plan -f examples/%s --now %s
 

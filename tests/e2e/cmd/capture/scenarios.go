@@ -28,8 +28,8 @@ var scenarios = []scenario{
 	},
 	{
 		file: "mid-rollout.json",
-		shows: "10 replicas, maxSurge 25% and maxUnavailable 25%: 3 ReplicaSets with 13 pods, the maximum. " +
-			"8 old pods are available, the minimum, and now also 2 of the 5 new ones, so that old pods can be removed.",
+		shows: "10 replicas, maxSurge 25% and maxUnavailable 25%: 3 ReplicaSets have 13 pods, the maximum. " +
+			"8 old pods are available, the minimum. 2 of the 5 new pods have also become available, so old pods can be removed.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 10}), s.complete("1.0", 10),
 				s.setImage("1.1"), s.complete("1.1", 10),
@@ -48,7 +48,7 @@ var scenarios = []scenario{
 	},
 	{
 		file: "rollover.json",
-		shows: "A third template while the second one was still rolling out: two old ReplicaSets have pods, " +
+		shows: "A third template was applied while the second one was still rolling out: two old ReplicaSets have pods, " +
 			"and 2 pods of the new ReplicaSet have just become available.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 10}), s.complete("1.0", 10),
@@ -62,7 +62,7 @@ var scenarios = []scenario{
 	},
 	{
 		file: "paused-scaled.json",
-		shows: "A rollout that was paused midway and then scaled from 10 to 20, which no controller has processed yet: " +
+		shows: "The rollout was paused midway, and the Deployment was then scaled from 10 to 20, which no controller has processed yet: " +
 			"both ReplicaSets must be scaled proportionally even though the rollout is paused.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 10}), s.complete("1.0", 10),
@@ -82,8 +82,8 @@ var scenarios = []scenario{
 	},
 	{
 		file: "history-cleanup.json",
-		shows: "A complete rollout with 5 old ReplicaSets, and revisionHistoryLimit lowered from 10 to 2, which no controller has processed yet: " +
-			"the 3 oldest ReplicaSets must be deleted.",
+		shows: "The rollout is complete, with 5 old ReplicaSets. revisionHistoryLimit was then lowered from 10 to 2, " +
+			"which no controller has processed yet: the 3 oldest ReplicaSets must be deleted.",
 		play: func(ctx context.Context, s *stage) error {
 			steps := []step{s.apply(deployment{replicas: 3}), s.complete("1.0", 3)}
 			for i := 1; i <= 5; i++ {
@@ -134,7 +134,7 @@ var scenarios = []scenario{
 	},
 	{
 		file:  "stuck-quota.json",
-		shows: "A ResourceQuota of 3 pods: the API server rejects new pods, and the Deployment has the condition ReplicaFailure.",
+		shows: "A ResourceQuota allows only 3 pods: the API server rejects new pods, and the Deployment has the condition ReplicaFailure.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 4}), s.complete("1.0", 4),
 				s.limitPods(3), s.setImage("1.1"), s.quotaExceeded(3), s.controllerOff)
@@ -151,7 +151,7 @@ var scenarios = []scenario{
 	},
 	{
 		file:  "paused-midway.json",
-		shows: "A rollout that was paused midway: there is nothing to do until it is resumed.",
+		shows: "The rollout was paused midway: there is nothing to do until it is resumed.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 10}), s.complete("1.0", 10),
 				s.holdNewPods, s.setImage("1.1"), s.makeReady("1.1", 2), s.sets(set{"1.0", 6, 6}, set{"1.1", 7, 2}),
@@ -180,8 +180,8 @@ var scenarios = []scenario{
 	},
 	{
 		file: "scale-down-clamped.json",
-		shows: "3 ReplicaSets of sizes 1, 1 and 2, all available, and the Deployment scaled from 3 to 1 with maxSurge 1 and maxUnavailable 0, " +
-			"which no controller has processed yet. One pod stays available at every step of the plan.",
+		shows: "3 ReplicaSets have the sizes 1, 1 and 2, and all pods are available. The Deployment was then scaled from 3 to 1, " +
+			"with maxSurge 1 and maxUnavailable 0, which no controller has processed yet. One pod stays available at every step of the plan.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 3, limits: "maxSurge: 1, maxUnavailable: 0"}), s.complete("1.0", 3),
 				s.holdNewPods, s.setImage("1.1"), s.makeReady("1.1", 1), s.sets(set{"1.0", 2, 2}, set{"1.1", 2, 1}),

@@ -158,7 +158,7 @@ class _CanaryPhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CanaryPha
     CANARY_PHASE_REST: _CanaryPhase.ValueType  # 1
     """There is no canary."""
     CANARY_PHASE_HOLD: _CanaryPhase.ValueType  # 2
-    """The canary pods are held beside the stable ones."""
+    """The canary pods run next to the stable pods, and the rollout does not continue."""
     CANARY_PHASE_PROMOTING: _CanaryPhase.ValueType  # 3
     """The Deployment controller rolls out the template of the canary."""
     CANARY_PHASE_ABORTING: _CanaryPhase.ValueType  # 4
@@ -176,7 +176,7 @@ CANARY_PHASE_UNSPECIFIED: CanaryPhase.ValueType  # 0
 CANARY_PHASE_REST: CanaryPhase.ValueType  # 1
 """There is no canary."""
 CANARY_PHASE_HOLD: CanaryPhase.ValueType  # 2
-"""The canary pods are held beside the stable ones."""
+"""The canary pods run next to the stable pods, and the rollout does not continue."""
 CANARY_PHASE_PROMOTING: CanaryPhase.ValueType  # 3
 """The Deployment controller rolls out the template of the canary."""
 CANARY_PHASE_ABORTING: CanaryPhase.ValueType  # 4
@@ -223,11 +223,12 @@ Global___CanaryOutcome: _TypeAlias = CanaryOutcome  # noqa: Y015
 class PlanCanaryRequest(_message.Message):
     """PlanCanaryRequest is the request of RolloutPlanner.PlanCanary.
 
-    A canary consists of a few pods of a new template beside all pods of the stable one, within the surge of the
-    Deployment. Fields of the Deployment hold it, and the Deployment controller of Kubernetes does the work. All state is
-    in the annotation `rollplan.dev/canary`, which each patch writes together with the fields that it describes.
-    Therefore, the caller may be killed at any time, and of several concurrent callers only one succeeds. A call that
-    exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
+    A canary consists of a few pods of a new template next to all pods of the stable template, within the surge of the
+    Deployment. Fields of the Deployment hold the rollout at this point, and the Deployment controller of Kubernetes
+    creates and deletes all pods. All state is in the annotation `rollplan.dev/canary`, which each patch writes together
+    with the fields that it describes. Therefore, the caller may be killed at any time, and of several concurrent callers
+    only one succeeds. A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under
+    "Errors".
 
     Carry out the steps, and plan again with a new snapshot after each change of the Deployment, its ReplicaSets or their
     pods, and after `requeue_after`.
@@ -253,8 +254,8 @@ class PlanCanaryRequest(_message.Message):
 
     @_builtins.property
     def command(self) -> Global___CanaryCommand:
-        """Command of the user. Send it until a response shows its effect: for a command that has been carried out, nothing is
-        planned.
+        """Command of the user. Send it until a response shows its effect. Repeating it is safe: nothing is planned for a
+        command that has been carried out.
         """
 
     @_builtins.property
@@ -322,7 +323,7 @@ class CanaryPolicy(_message.Message):
 
     @_builtins.property
     def gates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names of the verdicts that must pass for a good canary. A verdict in the request must always pass."""
+        """Names of the verdicts that must pass for a good canary. Other verdicts in the request must pass, too."""
 
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
@@ -360,9 +361,8 @@ class CanaryCommand(_message.Message):
     action: Global___CanaryAction.ValueType
     """What to do. Required."""
     deployment: _builtins.str
-    """With CANARY_ACTION_START: the whole Deployment after the change, as Kubernetes JSON, for example what
-    `kubectl apply --dry-run=server -o json` prints. Only its pod template is used, and other fields of its spec must not
-    differ.
+    """With CANARY_ACTION_START: the whole Deployment after the change, as Kubernetes JSON, for example the output of
+    `kubectl apply --dry-run=server -o json`. Only its pod template is used. Other fields of its spec must not differ.
     """
     def __init__(
         self,
@@ -380,7 +380,9 @@ Global___CanaryCommand: _TypeAlias = CanaryCommand  # noqa: Y015
 
 @_typing.final
 class CanaryVerdict(_message.Message):
-    """CanaryVerdict is the verdict of the caller about a canary. It counts only for the template and the time that it is about."""
+    """CanaryVerdict is the verdict of the caller about a canary. It counts only for the template that was checked, and only
+    for the current hold.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -479,13 +481,13 @@ class CanaryReport(_message.Message):
     outcome: Global___CanaryOutcome.ValueType
     """Decision about a held canary, also in the response whose step ends the hold."""
     message: _builtins.str
-    """Human-readable sentence: what happens, or what the canary waits for."""
+    """Human-readable sentence about what happens, or what the canary waits for."""
     template_digest: _builtins.str
     """Digest of the template of the canary or, without a canary, of the current one. Verdicts must name it."""
     stable_digest: _builtins.str
     """Digest of the stable template. Empty without a canary."""
     pods_wanted: _builtins.int
-    """Number of canary pods that are wanted."""
+    """Number of desired canary pods."""
     pods_available: _builtins.int
     """Number of available canary pods: ready for the `minReadySeconds` of the user, and not terminating."""
     stable_pods_available: _builtins.int

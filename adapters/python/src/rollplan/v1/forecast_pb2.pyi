@@ -45,7 +45,7 @@ class _ChangeEffectEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ChangeEf
     """The pod template changes, but the Deployment is paused: the rollout starts when it is resumed."""
 
 class ChangeEffect(_ChangeEffect, metaclass=_ChangeEffectEnumTypeWrapper):
-    """ChangeEffect is what the changes of a forecast do."""
+    """ChangeEffect is the effect of the changes of a forecast."""
 
 CHANGE_EFFECT_UNSPECIFIED: ChangeEffect.ValueType  # 0
 """Never returned."""
@@ -142,20 +142,20 @@ class ForecastRolloutRequest(_message.Message):
     SAMPLES_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     samples: _builtins.int
-    """Number of simulations, each with other pod times. Defaults to 100. `never_ready` and `slow` are simulated at most
-    10 times, because little in them is random.
+    """Number of simulations, each with different pod times. Defaults to 100. `never_ready` and `slow` are simulated at
+    most 10 times, because they have little randomness.
     """
     seed: _builtins.int
     """Seed of all random choices. The same request always returns the same bytes."""
     @_builtins.property
     def snapshot(self) -> _plan_pb2.Snapshot:
-        """Current state of the Deployment. Required, with `replica_sets_complete` and `pods_complete`: the forecast counts the
-        pods, and learns from them how long pods take to start.
+        """Current state of the Deployment. Required, with `replica_sets_complete` and `pods_complete`, because the forecast
+        counts the pods, and learns from them how long pods take to start.
         """
 
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeploymentChange]:
-        """Changes of the Deployment, in this order. Without changes, the forecast is about the rollout in progress."""
+        """Changes of the Deployment, in this order. Without changes, the forecast covers the rollout in progress."""
 
     @_builtins.property
     def options(self) -> _plan_pb2.PlanOptions:
@@ -272,19 +272,19 @@ class ClusterLimits(_message.Message):
     PODS_ON_NODES_FIELD_NUMBER: _builtins.int
     CREATE_BACK_OFF_FIELD_NUMBER: _builtins.int
     pods_in_quota: _builtins.int
-    """Number of pods that can be created, in addition to those of the snapshot, before the quota of the namespace is used up.
-    A pod that is removed frees its share. Must not be negative. If a ReplicaSet reports that the quota is exceeded, it defaults
-    to 0.
+    """Number of pods that can be created, in addition to those of the snapshot, before the quota of the namespace is used
+    up. A pod that is removed frees its share. Must not be negative. Defaults to 0 if a ReplicaSet reports that the
+    quota is exceeded.
     """
     pods_on_nodes: _builtins.int
-    """Number of pods that fit on the nodes, in addition to those of the snapshot. Further pods wait until others are removed.
-    Must not be negative. If a pod of the snapshot cannot be scheduled, it defaults to 0.
+    """Number of pods that fit on the nodes, in addition to those of the snapshot. Further pods wait until others are
+    removed. Must not be negative. Defaults to 0 if a pod of the snapshot cannot be scheduled.
     """
     @_builtins.property
     def create_back_off(self) -> _duration_pb2.Duration:
-        """Delay of the first retry of the ReplicaSet controller after it could not create a pod. It doubles after each
-        attempt, up to 1,000 s. Defaults to 5 ms, as in Kubernetes, and is at most a year. If a ReplicaSet has been failing
-        for a while, set it to the current delay.
+        """Delay of the first retry of the ReplicaSet controller after it could not create a pod. The delay doubles after each
+        attempt, up to 1,000 s. Defaults to 5 ms, as in Kubernetes. Must be at most a year. If a ReplicaSet has been
+        failing for a while, set this to the current delay.
         """
 
     def __init__(
@@ -351,7 +351,7 @@ class ForecastRolloutResponse(_message.Message):
 
     @_builtins.property
     def expected(self) -> Global___Forecast:
-        """The rollout with the start times that are expected."""
+        """The rollout with the expected start times."""
 
     @_builtins.property
     def never_ready(self) -> Global___Forecast:
@@ -359,7 +359,9 @@ class ForecastRolloutResponse(_message.Message):
 
     @_builtins.property
     def slow(self) -> Global___Forecast:
-        """The rollout if every pod takes as long to start as the slowest that was observed. Absent if no start times are known."""
+        """The rollout if every pod takes as long to start as the slowest pod that was observed. Absent if no start times are
+        known.
+        """
 
     @_builtins.property
     def assumptions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -442,12 +444,12 @@ class StartTimes(_message.Message):
     count: _builtins.int
     """Number of start times."""
     guess: _builtins.bool
-    """Whether there are too few start times, at most four: durations are then a guess without a median."""
+    """Whether there are at most four start times, which is too few: durations are then a guess, without a median."""
     still_starting: _builtins.int
-    """Number of pods that are still starting. They have taken at least the time since their creation."""
+    """Number of pods that are still starting. Their start time is at least the time since their creation."""
     dropped_late: _builtins.int
     """Number of pods that were not used because they became ready later than the progress deadline after their creation.
-    Most likely, they had been ready before.
+    Most likely, they had already been ready before.
     """
     dropped_restarted: _builtins.int
     """Number of pods that were not used because a container has restarted."""
@@ -603,7 +605,9 @@ class Forecast(_message.Message):
 
     @_builtins.property
     def waves(self) -> Global___CountRange:
-        """Number of times that new pods are created and awaited: roughly the duration of the rollout in start times."""
+        """Number of times that the rollout creates pods and waits for them: roughly the duration of the rollout divided by
+        the start time of a pod.
+        """
 
     @_builtins.property
     def replica_set_writes(self) -> Global___CountRange:

@@ -45,7 +45,7 @@ class DeploymentStatus(_message.Message):
     available_replicas: _builtins.int
     """Number of non-terminating pods that have been ready for at least min_ready_seconds."""
     unavailable_replicas: _builtins.int
-    """Number of pods that are missing or not yet available: the sizes of all ReplicaSets less the available pods."""
+    """Number of pods that are missing or not yet available: the total size of all ReplicaSets minus the available pods."""
     terminating_replicas: _builtins.int
     """Number of terminating pods. Absent if the API server does not store the field, or if a ReplicaSet does not report
     it.

@@ -140,16 +140,16 @@ class Snapshot(_message.Message):
     """
     @_builtins.property
     def now(self) -> _timestamp_pb2.Timestamp:
-        """Current time, because the planner has no clock. Required. If clocks differ and it is earlier than a time in an
-        object, the elapsed time counts as 0.
+        """Current time. Required, because the planner has no clock. If clocks differ and the current time is earlier than a
+        time in an object, the elapsed time counts as 0.
         """
 
     @_builtins.property
     def objects(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Send the
-        Deployment; every ReplicaSet of its namespace that it controls, or that has no controller and labels that match its
-        selector; and the pods of these ReplicaSets. Reports use pods; plans use them only with the strategy Recreate.
-        Events about these objects are optional: reports use them, but plans do not.
+        Deployment; every ReplicaSet of its namespace that it controls, or that does not have a controller and whose labels
+        match its selector; and the pods of these ReplicaSets. Reports use pods; plans use them only with the strategy
+        Recreate. Events about these objects are optional, and only reports use them.
 
         Other objects may be included: docs/api.md describes which objects are selected and validated.
         """
@@ -211,9 +211,9 @@ class Target(_message.Message):
     selection.
     """
     status_subresource: _builtins.bool
-    """Whether the kind has a status subresource: discovery lists PLURAL/status. Absent if this is unknown. ComputeStatus
-    reports an object without a status as complete if its kind cannot have one, and otherwise as not judged. It does
-    not affect the selection.
+    """Whether the kind has a status subresource, which discovery lists as PLURAL/status. Absent if this is unknown.
+    ComputeStatus reports an object without a status as complete if its kind cannot have one, and otherwise as not
+    judged. It does not affect the selection.
     """
     def __init__(
         self,
@@ -291,8 +291,8 @@ class PlanOptions(_message.Message):
     terminating_replicas: _builtins.bool
     """Whether the API server stores status.terminatingReplicas of Deployments (feature gate
     DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.35 and later. If a ReplicaSet of the
-    Deployment has been synced without this field, that counts as false. When to set it to false: docs/api.md, "How to
-    carry out a plan".
+    Deployment has been synced without this field, this option counts as false. docs/api.md, "How to carry out a plan",
+    describes when to set it to false.
     """
     events_as_calls: _builtins.bool
     """Whether steps also contain their events as calls (Step.event_calls), for adapters without an event recorder."""
@@ -451,12 +451,12 @@ class FailureRule(_message.Message):
     failure: _builtins.str
     """Name of the class, for example "image-pull", "crash-loop" or "unschedulable"."""
     restarts: _builtins.int
-    """Once the container has been restarted this number of times. For classes that are measured by restarts. Must not
+    """After the container has been restarted this number of times. For classes that are measured by restarts. Must not
     be negative.
     """
     @_builtins.property
     def grace(self) -> _duration_pb2.Duration:
-        """Once it has lasted this long. For classes that are measured by time."""
+        """After it has lasted this long. For classes that are measured by time."""
 
     def __init__(
         self,
@@ -486,8 +486,8 @@ class ComputeStatusResponse(_message.Message):
     OBJECT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def status(self) -> _kubernetes_pb2.DeploymentStatus:
-        """Status that the Deployment controller would publish for this snapshot without making any other write. Absent without
-        `replica_sets_complete`, and for other kinds than Deployments.
+        """Status that the Deployment controller would publish for this snapshot without making any other write. Absent
+        without `replica_sets_complete`, and for kinds other than Deployments.
         """
 
     @_builtins.property

@@ -50,10 +50,10 @@ class _PhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Phase.ValueType
     PHASE_DEGRADED: _Phase.ValueType  # 7
     """The rollout completed earlier, and a pod that was ready then is not ready now."""
     PHASE_NOT_JUDGED: _Phase.ValueType  # 8
-    """No rule judges the object: its status contains nothing that is known to show whether it is ready."""
+    """The planner cannot judge the object: its status contains no field that is known to show whether it is ready."""
 
 class Phase(_Phase, metaclass=_PhaseEnumTypeWrapper):
-    """Phase is the phase of a rollout, or of a workload of another kind than a Deployment. docs/verdict.md has the phases of
+    """Phase is the phase of a rollout, or of an object of a kind other than Deployment. docs/verdict.md lists the phases of
     each kind.
     """
 
@@ -80,7 +80,7 @@ PHASE_REFUSED: Phase.ValueType  # 6
 PHASE_DEGRADED: Phase.ValueType  # 7
 """The rollout completed earlier, and a pod that was ready then is not ready now."""
 PHASE_NOT_JUDGED: Phase.ValueType  # 8
-"""No rule judges the object: its status contains nothing that is known to show whether it is ready."""
+"""The planner cannot judge the object: its status contains no field that is known to show whether it is ready."""
 Global___Phase: _TypeAlias = Phase  # noqa: Y015
 
 class _Outlook:
@@ -100,8 +100,8 @@ class _OutlookEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outlook.Value
     OUTLOOK_UNDECIDED: _Outlook.ValueType  # 4
     """It is not known yet whether the rollout will complete by itself."""
     OUTLOOK_NOT_JUDGED: _Outlook.ValueType  # 5
-    """No rule judges the object, so it is neither complete nor failed: its controller has not written a status yet, or
-    the kind reports its state in a way that the planner does not know. Never certain.
+    """The planner cannot judge the object, so it is neither complete nor failed: its controller has not written a status
+    yet, or the kind reports its state in a way that the planner does not know. Never certain.
     """
 
 class Outlook(_Outlook, metaclass=_OutlookEnumTypeWrapper):
@@ -118,8 +118,8 @@ OUTLOOK_NEEDS_CHANGE: Outlook.ValueType  # 3
 OUTLOOK_UNDECIDED: Outlook.ValueType  # 4
 """It is not known yet whether the rollout will complete by itself."""
 OUTLOOK_NOT_JUDGED: Outlook.ValueType  # 5
-"""No rule judges the object, so it is neither complete nor failed: its controller has not written a status yet, or
-the kind reports its state in a way that the planner does not know. Never certain.
+"""The planner cannot judge the object, so it is neither complete nor failed: its controller has not written a status
+yet, or the kind reports its state in a way that the planner does not know. Never certain.
 """
 Global___Outlook: _TypeAlias = Outlook  # noqa: Y015
 
@@ -151,12 +151,13 @@ class RolloutReport(_message.Message):
     replica_set: _builtins.str
     """Name of the ReplicaSet with the current template. Empty if it does not exist yet."""
     generic: _builtins.bool
-    """Whether the object is judged by the row of its kind in a table, or by fields that many controllers share, for
-    example observedGeneration and the condition Ready. docs/verdict.md has the table and the rule.
+    """False if the planner has separate rules for the kind, for example for Deployments and Jobs. True if the object is
+    judged by the row of its kind in a table or, without a row, by fields that many controllers share, for example
+    observedGeneration and the condition Ready. docs/verdict.md describes both.
     """
     @_builtins.property
     def counts(self) -> Global___Counts:
-        """Numbers of pods, and the limits of the rollout. Absent without `replica_sets_complete`, and for other kinds than
+        """Numbers of pods, and the limits of the rollout. Absent without `replica_sets_complete`, and for kinds other than
         Deployments.
         """
 
@@ -166,7 +167,9 @@ class RolloutReport(_message.Message):
 
     @_builtins.property
     def blockers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Blocker]:
-        """Causes that block the rollout. The first one should be fixed first. SELECTOR_OVERLAP, at the end, blocks nothing."""
+        """Causes that block the rollout. The first one should be fixed first. SELECTOR_OVERLAP is always the last one, and
+        does not block the rollout.
+        """
 
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:
@@ -180,7 +183,7 @@ class RolloutReport(_message.Message):
 
     @_builtins.property
     def counters(self) -> _containers.RepeatedCompositeFieldContainer[Global___Counter]:
-        """Numbers of a workload of another kind than a Deployment, in the order in which to show them. Empty for Deployments,
+        """Numbers of a workload of a kind other than Deployment, in the order in which to show them. Empty for Deployments,
         which have `counts`, and for kinds without counters.
         """
 
@@ -237,7 +240,7 @@ Global___Counter: _TypeAlias = Counter  # noqa: Y015
 
 @_typing.final
 class Verdict(_message.Message):
-    """Verdict states whether a rollout completes by itself or needs a change. docs/verdict.md has its rules."""
+    """Verdict states whether a rollout completes by itself or needs a change. docs/verdict.md describes the rules."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -251,8 +254,8 @@ class Verdict(_message.Message):
     outlook: Global___Outlook.ValueType
     """Whether the rollout completes if no object is changed."""
     certain: _builtins.bool
-    """Whether the outlook is certain: a program that waits can stop. Missing pods, events or permissions make a verdict
-    less certain, but never wrong.
+    """Whether the outlook is certain, so that a program can stop waiting. Missing pods, events or permissions make a
+    verdict less certain, but never wrong.
     """
     reason: _builtins.str
     """Machine-readable reason: that of a blocker, or DELETING. Empty if the rollout is complete."""
@@ -317,11 +320,11 @@ class Counts(_message.Message):
     available: _builtins.int
     """Number of pods that have been ready for at least minReadySeconds."""
     unavailable: _builtins.int
-    """Number of pods that are missing or not yet available: the sizes of all ReplicaSets less the available pods."""
+    """Number of pods that are missing or not yet available: the total size of all ReplicaSets minus the available pods."""
     terminating: _builtins.int
     """Number of terminating pods. Absent if it is not reported."""
     max_total: _builtins.int
-    """Maximum of the sum of the sizes of all ReplicaSets (replicas + maxSurge)."""
+    """Maximum total size of all ReplicaSets (replicas + maxSurge)."""
     min_available: _builtins.int
     """Minimum number of available pods that the rollout preserves (replicas − maxUnavailable; 0 under Recreate)."""
     max_total_arithmetic: _builtins.str
@@ -397,7 +400,7 @@ class Blocker(_message.Message):
     message: _builtins.str
     """Human-readable explanation with the numbers, in one sentence."""
     remedy: _builtins.str
-    """Smallest change with which the rollout can continue. Empty if the rollout only needs time."""
+    """Smallest change that lets the rollout continue. Empty if the rollout only needs time."""
     pod_count: _builtins.int
     """Number of affected pods, including those that are not listed."""
     @_builtins.property
@@ -410,7 +413,7 @@ class Blocker(_message.Message):
 
     @_builtins.property
     def remaining(self) -> _duration_pb2.Duration:
-        """Time left until the cause resolves by itself. Absent if it does not."""
+        """Time left until the cause resolves by itself. Absent if it does not resolve by itself."""
 
     def __init__(
         self,
@@ -446,7 +449,7 @@ class BlockedPod(_message.Message):
     name: _builtins.str
     """Name of the pod."""
     container: _builtins.str
-    """Name of the container that causes the problem. Empty if the pod as a whole does."""
+    """Name of the container that causes the problem. Empty if the pod as a whole causes it."""
     reason: _builtins.str
     """Machine-readable reason that Kubernetes reports, for example "ImagePullBackOff"."""
     message: _builtins.str

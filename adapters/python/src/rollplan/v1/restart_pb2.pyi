@@ -103,7 +103,7 @@ class _ReferenceUsageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Refere
     """Named by an annotation of the workload."""
 
 class ReferenceUsage(_ReferenceUsage, metaclass=_ReferenceUsageEnumTypeWrapper):
-    """ReferenceUsage says how a pod uses a configuration."""
+    """ReferenceUsage states how a pod uses a configuration."""
 
 REFERENCE_USAGE_UNSPECIFIED: ReferenceUsage.ValueType  # 0
 """Not allowed."""
@@ -160,7 +160,7 @@ class _RestartOnEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RestartOn.V
     RESTART_ON_UNSPECIFIED: _RestartOn.ValueType  # 0
     """Same as RESTART_ON_ALL."""
     RESTART_ON_ALL: _RestartOn.ValueType  # 1
-    """All uses, also volumes that are updated in running pods."""
+    """All uses, including volumes that are updated in running pods."""
     RESTART_ON_ENV: _RestartOn.ValueType  # 2
     """Environment variables and subPath mounts."""
 
@@ -170,7 +170,7 @@ class RestartOn(_RestartOn, metaclass=_RestartOnEnumTypeWrapper):
 RESTART_ON_UNSPECIFIED: RestartOn.ValueType  # 0
 """Same as RESTART_ON_ALL."""
 RESTART_ON_ALL: RestartOn.ValueType  # 1
-"""All uses, also volumes that are updated in running pods."""
+"""All uses, including volumes that are updated in running pods."""
 RESTART_ON_ENV: RestartOn.ValueType  # 2
 """Environment variables and subPath mounts."""
 Global___RestartOn: _TypeAlias = RestartOn  # noqa: Y015
@@ -254,8 +254,8 @@ class PlanRestartsRequest(_message.Message):
     OPTIONS_FIELD_NUMBER: _builtins.int
     CONTINUE_AFTER_FIELD_NUMBER: _builtins.int
     configurations_complete: _builtins.bool
-    """Whether every ConfigMap and Secret of the namespaces of the workloads is in the request. If false, a configuration that
-    is not in the request is unknown, and nothing is decided about it.
+    """Whether the request contains every ConfigMap and Secret of the namespaces of the workloads. If false, a
+    configuration that is missing from the request is unknown, and nothing is decided about it.
     """
     continue_after: _builtins.str
     """Value of PlanRestartsResponse.continue_after in the previous response to the same request, to get the plans that
@@ -280,8 +280,8 @@ class PlanRestartsRequest(_message.Message):
 
     @_builtins.property
     def configurations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Configuration]:
-        """Configurations as checksums, so that the values of Secrets need not leave the cluster. Each configuration must be
-        unique.
+        """Configurations as checksums, so that the values of Secrets do not have to leave the cluster. Each configuration
+        must be unique.
         """
 
     @_builtins.property
@@ -358,8 +358,8 @@ class Workload(_message.Message):
     kind: _builtins.str
     """Kind of the object, for example "Deployment". Required."""
     template_path: _builtins.str
-    """Fields that lead to the pod template, separated by dots. Defaults to "spec.jobTemplate.spec.template" for a CronJob and
-    to "spec.template" otherwise.
+    """Path of the pod template in the object, with dots between the fields. Defaults to "spec.jobTemplate.spec.template"
+    for a CronJob and to "spec.template" otherwise.
     """
     resource: _builtins.str
     """Plural name of the resource, for example "deployments". Defaults to the one that Kubernetes derives from the kind."""
@@ -399,10 +399,10 @@ class Workload(_message.Message):
 
     @_builtins.property
     def pods_starting_since(self) -> _timestamp_pb2.Timestamp:
-        """Earliest time at which a pod of the current revision may have started without having reported the start of a
-        container: its creation or, for pods that are still to be created, the creation of the newest other pod or of the
-        revision. Until such pods report a start, nothing is recorded about configurations that have changed since. Absent
-        if all pods have reported a start.
+        """Earliest time at which a pod of the current revision may have started that has not reported the start of a
+        container yet. For such a pod, this is its creation; for pods that have yet to be created, the creation of the
+        newest other pod or of the revision. Until such pods report a start, nothing is recorded about configurations that
+        have changed since this time. Absent if all pods have reported a start.
         """
 
     def __init__(
@@ -461,7 +461,7 @@ class Reference(_message.Message):
     container: _builtins.str
     """Name of the container that uses it."""
     container_list: _builtins.str
-    """List of the template that the container is in. Defaults to "containers"."""
+    """Field of the pod spec that lists the container. Defaults to "containers"."""
     @_builtins.property
     def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Keys that are read. Empty if all keys are read."""
@@ -714,7 +714,7 @@ class RestartOptions(_message.Message):
 
     @_builtins.property
     def skew(self) -> _duration_pb2.Duration:
-        """How long after a change a pod must have started to be known to use it, because nodes read configurations through a
+        """How long after a change a pod must have started to count as using it, because nodes read configurations through a
         cache. Defaults to 10 s.
         """
 
@@ -724,7 +724,7 @@ class RestartOptions(_message.Message):
 
     @_builtins.property
     def frozen_namespaces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Namespaces in which nothing is restarted."""
+        """Namespaces in which no workload is restarted."""
 
     @_builtins.property
     def kinds(self) -> _containers.RepeatedCompositeFieldContainer[Global___WorkloadKind]:
@@ -783,7 +783,7 @@ class WorkloadKind(_message.Message):
     resource: _builtins.str
     """Plural name of the resource. Defaults to the one that Kubernetes derives from the kind."""
     template_path: _builtins.str
-    """Fields that lead to the pod template. Defaults to "spec.template"."""
+    """Path of the pod template in the object, with dots between the fields. Defaults to "spec.template"."""
     def __init__(
         self,
         *,
@@ -902,7 +902,7 @@ Global___PlanRestartsResponse: _TypeAlias = PlanRestartsResponse  # noqa: Y015
 
 @_typing.final
 class RestartPlan(_message.Message):
-    """RestartPlan contains what to do about a workload, and why."""
+    """RestartPlan states what to do about a workload, and why."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -931,7 +931,7 @@ class RestartPlan(_message.Message):
     """What to do."""
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConfigurationChange]:
-        """Changes that the pods have not observed, or will observe after this restart."""
+        """Changes that the pods do not use yet, or will use after this restart."""
 
     @_builtins.property
     def conditions(self) -> _containers.RepeatedCompositeFieldContainer[Global___RestartCondition]:
@@ -1108,7 +1108,7 @@ class RestartCounts(_message.Message):
     unknown: _builtins.int
     """Configurations among these that are unknown."""
     none: _builtins.int
-    """Workloads that need nothing."""
+    """Workloads for which nothing is done."""
     record: _builtins.int
     """Workloads whose configuration is recorded."""
     wait: _builtins.int

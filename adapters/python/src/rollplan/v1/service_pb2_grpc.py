@@ -32,8 +32,8 @@ if _version_not_supported:
 class RolloutPlannerStub:
     """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
-    All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
-    bytes. Every call can be repeated safely. docs/api.md lists the errors.
+    All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
+    returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
     """
 
     def __init__(self, channel):
@@ -82,8 +82,8 @@ class RolloutPlannerStub:
 class RolloutPlannerServicer:
     """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
-    All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
-    bytes. Every call can be repeated safely. docs/api.md lists the errors.
+    All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
+    returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
     """
 
     def PlanRollout(self, request, context):
@@ -115,8 +115,8 @@ class RolloutPlannerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PlanRestarts(self, request, context):
-        """PlanRestarts returns which of many workloads to restart because their configuration has changed, and the writes for
-        it.
+        """PlanRestarts returns which workloads to restart because their configuration has changed, and the writes that
+        restart them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -186,8 +186,8 @@ def add_RolloutPlannerServicer_to_server(servicer, server):
 class RolloutPlanner:
     """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
-    All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
-    bytes. Every call can be repeated safely. docs/api.md lists the errors.
+    All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
+    returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
     """
 
     @staticmethod

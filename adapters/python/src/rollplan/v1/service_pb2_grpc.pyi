@@ -33,8 +33,8 @@ GRPC_VERSION: str
 class RolloutPlannerStub:
     """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
-    All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
-    bytes. Every call can be repeated safely. docs/api.md lists the errors.
+    All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
+    returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
     """
 
     @_typing.overload
@@ -50,8 +50,8 @@ class RolloutPlannerStub:
     ListRevisions: _grpc.UnaryUnaryMultiCallable[_revision_pb2.ListRevisionsRequest, _revision_pb2.ListRevisionsResponse]
     """ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`."""
     PlanRestarts: _grpc.UnaryUnaryMultiCallable[_restart_pb2.PlanRestartsRequest, _restart_pb2.PlanRestartsResponse]
-    """PlanRestarts returns which of many workloads to restart because their configuration has changed, and the writes for
-    it.
+    """PlanRestarts returns which workloads to restart because their configuration has changed, and the writes that
+    restart them.
     """
     ForecastRollout: _grpc.UnaryUnaryMultiCallable[_forecast_pb2.ForecastRolloutRequest, _forecast_pb2.ForecastRolloutResponse]
     """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to
@@ -64,8 +64,8 @@ class RolloutPlannerStub:
 class RolloutPlannerAsyncStub(RolloutPlannerStub):
     """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
-    All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
-    bytes. Every call can be repeated safely. docs/api.md lists the errors.
+    All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
+    returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -78,8 +78,8 @@ class RolloutPlannerAsyncStub(RolloutPlannerStub):
     ListRevisions: _aio.UnaryUnaryMultiCallable[_revision_pb2.ListRevisionsRequest, _revision_pb2.ListRevisionsResponse]  # type: ignore[assignment]
     """ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`."""
     PlanRestarts: _aio.UnaryUnaryMultiCallable[_restart_pb2.PlanRestartsRequest, _restart_pb2.PlanRestartsResponse]  # type: ignore[assignment]
-    """PlanRestarts returns which of many workloads to restart because their configuration has changed, and the writes for
-    it.
+    """PlanRestarts returns which workloads to restart because their configuration has changed, and the writes that
+    restart them.
     """
     ForecastRollout: _aio.UnaryUnaryMultiCallable[_forecast_pb2.ForecastRolloutRequest, _forecast_pb2.ForecastRolloutResponse]  # type: ignore[assignment]
     """ForecastRollout returns what a change of a Deployment will do, before it is applied, or how a rollout is likely to
@@ -91,8 +91,8 @@ class RolloutPlannerAsyncStub(RolloutPlannerStub):
 class RolloutPlannerServicer(metaclass=_abc_1.ABCMeta):
     """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
-    All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
-    bytes. Every call can be repeated safely. docs/api.md lists the errors.
+    All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
+    returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
     """
 
     @_abc_1.abstractmethod
@@ -133,8 +133,8 @@ class RolloutPlannerServicer(metaclass=_abc_1.ABCMeta):
         request: _restart_pb2.PlanRestartsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_restart_pb2.PlanRestartsResponse, _abc.Awaitable[_restart_pb2.PlanRestartsResponse]]:
-        """PlanRestarts returns which of many workloads to restart because their configuration has changed, and the writes for
-        it.
+        """PlanRestarts returns which workloads to restart because their configuration has changed, and the writes that
+        restart them.
         """
 
     @_abc_1.abstractmethod

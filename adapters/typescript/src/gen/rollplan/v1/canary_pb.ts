@@ -23,11 +23,12 @@ export const file_rollplan_v1_canary: GenFile = /*@__PURE__*/
 /**
  * PlanCanaryRequest is the request of RolloutPlanner.PlanCanary.
  *
- * A canary consists of a few pods of a new template beside all pods of the stable one, within the surge of the
- * Deployment. Fields of the Deployment hold it, and the Deployment controller of Kubernetes does the work. All state is
- * in the annotation `rollplan.dev/canary`, which each patch writes together with the fields that it describes.
- * Therefore, the caller may be killed at any time, and of several concurrent callers only one succeeds. A call that
- * exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
+ * A canary consists of a few pods of a new template next to all pods of the stable template, within the surge of the
+ * Deployment. Fields of the Deployment hold the rollout at this point, and the Deployment controller of Kubernetes
+ * creates and deletes all pods. All state is in the annotation `rollplan.dev/canary`, which each patch writes together
+ * with the fields that it describes. Therefore, the caller may be killed at any time, and of several concurrent callers
+ * only one succeeds. A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under
+ * "Errors".
  *
  * Carry out the steps, and plan again with a new snapshot after each change of the Deployment, its ReplicaSets or their
  * pods, and after `requeue_after`.
@@ -52,8 +53,8 @@ export type PlanCanaryRequest = Message<"rollplan.v1.PlanCanaryRequest"> & {
   policy?: CanaryPolicy | undefined;
 
   /**
-   * Command of the user. Send it until a response shows its effect: for a command that has been carried out, nothing is
-   * planned.
+   * Command of the user. Send it until a response shows its effect. Repeating it is safe: nothing is planned for a
+   * command that has been carried out.
    *
    * @generated from field: rollplan.v1.CanaryCommand command = 3;
    */
@@ -106,7 +107,7 @@ export type CanaryPolicy = Message<"rollplan.v1.CanaryPolicy"> & {
   bake?: Duration | undefined;
 
   /**
-   * Names of the verdicts that must pass for a good canary. A verdict in the request must always pass.
+   * Names of the verdicts that must pass for a good canary. Other verdicts in the request must pass, too.
    *
    * @generated from field: repeated string gates = 4;
    */
@@ -171,9 +172,8 @@ export type CanaryCommand = Message<"rollplan.v1.CanaryCommand"> & {
   action: CanaryAction;
 
   /**
-   * With CANARY_ACTION_START: the whole Deployment after the change, as Kubernetes JSON, for example what
-   * `kubectl apply --dry-run=server -o json` prints. Only its pod template is used, and other fields of its spec must not
-   * differ.
+   * With CANARY_ACTION_START: the whole Deployment after the change, as Kubernetes JSON, for example the output of
+   * `kubectl apply --dry-run=server -o json`. Only its pod template is used. Other fields of its spec must not differ.
    *
    * @generated from field: string deployment = 2;
    */
@@ -188,7 +188,8 @@ export const CanaryCommandSchema: GenMessage<CanaryCommand> = /*@__PURE__*/
   messageDesc(file_rollplan_v1_canary, 2);
 
 /**
- * CanaryVerdict is the verdict of the caller about a canary. It counts only for the template and the time that it is about.
+ * CanaryVerdict is the verdict of the caller about a canary. It counts only for the template that was checked, and only
+ * for the current hold.
  *
  * @generated from message rollplan.v1.CanaryVerdict
  */
@@ -288,7 +289,7 @@ export type CanaryReport = Message<"rollplan.v1.CanaryReport"> & {
   outcome: CanaryOutcome;
 
   /**
-   * Human-readable sentence: what happens, or what the canary waits for.
+   * Human-readable sentence about what happens, or what the canary waits for.
    *
    * @generated from field: string message = 3;
    */
@@ -331,7 +332,7 @@ export type CanaryReport = Message<"rollplan.v1.CanaryReport"> & {
   since?: Timestamp | undefined;
 
   /**
-   * Number of canary pods that are wanted.
+   * Number of desired canary pods.
    *
    * @generated from field: int32 pods_wanted = 9;
    */
@@ -567,7 +568,7 @@ export enum CanaryPhase {
   REST = 1,
 
   /**
-   * The canary pods are held beside the stable ones.
+   * The canary pods run next to the stable pods, and the rollout does not continue.
    *
    * @generated from enum value: CANARY_PHASE_HOLD = 2;
    */

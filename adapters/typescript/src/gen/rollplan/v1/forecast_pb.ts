@@ -32,15 +32,15 @@ export const file_rollplan_v1_forecast: GenFile = /*@__PURE__*/
  */
 export type ForecastRolloutRequest = Message<"rollplan.v1.ForecastRolloutRequest"> & {
   /**
-   * Current state of the Deployment. Required, with `replica_sets_complete` and `pods_complete`: the forecast counts the
-   * pods, and learns from them how long pods take to start.
+   * Current state of the Deployment. Required, with `replica_sets_complete` and `pods_complete`, because the forecast
+   * counts the pods, and learns from them how long pods take to start.
    *
    * @generated from field: rollplan.v1.Snapshot snapshot = 1;
    */
   snapshot?: Snapshot | undefined;
 
   /**
-   * Changes of the Deployment, in this order. Without changes, the forecast is about the rollout in progress.
+   * Changes of the Deployment, in this order. Without changes, the forecast covers the rollout in progress.
    *
    * @generated from field: repeated rollplan.v1.DeploymentChange changes = 2;
    */
@@ -70,8 +70,8 @@ export type ForecastRolloutRequest = Message<"rollplan.v1.ForecastRolloutRequest
   limits?: ClusterLimits | undefined;
 
   /**
-   * Number of simulations, each with other pod times. Defaults to 100. `never_ready` and `slow` are simulated at most
-   * 10 times, because little in them is random.
+   * Number of simulations, each with different pod times. Defaults to 100. `never_ready` and `slow` are simulated at
+   * most 10 times, because they have little randomness.
    *
    * @generated from field: int32 samples = 6;
    */
@@ -183,26 +183,26 @@ export const PodTimesSchema: GenMessage<PodTimes> = /*@__PURE__*/
  */
 export type ClusterLimits = Message<"rollplan.v1.ClusterLimits"> & {
   /**
-   * Number of pods that can be created, in addition to those of the snapshot, before the quota of the namespace is used up.
-   * A pod that is removed frees its share. Must not be negative. If a ReplicaSet reports that the quota is exceeded, it defaults
-   * to 0.
+   * Number of pods that can be created, in addition to those of the snapshot, before the quota of the namespace is used
+   * up. A pod that is removed frees its share. Must not be negative. Defaults to 0 if a ReplicaSet reports that the
+   * quota is exceeded.
    *
    * @generated from field: optional int32 pods_in_quota = 1;
    */
   podsInQuota?: number | undefined;
 
   /**
-   * Number of pods that fit on the nodes, in addition to those of the snapshot. Further pods wait until others are removed.
-   * Must not be negative. If a pod of the snapshot cannot be scheduled, it defaults to 0.
+   * Number of pods that fit on the nodes, in addition to those of the snapshot. Further pods wait until others are
+   * removed. Must not be negative. Defaults to 0 if a pod of the snapshot cannot be scheduled.
    *
    * @generated from field: optional int32 pods_on_nodes = 2;
    */
   podsOnNodes?: number | undefined;
 
   /**
-   * Delay of the first retry of the ReplicaSet controller after it could not create a pod. It doubles after each
-   * attempt, up to 1,000 s. Defaults to 5 ms, as in Kubernetes, and is at most a year. If a ReplicaSet has been failing
-   * for a while, set it to the current delay.
+   * Delay of the first retry of the ReplicaSet controller after it could not create a pod. The delay doubles after each
+   * attempt, up to 1,000 s. Defaults to 5 ms, as in Kubernetes. Must be at most a year. If a ReplicaSet has been
+   * failing for a while, set this to the current delay.
    *
    * @generated from field: google.protobuf.Duration create_back_off = 3;
    */
@@ -267,7 +267,7 @@ export type ForecastRolloutResponse = Message<"rollplan.v1.ForecastRolloutRespon
   startTimes?: StartTimes | undefined;
 
   /**
-   * The rollout with the start times that are expected.
+   * The rollout with the expected start times.
    *
    * @generated from field: rollplan.v1.Forecast expected = 7;
    */
@@ -281,7 +281,8 @@ export type ForecastRolloutResponse = Message<"rollplan.v1.ForecastRolloutRespon
   neverReady?: Forecast | undefined;
 
   /**
-   * The rollout if every pod takes as long to start as the slowest that was observed. Absent if no start times are known.
+   * The rollout if every pod takes as long to start as the slowest pod that was observed. Absent if no start times are
+   * known.
    *
    * @generated from field: rollplan.v1.Forecast slow = 9;
    */
@@ -365,14 +366,14 @@ export type StartTimes = Message<"rollplan.v1.StartTimes"> & {
   count: number;
 
   /**
-   * Whether there are too few start times, at most four: durations are then a guess without a median.
+   * Whether there are at most four start times, which is too few: durations are then a guess, without a median.
    *
    * @generated from field: bool guess = 3;
    */
   guess: boolean;
 
   /**
-   * Number of pods that are still starting. They have taken at least the time since their creation.
+   * Number of pods that are still starting. Their start time is at least the time since their creation.
    *
    * @generated from field: int32 still_starting = 4;
    */
@@ -380,7 +381,7 @@ export type StartTimes = Message<"rollplan.v1.StartTimes"> & {
 
   /**
    * Number of pods that were not used because they became ready later than the progress deadline after their creation.
-   * Most likely, they had been ready before.
+   * Most likely, they had already been ready before.
    *
    * @generated from field: int32 dropped_late = 5;
    */
@@ -558,7 +559,8 @@ export type Forecast = Message<"rollplan.v1.Forecast"> & {
   availableAtEnd?: CountRange | undefined;
 
   /**
-   * Number of times that new pods are created and awaited: roughly the duration of the rollout in start times.
+   * Number of times that the rollout creates pods and waits for them: roughly the duration of the rollout divided by
+   * the start time of a pod.
    *
    * @generated from field: rollplan.v1.CountRange waves = 10;
    */
@@ -664,7 +666,7 @@ export const TrajectoryPointSchema: GenMessage<TrajectoryPoint> = /*@__PURE__*/
   messageDesc(file_rollplan_v1_forecast, 11);
 
 /**
- * ChangeEffect is what the changes of a forecast do.
+ * ChangeEffect is the effect of the changes of a forecast.
  *
  * @generated from enum rollplan.v1.ChangeEffect
  */

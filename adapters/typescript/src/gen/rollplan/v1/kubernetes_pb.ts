@@ -58,7 +58,7 @@ export type DeploymentStatus = Message<"rollplan.v1.DeploymentStatus"> & {
   availableReplicas: number;
 
   /**
-   * Number of pods that are missing or not yet available: the sizes of all ReplicaSets less the available pods.
+   * Number of pods that are missing or not yet available: the total size of all ReplicaSets minus the available pods.
    *
    * @generated from field: int32 unavailable_replicas = 6;
    */

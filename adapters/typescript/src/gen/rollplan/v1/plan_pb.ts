@@ -29,8 +29,8 @@ export const file_rollplan_v1_plan: GenFile = /*@__PURE__*/
  */
 export type Snapshot = Message<"rollplan.v1.Snapshot"> & {
   /**
-   * Current time, because the planner has no clock. Required. If clocks differ and it is earlier than a time in an
-   * object, the elapsed time counts as 0.
+   * Current time. Required, because the planner has no clock. If clocks differ and the current time is earlier than a
+   * time in an object, the elapsed time counts as 0.
    *
    * @generated from field: google.protobuf.Timestamp now = 1;
    */
@@ -38,9 +38,9 @@ export type Snapshot = Message<"rollplan.v1.Snapshot"> & {
 
   /**
    * The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Send the
-   * Deployment; every ReplicaSet of its namespace that it controls, or that has no controller and labels that match its
-   * selector; and the pods of these ReplicaSets. Reports use pods; plans use them only with the strategy Recreate.
-   * Events about these objects are optional: reports use them, but plans do not.
+   * Deployment; every ReplicaSet of its namespace that it controls, or that does not have a controller and whose labels
+   * match its selector; and the pods of these ReplicaSets. Reports use pods; plans use them only with the strategy
+   * Recreate. Events about these objects are optional, and only reports use them.
    *
    * Other objects may be included: docs/api.md describes which objects are selected and validated.
    *
@@ -132,9 +132,9 @@ export type Target = Message<"rollplan.v1.Target"> & {
   resource: string;
 
   /**
-   * Whether the kind has a status subresource: discovery lists PLURAL/status. Absent if this is unknown. ComputeStatus
-   * reports an object without a status as complete if its kind cannot have one, and otherwise as not judged. It does
-   * not affect the selection.
+   * Whether the kind has a status subresource, which discovery lists as PLURAL/status. Absent if this is unknown.
+   * ComputeStatus reports an object without a status as complete if its kind cannot have one, and otherwise as not
+   * judged. It does not affect the selection.
    *
    * @generated from field: optional bool status_subresource = 6;
    */
@@ -210,8 +210,8 @@ export type PlanOptions = Message<"rollplan.v1.PlanOptions"> & {
   /**
    * Whether the API server stores status.terminatingReplicas of Deployments (feature gate
    * DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.35 and later. If a ReplicaSet of the
-   * Deployment has been synced without this field, that counts as false. When to set it to false: docs/api.md, "How to
-   * carry out a plan".
+   * Deployment has been synced without this field, this option counts as false. docs/api.md, "How to carry out a plan",
+   * describes when to set it to false.
    *
    * @generated from field: optional bool terminating_replicas = 2;
    */
@@ -376,7 +376,7 @@ export type FailureRule = Message<"rollplan.v1.FailureRule"> & {
    */
   limit: {
     /**
-     * Once it has lasted this long. For classes that are measured by time.
+     * After it has lasted this long. For classes that are measured by time.
      *
      * @generated from field: google.protobuf.Duration grace = 2;
      */
@@ -384,7 +384,7 @@ export type FailureRule = Message<"rollplan.v1.FailureRule"> & {
     case: "grace";
   } | {
     /**
-     * Once the container has been restarted this number of times. For classes that are measured by restarts. Must not
+     * After the container has been restarted this number of times. For classes that are measured by restarts. Must not
      * be negative.
      *
      * @generated from field: int32 restarts = 3;
@@ -408,8 +408,8 @@ export const FailureRuleSchema: GenMessage<FailureRule> = /*@__PURE__*/
  */
 export type ComputeStatusResponse = Message<"rollplan.v1.ComputeStatusResponse"> & {
   /**
-   * Status that the Deployment controller would publish for this snapshot without making any other write. Absent without
-   * `replica_sets_complete`, and for other kinds than Deployments.
+   * Status that the Deployment controller would publish for this snapshot without making any other write. Absent
+   * without `replica_sets_complete`, and for kinds other than Deployments.
    *
    * @generated from field: rollplan.v1.DeploymentStatus status = 1;
    */

@@ -38,7 +38,7 @@ export type RolloutReport = Message<"rollplan.v1.RolloutReport"> & {
   message: string;
 
   /**
-   * Numbers of pods, and the limits of the rollout. Absent without `replica_sets_complete`, and for other kinds than
+   * Numbers of pods, and the limits of the rollout. Absent without `replica_sets_complete`, and for kinds other than
    * Deployments.
    *
    * @generated from field: rollplan.v1.Counts counts = 3;
@@ -53,7 +53,8 @@ export type RolloutReport = Message<"rollplan.v1.RolloutReport"> & {
   reasons: Reason[];
 
   /**
-   * Causes that block the rollout. The first one should be fixed first. SELECTOR_OVERLAP, at the end, blocks nothing.
+   * Causes that block the rollout. The first one should be fixed first. SELECTOR_OVERLAP is always the last one, and
+   * does not block the rollout.
    *
    * @generated from field: repeated rollplan.v1.Blocker blockers = 5;
    */
@@ -89,7 +90,7 @@ export type RolloutReport = Message<"rollplan.v1.RolloutReport"> & {
   verdict?: Verdict | undefined;
 
   /**
-   * Numbers of a workload of another kind than a Deployment, in the order in which to show them. Empty for Deployments,
+   * Numbers of a workload of a kind other than Deployment, in the order in which to show them. Empty for Deployments,
    * which have `counts`, and for kinds without counters.
    *
    * @generated from field: repeated rollplan.v1.Counter counters = 10;
@@ -97,8 +98,9 @@ export type RolloutReport = Message<"rollplan.v1.RolloutReport"> & {
   counters: Counter[];
 
   /**
-   * Whether the object is judged by the row of its kind in a table, or by fields that many controllers share, for
-   * example observedGeneration and the condition Ready. docs/verdict.md has the table and the rule.
+   * False if the planner has separate rules for the kind, for example for Deployments and Jobs. True if the object is
+   * judged by the row of its kind in a table or, without a row, by fields that many controllers share, for example
+   * observedGeneration and the condition Ready. docs/verdict.md describes both.
    *
    * @generated from field: bool generic = 11;
    */
@@ -142,7 +144,7 @@ export const CounterSchema: GenMessage<Counter> = /*@__PURE__*/
   messageDesc(file_rollplan_v1_report, 1);
 
 /**
- * Verdict states whether a rollout completes by itself or needs a change. docs/verdict.md has its rules.
+ * Verdict states whether a rollout completes by itself or needs a change. docs/verdict.md describes the rules.
  *
  * @generated from message rollplan.v1.Verdict
  */
@@ -155,8 +157,8 @@ export type Verdict = Message<"rollplan.v1.Verdict"> & {
   outlook: Outlook;
 
   /**
-   * Whether the outlook is certain: a program that waits can stop. Missing pods, events or permissions make a verdict
-   * less certain, but never wrong.
+   * Whether the outlook is certain, so that a program can stop waiting. Missing pods, events or permissions make a
+   * verdict less certain, but never wrong.
    *
    * @generated from field: bool certain = 2;
    */
@@ -248,7 +250,7 @@ export type Counts = Message<"rollplan.v1.Counts"> & {
   available: number;
 
   /**
-   * Number of pods that are missing or not yet available: the sizes of all ReplicaSets less the available pods.
+   * Number of pods that are missing or not yet available: the total size of all ReplicaSets minus the available pods.
    *
    * @generated from field: int32 unavailable = 6;
    */
@@ -262,7 +264,7 @@ export type Counts = Message<"rollplan.v1.Counts"> & {
   terminating?: number | undefined;
 
   /**
-   * Maximum of the sum of the sizes of all ReplicaSets (replicas + maxSurge).
+   * Maximum total size of all ReplicaSets (replicas + maxSurge).
    *
    * @generated from field: int32 max_total = 8;
    */
@@ -346,7 +348,7 @@ export type Blocker = Message<"rollplan.v1.Blocker"> & {
   message: string;
 
   /**
-   * Smallest change with which the rollout can continue. Empty if the rollout only needs time.
+   * Smallest change that lets the rollout continue. Empty if the rollout only needs time.
    *
    * @generated from field: string remedy = 3;
    */
@@ -374,7 +376,7 @@ export type Blocker = Message<"rollplan.v1.Blocker"> & {
   since?: Timestamp | undefined;
 
   /**
-   * Time left until the cause resolves by itself. Absent if it does not.
+   * Time left until the cause resolves by itself. Absent if it does not resolve by itself.
    *
    * @generated from field: google.protobuf.Duration remaining = 7;
    */
@@ -402,7 +404,7 @@ export type BlockedPod = Message<"rollplan.v1.BlockedPod"> & {
   name: string;
 
   /**
-   * Name of the container that causes the problem. Empty if the pod as a whole does.
+   * Name of the container that causes the problem. Empty if the pod as a whole causes it.
    *
    * @generated from field: string container = 2;
    */
@@ -445,7 +447,7 @@ export const BlockedPodSchema: GenMessage<BlockedPod> = /*@__PURE__*/
   messageDesc(file_rollplan_v1_report, 6);
 
 /**
- * Phase is the phase of a rollout, or of a workload of another kind than a Deployment. docs/verdict.md has the phases of
+ * Phase is the phase of a rollout, or of an object of a kind other than Deployment. docs/verdict.md lists the phases of
  * each kind.
  *
  * @generated from enum rollplan.v1.Phase
@@ -511,7 +513,7 @@ export enum Phase {
   DEGRADED = 7,
 
   /**
-   * No rule judges the object: its status contains nothing that is known to show whether it is ready.
+   * The planner cannot judge the object: its status contains no field that is known to show whether it is ready.
    *
    * @generated from enum value: PHASE_NOT_JUDGED = 8;
    */
@@ -566,8 +568,8 @@ export enum Outlook {
   UNDECIDED = 4,
 
   /**
-   * No rule judges the object, so it is neither complete nor failed: its controller has not written a status yet, or
-   * the kind reports its state in a way that the planner does not know. Never certain.
+   * The planner cannot judge the object, so it is neither complete nor failed: its controller has not written a status
+   * yet, or the kind reports its state in a way that the planner does not know. Never certain.
    *
    * @generated from enum value: OUTLOOK_NOT_JUDGED = 5;
    */

@@ -55,8 +55,8 @@ export type PlanRestartsRequest = Message<"rollplan.v1.PlanRestartsRequest"> & {
   workloads: Workload[];
 
   /**
-   * Configurations as checksums, so that the values of Secrets need not leave the cluster. Each configuration must be
-   * unique.
+   * Configurations as checksums, so that the values of Secrets do not have to leave the cluster. Each configuration
+   * must be unique.
    *
    * @generated from field: repeated rollplan.v1.Configuration configurations = 4;
    */
@@ -70,8 +70,8 @@ export type PlanRestartsRequest = Message<"rollplan.v1.PlanRestartsRequest"> & {
   namespaces: NamespaceSettings[];
 
   /**
-   * Whether every ConfigMap and Secret of the namespaces of the workloads is in the request. If false, a configuration that
-   * is not in the request is unknown, and nothing is decided about it.
+   * Whether the request contains every ConfigMap and Secret of the namespaces of the workloads. If false, a
+   * configuration that is missing from the request is unknown, and nothing is decided about it.
    *
    * @generated from field: bool configurations_complete = 6;
    */
@@ -142,8 +142,8 @@ export type Workload = Message<"rollplan.v1.Workload"> & {
   templateAnnotations: { [key: string]: string };
 
   /**
-   * Fields that lead to the pod template, separated by dots. Defaults to "spec.jobTemplate.spec.template" for a CronJob and
-   * to "spec.template" otherwise.
+   * Path of the pod template in the object, with dots between the fields. Defaults to "spec.jobTemplate.spec.template"
+   * for a CronJob and to "spec.template" otherwise.
    *
    * @generated from field: string template_path = 6;
    */
@@ -208,10 +208,10 @@ export type Workload = Message<"rollplan.v1.Workload"> & {
   disruptionsAllowed?: number | undefined;
 
   /**
-   * Earliest time at which a pod of the current revision may have started without having reported the start of a
-   * container: its creation or, for pods that are still to be created, the creation of the newest other pod or of the
-   * revision. Until such pods report a start, nothing is recorded about configurations that have changed since. Absent
-   * if all pods have reported a start.
+   * Earliest time at which a pod of the current revision may have started that has not reported the start of a
+   * container yet. For such a pod, this is its creation; for pods that have yet to be created, the creation of the
+   * newest other pod or of the revision. Until such pods report a start, nothing is recorded about configurations that
+   * have changed since this time. Absent if all pods have reported a start.
    *
    * @generated from field: google.protobuf.Timestamp pods_starting_since = 15;
    */
@@ -281,7 +281,7 @@ export type Reference = Message<"rollplan.v1.Reference"> & {
   container: string;
 
   /**
-   * List of the template that the container is in. Defaults to "containers".
+   * Field of the pod spec that lists the container. Defaults to "containers".
    *
    * @generated from field: string container_list = 8;
    */
@@ -455,7 +455,7 @@ export type RestartOptions = Message<"rollplan.v1.RestartOptions"> & {
   maxHold?: Duration | undefined;
 
   /**
-   * How long after a change a pod must have started to be known to use it, because nodes read configurations through a
+   * How long after a change a pod must have started to count as using it, because nodes read configurations through a
    * cache. Defaults to 10 s.
    *
    * @generated from field: google.protobuf.Duration skew = 7;
@@ -470,7 +470,7 @@ export type RestartOptions = Message<"rollplan.v1.RestartOptions"> & {
   disruptionBudgetWait?: Duration | undefined;
 
   /**
-   * Namespaces in which nothing is restarted.
+   * Namespaces in which no workload is restarted.
    *
    * @generated from field: repeated string frozen_namespaces = 9;
    */
@@ -579,7 +579,7 @@ export type WorkloadKind = Message<"rollplan.v1.WorkloadKind"> & {
   resource: string;
 
   /**
-   * Fields that lead to the pod template. Defaults to "spec.template".
+   * Path of the pod template in the object, with dots between the fields. Defaults to "spec.template".
    *
    * @generated from field: string template_path = 4;
    */
@@ -720,7 +720,7 @@ export const PlanRestartsResponseSchema: GenMessage<PlanRestartsResponse> = /*@_
   messageDesc(file_rollplan_v1_restart, 8);
 
 /**
- * RestartPlan contains what to do about a workload, and why.
+ * RestartPlan states what to do about a workload, and why.
  *
  * @generated from message rollplan.v1.RestartPlan
  */
@@ -768,7 +768,7 @@ export type RestartPlan = Message<"rollplan.v1.RestartPlan"> & {
   decision: RestartDecision;
 
   /**
-   * Changes that the pods have not observed, or will observe after this restart.
+   * Changes that the pods do not use yet, or will use after this restart.
    *
    * @generated from field: repeated rollplan.v1.ConfigurationChange changes = 7;
    */
@@ -978,7 +978,7 @@ export type RestartCounts = Message<"rollplan.v1.RestartCounts"> & {
   unknown: number;
 
   /**
-   * Workloads that need nothing.
+   * Workloads for which nothing is done.
    *
    * @generated from field: int32 none = 5;
    */
@@ -1138,7 +1138,7 @@ export const ConfigurationKindSchema: GenEnum<ConfigurationKind> = /*@__PURE__*/
   enumDesc(file_rollplan_v1_restart, 1);
 
 /**
- * ReferenceUsage says how a pod uses a configuration.
+ * ReferenceUsage states how a pod uses a configuration.
  *
  * @generated from enum rollplan.v1.ReferenceUsage
  */
@@ -1261,7 +1261,7 @@ export enum RestartOn {
   UNSPECIFIED = 0,
 
   /**
-   * All uses, also volumes that are updated in running pods.
+   * All uses, including volumes that are updated in running pods.
    *
    * @generated from enum value: RESTART_ON_ALL = 1;
    */

@@ -26,8 +26,8 @@ export const file_rollplan_v1_service: GenFile = /*@__PURE__*/
 /**
  * RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
  *
- * All calls are pure: the server keeps no state and accesses no cluster, and the same request always returns the same
- * bytes. Every call can be repeated safely. docs/api.md lists the errors.
+ * All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
+ * returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
  *
  * @generated from service rollplan.v1.RolloutPlanner
  */
@@ -73,8 +73,8 @@ export const RolloutPlanner: GenService<{
     output: typeof ListRevisionsResponseSchema;
   },
   /**
-   * PlanRestarts returns which of many workloads to restart because their configuration has changed, and the writes for
-   * it.
+   * PlanRestarts returns which workloads to restart because their configuration has changed, and the writes that
+   * restart them.
    *
    * @generated from rpc rollplan.v1.RolloutPlanner.PlanRestarts
    */
