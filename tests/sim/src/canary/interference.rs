@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rollplan_canary::{ANNOTATION, Fields};
+use rollplan_canary::{ANNOTATION, Fields, parse_limit};
 use rollplan_core::rollback;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Deployment, StringMap};
@@ -86,9 +86,10 @@ impl CanaryWorld {
         let state = deployment.metadata.annotations.get(ANNOTATION);
         let state = state.and_then(|it| serde_json::from_str::<Value>(it).ok());
         let state = state.filter(|it| it["phase"] == "hold");
-        let surge = state.and_then(|it| i32::try_from(it["surge"].as_i64()?).ok());
+        // A number, or a percentage in quotes.
+        let surge = state.and_then(|it| parse_limit(it["surge"].to_string().trim_matches('"')));
         match surge {
-            Some(surge) => Some((IntOrPercent::Int(surge), IntOrPercent::Int(0))),
+            Some(surge) => Some((surge, IntOrPercent::Int(0))),
             None if self.is_held() => {
                 Fields::of(&deployment).map(|it| (it.max_surge, it.max_unavailable))
             }
