@@ -7,9 +7,7 @@ use crate::diagnosis::failure::class::Class;
 use crate::diagnosis::failure::definite::{is_config, is_image};
 use crate::diagnosis::failure::evidence::is_node_lost;
 use crate::diagnosis::template::ProbeKind;
-use crate::diagnosis::text::{
-    KUBERNETES_MAX, NAME_MAX, PROGRAM_MAX, because, one_line, shortened_last_line,
-};
+use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, PROGRAM_MAX, because, last_line, one_line};
 use rollplan_core::snapshot::{Container, ContainerState, Pod};
 use rollplan_core::time::{Span, Time};
 
@@ -316,7 +314,7 @@ fn termination(state: &ContainerState) -> Option<(String, Option<Time>)> {
             } else {
                 format!("{reason}, ")
             };
-            let output = because(&shortened_last_line(message, start_error));
+            let output = because(&last_line(message));
             Some((
                 format!("{reason}exit code {exit_code}{output}"),
                 *finished_at,
@@ -326,13 +324,4 @@ fn termination(state: &ContainerState) -> Option<(String, Option<Time>)> {
         | ContainerState::Running { .. }
         | ContainerState::Unknown => None,
     }
-}
-
-/// The error of a program that cannot be started, without the prefix of the runtime.
-fn start_error(line: &str) -> &str {
-    let line = match line.find("exec: ") {
-        Some(at) if line.contains("container process") => &line[at..],
-        _ => line,
-    };
-    line.strip_suffix(": unknown").unwrap_or(line)
 }
