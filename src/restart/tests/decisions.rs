@@ -111,6 +111,18 @@ fn only_readers_of_a_key_restart() {
 }
 
 #[test]
+fn removing_an_optional_key_restarts_its_readers() {
+    let source = json!({"configMapKeyRef": {"name": "app", "key": "DB_HOST", "optional": true}});
+    let env = json!({"env": [{"name": "X", "valueFrom": source}]});
+    let mut world = recorded(template(env, json!([])));
+    world.set(ConfigMap, "app", &[("OTHER", "b")]);
+    let removed = "DB_HOST of ConfigMap shop/app was removed";
+    assert_eq!(world.changes("web"), [removed]);
+    world.run(60);
+    assert_eq!(world.restarts("web"), 1);
+}
+
+#[test]
 fn renaming_a_key_restarts_its_readers() {
     let renamed = [("DB_HOST2", "a"), ("OTHER", "b")];
     let mut world = recorded(env_from(&["app"]));
