@@ -497,19 +497,52 @@ fn markers_match_reloader() {
 
 #[test]
 fn existing_markers_of_reloader_count_as_applied() {
-    let mut world = deployment(CM, Strategy::EnvVars);
+    for strategy in [Strategy::EnvVars, Strategy::Annotations] {
+        let mut world = deployment(CM, strategy);
+        world.set(ConfigMap, "cm", &[("key", "updated")]);
+        world.run(60);
+        metadata_without_state(&mut world);
+        world.tells_times = false;
+        world.run(60);
+        assert_eq!(world.restarts("web"), 1, "{strategy:?}");
+        // The marker reveals a change that was made while no planner was running.
+        metadata_without_state(&mut world);
+        world.set(ConfigMap, "cm", &[("key", "third")]);
+        world.run(60);
+        assert_eq!(world.restarts("web"), 2, "{strategy:?}");
+    }
+}
+
+/// The annotation names only the configuration of the last restart.
+#[test]
+fn marker_of_another_configuration_does_not_count_as_applied() {
+    for (kind, name) in [(ConfigMap, "other"), (Secret, "cm")] {
+        let mut world = deployment(CM, Strategy::Annotations);
+        world.set(ConfigMap, "cm", &[("key", "updated")]);
+        world.run(60);
+        metadata_without_state(&mut world);
+        world.tells_times = false;
+        world.set(ConfigMap, "cm", &[("key", "third")]);
+        let template = &mut world.workloads.get_mut("web").unwrap().object["spec"]["template"];
+        let marker = json!({"type": kind.key().to_uppercase(), "name": name, "hash": SHA1_UPDATED});
+        template["metadata"]["annotations"]["reloader.stakater.com/last-reloaded-from"] =
+            json!(marker.to_string());
+        world.run(60);
+        assert_eq!(world.restarts("web"), 1, "{kind:?} {name}");
+    }
+}
+
+#[test]
+fn removed_annotation_of_reloader_is_reported_without_a_restart() {
+    let mut world = deployment(CM, Strategy::Annotations);
     world.set(ConfigMap, "cm", &[("key", "updated")]);
     world.run(60);
-    let metadata = &mut world.workloads.get_mut("web").unwrap().object["metadata"];
-    metadata["annotations"] = json!({CM_RELOAD: "cm"});
-    world.tells_times = false;
-    world.run(60);
+    assert_eq!(world.reasons("web"), [""; 0]);
+    world.strip("web");
+    world.workloads.get_mut("web").unwrap().started = Some(world.now + 1);
+    world.run(3000);
     assert_eq!(world.restarts("web"), 1);
-    // The marker reveals a change that was made while no planner was running.
-    metadata_without_state(&mut world);
-    world.set(ConfigMap, "cm", &[("key", "third")]);
-    world.run(60);
-    assert_eq!(world.restarts("web"), 2);
+    assert_eq!(world.reasons("web"), ["MARKER_STRIPPED"]);
 }
 
 fn metadata_without_state(world: &mut World) {
