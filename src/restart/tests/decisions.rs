@@ -111,6 +111,24 @@ fn only_readers_of_a_key_restart() {
 }
 
 #[test]
+fn plan_is_ordered_by_kind_and_name() {
+    let mut world = World::new(Profile::Rollplan);
+    world.set(ConfigMap, "app", &[("DB_HOST", "a")]);
+    for (kind, name) in [
+        ("Deployment", "a"),
+        ("Deployment", "c"),
+        ("DaemonSet", "b"),
+        ("DaemonSet", "d"),
+    ] {
+        world.add(kind, name, enabled(), env_from(&["app"]));
+    }
+    let input = world.input();
+    let plans = world.plan().workloads.into_iter();
+    let names = plans.map(|it| input.workloads[it.index].name.clone());
+    assert_eq!(names.collect::<Vec<_>>(), ["b", "d", "a", "c"]);
+}
+
+#[test]
 fn removing_an_optional_key_restarts_its_readers() {
     let source = json!({"configMapKeyRef": {"name": "app", "key": "DB_HOST", "optional": true}});
     let env = json!({"env": [{"name": "X", "valueFrom": source}]});
