@@ -495,6 +495,34 @@ fn markers_match_reloader() {
     );
 }
 
+/// As in Reloader, a variable of an init container would not be enough.
+#[test]
+fn variable_is_set_in_the_container_that_reads_the_configuration() {
+    let reader = |name: &str| json!({"name": name, "envFrom": [{"configMapRef": {"name": "cm"}}]});
+    let (first, second) = (json!({"name": "first"}), json!({"name": "second"}));
+    for (init, containers, expected) in [
+        (json!([]), json!([first, reader("second")]), [false, true]),
+        (
+            json!([reader("init")]),
+            json!([first, second]),
+            [true, false],
+        ),
+    ] {
+        let mut world = World::new(Profile::Reloader);
+        world.set(ConfigMap, "cm", &[("key", "initial")]);
+        world.now = 100;
+        let pod = json!({"spec": {"initContainers": init, "containers": containers}});
+        world.add("Deployment", "web", json!({CM_RELOAD: "cm"}), pod);
+        world.settle();
+        world.now = 200;
+        world.set(ConfigMap, "cm", &[("key", "updated")]);
+        world.run(60);
+        let containers = &world.workloads["web"].object["spec"]["template"]["spec"]["containers"];
+        let has_variable = |index: usize| containers[index]["env"].is_array();
+        assert_eq!([has_variable(0), has_variable(1)], expected);
+    }
+}
+
 #[test]
 fn existing_markers_of_reloader_count_as_applied() {
     for strategy in [Strategy::EnvVars, Strategy::Annotations] {
