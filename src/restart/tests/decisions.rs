@@ -396,6 +396,17 @@ fn annotations_override_options_and_invalid_ones_are_reported() {
 }
 
 #[test]
+fn ignored_configuration_restarts_nothing() {
+    for (ignore, expected) in [("true", 0), ("false", 1)] {
+        let mut world = recorded(env_from(&["app"]));
+        world.annotate(ConfigMap, "app", "rollplan.dev/restart-ignore", ignore);
+        world.set(ConfigMap, "app", &[("DB_HOST", "z")]);
+        world.run(60);
+        assert_eq!(world.restarts("web"), expected, "{ignore}");
+    }
+}
+
+#[test]
 fn annotations_add_and_ignore_configurations() {
     let template = template(json!({}), json!([]));
     let mut world = recorded(template);
