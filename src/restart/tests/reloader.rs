@@ -9,6 +9,7 @@
 use serde_json::{Value as Json, json};
 
 use super::world::*;
+use rollplan_core::interrupt::Never;
 use rollplan_restart::*;
 
 const ALL: &[&str] = &["Deployment", "DaemonSet", "StatefulSet"];
@@ -625,6 +626,29 @@ fn jobs_of_a_cron_job_are_created_once() {
     );
     assert_eq!(body["metadata"]["ownerReferences"][0]["uid"], "uid-web");
     assert_eq!(steps[0].done_codes, [409]);
+}
+
+#[test]
+fn job_is_created_only_from_the_complete_object() {
+    let row = Row {
+        annotations: CM,
+        ..DEFAULT
+    };
+    let mut world = world(&row, "CronJob", Strategy::EnvVars);
+    world.set(ConfigMap, "cm", &[("key", "updated")]);
+    world.now += 60;
+    let mut input = world.input();
+    let plan = |input: &Input| {
+        let plan = plan_restarts(input, &Never).unwrap();
+        let [workload] = &plan.workloads[..] else {
+            panic!("{plan:?}");
+        };
+        let reasons: Vec<_> = workload.conditions.iter().map(|it| it.reason).collect();
+        (workload.decision, reasons)
+    };
+    assert_eq!(plan(&input), (Decision::Restart, vec![]));
+    input.workloads[0].object = None;
+    assert_eq!(plan(&input), (Decision::Hold, vec!["OBJECT_REQUIRED"]));
 }
 
 #[test]
