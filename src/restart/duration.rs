@@ -54,6 +54,10 @@ mod tests {
             ("1h30m", 5_400_000),
             ("1.5s", 1_500),
             ("500ms", 500),
+            ("2500us", 2),
+            ("2500µs", 2),
+            ("2500μs", 2),
+            ("2500000ns", 2),
         ] {
             let duration = parse_duration(text).map(|it| it.as_millis());
             assert_eq!(duration, Some(millis), "{text}");

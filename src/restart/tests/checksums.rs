@@ -34,6 +34,11 @@ fn xing_checksums_match_the_original() {
         of(ConfigMap, Some(json!({"key": "value"}))),
         "e43abcf337524483"
     );
+    // printf '{"a":"1","b":"2"}' | sha256sum
+    assert_eq!(
+        of(ConfigMap, Some(json!({"b": "2", "a": "1"}))),
+        "21f76dfbfe6dfe21"
+    );
     // The value of a Secret is hashed as the base64 that Go prints for bytes.
     assert_eq!(
         of(Secret, Some(json!({"key": "dmFsdWU="}))),

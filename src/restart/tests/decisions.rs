@@ -111,6 +111,36 @@ fn only_readers_of_a_key_restart() {
 }
 
 #[test]
+fn plan_is_ordered_by_kind_and_name() {
+    let mut world = World::new(Profile::Rollplan);
+    world.set(ConfigMap, "app", &[("DB_HOST", "a")]);
+    for (kind, name) in [
+        ("Deployment", "a"),
+        ("Deployment", "c"),
+        ("DaemonSet", "b"),
+        ("DaemonSet", "d"),
+    ] {
+        world.add(kind, name, enabled(), env_from(&["app"]));
+    }
+    let input = world.input();
+    let plans = world.plan().workloads.into_iter();
+    let names = plans.map(|it| input.workloads[it.index].name.clone());
+    assert_eq!(names.collect::<Vec<_>>(), ["b", "d", "a", "c"]);
+}
+
+#[test]
+fn removing_an_optional_key_restarts_its_readers() {
+    let source = json!({"configMapKeyRef": {"name": "app", "key": "DB_HOST", "optional": true}});
+    let env = json!({"env": [{"name": "X", "valueFrom": source}]});
+    let mut world = recorded(template(env, json!([])));
+    world.set(ConfigMap, "app", &[("OTHER", "b")]);
+    let removed = "DB_HOST of ConfigMap shop/app was removed";
+    assert_eq!(world.changes("web"), [removed]);
+    world.run(60);
+    assert_eq!(world.restarts("web"), 1);
+}
+
+#[test]
 fn renaming_a_key_restarts_its_readers() {
     let renamed = [("DB_HOST2", "a"), ("OTHER", "b")];
     let mut world = recorded(env_from(&["app"]));
@@ -363,6 +393,17 @@ fn annotations_override_options_and_invalid_ones_are_reported() {
         world.reasons("web"),
         ["INVALID_ANNOTATION", "INVALID_ANNOTATION"]
     );
+}
+
+#[test]
+fn ignored_configuration_restarts_nothing() {
+    for (ignore, expected) in [("true", 0), ("false", 1)] {
+        let mut world = recorded(env_from(&["app"]));
+        world.annotate(ConfigMap, "app", "rollplan.dev/restart-ignore", ignore);
+        world.set(ConfigMap, "app", &[("DB_HOST", "z")]);
+        world.run(60);
+        assert_eq!(world.restarts("web"), expected, "{ignore}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@
 use serde_json::{Value as Json, json};
 
 use super::world::*;
+use rollplan_core::interrupt::Never;
 use rollplan_restart::*;
 
 const ALL: &[&str] = &["Deployment", "DaemonSet", "StatefulSet"];
@@ -495,21 +496,82 @@ fn markers_match_reloader() {
     );
 }
 
+/// As in Reloader, a variable of an init container would not be enough.
+#[test]
+fn variable_is_set_in_the_container_that_reads_the_configuration() {
+    let reader = |name: &str| json!({"name": name, "envFrom": [{"configMapRef": {"name": "cm"}}]});
+    let (first, second) = (json!({"name": "first"}), json!({"name": "second"}));
+    for (init, containers, expected) in [
+        (json!([]), json!([first, reader("second")]), [false, true]),
+        (
+            json!([reader("init")]),
+            json!([first, second]),
+            [true, false],
+        ),
+    ] {
+        let mut world = World::new(Profile::Reloader);
+        world.set(ConfigMap, "cm", &[("key", "initial")]);
+        world.now = 100;
+        let pod = json!({"spec": {"initContainers": init, "containers": containers}});
+        world.add("Deployment", "web", json!({CM_RELOAD: "cm"}), pod);
+        world.settle();
+        world.now = 200;
+        world.set(ConfigMap, "cm", &[("key", "updated")]);
+        world.run(60);
+        let containers = &world.workloads["web"].object["spec"]["template"]["spec"]["containers"];
+        let has_variable = |index: usize| containers[index]["env"].is_array();
+        assert_eq!([has_variable(0), has_variable(1)], expected);
+    }
+}
+
 #[test]
 fn existing_markers_of_reloader_count_as_applied() {
-    let mut world = deployment(CM, Strategy::EnvVars);
+    for strategy in [Strategy::EnvVars, Strategy::Annotations] {
+        let mut world = deployment(CM, strategy);
+        world.set(ConfigMap, "cm", &[("key", "updated")]);
+        world.run(60);
+        metadata_without_state(&mut world);
+        world.tells_times = false;
+        world.run(60);
+        assert_eq!(world.restarts("web"), 1, "{strategy:?}");
+        // The marker reveals a change that was made while no planner was running.
+        metadata_without_state(&mut world);
+        world.set(ConfigMap, "cm", &[("key", "third")]);
+        world.run(60);
+        assert_eq!(world.restarts("web"), 2, "{strategy:?}");
+    }
+}
+
+/// The annotation names only the configuration of the last restart.
+#[test]
+fn marker_of_another_configuration_does_not_count_as_applied() {
+    for (kind, name) in [(ConfigMap, "other"), (Secret, "cm")] {
+        let mut world = deployment(CM, Strategy::Annotations);
+        world.set(ConfigMap, "cm", &[("key", "updated")]);
+        world.run(60);
+        metadata_without_state(&mut world);
+        world.tells_times = false;
+        world.set(ConfigMap, "cm", &[("key", "third")]);
+        let template = &mut world.workloads.get_mut("web").unwrap().object["spec"]["template"];
+        let marker = json!({"type": kind.key().to_uppercase(), "name": name, "hash": SHA1_UPDATED});
+        template["metadata"]["annotations"]["reloader.stakater.com/last-reloaded-from"] =
+            json!(marker.to_string());
+        world.run(60);
+        assert_eq!(world.restarts("web"), 1, "{kind:?} {name}");
+    }
+}
+
+#[test]
+fn removed_annotation_of_reloader_is_reported_without_a_restart() {
+    let mut world = deployment(CM, Strategy::Annotations);
     world.set(ConfigMap, "cm", &[("key", "updated")]);
     world.run(60);
-    let metadata = &mut world.workloads.get_mut("web").unwrap().object["metadata"];
-    metadata["annotations"] = json!({CM_RELOAD: "cm"});
-    world.tells_times = false;
-    world.run(60);
+    assert_eq!(world.reasons("web"), [""; 0]);
+    world.strip("web");
+    world.workloads.get_mut("web").unwrap().started = Some(world.now + 1);
+    world.run(3000);
     assert_eq!(world.restarts("web"), 1);
-    // The marker reveals a change that was made while no planner was running.
-    metadata_without_state(&mut world);
-    world.set(ConfigMap, "cm", &[("key", "third")]);
-    world.run(60);
-    assert_eq!(world.restarts("web"), 2);
+    assert_eq!(world.reasons("web"), ["MARKER_STRIPPED"]);
 }
 
 fn metadata_without_state(world: &mut World) {
@@ -564,6 +626,29 @@ fn jobs_of_a_cron_job_are_created_once() {
     );
     assert_eq!(body["metadata"]["ownerReferences"][0]["uid"], "uid-web");
     assert_eq!(steps[0].done_codes, [409]);
+}
+
+#[test]
+fn job_is_created_only_from_the_complete_object() {
+    let row = Row {
+        annotations: CM,
+        ..DEFAULT
+    };
+    let mut world = world(&row, "CronJob", Strategy::EnvVars);
+    world.set(ConfigMap, "cm", &[("key", "updated")]);
+    world.now += 60;
+    let mut input = world.input();
+    let plan = |input: &Input| {
+        let plan = plan_restarts(input, &Never).unwrap();
+        let [workload] = &plan.workloads[..] else {
+            panic!("{plan:?}");
+        };
+        let reasons: Vec<_> = workload.conditions.iter().map(|it| it.reason).collect();
+        (workload.decision, reasons)
+    };
+    assert_eq!(plan(&input), (Decision::Restart, vec![]));
+    input.workloads[0].object = None;
+    assert_eq!(plan(&input), (Decision::Hold, vec!["OBJECT_REQUIRED"]));
 }
 
 #[test]

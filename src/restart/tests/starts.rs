@@ -117,6 +117,20 @@ fn unknown_starts_are_reported_and_planned_again() {
 }
 
 #[test]
+fn pods_that_start_now_may_still_read_the_old_configuration() {
+    let mut world = starting(Profile::Rollplan);
+    let web = world.workloads.get_mut("web").unwrap();
+    (web.started, web.reported) = (None, None);
+    set(&mut world, 47, "new");
+    let plan = world.plan_for("web").unwrap();
+    let messages = plan.conditions.iter().map(|it| &*it.message);
+    assert_eq!(
+        messages.collect::<Vec<_>>(),
+        ["pods that start now may still read an older version of a configuration"]
+    );
+}
+
+#[test]
 fn change_of_a_known_configuration_is_held_until_the_starts_are_known() {
     let mut world = starting(Profile::Rollplan);
     world.workloads.get_mut("web").unwrap().reported = None;

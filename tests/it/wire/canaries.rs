@@ -180,6 +180,22 @@ fn violations_have_their_path() {
 }
 
 #[test]
+fn canary_of_another_deployment_is_refused() {
+    let request = complete();
+    let mut deployment = request.items[0].clone();
+    deployment["metadata"]["name"] = "other".into();
+    let other = proto::PlanCanaryRequest {
+        command: Some(command(proto::CanaryAction::Start, &deployment.to_string())),
+        ..mk_canary(&request)
+    };
+    let error = wire::plan_canary(other).unwrap_err().to_string();
+    assert!(
+        error.contains("command.deployment.metadata.name"),
+        "{error}"
+    );
+}
+
+#[test]
 fn limits_of_the_contract_are_enforced() {
     let mut gates = mk_canary(&complete());
     gates.policy = Some(proto::CanaryPolicy {

@@ -72,6 +72,30 @@ fn configuration_created_within_its_grace_is_never_failed() {
     });
 }
 
+/// The kubelet could not create the container for another reason before.
+#[test]
+fn attempts_with_temporary_errors_do_not_count() {
+    let is_certain = |text: &str| {
+        let mut snapshot = missing_config(200);
+        let events = ["a-uid", "b-uid"].into_iter().flat_map(|uid| {
+            let earlier = event(uid, "Failed", &format!("Error: {text}"), 0, 150);
+            let last = event(
+                uid,
+                "Failed",
+                "Error: configmap \"web\" not found",
+                200,
+                200,
+            );
+            [earlier, last]
+        });
+        snapshot.events = events.collect();
+        snapshot.now = at(200);
+        verdict(&snapshot).is_certain
+    };
+    assert!(is_certain("secret \"web\" not found"));
+    assert!(!is_certain("context deadline exceeded"));
+}
+
 /// The first attempt follows the init containers.
 #[test]
 fn attempts_of_a_container_begin_after_the_init_containers() {

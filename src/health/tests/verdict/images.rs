@@ -3,6 +3,7 @@
 use super::{both, check_decided, check_never, decided_by, event, verdict, without_events};
 use crate::report::{running, waiting};
 use rollplan_core::snapshot::Snapshot;
+use rollplan_world::at;
 
 const NOT_FOUND: &str = "Back-off pulling image \"web:2\": ErrImagePull: failed to resolve reference \"web:2\": not found";
 
@@ -44,6 +45,40 @@ fn malformed_image_name_is_certain_at_once() {
     assert_eq!(found.reason, "IMAGE_PULL");
     assert_eq!(found.remedy, "correct the name of the image");
     assert_eq!(found.decided_after, None);
+}
+
+/// The registry could not be reached before it reported that the image is missing.
+#[test]
+fn attempts_during_a_registry_outage_do_not_count() {
+    let is_certain = |text: &str| {
+        let mut snapshot = both(&waiting("ImagePullBackOff", NOT_FOUND));
+        let message = |text: &str| format!("Failed to pull image \"web:2\": {text}");
+        let events = ["a-uid", "b-uid"].into_iter().flat_map(|uid| {
+            let earlier = event(uid, "Failed", &message(text), 0, 150);
+            let last = event(uid, "Failed", &message(NOT_FOUND), 200, 200);
+            [earlier, last]
+        });
+        snapshot.events = events.collect();
+        snapshot.now = at(200);
+        verdict(&snapshot).is_certain
+    };
+    assert!(is_certain("manifest unknown"));
+    assert!(!is_certain(
+        "dial tcp 10.0.0.1:443: connect: connection refused"
+    ));
+}
+
+#[test]
+fn image_that_must_be_on_the_node_is_certain_after_its_grace() {
+    let text = "Container image \"web:2\" is not present with pull policy of Never";
+    let story = |seconds| {
+        let mut snapshot = both(&waiting("ErrImageNeverPull", text));
+        let attempts = |uid| event(uid, "ErrImageNeverPull", text, 0, seconds / 12 * 12);
+        snapshot.events = ["a-uid", "b-uid"].map(attempts).into();
+        snapshot
+    };
+    check_decided(story, 96, 96);
+    check_decided(|seconds| without_events(story(seconds)), 130, 130);
 }
 
 #[test]

@@ -152,6 +152,7 @@ fn broken_old_pod_that_blocks_its_own_fix_is_reported() {
     );
     let verdict = late.verdict.unwrap();
     assert_eq!(verdict.remedy, "kubectl delete pod web-2 -n shop");
+    assert_eq!(verdict.since.unwrap().seconds, START + 600);
     // Within the grace period of the failure, it is undecided. With the previous verdict, it is decided in time.
     let mut ask = request(20, &set, &pods);
     let early = wire::compute_status(ask.clone()).unwrap().report.unwrap();
