@@ -125,6 +125,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_are_quoted_for_the_shell() {
+        for (name, expected) in [
+            ("web-1.a_b/c", "web-1.a_b/c"),
+            ("", "''"),
+            ("-f", "'-f'"),
+            ("a b", "'a b'"),
+            ("a'; b", "'a'\\''; b'"),
+        ] {
+            assert_eq!(word(name), expected);
+        }
+    }
+
+    #[test]
     fn error_is_above_its_stack_trace() {
         for (output, expected) in [
             ("", ""),

@@ -623,6 +623,35 @@ fn limits_block_scaling() {
 }
 
 #[test]
+fn limits_in_percent_are_shown_as_in_the_spec() {
+    use IntOrPercent::{Int, Percent};
+    for (max_surge, max_unavailable, surge, unavailable) in [
+        (Percent(25), Percent(25), "4 + maxSurge 25% = 5", "4 − 25%"),
+        (
+            Percent(10),
+            Percent(49),
+            "4 + maxSurge 10% rounded up = 5",
+            "4 − 49%",
+        ),
+        // If both are 0, one pod may be unavailable.
+        (Int(0), Percent(0), "4 + maxSurge 0 = 4", "4 − 1"),
+    ] {
+        let mut snapshot = half_way();
+        snapshot.deployment.spec.strategy = Strategy::RollingUpdate {
+            max_surge,
+            max_unavailable,
+        };
+        let arithmetic = |cause| {
+            let message = blocker(&snapshot, cause).message;
+            let (_, arithmetic) = message.rsplit_once('(').unwrap();
+            arithmetic.trim_end_matches(')').to_owned()
+        };
+        assert_eq!(arithmetic(Cause::HeldBySurge), surge);
+        assert_eq!(arithmetic(Cause::HeldByAvailability), unavailable);
+    }
+}
+
+#[test]
 fn limits_block_only_existing_pods() {
     let mut snapshot = half_way();
     snapshot.replica_sets[0].replicas = 4;

@@ -3,7 +3,7 @@
 use super::{both, check_decided, check_never, decided_by, event, verdict, without_events};
 use crate::report::{condition, waiting};
 use rollplan_core::snapshot::Snapshot;
-use rollplan_world::at;
+use rollplan_world::{at, now};
 
 pub(crate) fn missing_config(seconds: i64) -> Snapshot {
     let text = "configmap \"web\" not found";
@@ -36,10 +36,15 @@ fn missing_configuration_is_certain_after_its_grace() {
     assert_eq!(decided_by(&silent, -300, false), Some(730));
     let found = verdict(&missing_config(200));
     assert_eq!(found.reason, "CONTAINER_CONFIG");
+    assert_eq!(found.since, Some(now()));
     assert_eq!(
         found.remedy,
         "create the missing configmap web in namespace default, or correct the reference to it"
     );
+    // The first attempt after the grace follows at most 105 s after the first one of all.
+    let mut early = missing_config(24);
+    early.now = at(24);
+    assert_eq!(verdict(&early).decided_after, Some(at(105)));
     // Only events show why a volume cannot be mounted, and they remain after it is mounted.
     check_decided(missing_volume, 128, 130);
     check_never(|seconds| without_events(missing_volume(seconds)));

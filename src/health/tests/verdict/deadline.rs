@@ -1,13 +1,13 @@
 //! Verdicts after the progress deadline.
 
 use super::scheduling::unschedulable;
-use super::{both, verdict};
+use super::{both, missing_config, verdict};
 use crate::report::{ready, reported, running, with_pods};
 use rollplan_core::snapshot::Snapshot;
 use rollplan_core::template::Value;
 use rollplan_health::report::Phase;
 use rollplan_health::report::verdict::Outlook;
-use rollplan_world::{at, mk_condition};
+use rollplan_world::{at, mk_condition, now};
 
 pub(crate) fn past_the_deadline(mut snapshot: Snapshot) -> Snapshot {
     let timed_out = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-5));
@@ -29,6 +29,8 @@ fn passed_deadline_needs_a_change_unless_a_container_may_still_be_starting() {
         (Outlook::NeedsChange, false)
     );
     assert_eq!(found.verdict.reason, "UNSCHEDULABLE");
+    let pending = reported(&past_the_deadline(missing_config(24))).verdict;
+    assert_eq!(pending.since, Some(now()));
     // A startup probe of 30 minutes.
     let mut slow = past_the_deadline(both(&running(700)));
     let probe = Value::from([
