@@ -335,3 +335,16 @@ fn controller<'a>(json: &mut Json<'a>) -> Result<Option<Controller<'a>>, Syntax>
     }
     Ok(controller)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_between_parts_does_not_count() {
+        let json = "{ \"a b\" : [1,\n 2],\t\"c\" : \"\\\" d\" }";
+        let short = r#"{"a b":[1,2],"c":"\" d"}"#;
+        assert_eq!(length_without_white_space(json), short.len());
+        assert_eq!(length_without_white_space(short), short.len());
+    }
+}

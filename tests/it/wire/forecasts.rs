@@ -9,7 +9,7 @@ use rollplan::proto::deployment_change::Change;
 use rollplan::wire::{self, Error};
 use rollplan_core::interrupt::Interrupt;
 use rollplan_forecast::ForecastError;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::example;
 use crate::request::{Request, half_way};
@@ -87,6 +87,22 @@ fn undo_returns_to_a_revision() {
     let answer = answer.unwrap();
     assert_eq!(answer.effect(), proto::ChangeEffect::ReturnsToRevision);
     assert!(answer.revision > 0);
+}
+
+/// The controller of Kubernetes plans pass by pass.
+#[test]
+fn horizon_of_the_controller_can_be_chosen() {
+    let request = complete();
+    let mut changed = manifest(&request);
+    changed["spec"]["replicas"] = json!(12);
+    let forecast = |horizon: proto::Horizon| {
+        let mut request = mk_forecast(&request, vec![Change::Deployment(changed.to_string())]);
+        request.options.get_or_insert_default().horizon = horizon.into();
+        wire::forecast_rollout(request).unwrap()
+    };
+    let pass = forecast(proto::Horizon::Pass);
+    assert_eq!(forecast(proto::Horizon::Unspecified), pass);
+    assert_ne!(forecast(proto::Horizon::Settled), pass);
 }
 
 #[test]
