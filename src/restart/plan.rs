@@ -125,17 +125,3 @@ pub struct Counts {
     /// The number of each decision, in the order of [`Decision`].
     pub decisions: [usize; 5],
 }
-
-impl Decision {
-    /// The name of the decision.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Record => "record",
-            Self::Wait => "wait",
-            Self::Hold => "hold",
-            Self::Restart => "restart",
-        }
-    }
-}
