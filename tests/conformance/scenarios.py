@@ -152,6 +152,14 @@ def stranger(name: str, labels: Json | None = None, **spec: Any) -> Json:
     }
 
 
+def edit(world: World, kind: str, name: str, **spec: Any) -> None:
+    """Changes the spec of an object, as another client does."""
+    it = copy.deepcopy(world.find(kind, name))
+    it["spec"] |= spec
+    it["metadata"]["generation"] += 1
+    world.put(it)
+
+
 CREATE = example("fresh-create")
 UPDATE = without_pods(example("mid-rollout"))
 OLD, NEW = "web-779f94f8fc", "web-67fc9594b8"
@@ -235,13 +243,7 @@ def failed_precondition(run: Recorder) -> None:
 
 
 def scale(name: str, size: int) -> Callable[[World], None]:
-    def change(world: World) -> None:
-        it = copy.deepcopy(world.find("ReplicaSet", name))
-        it["spec"]["replicas"] = size
-        it["metadata"]["generation"] += 1
-        world.put(it)
-
-    return change
+    return lambda world: edit(world, "ReplicaSet", name, replicas=size)
 
 
 @scenario(UPDATE)
@@ -340,7 +342,7 @@ def internal_error(run: Recorder) -> None:
 
 @scenario(CREATE)
 def namespace_terminating(run: Recorder) -> None:
-    """The namespace is being deleted, so nothing can be created: the answer is not sent back, and there is no retry."""
+    """The namespace is being deleted, so nothing can be created: the answer is not sent back, and the call is not retried."""
     message = 'replicasets.apps "web" is forbidden: namespace shop is being terminated'
     causes = [{"reason": "NamespaceTerminating", "message": "namespace shop is being terminated"}]
     body = status(403, message, causes=causes)
@@ -443,10 +445,8 @@ def stale_cache_of_a_new_replica_set(run: Recorder) -> None:
 
 def resize(run: Recorder, replicas: int) -> None:
     """Scales the Deployment, which is all that the cache then shows."""
-    deployment = run.world.find("Deployment", "web")
-    deployment["spec"]["replicas"] = replicas
-    deployment["metadata"]["generation"] += 1
-    run.cache = [run.world.put(deployment)]
+    edit(run.world, "Deployment", "web", replicas=replicas)
+    run.cache = [run.world.find("Deployment", "web")]
 
 
 @scenario(CLEANUP)
@@ -467,10 +467,7 @@ def conflict_before_the_first_write(run: Recorder) -> None:
     """A status update conflicts before the adapter has written a ReplicaSet: the ReplicaSets must still be read before that."""
     body = status(409, 'Operation cannot be fulfilled on deployments.apps "web": the object has been modified')
     run.sync("the status conflicts", answers("PATCH", "/deployments/web/status", body))
-    deployment = run.world.find("Deployment", "web")
-    deployment["spec"]["paused"] = False
-    deployment["metadata"]["generation"] += 1
-    run.world.put(deployment)
+    edit(run.world, "Deployment", "web", paused=False)
     run.show()
     run.sync("reads the ReplicaSets, and creates one")
 
@@ -629,10 +626,7 @@ def terminating_replicas_dropped(run: Recorder) -> None:
     run.show()
     run.sync("the request has the option, and there is nothing to do")
     run.world.stores_terminating = True
-    deployment = run.world.find("Deployment", "web")
-    deployment["spec"]["paused"] = False
-    deployment["metadata"]["generation"] += 1
-    run.world.put(deployment)
+    edit(run.world, "Deployment", "web", paused=False)
     run.show()
     run.sync("creates the ReplicaSet")
     created = next(it for it in run.world.all() if it["kind"] == "ReplicaSet")
@@ -691,7 +685,4 @@ def canary_conflict(run: Recorder) -> None:
 
 
 def pause(world: World) -> None:
-    it = copy.deepcopy(world.find("Deployment", "web"))
-    it["spec"]["paused"] = True
-    it["metadata"]["generation"] += 1
-    world.put(it)
+    edit(world, "Deployment", "web", paused=True)

@@ -128,12 +128,12 @@ func TestCanaryOfANativeDeploymentIsPlanned(t *testing.T) {
 }
 
 func TestNativeControllerStopsSyncs(t *testing.T) {
-	r, planner, _, reader := newRollouts(t)
+	r, planner, cluster, reader := newRollouts(t)
 	events := record.NewFakeRecorder(1)
 	r.Recorder = events
 	must(r.Sync(t.Context(), key))
 	r.states[key].verified = true
-	reader.show(shop(), Deployment, 2)
+	reader.show(cluster, Deployment, 2)
 	reader[Deployment][0].nativeStatusWrite = time.Now()
 	if _, err := r.Sync(t.Context(), key); !errors.Is(err, ErrNativeController) || len(planner.requests) != 1 {
 		t.Errorf("the native controller is not detected: %v, %d plans", err, len(planner.requests))
