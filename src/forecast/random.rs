@@ -14,7 +14,8 @@ impl Random {
         Self(random.next())
     }
 
-    fn next(&mut self) -> u64 {
+    /// A number of 64 bits.
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -33,5 +34,12 @@ impl Random {
     pub(crate) fn index(&mut self, length: usize) -> usize {
         let length = i64::try_from(length).unwrap_or(i64::MAX);
         usize::try_from(self.below(length)).unwrap_or(0)
+    }
+
+    /// Puts a list into a random order.
+    pub(crate) fn shuffle<T>(&mut self, list: &mut [T]) {
+        for last in (1..list.len()).rev() {
+            list.swap(last, self.index(last + 1));
+        }
     }
 }

@@ -19,9 +19,9 @@ use crate::times::{Model, SampleTimes, has_ended, millis_between, ready_since};
 
 /// The time from a write of an object until a controller has observed it and has made its own writes (a watch event, and one or
 /// a few calls of the API server), if the control plane has nothing else to do.
-const LATENCY_MIN: i64 = 10;
+const LATENCY_MIN: i64 = 5;
 /// How often this time doubles in the busiest control plane of a sample. `tests/e2e/forecast` compares both with Kubernetes.
-const LATENCY_DOUBLINGS: i64 = 5;
+const LATENCY_DOUBLINGS: i64 = 6;
 /// How much earlier or later than others a pod that starts alike may become ready: the API server and the kubelets handle one
 /// after another.
 const READY_SPREAD: i64 = 200;
@@ -261,6 +261,7 @@ impl World {
         self.pods.push(Some(WorldPod {
             stored: StoredPod {
                 number,
+                uid: digits(&pod.metadata.uid),
                 set_uid: Arc::clone(&self.sets[set].uid),
                 set_name: Arc::clone(&self.sets[set].name),
                 template: 0,
@@ -489,7 +490,7 @@ impl World {
         let (to_create, to_delete) = match replica_set::sync(stored, members.active.len()) {
             Sync::Nothing => (0, Vec::new()),
             Sync::Create(count) => (count, Vec::new()),
-            Sync::Delete(count) => (0, self.pods_to_delete(set, count)),
+            Sync::Delete(count) => (0, self.pods_to_delete(set, count, chance)),
         };
         let can_create = match self.pods_in_quota {
             Some(left) => to_create.min(usize::try_from(left).unwrap_or(0)),
@@ -535,11 +536,16 @@ impl World {
     }
 
     /// The pods that the ReplicaSet controller deletes.
-    fn pods_to_delete(&self, set: usize, count: usize) -> Vec<u32> {
+    fn pods_to_delete(&self, set: usize, count: usize, chance: &mut Chance) -> Vec<u32> {
         let active = self.sets[set].active.iter();
         let stored = |number: &u32| Some(&self.pods[*number as usize].as_ref()?.stored);
-        let pods: Vec<&StoredPod> = active.filter_map(stored).collect();
-        let (deleted, _) = replica_set::choose(pods, count, &self.pods_by_node, self.seconds());
+        let mut pods: Vec<&StoredPod> = active.filter_map(stored).collect();
+        // The order in a cache of Kubernetes is that of a map.
+        chance.random.shuffle(&mut pods);
+        let time = self.time();
+        let millis = time.seconds().saturating_mul(1000);
+        let millis = millis.saturating_add(i64::from(time.nanos() / 1_000_000));
+        let (deleted, _) = replica_set::choose(pods, count, &self.pods_by_node, millis);
         deleted.iter().map(|pod| pod.number).collect()
     }
 
@@ -586,6 +592,7 @@ impl World {
         self.pods.push(Some(WorldPod {
             stored: StoredPod {
                 number,
+                uid: chance.random.next(),
                 set_uid: Arc::clone(&self.sets[set].uid),
                 set_name: Arc::clone(&self.sets[set].name),
                 template: 0,
@@ -812,4 +819,11 @@ impl World {
             .filter(|pod| pod.is_active() && !pod.is_ready())
             .count()
     }
+}
+
+/// The first 16 digits of a UID as a number.
+fn digits(uid: &str) -> u64 {
+    let digits = uid.chars().filter_map(|digit| digit.to_digit(16));
+    let digits = digits.chain(std::iter::repeat(0)).take(16);
+    digits.fold(0, |number, digit| number << 4 | u64::from(digit))
 }

@@ -16,6 +16,8 @@ pub const NODES: u32 = 2;
 pub struct StoredPod {
     /// Never reused. The name of the pod contains it.
     pub number: u32,
+    /// Its UID, of which only the order among those of other pods counts.
+    pub uid: u64,
     /// The UID of its ReplicaSet.
     pub set_uid: Arc<str>,
     /// The name of its ReplicaSet.
@@ -91,6 +93,7 @@ impl StoredPod {
     pub fn created(number: u32, set: &ReplicaSet, template: u8, now: i64) -> Self {
         Self {
             number,
+            uid: number.into(),
             set_uid: set.metadata.uid.as_str().into(),
             set_name: set.metadata.name.as_str().into(),
             template,

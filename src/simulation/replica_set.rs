@@ -4,7 +4,7 @@
 //! `ActivePodsWithRanks` in `pkg/controller/controller_utils.go`, of v1.37.
 
 use std::borrow::Borrow;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 use rollplan_core::snapshot::{Condition, ReplicaSet, ReplicaSetStatus};
 use rollplan_core::status::REPLICA_FAILURE;
@@ -79,8 +79,9 @@ pub fn sync(set: &ReplicaSet, active: usize) -> Sync {
     }
 }
 
-/// `getPodsToDelete`: this number of active pods, in the order in which they are deleted, and the others. `ranks` has one entry for
-/// each node, as in [`Ranks`].
+/// `getPodsToDelete`: this number of active pods, and the others. `ranks` has one entry for each node, as in [`Ranks`]. `now` is in
+/// milliseconds since the moment from which the pods count seconds. As in Kubernetes, the result may depend on the order of `pods`,
+/// because their comparison is not transitive.
 #[must_use]
 pub fn choose<P: Borrow<StoredPod>>(
     pods: Vec<P>,
@@ -88,24 +89,35 @@ pub fn choose<P: Borrow<StoredPod>>(
     ranks: &[usize],
     now: i64,
 ) -> (Vec<P>, Vec<P>) {
-    let key = |pod: P| {
-        let stored = pod.borrow();
-        let rank = stored
-            .node
-            .and_then(|node| ranks.get(node as usize).copied())
-            .unwrap_or(0);
-        (deletion_key(stored, rank, now), pod)
-    };
-    let mut chosen: Vec<_> = pods.into_iter().map(key).collect();
-    let count = count.min(chosen.len());
-    if 0 < count && count < chosen.len() {
-        // All others are not sorted: there may be thousands.
-        chosen.select_nth_unstable_by(count - 1, |a, b| a.0.cmp(&b.0));
+    let (mut chosen, mut kept) = (Vec::new(), Vec::new());
+    let mut rest = pods;
+    // The quickselect algorithm: sorting all pods of a large ReplicaSet for each sync would take too long, and the sort of the
+    // standard library requires a total order.
+    while chosen.len() < count && !rest.is_empty() {
+        let pivot = rest[rest.len() / 2].borrow().clone();
+        let (mut before, mut equal, mut after) = (Vec::new(), Vec::new(), Vec::new());
+        for pod in rest {
+            match deletion_order(pod.borrow(), &pivot, ranks, now) {
+                Ordering::Less => before.push(pod),
+                Ordering::Equal => equal.push(pod),
+                Ordering::Greater => after.push(pod),
+            }
+        }
+        let missing = count - chosen.len();
+        if missing < before.len() {
+            kept.extend(equal);
+            kept.extend(after);
+            rest = before;
+        } else {
+            chosen.extend(before);
+            let surplus = equal.split_off((count - chosen.len()).min(equal.len()));
+            chosen.extend(equal);
+            kept.extend(surplus);
+            rest = after;
+        }
     }
-    let kept = chosen.split_off(count);
-    chosen.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    let pods = |keyed: Vec<(_, P)>| keyed.into_iter().map(|it| it.1).collect();
-    (pods(chosen), pods(kept))
+    kept.extend(rest);
+    (chosen, kept)
 }
 
 /// Counts pods by node, for [`choose`].
@@ -149,19 +161,33 @@ pub fn status(
     }
 }
 
-/// `ActivePodsWithRanks.Less`, without deletion costs: pods with lower keys are deleted first.
-fn deletion_key(pod: &StoredPod, rank: usize, now: i64) -> impl Ord + use<> {
-    // Younger pods first, but only if the ages differ by an order of magnitude.
-    let magnitude = |since: i64| (now - since).max(0).checked_ilog2();
-    let is_ready = pod.is_ready();
-    (
-        pod.node.is_some(),
-        pod.state >= PodState::Crashed,
-        is_ready,
-        Reverse(rank),
-        pod.ready_since.filter(|_| is_ready).map(magnitude),
-        Reverse(pod.restarts),
-        magnitude(pod.created),
-        pod.number,
-    )
+/// `ActivePodsWithRanks.Less`, without deletion costs: lesser pods are deleted first. This is not transitive, because pods that
+/// became ready in the same second are not compared in the same way as others.
+fn deletion_order(a: &StoredPod, b: &StoredPod, ranks: &[usize], now: i64) -> Ordering {
+    let rank = |node: u32| ranks.get(node as usize).copied();
+    let class = |pod: &StoredPod| {
+        (
+            pod.node.is_some(),
+            pod.state >= PodState::Crashed,
+            pod.is_ready(),
+            Reverse(pod.node.and_then(rank).unwrap_or(0)),
+        )
+    };
+    let magnitude = |since: i64| {
+        let age = now.saturating_sub(since.saturating_mul(1000));
+        age.saturating_mul(1_000_000).max(0).checked_ilog2()
+    };
+    // The younger pod first, but only if the ages in nanoseconds differ in their binary logarithms.
+    let by_age = |first: i64, second: i64| {
+        let by_magnitude = magnitude(first).cmp(&magnitude(second));
+        by_magnitude.then_with(|| a.uid.cmp(&b.uid))
+    };
+    let by_start = || match (a.ready_since, b.ready_since) {
+        (Some(first), Some(second)) if a.is_ready() && first != second => by_age(first, second),
+        _ => match b.restarts.cmp(&a.restarts) {
+            Ordering::Equal if a.created != b.created => by_age(a.created, b.created),
+            by_restarts => by_restarts,
+        },
+    };
+    class(a).cmp(&class(b)).then_with(by_start)
 }

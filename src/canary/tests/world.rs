@@ -275,7 +275,8 @@ impl World {
             Sync::Nothing => changed = false,
             Sync::Create(count) => (0..count).for_each(|_| self.create_pod(index)),
             Sync::Delete(count) => {
-                let (deleted, _) = replica_set::choose(active.clone(), count, &ranks, self.now);
+                let millis = self.now * 1000;
+                let (deleted, _) = replica_set::choose(active.clone(), count, &ranks, millis);
                 let before = self.available();
                 let numbers: BTreeSet<u32> = deleted.iter().map(|pod| pod.number).collect();
                 let now = self.now;

@@ -99,6 +99,32 @@ fn pods_on_the_most_crowded_node_are_deleted_first() {
     assert_eq!(scaled(["a", "a", "b", "c"]), (2, 2));
 }
 
+/// Of pods that became ready at about the same time, Kubernetes deletes the one with the lowest UID, although another one is not
+/// available yet.
+#[test]
+fn pods_that_became_ready_at_about_the_same_time_are_deleted_by_uid() {
+    let scaled = |uids: [&str; 2], ready: [i64; 2]| {
+        let mut deployment = mk_deployment(2);
+        deployment.spec.min_ready_seconds = 60;
+        let mut snapshot = mk_complete_of(deployment, &[5, 5]);
+        let mut pods = snapshot.pods.to_vec();
+        for (index, pod) in pods.iter_mut().enumerate() {
+            *pod = mk_ready(&snapshot.replica_sets[0], index, ready[index] + 5, 5);
+            pod.metadata.uid = format!("{}000000-0000-4000-8000-000000000000", uids[index]);
+        }
+        snapshot.pods = pods.into();
+        snapshot.replica_sets[0].status.available_replicas = 1;
+        let request = mk_request(snapshot, vec![Change::Replicas(1)]);
+        let available = forecast(request).expected.available_min;
+        (available.low, available.high)
+    };
+    assert_eq!(scaled(["3a", "b2"], [65, 40]), (0, 0));
+    assert_eq!(scaled(["b2", "3a"], [65, 40]), (1, 1));
+    assert_eq!(scaled(["b1", "b2"], [65, 40]), (0, 0));
+    // 33 s are half as long, counted in binary logarithms of nanoseconds.
+    assert_eq!(scaled(["3a", "b2"], [65, 33]), (1, 1));
+}
+
 #[test]
 fn limits_that_the_snapshot_shows_count() {
     let mut snapshot: Snapshot = mk_complete(&[5; 4]);

@@ -30,7 +30,8 @@ impl World {
             Sync::Create(count) => failure = self.create_pods(stored, count).err(),
             Sync::Delete(count) => {
                 let ranks = self.ranks(stored);
-                let (deleted, kept) = replica_set::choose(pods.clone(), count, &ranks, self.now);
+                let millis = self.now * 1000;
+                let (deleted, kept) = replica_set::choose(pods.clone(), count, &ranks, millis);
                 self.delete_pods(stored, &deleted, &kept);
             }
         }
