@@ -185,7 +185,10 @@ mod tests {
             texts("# nothing\n"),
             Err("snapshot.objects[0]: the body contains no objects".to_owned())
         );
-        let large = format!("a: \"{}\"", "x".repeat(YAML_BYTES_MAX));
+        let mut large = format!("a: 1\n#{}", "x".repeat(YAML_BYTES_MAX - 6));
+        assert_eq!(large.len(), YAML_BYTES_MAX);
+        assert_eq!(texts(&large), Ok(vec!["{\"a\":1}".to_owned()]));
+        large.push('x');
         assert!(texts(&large).is_err_and(|it| it.contains("bytes of YAML exceed the limit")));
         let invalid = objects_of_body(b"a\xff").unwrap_err().to_string();
         assert_eq!(invalid, "snapshot.objects[0]: byte 1: is not UTF-8");

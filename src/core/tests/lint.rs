@@ -198,7 +198,19 @@ fn repeated_refusal_ends_the_search_for_remaining_steps() {
     // A ReplicaSet that was not found has no pods to count.
     world.failures[0].http_code = 404;
     world.replica_sets[2].replicas = 100;
-    assert_eq!(found(&world, &plan(&world)), []);
+    let without = plan(&world);
+    assert_eq!(found(&world, &without), []);
+    // Other answers do not say so.
+    for (kind, name, http_code) in [
+        ("ReplicaSet", "web-v1", 404),
+        ("Deployment", "web-v0", 404),
+        ("ReplicaSet", "web-v0", 409),
+    ] {
+        let failure = &mut world.failures[0];
+        (failure.call.kind, failure.call.name) = (kind.into(), name.into());
+        failure.http_code = http_code;
+        assert_ne!(found(&world, &without), [], "{kind} {name} {http_code}");
+    }
 }
 
 /// A ReplicaSet that is created with pods counts like one that is scaled from zero.
