@@ -69,17 +69,22 @@ func (r record) observe(s segment) observation {
 	o := observation{duration: s.End.since(s.Start), writes: s.Writes}
 	counts := r.counts()
 	o.availableMin = math.MaxInt
+	last := s.End
+	if s.Complete {
+		// Pods may be observed a little later than the status that counts them.
+		last += milliseconds(instant.Milliseconds())
+	}
 	for i, count := range counts {
-		end, isLast := s.End, true
-		if i+1 < len(counts) && counts[i+1].at <= s.End {
+		end, isLast := last, true
+		if i+1 < len(counts) && counts[i+1].at <= last {
 			end, isLast = counts[i+1].at, false
 		}
 		if count.at <= s.Start {
 			o.sizeAtStart, o.sizeMax, o.podsMax, o.availableMin = count.size, count.size, count.pods, count.available
-		} else if count.at <= s.End {
+		} else if count.at <= last {
 			o.sizeMax = max(o.sizeMax, count.size)
 		}
-		lasts := end.since(max(count.at, s.Start)) >= instant || isLast && s.Complete && count.at <= s.End
+		lasts := end.since(max(count.at, s.Start)) >= instant || isLast && s.Complete && count.at <= last
 		if lasts {
 			o.podsMax, o.availableMin = max(o.podsMax, count.pods), min(o.availableMin, count.available)
 		}
