@@ -175,7 +175,7 @@ fn deletion_order(a: &StoredPod, b: &StoredPod, ranks: &[usize], now: i64) -> Or
     };
     let magnitude = |since: i64| {
         let age = now.saturating_sub(since.saturating_mul(1000));
-        age.saturating_mul(1_000_000).max(0).checked_ilog2()
+        age.saturating_mul(1_000_000).checked_ilog2()
     };
     // The younger pod first, but only if the ages in nanoseconds differ in their binary logarithms.
     let by_age = |first: i64, second: i64| {
@@ -183,7 +183,7 @@ fn deletion_order(a: &StoredPod, b: &StoredPod, ranks: &[usize], now: i64) -> Or
         by_magnitude.then_with(|| a.uid.cmp(&b.uid))
     };
     let by_start = || match (a.ready_since, b.ready_since) {
-        (Some(first), Some(second)) if a.is_ready() && first != second => by_age(first, second),
+        (Some(first), Some(second)) if first != second => by_age(first, second),
         _ => match b.restarts.cmp(&a.restarts) {
             Ordering::Equal if a.created != b.created => by_age(a.created, b.created),
             by_restarts => by_restarts,

@@ -35,6 +35,14 @@ fn mk_starting(number: u32, age: i64) -> StoredPod {
     }
 }
 
+/// A pod whose container has not been started.
+fn mk_scheduled(number: u32, age: i64) -> StoredPod {
+    StoredPod {
+        state: PodState::Scheduled,
+        ..mk_starting(number, age)
+    }
+}
+
 /// The numbers of the pods that are deleted from these, in ascending order.
 fn deleted(pods: &[StoredPod], count: usize) -> Vec<u32> {
     deleted_with(pods, count, &[1; 10])
@@ -64,17 +72,19 @@ fn pods_without_a_node_are_deleted_first() {
         node: None,
         ..mk_starting(2, 100)
     };
-    assert_first(pending, mk_starting(1, 5));
+    assert_first(pending, mk_scheduled(1, 5));
 }
 
 #[test]
 fn pods_are_deleted_by_phase_and_readiness() {
-    let scheduled = StoredPod {
-        state: PodState::Scheduled,
+    assert_first(mk_scheduled(2, 100), mk_starting(1, 5));
+    assert_first(mk_starting(2, 100), mk_pod(1, 5, 1));
+    // The phase of a pod whose container has terminated is still Running.
+    let crashed = StoredPod {
+        state: PodState::Crashed,
         ..mk_starting(2, 100)
     };
-    assert_first(scheduled, mk_starting(1, 5));
-    assert_first(mk_starting(2, 100), mk_pod(1, 5, 1));
+    assert_first(mk_starting(1, 5), crashed);
 }
 
 #[test]
