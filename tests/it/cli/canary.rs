@@ -784,10 +784,10 @@ fn status_of_the_rollout_shows_the_canary() {
     );
     let json = Kubectl::new(&[failed.poll()]).run(&["status", "web", "-o", "json"]);
     let report = &serde_json::from_str::<Value>(&json.out).unwrap()["report"];
-    assert_eq!(report["verdict"]["outlook"], "OUTLOOK_NEEDS_CHANGE");
-    let blockers = report["blockers"].as_array().unwrap();
-    let reasons: Vec<&Value> = blockers.iter().map(|it| &it["reason"]).collect();
-    assert_eq!(reasons[..2], [&report["verdict"]["reason"], "CANARY_HELD"]);
+    let [verdict, blockers] = ["verdict", "blockers"].map(|field| &report[field]);
+    assert_eq!(verdict["outlook"], "OUTLOOK_NEEDS_CHANGE");
+    assert_eq!(blockers[0]["reason"], verdict["reason"]);
+    assert_eq!(blockers[1]["reason"], "CANARY_HELD");
     let kubectl = Kubectl::new(&[held.poll()]);
     let run = kubectl.run(&["wait", "web", "--timeout=0"]);
     assert_eq!(run.exit, 3);
