@@ -200,7 +200,7 @@ fn repeated_refusal_ends_the_search_for_remaining_steps() {
     world.replica_sets[2].replicas = 100;
     let without = plan(&world);
     assert_eq!(found(&world, &without), []);
-    // Other answers do not say so.
+    // Other answers do not mean that it does not exist.
     for (kind, name, http_code) in [
         ("ReplicaSet", "web-v1", 404),
         ("Deployment", "web-v0", 404),
