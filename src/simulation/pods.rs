@@ -16,7 +16,7 @@ pub const NODES: u32 = 2;
 pub struct StoredPod {
     /// Never reused. The name of the pod contains it.
     pub number: u32,
-    /// Its UID, of which only the order among those of other pods counts.
+    /// Its UID as a number. Only the order of UIDs matters.
     pub uid: u64,
     /// The UID of its ReplicaSet.
     pub set_uid: Arc<str>,

@@ -161,8 +161,8 @@ pub fn status(
     }
 }
 
-/// `ActivePodsWithRanks.Less`, without deletion costs: lesser pods are deleted first. This is not transitive, because pods that
-/// became ready in the same second are not compared in the same way as others.
+/// `ActivePodsWithRanks.Less`, without deletion costs: the lesser of two pods is deleted first. This is not transitive, because
+/// pods that became ready in the same second are not compared in the same way as others.
 fn deletion_order(a: &StoredPod, b: &StoredPod, ranks: &[usize], now: i64) -> Ordering {
     let rank = |node: u32| ranks.get(node as usize).copied();
     let class = |pod: &StoredPod| {
@@ -173,11 +173,12 @@ fn deletion_order(a: &StoredPod, b: &StoredPod, ranks: &[usize], now: i64) -> Or
             Reverse(pod.node.and_then(rank).unwrap_or(0)),
         )
     };
+    // Kubernetes compares the binary logarithms of ages in nanoseconds.
     let magnitude = |since: i64| {
         let age = now.saturating_sub(since.saturating_mul(1000));
         age.saturating_mul(1_000_000).checked_ilog2()
     };
-    // The younger pod first, but only if the ages in nanoseconds differ in their binary logarithms.
+    // The younger pod first.
     let by_age = |first: i64, second: i64| {
         let by_magnitude = magnitude(first).cmp(&magnitude(second));
         by_magnitude.then_with(|| a.uid.cmp(&b.uid))

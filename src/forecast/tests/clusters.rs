@@ -121,7 +121,7 @@ fn pods_that_became_ready_at_about_the_same_time_are_deleted_by_uid() {
     assert_eq!(scaled(["3a", "b2"], [65, 40]), (0, 0));
     assert_eq!(scaled(["b2", "3a"], [65, 40]), (1, 1));
     assert_eq!(scaled(["b1", "b2"], [65, 40]), (0, 0));
-    // 33 s are half as long, counted in binary logarithms of nanoseconds.
+    // 2³⁵ ns are 34.4 s, so 33 s and 65 s are of different magnitude.
     assert_eq!(scaled(["3a", "b2"], [65, 33]), (1, 1));
 }
 
