@@ -164,6 +164,15 @@ pub(crate) struct Chance {
     pub(crate) new_pods_start: bool,
 }
 
+// === impl Chance ===
+
+impl Chance {
+    /// How much later than others a pod that starts alike becomes ready, or earlier if it is negative.
+    fn ready_delay(&mut self) -> i64 {
+        self.random.below(2 * READY_SPREAD) - READY_SPREAD
+    }
+}
+
 // === impl SetPods ===
 
 impl SetPods {
@@ -320,7 +329,8 @@ impl World {
                 let age = millis_between(time(stored.created), self.start);
                 let (set, node) = (pod.set, stored.node);
                 let rest = self.rest_of_start(set, node, age, chance);
-                self.queue.add(rest, Event::Ready(number));
+                let ready = (rest + chance.ready_delay()).max(1);
+                self.queue.add(ready, Event::Ready(number));
             }
         }
         self.schedule(chance);
@@ -636,8 +646,7 @@ impl World {
             let pod = self.pods[number as usize].as_ref();
             if let Some(pod) = pod.filter(|pod| self.starts(pod, chance)) {
                 let start = self.start(pod.set, node, chance);
-                let delay = chance.random.below(2 * READY_SPREAD) - READY_SPREAD;
-                let ready = self.now + (start + delay).max(1);
+                let ready = self.now + (start + chance.ready_delay()).max(1);
                 self.queue.add(ready, Event::Ready(number));
             }
         }
