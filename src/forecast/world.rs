@@ -167,9 +167,9 @@ pub(crate) struct Chance {
 // === impl Chance ===
 
 impl Chance {
-    /// How much later than others a pod that starts alike becomes ready, or earlier if it is negative.
-    fn ready_delay(&mut self) -> i64 {
-        self.random.below(2 * READY_SPREAD) - READY_SPREAD
+    /// When a pod becomes ready that takes this time to start: a little earlier or later than others that start alike.
+    fn ready_after(&mut self, start: i64) -> i64 {
+        (start + self.random.below(2 * READY_SPREAD) - READY_SPREAD).max(1)
     }
 }
 
@@ -329,7 +329,7 @@ impl World {
                 let age = millis_between(time(stored.created), self.start);
                 let (set, node) = (pod.set, stored.node);
                 let rest = self.rest_of_start(set, node, age, chance);
-                let ready = (rest + chance.ready_delay()).max(1);
+                let ready = chance.ready_after(rest);
                 self.queue.add(ready, Event::Ready(number));
             }
         }
@@ -646,7 +646,7 @@ impl World {
             let pod = self.pods[number as usize].as_ref();
             if let Some(pod) = pod.filter(|pod| self.starts(pod, chance)) {
                 let start = self.start(pod.set, node, chance);
-                let ready = self.now + (start + chance.ready_delay()).max(1);
+                let ready = self.now + chance.ready_after(start);
                 self.queue.add(ready, Event::Ready(number));
             }
         }

@@ -84,19 +84,18 @@ pub fn sync(set: &ReplicaSet, active: usize) -> Sync {
 /// because their comparison is not transitive.
 #[must_use]
 pub fn choose<P: Borrow<StoredPod>>(
-    pods: Vec<P>,
+    mut pods: Vec<P>,
     count: usize,
     ranks: &[usize],
     now: i64,
 ) -> (Vec<P>, Vec<P>) {
     let (mut chosen, mut kept) = (Vec::new(), Vec::new());
-    let mut rest = pods;
     // The quickselect algorithm: sorting all pods of a large ReplicaSet for each sync would take too long, and the sort of the
     // standard library requires a total order.
-    while chosen.len() < count && !rest.is_empty() {
-        let pivot = rest[rest.len() / 2].borrow().clone();
+    while chosen.len() < count && !pods.is_empty() {
+        let pivot = pods[pods.len() / 2].borrow().clone();
         let (mut before, mut equal, mut after) = (Vec::new(), Vec::new(), Vec::new());
-        for pod in rest {
+        for pod in pods {
             match deletion_order(pod.borrow(), &pivot, ranks, now) {
                 Ordering::Less => before.push(pod),
                 Ordering::Equal => equal.push(pod),
@@ -107,16 +106,16 @@ pub fn choose<P: Borrow<StoredPod>>(
         if missing < before.len() {
             kept.extend(equal);
             kept.extend(after);
-            rest = before;
+            pods = before;
         } else {
             chosen.extend(before);
             let surplus = equal.split_off((count - chosen.len()).min(equal.len()));
             chosen.extend(equal);
             kept.extend(surplus);
-            rest = after;
+            pods = after;
         }
     }
-    kept.extend(rest);
+    kept.extend(pods);
     (chosen, kept)
 }
 
