@@ -48,7 +48,8 @@ pub(crate) fn because(why: &str) -> String {
     }
 }
 
-/// Converts a text to a single line of at most `max` characters without control characters.
+/// Converts a text to a single line of at most `max` characters without control characters. A longer one is shortened in the
+/// middle, because the end of a message has the reason.
 pub(crate) fn one_line(text: &str, max: usize) -> String {
     let mut line = String::new();
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
@@ -58,13 +59,15 @@ pub(crate) fn one_line(text: &str, max: usize) -> String {
         }
         line.push_str(word);
     }
-    match line.char_indices().nth(max) {
-        None => line,
-        Some(_) => {
-            let kept: String = line.chars().take(max.saturating_sub(1)).collect();
-            format!("{}…", kept.trim_end())
-        }
+    let length = line.chars().count();
+    if length <= max {
+        return line;
     }
+    let end = max / 2;
+    let begin = max.saturating_sub(end + 1);
+    let begins: String = line.chars().take(begin).collect();
+    let ends: String = line.chars().skip(length - end).collect();
+    format!("{begins}…{ends}")
 }
 
 /// The line of a container's output that names the error. The rest is dropped, because it may contain secrets.

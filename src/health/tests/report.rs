@@ -296,7 +296,8 @@ fn container_output_is_truncated_and_has_no_control_characters() {
         terminated(1, "Error", &output),
     )]);
     let found = blocker(&snapshot, Cause::CrashLoop);
-    let wrote = format!("[31mred {}…", "x".repeat(200 - "[31mred ".len() - 1));
+    let begin = "x".repeat(99 - "[31mred ".len());
+    let wrote = format!("[31mred {begin}…{}", "x".repeat(100));
     assert_eq!(wrote.chars().count(), 200);
     assert_eq!(
         found.pods[0].message,

@@ -1,0 +1,230 @@
+//! Containers that cannot be created or started.
+//!
+//! containerd sets the reason StartError for every start that fails, whatever the cause (internal/cri/server/container_start.go,
+//! `StartContainer`), and the kubelet reports the error of the runtime as it is (pkg/kubelet/kuberuntime/kuberuntime_container.go,
+//! `startContainer`). Only the message shows whether the program itself is wrong. runc executes it last, so an error about the
+//! program proves that everything before has succeeded.
+
+use super::Certainty::UnlessOnVolume;
+use super::Resolver::{Cluster, Image, Node, Template, Time};
+use super::{Row, Table};
+
+pub(crate) const TABLE: Table = Table {
+    reasons: &[
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "PreCreateHookError",
+        "PreStartHookError",
+    ],
+    wrappers: &[
+        // kubelet: pkg/kubelet/kuberuntime/kuberuntime_container.go, startContainer (event Failed).
+        "Error: ",
+        "rpc error: code = <code> desc = ",
+        // containerd: internal/cri/server/container_start.go; core/runtime/v2/task_manager.go, Create.
+        "failed to create containerd task: ",
+        "failed to create shim task: ",
+        "failed to start containerd task \"<id>\": ",
+        // containerd: internal/cri/server/container_create.go, CreateContainer.
+        "failed to generate container \"<id>\" spec: ",
+        "failed to generate spec: ",
+        "failed to create containerd container: ",
+        // containerd: cmd/containerd-shim-runc-v2/process/init.go, runtimeError.
+        "OCI runtime create failed: ",
+        "OCI runtime start failed: ",
+        "unable to retrieve OCI runtime error (<error...>): ",
+        // runc: create.go; libcontainer/container_linux.go, start; libcontainer/process_linux.go, (*initProcess).start.
+        "runc create failed: ",
+        "runc start failed: ",
+        "unable to start container process: ",
+        "error during container init: ",
+        // runc up to 1.0: libcontainer/container_linux.go, with the line of its source.
+        "container_linux.go:<line>: ",
+        "process_linux.go:<line>: ",
+        "rootfs_linux.go:<line>: ",
+        "starting container process caused: ",
+        "container init caused: ",
+        // CRI-O: internal/oci/runtime_oci.go, CreateContainer, StartContainer; conmon repeats the log line of the runtime.
+        "container create failed: ",
+        "failed to start container <id>: ",
+        "time=\"<time>\" level=error msg=\"",
+        // crun: src/libcrun/error.c, libcrun_error_write_warning_and_release.
+        "crun: ",
+        // dockerd and cri-dockerd: daemon/start.go, containerStart; core/container_start.go, StartContainer.
+        "failed to start container \"<id>\": ",
+        "Error response from daemon: ",
+        "failed to create task for container: ",
+        "cannot start a stopped process: ",
+    ],
+    // The end of a repeated log line; the class that containerd adds to an error that it does not know (errdefs).
+    endings: &["\"", ": unknown"],
+    rows: &[
+        // runc: libcontainer/standard_init_linux.go, Init, with the errors of exec.LookPath of Go.
+        Row::definite(
+            "exec: \"<file...>\": executable file not found in $PATH",
+            Template,
+            "correct the command of container <container>, or use an image that contains <file>",
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
+            "exec: \"<file...>\": stat <path...>: no such file or directory",
+            Template,
+            "correct the command of container <container>, or use an image that contains <file>",
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
+            "exec: \"<file...>\": no such file or directory",
+            Template,
+            "correct the command of container <container>, or use an image that contains <file>",
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
+            "exec: \"<file...>\": stat <path...>: not a directory",
+            Template,
+            "correct the command of container <container>",
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
+            "exec: \"<file...>\": stat <path...>: permission denied",
+            Template,
+            "let the user of container <container> (runAsUser) read <file>, or correct the command",
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
+            "exec: \"<file...>\": permission denied",
+            Image,
+            "make <file> executable in the image, or correct the command of container <container>",
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
+            "exec: \"<file...>\": is a directory",
+            Template,
+            "correct the command of container <container>: <file> is a directory",
+        )
+        .with(UnlessOnVolume),
+        // runc: libcontainer/init_linux.go, finalizeNamespace.
+        Row::definite(
+            "chdir to cwd (\"<file...>\") set in config.json failed: no such file or directory",
+            Template,
+            "correct workingDir of container <container>, or use an image that contains it",
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
+            "chdir to cwd (\"<file...>\") set in config.json failed: not a directory",
+            Template,
+            "correct workingDir of container <container>: <file> is not a directory",
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
+            "chdir to cwd (\"<file...>\") set in config.json failed: permission denied",
+            Template,
+            "correct workingDir of container <container>, or let its user (runAsUser) enter <file>",
+        )
+        .with(UnlessOnVolume),
+        // crun: src/libcrun/utils.c, find_executable; up to 1.20 src/libcrun/container.c, container_init_setup.
+        Row::definite(
+            "executable file `<file...>` not found in $PATH: No such file or directory",
+            Template,
+            "correct the command of container <container>, or use an image that contains <file>",
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
+            "executable file `<file...>` not found: No such file or directory",
+            Template,
+            "correct the command of container <container>, or use an image that contains <file>",
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
+            "the path `<file...>` exists but it is not executable: Operation not permitted",
+            Image,
+            "make <file> executable in the image, or correct the command of container <container>",
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
+            "the path `<file...>` is not a regular file: Operation not permitted",
+            Template,
+            "correct the command of container <container>: <file> is not a file",
+        )
+        .with(UnlessOnVolume),
+        // It does not name the file.
+        Row::undecided(
+            "open executable: <error...>",
+            Template,
+            "check the command of container <container>: the runtime cannot open its program",
+        ),
+        // crun: src/libcrun/linux.c, libcrun_safe_chdir.
+        Row::definite(
+            "chdir to `<file...>`: No such file or directory",
+            Template,
+            "correct workingDir of container <container>, or use an image that contains it",
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
+            "chdir to `<file...>`: Not a directory",
+            Template,
+            "correct workingDir of container <container>: <file> is not a directory",
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
+            "chdir to `<file...>`: Permission denied",
+            Template,
+            "correct workingDir of container <container>, or let its user (runAsUser) enter <file>",
+        )
+        .with(UnlessOnVolume),
+        // kubelet: pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables.
+        Row::definite(
+            "configmap \"<name>\" not found",
+            Cluster,
+            "create the missing configmap <name> in namespace <namespace>, or correct the reference to it",
+        ),
+        Row::definite(
+            "secret \"<name>\" not found",
+            Cluster,
+            "create the missing secret <name> in namespace <namespace>, or correct the reference to it",
+        ),
+        Row::definite(
+            "couldn't find key <key...> in ConfigMap <object>",
+            Cluster,
+            "add key <key> to ConfigMap <object>, or correct the reference to it",
+        ),
+        Row::definite(
+            "couldn't find key <key...> in Secret <object>",
+            Cluster,
+            "add key <key> to Secret <object>, or correct the reference to it",
+        ),
+        Row::undecided(
+            "failed to sync <kind> cache: timed out waiting for the condition",
+            Time,
+            "",
+        ),
+        // kubelet: pkg/kubelet/kuberuntime/security_context_others.go, verifyRunAsNonRoot.
+        Row::definite(
+            "container's runAsUser breaks non-root policy (pod: <pod_name...>, container: <name>)",
+            Template,
+            "set runAsUser of container <container> to another user than 0",
+        ),
+        Row::definite(
+            "container has runAsNonRoot and image will run as root (pod: <pod_name...>, container: <name>)",
+            Template,
+            "set runAsUser of container <container> to another user than 0, or use an image that does not run as root",
+        ),
+        Row::definite(
+            "container has runAsNonRoot and image has non-numeric user (<user...>), cannot verify user is non-root (pod: \
+             <pod_name...>, container: <name>)",
+            Template,
+            "set runAsUser of container <container> to the numeric ID of the user",
+        ),
+        // containerd: internal/cri/server/container_create.go, runtimeSpec; CRI-O: internal/factory/container, SpecAddProcess.
+        Row::definite(
+            "no command specified",
+            Template,
+            "set the command of container <container>, or use an image that has one",
+        ),
+        // containerd: internal/cri/server/container_create.go, CreateContainer: the call before it has not ended.
+        Row::undecided(
+            "failed to reserve container name \"<name>\": name \"<other>\" is reserved for \"<id>\"",
+            Node,
+            "wait: the node is still busy with an earlier attempt to create the container; if it stays, check the node: kubectl \
+             describe node <node>",
+        ),
+    ],
+};

@@ -1,0 +1,37 @@
+//! Volumes that cannot be mounted, according to events.
+
+use super::Resolver::Cluster;
+use super::{Row, Table};
+
+pub(crate) const TABLE: Table = Table {
+    reasons: &["FailedMount"],
+    wrappers: &[
+        // kubelet: pkg/volume/util/operationexecutor/operation_generator.go, GenerateMountVolumeFunc.
+        "MountVolume.SetUp failed for volume \"<volume>\" : ",
+    ],
+    endings: &[],
+    rows: &[
+        // kubelet: pkg/volume/configmap/configmap.go, pkg/volume/secret/secret.go, SetUpAt.
+        Row::definite(
+            "configmap \"<name>\" not found",
+            Cluster,
+            "create the missing configmap <name> in namespace <namespace>, or correct the reference to it",
+        ),
+        Row::definite(
+            "secret \"<name>\" not found",
+            Cluster,
+            "create the missing secret <name> in namespace <namespace>, or correct the reference to it",
+        ),
+        // kubelet: pkg/volume/configmap/configmap.go, pkg/volume/secret/secret.go, MakePayload.
+        Row::definite(
+            "configmap references non-existent config key: <key...>",
+            Cluster,
+            "add key <key> to the ConfigMap of the volume, or correct the reference to it",
+        ),
+        Row::definite(
+            "references non-existent secret key: <key...>",
+            Cluster,
+            "add key <key> to the Secret of the volume, or correct the reference to it",
+        ),
+    ],
+};
