@@ -1,5 +1,6 @@
 //! Files and standard input, YAML and JSON, lists and documents.
 
+use rollplan_world::json;
 use serde_json::{Value, json};
 
 use super::CREATED;
@@ -9,30 +10,7 @@ use crate::cli::{
 
 /// Parses YAML that the tests or the program wrote.
 pub(in crate::cli) fn from_yaml(text: &str) -> Value {
-    use saphyr::{LoadableYamlNode as _, Yaml};
-    fn json(yaml: &Yaml<'_>) -> Value {
-        if let Some(list) = yaml.as_sequence() {
-            list.iter().map(json).collect()
-        } else if let Some(map) = yaml.as_mapping() {
-            let entries = map.iter();
-            entries
-                .map(|(key, value)| (key.as_str().expect("a text").to_owned(), json(value)))
-                .collect()
-        } else if let Some(text) = yaml.as_str() {
-            text.into()
-        } else if let Some(number) = yaml.as_integer() {
-            number.into()
-        } else if let Some(number) = yaml.as_floating_point() {
-            number.into()
-        } else if let Some(truth) = yaml.as_bool() {
-            truth.into()
-        } else {
-            assert!(yaml.is_null(), "{yaml:?}");
-            Value::Null
-        }
-    }
-    let documents = Yaml::load_from_str(text).expect("YAML");
-    json(&documents[0])
+    json::from_yaml(text).expect("YAML")
 }
 
 fn value(yaml: &str) -> Value {
