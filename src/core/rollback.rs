@@ -2,7 +2,7 @@
 //!
 //! Kubernetes source: `pkg/polymorphichelpers/rollback.go` of kubectl.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use thiserror::Error;
 
@@ -11,7 +11,7 @@ use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass;
 use crate::revision::{self, ROLLBACK_TO};
 use crate::snapshot::{ReplicaSet, Snapshot};
-use crate::template::Value;
+use crate::template::{TemplateChange, Value, template_changes};
 
 /// A rollback to an earlier revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,21 +30,6 @@ pub struct Rollback {
     pub warnings: Vec<String>,
     /// The reason for a response without steps. Empty otherwise.
     pub reason: String,
-}
-
-/// The maximum length in bytes of a path below which differences are listed one by one. There may be twenty thousand of them,
-/// and each repeats the path, so a map with a key of a megabyte would take gigabytes.
-const PATH_BYTES_MAX: usize = 512;
-
-/// A difference between two templates.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TemplateChange {
-    /// The path, for example "spec.containers[name=app].image".
-    pub path: String,
-    /// The current value, if there is one.
-    pub from: Option<Value>,
-    /// The value after the rollback, if there is one.
-    pub to: Option<Value>,
 }
 
 /// Why a rollback is impossible.
@@ -189,12 +174,7 @@ fn plan(
     if interrupt.is_interrupted() {
         return Ok(rollback);
     }
-    let current = match deployment.is_native() {
-        true => deployment.spec.template.value(),
-        // A ReplicaSet has defaults that a custom resource does not have, and these are not changes.
-        false => deployment.spec.template.defaulted(),
-    };
-    rollback.changes = template_changes(current, &template, interrupt);
+    rollback.changes = template_changes(&deployment.spec.template, &target.template, interrupt);
     rollback.warnings = warnings(snapshot, &template);
     if interrupt.is_interrupted() {
         return Ok(rollback);
@@ -231,92 +211,6 @@ fn second_highest<'a>(numbered: &[(i64, &'a ReplicaSet)]) -> Option<(i64, &'a Re
 fn existing(numbered: &[(i64, &ReplicaSet)]) -> Vec<i64> {
     let revisions: BTreeSet<i64> = numbered.iter().map(|(revision, _)| *revision).collect();
     revisions.into_iter().collect()
-}
-
-/// The differences between two templates in the order of their paths. List items that have names are matched by them. Values
-/// of environment variables may be secret and are not shown. After an interruption, differences are missing.
-#[must_use]
-pub fn template_changes(
-    from: &Value,
-    to: &Value,
-    interrupt: &dyn Interrupt,
-) -> Vec<TemplateChange> {
-    let mut changes = Changes {
-        found: Vec::new(),
-        interrupt,
-    };
-    changes.collect("", Some(from), Some(to), false);
-    changes.found
-}
-
-/// The differences that were found so far.
-struct Changes<'i> {
-    found: Vec<TemplateChange>,
-    interrupt: &'i dyn Interrupt,
-}
-
-impl Changes<'_> {
-    fn collect(&mut self, path: &str, from: Option<&Value>, to: Option<&Value>, in_env: bool) {
-        if self.interrupt.is_interrupted() || from == to {
-            return;
-        }
-        let descends = path.len() <= PATH_BYTES_MAX;
-        if let (true, Some(Value::Map(from)), Some(Value::Map(to))) = (descends, from, to) {
-            let keys: BTreeSet<&String> = from.keys().chain(to.keys()).collect();
-            for key in keys {
-                let path = match path {
-                    "" => key.clone(),
-                    path => format!("{path}.{key}"),
-                };
-                let in_env = in_env && key == "value" || key == "env";
-                self.collect(&path, from.get(key), to.get(key), in_env);
-            }
-            return;
-        }
-        if let (true, Some(Value::List(from)), Some(Value::List(to))) = (descends, from, to)
-            && let (Some(from), Some(to)) = (by_name(from), by_name(to))
-        {
-            let names: BTreeSet<&str> = from.keys().chain(to.keys()).copied().collect();
-            for name in names {
-                let path = format!("{path}[name={name}]");
-                let (from, to) = (from.get(name).copied(), to.get(name).copied());
-                self.collect(&path, from, to, in_env);
-            }
-            return;
-        }
-        let shown = |value: Option<&Value>| value.map(|value| hidden(value, in_env));
-        self.found.push(TemplateChange {
-            path: path.to_owned(),
-            from: shown(from),
-            to: shown(to),
-        });
-    }
-}
-
-/// The value without the values of environment variables.
-fn hidden(value: &Value, in_env: bool) -> Value {
-    match value {
-        Value::Map(map) => Value::Map(
-            map.iter()
-                .map(|(key, value)| {
-                    let in_env = in_env && key == "value" || key == "env";
-                    (key.clone(), hidden(value, in_env))
-                })
-                .collect(),
-        ),
-        Value::List(items) => Value::List(items.iter().map(|item| hidden(item, in_env)).collect()),
-        _ if in_env => Value::from("(not shown)"),
-        value => value.clone(),
-    }
-}
-
-/// The items by name, if all of them have one and the names are unique.
-fn by_name(items: &[Value]) -> Option<BTreeMap<&str, &Value>> {
-    let named = items
-        .iter()
-        .map(|item| Some((item.get("name")?.as_str()?, item)));
-    let named: Option<BTreeMap<&str, &Value>> = named.collect();
-    named.filter(|named| named.len() == items.len())
 }
 
 /// The settings that the template alone does not restore.

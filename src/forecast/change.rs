@@ -4,9 +4,9 @@ use rollplan_core::action::apply;
 use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::pass::{has_template_of, is_refused, roles};
 use rollplan_core::revision::{self, REVISION};
+use rollplan_core::rollback_until;
 use rollplan_core::snapshot::{Deployment, DeploymentSpec, ReplicaSet, Snapshot};
-use rollplan_core::template::Template;
-use rollplan_core::{TemplateChange, rollback_until, template_changes};
+use rollplan_core::template::{Template, TemplateChange, template_changes};
 
 use crate::ForecastError;
 
@@ -87,8 +87,7 @@ pub(crate) fn apply_changes(
     };
     let template_changes = match is_same {
         true => Vec::new(),
-        // A template that was written without defaults differs from the stored one only in these.
-        false => template_changes(&defaulted(from), &defaulted(to), interrupt),
+        false => template_changes(from, to, interrupt),
     };
     let effect = effect(before, &snapshot, is_same, interrupt);
     interrupt.check()?;
@@ -97,11 +96,6 @@ pub(crate) fn apply_changes(
         effect,
         template_changes,
     }))
-}
-
-/// The template with the defaults of Kubernetes, without the label that ReplicaSets have in addition.
-fn defaulted(template: &Template) -> rollplan_core::template::Value {
-    rollplan_core::pass::without_hash(template.defaulted())
 }
 
 /// What the template after the changes is compared with.

@@ -28,7 +28,8 @@ use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::pass::{self, roles};
 use rollplan_core::size::Limits;
 use rollplan_core::snapshot::{Options, Snapshot};
-use rollplan_core::{RollbackError, TemplateChange, strategy};
+use rollplan_core::template::TemplateChange;
+use rollplan_core::{RollbackError, strategy};
 
 use crate::random::Random;
 use crate::sample::Rollout;

@@ -1,7 +1,8 @@
 //! Converts revisions and rollbacks to protobuf messages.
 
 use rollplan_core::interrupt::Interrupt;
-use rollplan_core::{Revision, Rollback, TemplateChange};
+use rollplan_core::template::TemplateChange;
+use rollplan_core::{Revision, Rollback};
 
 use super::print::print_step;
 use super::print_time::timestamp;

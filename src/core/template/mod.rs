@@ -12,6 +12,7 @@
 //! [`canonical()`] and [`Quantity`] list the deliberate differences from Kubernetes.
 
 mod canonical;
+mod changes;
 mod defaults;
 mod digest;
 mod images;
@@ -32,6 +33,7 @@ mod tests;
 
 pub use crate::time::parse_time;
 pub use canonical::{MAX_DEPTH, canonical};
+pub use changes::{TemplateChange, template_changes};
 pub use defaults::with_defaults;
 pub use digest::sha256_of_canonical;
 pub use images::images;

@@ -21,7 +21,7 @@ pub fn equal<'a>(a: impl Tree<'a>, b: impl Tree<'a>) -> bool {
     same_trees(&TEMPLATE, a, b, HASH_LABEL, 0)
 }
 
-fn same_trees<'a, A: Tree<'a>, B: Tree<'a>>(
+pub(super) fn same_trees<'a, A: Tree<'a>, B: Tree<'a>>(
     kind: &Kind,
     a: A,
     b: B,

@@ -1,5 +1,6 @@
 //! Equality of templates: single cases, upstream's results, and properties that hold for all templates.
 
+mod changes;
 mod json;
 mod random;
 
