@@ -22,16 +22,19 @@ kube() {
   curl -sS --fail-with-body --max-time 60 --cacert "$ca" -H @<(echo "Authorization: Bearer $token") -X "$1" "$api$2" "${@:3}"
 }
 
-# ask METHOD FIELDS: calls the service with the current state of the Deployment. Objects are sent as the text that the API server
-# printed: jq would round large integers.
+# ask METHOD FIELDS: calls the service with the current state of the Deployment, and with the events that may explain the last
+# verdict. Objects are sent as the text that the API server printed: jq would round large integers.
 ask() {
-  local selector
+  local selector events count=3
   kube GET "$apps/deployments/$name" -o "$directory/0"
   selector=$(jq -r '[.spec.selector.matchLabels | to_entries[] | "\(.key)=\(.value)"] | join(",")' "$directory/0")
   kube GET "$apps/replicasets" -G --data-urlencode "labelSelector=$selector" -o "$directory/1"
   kube GET "$core/pods" -G --data-urlencode "labelSelector=$selector" -o "$directory/2"
-  kube GET "$core/events" -G --data-urlencode "fieldSelector=type=Warning" -o "$directory/3"
-  for object in "$directory"/[0-3]; do jq -Rs . "$object"; done |
+  for events in $(jq -r '.eventSelectors[]?' <<<"$verdict"); do
+    kube GET "$core/events" -G --data-urlencode "fieldSelector=$events" -o "$directory/$count"
+    count=$((count + 1))
+  done
+  for object in $(seq 0 $((count - 1))); do jq -Rs . "$directory/$object"; done |
     jq -cn --argjson fields "$2" '{snapshot: {now: (now | todate), objects: [inputs], replicaSetsComplete: true,
       podsComplete: true}} * $fields' |
     curl -sS --fail-with-body --max-time 30 -H 'content-type: application/json' --data-binary @- "$planner/$1"
@@ -48,9 +51,8 @@ while [ $SECONDS -lt $end ]; do
   message=$(jq -r '.report.message' <<<"$answer") verdict=$(jq -c '.report.verdict // {}' <<<"$answer")
   [ "$message" = "$last" ] || printf '%s\n' "$message"
   last=$message
-  case $(jq -r '.report | if .phase == "PHASE_COMPLETE" then "complete"
-      elif .verdict.certain and .verdict.outlook == "OUTLOOK_NEEDS_CHANGE" then "certain"
-      elif .phase == "PHASE_STALLED" or .phase == "PHASE_REFUSED" then "stalled" else "waiting" end' <<<"$answer") in
+  case $(jq -r 'if .final | not then "waiting" elif .outlook == "OUTLOOK_COMPLETE" then "complete"
+      elif .certain then "certain" else "stalled" end' <<<"$verdict") in
     complete) exit 0 ;;
     certain) code=1 undo=yes && break ;;
     stalled) code=1 && break ;;

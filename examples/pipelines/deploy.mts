@@ -24,7 +24,7 @@ import {
   type FailureRules,
   type Key,
 } from "rollplan";
-import { durationFromMs, Outlook, type RolloutReport } from "rollplan/v1";
+import { durationFromMs, type RolloutReport } from "rollplan/v1";
 
 const { ROLLPLAN_SERVER = "127.0.0.1:50051", TIMEOUT = "600", INTERVAL = "2", IMAGE_PULL } = process.env;
 
@@ -71,8 +71,7 @@ async function deploy(rollouts: Rollouts, api: Api, manifest: string, key: Key):
     if (!(error instanceof StalledError)) throw error;
     explain(error.report);
     // A deadline that has passed is not a reason to undo: the rollout may still complete.
-    const { verdict } = error.report;
-    if (verdict?.certain && verdict.outlook === Outlook.NEEDS_CHANGE) {
+    if (error.report.verdict?.certain) {
       console.log("The failure is certain: rolling back.");
       const { steps } = await rollouts.rollback(key);
       for (const failure of await rollouts.apply(key, steps)) console.log(String(failure));

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rollplan import DEPLOYMENT, Api, Key, Planner, PlannerError, Rollouts, StalledError, WaitTimeoutError
 from rollplan.v1.plan_pb2 import FailureRule
-from rollplan.v1.report_pb2 import OUTLOOK_NEEDS_CHANGE, RolloutReport
+from rollplan.v1.report_pb2 import RolloutReport
 
 
 class Progress:
@@ -54,7 +54,7 @@ def deploy(rollouts: Rollouts, api: Api, manifest: bytes, key: Key) -> int:
         report = error.report
         explain(report)
         # A deadline that has passed is not a reason to undo: the rollout may still complete.
-        if report.verdict.certain and report.verdict.outlook == OUTLOOK_NEEDS_CHANGE:
+        if report.verdict.certain:
             print("The failure is certain: rolling back.")
             for failure in rollouts.apply(key, rollouts.rollback(key).steps):
                 print(failure)

@@ -25,7 +25,7 @@ code=0 once=()
 [ $code -eq 1 ] && [[ ! "${UNDO:-}" =~ ^(never|once)$ ]] || exit $code
 
 # Roll back only if the failure is certain: after a deadline or a transient failure, the rollout may still complete.
-if jq -e '.report.verdict | .certain and .outlook == "OUTLOOK_NEEDS_CHANGE"' "$answer" >/dev/null; then
+if jq -e '.report.verdict | .final and .certain' "$answer" >/dev/null; then
   echo "The failure is certain: rolling back."
   rollplan undo "deploy/$name" -n "$namespace" -o kubectl | sh
   "${wait[@]}" || true

@@ -21,6 +21,8 @@ pub(crate) struct Decision {
     pub(crate) reasons: Vec<Reason>,
     /// When to decide again.
     pub(crate) at: Option<Time>,
+    /// The events that may show that the pods have failed. Empty if it has failed.
+    pub(crate) event_selectors: Vec<&'static str>,
 }
 
 /// A hold, for a decision.
@@ -69,6 +71,10 @@ pub(crate) fn decide(
             Outcome::Failed => failures,
             Outcome::Good => Vec::new(),
             Outcome::Undecided | Outcome::TimedOut => waits,
+        },
+        event_selectors: match outcome {
+            Outcome::Failed => Vec::new(),
+            Outcome::Good | Outcome::Undecided | Outcome::TimedOut => verdict.event_selectors,
         },
         outcome,
     })

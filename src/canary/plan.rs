@@ -91,6 +91,7 @@ struct Draft {
     outcome: Option<Outcome>,
     reasons: Vec<Reason>,
     at: Option<Time>,
+    event_selectors: Vec<&'static str>,
 }
 
 // === impl Draft ===
@@ -105,6 +106,7 @@ impl Draft {
             outcome: None,
             reasons: Vec::new(),
             at: None,
+            event_selectors: Vec::new(),
         }
     }
 }
@@ -313,6 +315,7 @@ impl Planner<'_> {
         let verdict = verdict(observed.snapshot, self.interrupt)?;
         draft.at = verdict.decided_after;
         if !is_failure(&verdict) {
+            draft.event_selectors = verdict.event_selectors;
             return Ok(draft);
         }
         draft
@@ -534,6 +537,7 @@ impl Planner<'_> {
             outcome,
             reasons,
             at,
+            event_selectors,
         } = decide(&hold, policy, &self.input.verdicts, self.interrupt)?;
         let is_paused = observed.deployment().spec.paused;
         let first = reasons.first().map(|it| it.message.clone());
@@ -575,6 +579,7 @@ impl Planner<'_> {
             }
         };
         draft.outcome = Some(outcome);
+        draft.event_selectors = event_selectors;
         Ok(draft)
     }
 
@@ -600,17 +605,15 @@ impl Planner<'_> {
             return Ok(draft);
         }
         let is_paused = observed.deployment().spec.paused;
-        let mut at = None;
-        if self.input.policy.rolls_back && !is_paused {
-            let verdict = verdict(observed.snapshot, self.interrupt)?;
-            if is_failure(&verdict) {
-                let why = reason(ReasonKind::RolloutFailed, verdict.message);
-                return Ok(self.abort_or_hold(state, canary, why, true));
-            }
-            at = verdict.decided_after;
+        let rolls_back = self.input.policy.rolls_back && !is_paused;
+        let verdict = verdict(observed.snapshot, self.interrupt)?;
+        if rolls_back && is_failure(&verdict) {
+            let why = reason(ReasonKind::RolloutFailed, verdict.message);
+            return Ok(self.abort_or_hold(state, canary, why, true));
         }
         let mut draft = Draft::new(Phase::Promoting, "the rollout continues", Some(state));
-        draft.at = at;
+        draft.at = verdict.decided_after.filter(|_| rolls_back);
+        draft.event_selectors = verdict.event_selectors;
         if is_paused {
             draft
                 .reasons
@@ -877,6 +880,7 @@ impl Planner<'_> {
             outcome,
             reasons,
             at,
+            event_selectors,
         } = draft;
         let observed = &self.observed;
         let replicas = observed.replicas();
@@ -899,6 +903,10 @@ impl Planner<'_> {
                 phase,
                 outcome,
                 message,
+                abort_waits: reasons
+                    .iter()
+                    .any(|it| it.kind == ReasonKind::WaitsForStablePods),
+                event_selectors,
                 reasons,
                 template_digest: canary.map_or(observed.digest, |it| &it.digest).to_owned(),
                 stable_digest: canary

@@ -62,6 +62,10 @@ pub struct Report {
     pub available_min: i32,
     /// The highest number of pods that the limits of the user allow, with the surge of the policy.
     pub pods_max: i32,
+    /// Whether an abort is due, and waits until enough stable pods are available.
+    pub abort_waits: bool,
+    /// The field selectors of the events that may show that the pods have failed.
+    pub event_selectors: Vec<&'static str>,
 }
 
 /// A reason for the state of a canary, or a note about an unusual observation.

@@ -13,9 +13,6 @@ const INTERVAL: Duration = Duration::from_secs(5);
 const FEW_SAMPLES: i32 = 20;
 const MANY_SAMPLES: i32 = 100;
 
-/// The reason of a rollout that only a user continues.
-const CANARY_HELD: &str = "CANARY_HELD";
-
 /// Why the rest of a rollout is forecast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Purposes {
@@ -92,8 +89,8 @@ impl Course {
         elapsed: Duration,
         purposes: Purposes,
     ) {
-        let is_held = report.blockers.iter().any(|it| it.reason == CANARY_HELD);
-        if report.phase() != Phase::Progressing || report.counts.is_none() || is_held {
+        let awaits_user = report.verdict.as_ref().is_some_and(|it| it.awaits_user);
+        if report.phase() != Phase::Progressing || report.counts.is_none() || awaits_user {
             self.last = None;
             return;
         }

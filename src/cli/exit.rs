@@ -4,9 +4,6 @@ use std::process::ExitCode;
 
 use crate::proto::{Outlook, Phase, RolloutReport};
 
-/// The reasons of verdicts that a user's own choice causes: a pause, or update strategy OnDelete.
-const CHOICES: [&str; 2] = ["PAUSED", "ON_DELETE"];
-
 /// The exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -36,15 +33,13 @@ impl Exit {
         let verdict = report.and_then(|report| report.verdict.as_ref());
         match verdict.map_or(Outlook::Unspecified, |verdict| verdict.outlook()) {
             Outlook::Complete => Self::Done,
-            // A paused rollout is a user's decision, not a failure.
-            Outlook::NeedsChange
-                if verdict.is_some_and(|it| !CHOICES.contains(&it.reason.as_str())) =>
-            {
+            Outlook::NotJudged => Self::NotJudged,
+            // A rollout that waits for a decision of a user has not failed.
+            Outlook::NeedsChange if verdict.is_some_and(|verdict| !verdict.awaits_user) => {
                 Self::Failed
             }
             Outlook::NeedsChange | Outlook::CompletesByItself | Outlook::Undecided => Self::Going,
-            Outlook::NotJudged => Self::NotJudged,
-            // Older services have no verdicts, and newer ones may have unknown outlooks.
+            // Newer services may have unknown outlooks.
             Outlook::Unspecified => Self::of_phase(report),
         }
     }
@@ -79,76 +74,34 @@ mod tests {
     #[test]
     fn exit_codes_match_the_documented_table() {
         use Outlook::{Complete, CompletesByItself, NeedsChange, NotJudged, Undecided};
-        for (phase, outlook, certain, reason, expected) in [
-            (Phase::Complete, Complete, true, "", Exit::Done),
-            (
-                Phase::Progressing,
-                Undecided,
-                false,
-                "STARTING",
-                Exit::Going,
-            ),
-            (
-                Phase::Progressing,
-                CompletesByItself,
-                false,
-                "MIN_READY_SECONDS",
-                Exit::Going,
-            ),
-            (Phase::Degraded, Undecided, false, "NOT_READY", Exit::Going),
-            (
-                Phase::NotJudged,
-                NotJudged,
-                false,
-                "NOT_JUDGED",
-                Exit::NotJudged,
-            ),
-            (
-                Phase::Stalled,
-                NeedsChange,
-                true,
-                "IMAGE_PULL",
-                Exit::Failed,
-            ),
-            (
-                Phase::Stalled,
-                NeedsChange,
-                false,
-                "UNSCHEDULABLE",
-                Exit::Failed,
-            ),
-            (
-                Phase::Stalled,
-                NeedsChange,
-                true,
-                "JOB_FAILED",
-                Exit::Failed,
-            ),
-            (Phase::Stalled, Undecided, false, "STARTING", Exit::Going),
-            (Phase::Paused, NeedsChange, true, "PAUSED", Exit::Going),
-            (Phase::Paused, NeedsChange, true, "ON_DELETE", Exit::Going),
-            (Phase::Paused, Undecided, false, "STARTING", Exit::Going),
-            (Phase::Deleting, NeedsChange, true, "DELETING", Exit::Failed),
-            (
-                Phase::Refused,
-                NeedsChange,
-                true,
-                "SELECTOR_EMPTY",
-                Exit::Failed,
-            ),
+        for (phase, outlook, awaits_user, expected) in [
+            (Phase::Complete, Complete, false, Exit::Done),
+            (Phase::Progressing, Undecided, false, Exit::Going),
+            (Phase::Progressing, CompletesByItself, false, Exit::Going),
+            // A canary is held.
+            (Phase::Progressing, Undecided, true, Exit::Going),
+            (Phase::Degraded, Undecided, false, Exit::Going),
+            (Phase::NotJudged, NotJudged, false, Exit::NotJudged),
+            (Phase::Stalled, NeedsChange, false, Exit::Failed),
+            (Phase::Stalled, Undecided, false, Exit::Going),
+            (Phase::Paused, NeedsChange, true, Exit::Going),
+            // The pods of a paused rollout fail.
+            (Phase::Paused, NeedsChange, false, Exit::Failed),
+            (Phase::Paused, Undecided, false, Exit::Going),
+            (Phase::Deleting, NeedsChange, false, Exit::Failed),
+            (Phase::Refused, NeedsChange, false, Exit::Failed),
         ] {
             let report = RolloutReport {
                 phase: phase.into(),
                 verdict: Some(Verdict {
                     outlook: outlook.into(),
-                    certain,
-                    reason: reason.to_owned(),
+                    awaits_user,
                     ..Default::default()
                 }),
                 ..Default::default()
             };
             let exit = Exit::of(Some(&report));
-            assert_eq!(exit, expected, "{phase:?} {outlook:?} {reason}");
+            assert_eq!(exit, expected, "{phase:?} {outlook:?} {awaits_user}");
         }
     }
 }

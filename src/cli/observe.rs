@@ -1,4 +1,4 @@
-//! One observation of a rollout: its status, with the cluster's events if a failure is possible.
+//! One observation of a rollout: its status, with the events of the cluster if they may explain it.
 
 use serde_json::Value;
 
@@ -10,10 +10,6 @@ use super::output;
 use super::planner::Planner;
 use super::program;
 use crate::proto;
-use crate::text::counter;
-
-/// How long pods may take to start before the events are read for a cause.
-const STARTING_SECONDS: i64 = 15;
 
 /// The observed status of an object.
 #[derive(Debug)]
@@ -89,7 +85,7 @@ pub(super) fn status_of(
     })
 }
 
-/// Requests a status. If a failure is possible, requests it again with the cluster's events.
+/// Requests a status. If events may explain it, requests it again with those of the cluster.
 pub(super) fn observe(
     planner: &Planner,
     mut request: Request,
@@ -99,8 +95,9 @@ pub(super) fn observe(
 ) -> Result<Status, Error> {
     let mut status = status_of(planner, &request, options)?;
     let report = status.response.report.as_ref();
-    let now = request.snapshot.now.as_ref();
-    if report.is_some_and(|report| needs_events(report, now)) && add_events(&mut request)? {
+    let verdict = report.and_then(|report| report.verdict.as_ref());
+    let selectors = verdict.map_or(&[][..], |verdict| &verdict.event_selectors);
+    if add_events(&mut request, selectors)? {
         status = status_of(planner, &request, options)?;
     }
     if wants_tree {
@@ -108,32 +105,6 @@ pub(super) fn observe(
     }
     status.object = request.object;
     Ok(status)
-}
-
-/// Whether events may explain why pods are missing or not ready. Pods created recently are still starting.
-fn needs_events(report: &proto::RolloutReport, now: Option<&prost_types::Timestamp>) -> bool {
-    let seconds = now.map_or(0, |now| now.seconds);
-    report
-        .blockers
-        .iter()
-        .any(|blocker| match blocker.reason.as_str() {
-            "IMAGE_PULL"
-            | "CONTAINER_CONFIG"
-            | "CRASH_LOOP"
-            | "PODS_REFUSED"
-            | "REPLICA_SET_REFUSED"
-            | "UNSCHEDULABLE" => true,
-            "STARTING" | "NOT_READY" => {
-                let since = blocker.since.as_ref();
-                since.is_none_or(|since| seconds.saturating_sub(since.seconds) > STARTING_SECONDS)
-            }
-            // The controllers of other kinds report these causes only in events.
-            "NOT_AVAILABLE" | "NOT_BOUND" | "NO_ADDRESS" | "OLD_POD_BLOCKS" => {
-                report.counts.is_none()
-            }
-            "RUNNING" => counter(report, "active") == Some(0),
-            _ => false,
-        })
 }
 
 /// Adds the options of the cluster to the commands in remedies, and names the program as the user does.
@@ -168,58 +139,4 @@ pub(super) fn add_cluster(response: &mut proto::ComputeStatusResponse, cluster: 
         .verdict
         .iter_mut()
         .for_each(|verdict| complete(&mut verdict.remedy));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::proto::{Blocker, Counter, Counts, RolloutReport};
-
-    fn report(reason: &str, since: Option<i64>) -> RolloutReport {
-        let since = since.map(|seconds| prost_types::Timestamp { seconds, nanos: 0 });
-        RolloutReport {
-            blockers: vec![Blocker {
-                reason: reason.to_owned(),
-                since,
-                ..Default::default()
-            }],
-            ..Default::default()
-        }
-    }
-
-    #[test]
-    fn events_are_read_if_they_may_explain_a_failure() {
-        let with_counts = |reason: &str| RolloutReport {
-            counts: Some(Counts::default()),
-            ..report(reason, None)
-        };
-        let with_active = |value: i64| RolloutReport {
-            counters: vec![Counter {
-                name: "active".to_owned(),
-                value,
-            }],
-            ..report("RUNNING", None)
-        };
-        let now = prost_types::Timestamp {
-            seconds: 100,
-            nanos: 0,
-        };
-        for (report, expected) in [
-            (report("CRASH_LOOP", None), true),
-            (report("PAUSED", None), false),
-            // Pods may take a while to start.
-            (report("STARTING", Some(100 - STARTING_SECONDS)), false),
-            (report("STARTING", Some(99 - STARTING_SECONDS)), true),
-            (report("NOT_READY", None), true),
-            // Pods explain why a Deployment is not available.
-            (report("NOT_AVAILABLE", None), true),
-            (with_counts("NOT_AVAILABLE"), false),
-            // A Job without pods.
-            (with_active(0), true),
-            (with_active(1), false),
-            (RolloutReport::default(), false),
-        ] {
-            assert_eq!(needs_events(&report, Some(&now)), expected, "{report:?}");
-        }
-    }
 }

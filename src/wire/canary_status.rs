@@ -3,6 +3,7 @@
 use rollplan_canary::{ANNOTATION, HELD_MIN_READY, Input, Phase, Policy, Report, plan_canary};
 use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::snapshot::Snapshot;
+use rollplan_health::diagnosis::Cause;
 
 use super::print_time::timestamp;
 use crate::proto;
@@ -11,12 +12,12 @@ use crate::proto;
 const HELD: &str = "CANARY_HELD";
 
 /// The blockers that are consequences of a hold.
-const CONSEQUENCES: [&str; 5] = [
-    "MIN_READY_SECONDS",
-    "NOT_AVAILABLE",
-    "HELD_BY_SURGE",
-    "HELD_BY_AVAILABILITY",
-    "DEADLINE_EXCEEDED",
+const CONSEQUENCES: [Cause; 5] = [
+    Cause::MinReadySeconds,
+    Cause::NotAvailable,
+    Cause::HeldBySurge,
+    Cause::HeldByAvailability,
+    Cause::DeadlineExceeded,
 ];
 
 /// Adds what is known about the canary of a Deployment to the report on its rollout.
@@ -92,9 +93,9 @@ fn hold(report: &mut proto::RolloutReport, snapshot: &Snapshot, canary: Report) 
 
 /// Puts a blocker about the canary before those that only need time, and after a failure.
 fn add(report: &mut proto::RolloutReport, name: &str, message: &str, blocker: proto::Blocker) {
-    report
-        .blockers
-        .retain(|it| !CONSEQUENCES.contains(&it.reason.as_str()));
+    let is_consequence =
+        |reason: &str| Cause::from_reason(reason).is_some_and(|it| CONSEQUENCES.contains(&it));
+    report.blockers.retain(|it| !is_consequence(&it.reason));
     let blocker = proto::Blocker {
         reason: HELD.to_owned(),
         message: message.to_owned(),
@@ -111,6 +112,8 @@ fn add(report: &mut proto::RolloutReport, name: &str, message: &str, blocker: pr
                 reason: HELD.to_owned(),
                 message: message.to_owned(),
                 remedy: blocker.remedy.clone(),
+                awaits_user: true,
+                event_selectors: std::mem::take(&mut verdict.event_selectors),
                 ..proto::Verdict::default()
             };
             report.phase = proto::Phase::Progressing.into();

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use rollplan_core::RollbackError;
+
 /// The maximum number of listed violations: errors are sent in a header, and proxies limit headers to 8 KiB.
 pub const LISTED_VIOLATIONS_MAX: usize = 20;
 
@@ -51,7 +53,7 @@ pub enum Error {
     },
     /// The Deployment cannot be rolled back to the requested revision.
     #[error(transparent)]
-    Rollback(#[from] rollplan_core::RollbackError),
+    Rollback(#[from] RollbackError),
     /// A command about a canary is refused, or nothing can be planned.
     #[error(transparent)]
     Canary(#[from] rollplan_canary::Refusal),
@@ -67,6 +69,62 @@ pub enum Error {
         /// The name of the message.
         message: &'static str,
     },
+}
+
+/// Why a valid request about a Deployment is rejected because of its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// The list of ReplicaSets may be incomplete.
+    ReplicaSetsIncomplete,
+    /// The list of pods may be incomplete.
+    PodsIncomplete,
+    /// A paused Deployment cannot be rolled back.
+    DeploymentPaused,
+    /// There is no earlier revision.
+    NoEarlierRevision,
+    /// The requested revision does not exist.
+    RevisionNotFound,
+}
+
+// === impl Rejection ===
+
+impl Rejection {
+    const ALL: [Self; 5] = [
+        Self::ReplicaSetsIncomplete,
+        Self::PodsIncomplete,
+        Self::DeploymentPaused,
+        Self::NoEarlierRevision,
+        Self::RevisionNotFound,
+    ];
+
+    /// The reason in `google.rpc.ErrorInfo`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ReplicaSetsIncomplete => "REPLICA_SETS_INCOMPLETE",
+            Self::PodsIncomplete => "PODS_INCOMPLETE",
+            Self::DeploymentPaused => "DEPLOYMENT_PAUSED",
+            Self::NoEarlierRevision => "NO_EARLIER_REVISION",
+            Self::RevisionNotFound => "REVISION_NOT_FOUND",
+        }
+    }
+
+    /// The rejection with this reason.
+    #[must_use]
+    pub fn from_reason(reason: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.as_str() == reason)
+    }
+
+    /// The rejection of a rollback.
+    #[must_use]
+    pub fn of_rollback(error: &RollbackError) -> Self {
+        match error {
+            RollbackError::Incomplete { .. } => Self::ReplicaSetsIncomplete,
+            RollbackError::Paused { .. } => Self::DeploymentPaused,
+            RollbackError::NoHistory { .. } => Self::NoEarlierRevision,
+            RollbackError::NotFound { .. } => Self::RevisionNotFound,
+        }
+    }
 }
 
 /// The maximum length of a quoted text, in characters.

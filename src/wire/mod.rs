@@ -37,7 +37,7 @@ pub use body::objects_of_body;
 pub(crate) use body::{is_yaml, unreadable};
 pub(crate) use canary::plan_canary_in;
 pub use canary::{plan_canary, plan_canary_bytes, plan_canary_until};
-pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
+pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Rejection, Violation, Violations};
 pub(crate) use forecast::forecast_rollout_in;
 pub use forecast::{forecast_rollout, forecast_rollout_bytes, forecast_rollout_until};
 pub use limits::{

@@ -3,6 +3,7 @@
 use rollplan_canary::{Outcome, Phase, Plan, Reason, Report, Step};
 
 use super::print::api_call;
+use super::print_report::owned;
 use super::print_time::{duration, timestamp};
 use crate::proto;
 
@@ -51,6 +52,8 @@ fn print_report(report: Report) -> proto::CanaryReport {
         stable_pods_available,
         available_min,
         pods_max,
+        abort_waits,
+        event_selectors,
     } = report;
     let phase = match phase {
         Phase::Rest => proto::CanaryPhase::Rest,
@@ -81,6 +84,8 @@ fn print_report(report: Report) -> proto::CanaryReport {
         stable_pods_available,
         available_min,
         pods_max,
+        abort_waits,
+        event_selectors: owned(event_selectors),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Converts reports to protobuf messages.
 
-use rollplan_health::diagnosis::{BlockedPod, Blocker};
+use rollplan_health::diagnosis::{BlockedPod, Blocker, Log};
 use rollplan_health::report::verdict::{Outlook, Verdict};
 use rollplan_health::report::{Counter, Counts, Phase, Reason, Report};
 
@@ -16,6 +16,7 @@ pub fn print_report(report: Report) -> proto::RolloutReport {
         counts,
         counters,
         is_generic,
+        is_observed,
         reasons,
         blockers,
         revision,
@@ -45,6 +46,7 @@ pub fn print_report(report: Report) -> proto::RolloutReport {
         verdict: Some(print_verdict(verdict)),
         counters: counters.into_iter().map(counter).collect(),
         generic: is_generic,
+        observed: is_observed,
     }
 }
 
@@ -57,6 +59,11 @@ fn print_verdict(verdict: Verdict) -> proto::Verdict {
         decided_after,
         remedy,
         since,
+        is_final,
+        is_reported,
+        awaits_user,
+        is_open_ended,
+        event_selectors,
     } = verdict;
     proto::Verdict {
         outlook: match outlook {
@@ -73,7 +80,16 @@ fn print_verdict(verdict: Verdict) -> proto::Verdict {
         decided_after: decided_after.map(timestamp),
         remedy,
         since: since.map(timestamp),
+        r#final: is_final,
+        reported: is_reported,
+        awaits_user,
+        open_ended: is_open_ended,
+        event_selectors: owned(event_selectors),
     }
+}
+
+pub(super) fn owned(texts: Vec<&str>) -> Vec<String> {
+    texts.into_iter().map(str::to_owned).collect()
 }
 
 fn counter(Counter { name, value }: Counter) -> proto::Counter {
@@ -150,6 +166,7 @@ fn blocked_pod(pod: BlockedPod) -> proto::BlockedPod {
         message,
         restarts,
         since,
+        log,
     } = pod;
     proto::BlockedPod {
         name,
@@ -158,5 +175,11 @@ fn blocked_pod(pod: BlockedPod) -> proto::BlockedPod {
         message,
         restarts,
         since: since.map(timestamp),
+        log: match log {
+            None => proto::ContainerLog::Unspecified,
+            Some(Log::Current) => proto::ContainerLog::Current,
+            Some(Log::Previous) => proto::ContainerLog::Previous,
+        }
+        .into(),
     }
 }

@@ -29,7 +29,7 @@ const RINGS: [(&str, &[&str]); 12] = [
     (
         "cli",
         &[
-            "client", "core", "forecast", "health", "proto", "server", "text", "wire",
+            "canary", "client", "core", "forecast", "health", "proto", "server", "text", "wire",
         ],
     ),
 ];

@@ -214,8 +214,8 @@ func (r *Rollouts) PlanCanary(ctx context.Context, key types.NamespacedName, req
 var ErrStalled = errors.New("the rollout is stalled")
 
 // Wait polls a Deployment until its rollout is complete and returns the last report. It returns [ErrStalled] if the
-// rollout stalls, if it certainly needs a change to complete, or if the planner refuses the Deployment; and the error of
-// the context if that ends first.
+// rollout has failed: it certainly needs a change to complete, or its progress deadline has passed; and the error of the
+// context if that ends first.
 func (r *Rollouts) Wait(ctx context.Context, key types.NamespacedName, interval time.Duration) (*rollplanv1.RolloutReport, error) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -234,11 +234,10 @@ func (r *Rollouts) Wait(ctx context.Context, key types.NamespacedName, interval 
 		}
 		report := response.GetReport()
 		verdict = report.GetVerdict()
-		switch phase := report.GetPhase(); {
-		case phase == rollplanv1.Phase_PHASE_COMPLETE:
-			return report, nil
-		case phase == rollplanv1.Phase_PHASE_STALLED, phase == rollplanv1.Phase_PHASE_REFUSED,
-			verdict.GetCertain() && verdict.GetOutlook() == rollplanv1.Outlook_OUTLOOK_NEEDS_CHANGE:
+		if verdict.GetFinal() {
+			if verdict.GetOutlook() == rollplanv1.Outlook_OUTLOOK_COMPLETE {
+				return report, nil
+			}
 			return report, fmt.Errorf("%w: %s", ErrStalled, report.GetMessage())
 		}
 		select {

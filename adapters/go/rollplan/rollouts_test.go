@@ -314,26 +314,23 @@ func TestReportsAreRequestedForTheStatusInterval(t *testing.T) {
 }
 
 func TestWaitEndsWithTheVerdict(t *testing.T) {
-	report := func(phase rollplanv1.Phase, outlook rollplanv1.Outlook, certain bool) *rollplanv1.RolloutReport {
-		return &rollplanv1.RolloutReport{Phase: phase, Verdict: &rollplanv1.Verdict{Outlook: outlook, Certain: certain}}
+	report := func(outlook rollplanv1.Outlook, final bool) *rollplanv1.RolloutReport {
+		return &rollplanv1.RolloutReport{Verdict: &rollplanv1.Verdict{Outlook: outlook, Final: final}}
 	}
-	progressing := rollplanv1.Phase_PHASE_PROGRESSING
-	undecided := report(progressing, rollplanv1.Outlook_OUTLOOK_UNDECIDED, false)
+	undecided := report(rollplanv1.Outlook_OUTLOOK_UNDECIDED, false)
+	// A user may resume it.
+	paused := report(rollplanv1.Outlook_OUTLOOK_NEEDS_CHANGE, false)
 	for _, test := range []struct {
 		what string
 		last *rollplanv1.RolloutReport
 		err  error
 	}{
-		{"complete", report(rollplanv1.Phase_PHASE_COMPLETE, rollplanv1.Outlook_OUTLOOK_COMPLETE, true), nil},
-		{"certainly stuck", report(progressing, rollplanv1.Outlook_OUTLOOK_NEEDS_CHANGE, true), ErrStalled},
-		{"deadline passed", report(rollplanv1.Phase_PHASE_STALLED, rollplanv1.Outlook_OUTLOOK_UNDECIDED, false), ErrStalled},
-		{"refused", report(rollplanv1.Phase_PHASE_REFUSED, rollplanv1.Outlook_OUTLOOK_NEEDS_CHANGE, true), ErrStalled},
+		{"complete", report(rollplanv1.Outlook_OUTLOOK_COMPLETE, true), nil},
+		{"failed", report(rollplanv1.Outlook_OUTLOOK_NEEDS_CHANGE, true), ErrStalled},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			r, planner, _, _ := newRollouts(t)
-			// Likely stuck, but not certainly, does not end the wait.
-			likely := report(progressing, rollplanv1.Outlook_OUTLOOK_NEEDS_CHANGE, false)
-			planner.reports = []*rollplanv1.RolloutReport{undecided, likely, test.last}
+			planner.reports = []*rollplanv1.RolloutReport{undecided, paused, test.last}
 			got, err := r.Wait(t.Context(), key, time.Millisecond)
 			if got != test.last || !errors.Is(err, test.err) {
 				t.Errorf("report is %v, error is %v", got, err)
@@ -342,7 +339,7 @@ func TestWaitEndsWithTheVerdict(t *testing.T) {
 			for _, request := range planner.statuses {
 				previous = append(previous, request.GetPreviousVerdict())
 			}
-			if want := []*rollplanv1.Verdict{nil, undecided.Verdict, likely.Verdict}; !slices.Equal(previous, want) {
+			if want := []*rollplanv1.Verdict{nil, undecided.Verdict, paused.Verdict}; !slices.Equal(previous, want) {
 				t.Errorf("previous verdicts are %v, want %v", previous, want)
 			}
 		})

@@ -825,9 +825,14 @@ type CanaryReport struct {
 	// Lowest number of available pods that the limits of the user allow.
 	AvailableMin int32 `protobuf:"varint,12,opt,name=available_min,json=availableMin,proto3" json:"available_min,omitempty"`
 	// Highest number of pods that the limits of the user allow, with the surge of the policy.
-	PodsMax       int32 `protobuf:"varint,13,opt,name=pods_max,json=podsMax,proto3" json:"pods_max,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	PodsMax int32 `protobuf:"varint,13,opt,name=pods_max,json=podsMax,proto3" json:"pods_max,omitempty"`
+	// Whether an abort is due, and waits until enough stable pods are available. The phase does not change until then.
+	AbortWaits bool `protobuf:"varint,14,opt,name=abort_waits,json=abortWaits,proto3" json:"abort_waits,omitempty"`
+	// The events that may show that the pods of the canary, or of a rollout that may be rolled back, have failed, as in
+	// Verdict.event_selectors.
+	EventSelectors []string `protobuf:"bytes,15,rep,name=event_selectors,json=eventSelectors,proto3" json:"event_selectors,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CanaryReport) Reset() {
@@ -951,6 +956,20 @@ func (x *CanaryReport) GetPodsMax() int32 {
 	return 0
 }
 
+func (x *CanaryReport) GetAbortWaits() bool {
+	if x != nil {
+		return x.AbortWaits
+	}
+	return false
+}
+
+func (x *CanaryReport) GetEventSelectors() []string {
+	if x != nil {
+		return x.EventSelectors
+	}
+	return nil
+}
+
 var File_rollplan_v1_canary_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_canary_proto_rawDesc = "" +
@@ -988,7 +1007,7 @@ const file_rollplan_v1_canary_proto_rawDesc = "" +
 	"\x12PlanCanaryResponse\x12'\n" +
 	"\x05steps\x18\x01 \x03(\v2\x11.rollplan.v1.StepR\x05steps\x121\n" +
 	"\x06report\x18\x02 \x01(\v2\x19.rollplan.v1.CanaryReportR\x06report\x12>\n" +
-	"\rrequeue_after\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\frequeueAfter\"\xa4\x04\n" +
+	"\rrequeue_after\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\frequeueAfter\"\xee\x04\n" +
 	"\fCanaryReport\x12.\n" +
 	"\x05phase\x18\x01 \x01(\x0e2\x18.rollplan.v1.CanaryPhaseR\x05phase\x124\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x1a.rollplan.v1.CanaryOutcomeR\aoutcome\x12\x18\n" +
@@ -1004,7 +1023,10 @@ const file_rollplan_v1_canary_proto_rawDesc = "" +
 	" \x01(\x05R\rpodsAvailable\x122\n" +
 	"\x15stable_pods_available\x18\v \x01(\x05R\x13stablePodsAvailable\x12#\n" +
 	"\ravailable_min\x18\f \x01(\x05R\favailableMin\x12\x19\n" +
-	"\bpods_max\x18\r \x01(\x05R\apodsMax*\x83\x01\n" +
+	"\bpods_max\x18\r \x01(\x05R\apodsMax\x12\x1f\n" +
+	"\vabort_waits\x18\x0e \x01(\bR\n" +
+	"abortWaits\x12'\n" +
+	"\x0fevent_selectors\x18\x0f \x03(\tR\x0eeventSelectors*\x83\x01\n" +
 	"\x0eCanaryResponse\x12\x1f\n" +
 	"\x1bCANARY_RESPONSE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14CANARY_RESPONSE_HOLD\x10\x01\x12\x1b\n" +

@@ -172,6 +172,59 @@ func (Outlook) EnumDescriptor() ([]byte, []int) {
 	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{1}
 }
 
+// ContainerLog is the log of one of the runs of a container.
+type ContainerLog int32
+
+const (
+	// None: the problem is not in a container, or the container has not been started.
+	ContainerLog_CONTAINER_LOG_UNSPECIFIED ContainerLog = 0
+	// The log of the container as it is running or, if it is not running, of its last run: `kubectl logs`.
+	ContainerLog_CONTAINER_LOG_CURRENT ContainerLog = 1
+	// The log of the run that ended before the container was restarted: `kubectl logs --previous`.
+	ContainerLog_CONTAINER_LOG_PREVIOUS ContainerLog = 2
+)
+
+// Enum value maps for ContainerLog.
+var (
+	ContainerLog_name = map[int32]string{
+		0: "CONTAINER_LOG_UNSPECIFIED",
+		1: "CONTAINER_LOG_CURRENT",
+		2: "CONTAINER_LOG_PREVIOUS",
+	}
+	ContainerLog_value = map[string]int32{
+		"CONTAINER_LOG_UNSPECIFIED": 0,
+		"CONTAINER_LOG_CURRENT":     1,
+		"CONTAINER_LOG_PREVIOUS":    2,
+	}
+)
+
+func (x ContainerLog) Enum() *ContainerLog {
+	p := new(ContainerLog)
+	*p = x
+	return p
+}
+
+func (x ContainerLog) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ContainerLog) Descriptor() protoreflect.EnumDescriptor {
+	return file_rollplan_v1_report_proto_enumTypes[2].Descriptor()
+}
+
+func (ContainerLog) Type() protoreflect.EnumType {
+	return &file_rollplan_v1_report_proto_enumTypes[2]
+}
+
+func (x ContainerLog) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ContainerLog.Descriptor instead.
+func (ContainerLog) EnumDescriptor() ([]byte, []int) {
+	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{2}
+}
+
 // RolloutReport describes the progress of a rollout, and the causes that block it. Reasons are part of the API; the
 // wording of messages may change.
 type RolloutReport struct {
@@ -203,7 +256,10 @@ type RolloutReport struct {
 	// False if the planner has separate rules for the kind, for example for Deployments and Jobs. True if the object is
 	// judged by the row of its kind in a table or, without a row, by fields that many controllers share, for example
 	// observedGeneration and the condition Ready. docs/verdict.md describes both.
-	Generic       bool `protobuf:"varint,11,opt,name=generic,proto3" json:"generic,omitempty"`
+	Generic bool `protobuf:"varint,11,opt,name=generic,proto3" json:"generic,omitempty"`
+	// Whether a controller has observed the latest generation of the object. While it has not, `counts` and `counters` may
+	// be those of an earlier generation.
+	Observed      bool `protobuf:"varint,12,opt,name=observed,proto3" json:"observed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -315,6 +371,13 @@ func (x *RolloutReport) GetGeneric() bool {
 	return false
 }
 
+func (x *RolloutReport) GetObserved() bool {
+	if x != nil {
+		return x.Observed
+	}
+	return false
+}
+
 // Counter is a number that the spec of a workload asks for, or that its controller publishes.
 type Counter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -389,9 +452,31 @@ type Verdict struct {
 	// Command or change that resolves the problem. Empty if the rollout only needs time.
 	Remedy string `protobuf:"bytes,6,opt,name=remedy,proto3" json:"remedy,omitempty"`
 	// Time of the first snapshot with this reason, if the caller polls with previous_verdict.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Since *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	// Whether a program that waits for the rollout can stop: it is complete, or it has failed (NEEDS_CHANGE). False while
+	// time, a controller or a user may change the outlook: a user has paused the rollout (`awaits_user`), or the object is
+	// being deleted. A progress deadline that has passed is final, although the rollout may complete later: unless
+	// `certain` is set as well, do not undo the rollout.
+	Final bool `protobuf:"varint,8,opt,name=final,proto3" json:"final,omitempty"`
+	// Whether Kubernetes regards the rollout as failed, too: the progress deadline has passed, or the status of the object
+	// reports the failure, for example with the condition Failed of a Job. False if only the rules of docs/verdict.md show
+	// the failure, which they do before the deadline. A program that shall never stop before Kubernetes does stops when
+	// both `final` and `reported` are set, or the outlook is COMPLETE.
+	Reported bool `protobuf:"varint,9,opt,name=reported,proto3" json:"reported,omitempty"`
+	// Whether the rollout waits for a decision of a user: it is paused, its pods are only updated when a user deletes them
+	// (updateStrategy OnDelete), a Job is suspended and no controller resumes it, or a canary is held. This is deliberate,
+	// and not a failure.
+	AwaitsUser bool `protobuf:"varint,10,opt,name=awaits_user,json=awaitsUser,proto3" json:"awaits_user,omitempty"`
+	// Whether the object may stay as it is for any time, although nothing is wrong: pods of a Job are running. A program
+	// that stops waiting when nothing has changed for a while should not do so then.
+	OpenEnded bool `protobuf:"varint,11,opt,name=open_ended,json=openEnded,proto3" json:"open_ended,omitempty"`
+	// The events that may explain the state or make the verdict certain, as field selectors of the API server, for example
+	// "type=Warning". List the events in the namespace of the object with each of them, for example with
+	// `kubectl get events --field-selector=type=Warning`, add those about the objects of the request to it, and repeat the
+	// request. No event matches two of them. Empty if events would not help. Does not depend on the events in the request.
+	EventSelectors []string `protobuf:"bytes,12,rep,name=event_selectors,json=eventSelectors,proto3" json:"event_selectors,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Verdict) Reset() {
@@ -469,6 +554,41 @@ func (x *Verdict) GetRemedy() string {
 func (x *Verdict) GetSince() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Since
+	}
+	return nil
+}
+
+func (x *Verdict) GetFinal() bool {
+	if x != nil {
+		return x.Final
+	}
+	return false
+}
+
+func (x *Verdict) GetReported() bool {
+	if x != nil {
+		return x.Reported
+	}
+	return false
+}
+
+func (x *Verdict) GetAwaitsUser() bool {
+	if x != nil {
+		return x.AwaitsUser
+	}
+	return false
+}
+
+func (x *Verdict) GetOpenEnded() bool {
+	if x != nil {
+		return x.OpenEnded
+	}
+	return false
+}
+
+func (x *Verdict) GetEventSelectors() []string {
+	if x != nil {
+		return x.EventSelectors
 	}
 	return nil
 }
@@ -778,7 +898,9 @@ type BlockedPod struct {
 	// Number of times the container has been restarted.
 	Restarts int32 `protobuf:"varint,5,opt,name=restarts,proto3" json:"restarts,omitempty"`
 	// Time since which the pod is in this state. Absent if it is unknown.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
+	// The log of the container that may show the problem.
+	Log           ContainerLog `protobuf:"varint,7,opt,name=log,proto3,enum=rollplan.v1.ContainerLog" json:"log,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -855,11 +977,18 @@ func (x *BlockedPod) GetSince() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *BlockedPod) GetLog() ContainerLog {
+	if x != nil {
+		return x.Log
+	}
+	return ContainerLog_CONTAINER_LOG_UNSPECIFIED
+}
+
 var File_rollplan_v1_report_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_report_proto_rawDesc = "" +
 	"\n" +
-	"\x18rollplan/v1/report.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd2\x03\n" +
+	"\x18rollplan/v1/report.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xee\x03\n" +
 	"\rRolloutReport\x12(\n" +
 	"\x05phase\x18\x01 \x01(\x0e2\x12.rollplan.v1.PhaseR\x05phase\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12+\n" +
@@ -873,10 +1002,11 @@ const file_rollplan_v1_report_proto_rawDesc = "" +
 	"\averdict\x18\t \x01(\v2\x14.rollplan.v1.VerdictR\averdict\x120\n" +
 	"\bcounters\x18\n" +
 	" \x03(\v2\x14.rollplan.v1.CounterR\bcounters\x12\x18\n" +
-	"\ageneric\x18\v \x01(\bR\ageneric\"3\n" +
+	"\ageneric\x18\v \x01(\bR\ageneric\x12\x1a\n" +
+	"\bobserved\x18\f \x01(\bR\bobserved\"3\n" +
 	"\aCounter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value\"\x90\x02\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value\"\xab\x03\n" +
 	"\aVerdict\x12.\n" +
 	"\aoutlook\x18\x01 \x01(\x0e2\x14.rollplan.v1.OutlookR\aoutlook\x12\x18\n" +
 	"\acertain\x18\x02 \x01(\bR\acertain\x12\x16\n" +
@@ -884,7 +1014,15 @@ const file_rollplan_v1_report_proto_rawDesc = "" +
 	"\amessage\x18\x04 \x01(\tR\amessage\x12?\n" +
 	"\rdecided_after\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\fdecidedAfter\x12\x16\n" +
 	"\x06remedy\x18\x06 \x01(\tR\x06remedy\x120\n" +
-	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\x8d\x03\n" +
+	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x14\n" +
+	"\x05final\x18\b \x01(\bR\x05final\x12\x1a\n" +
+	"\breported\x18\t \x01(\bR\breported\x12\x1f\n" +
+	"\vawaits_user\x18\n" +
+	" \x01(\bR\n" +
+	"awaitsUser\x12\x1d\n" +
+	"\n" +
+	"open_ended\x18\v \x01(\bR\topenEnded\x12'\n" +
+	"\x0fevent_selectors\x18\f \x03(\tR\x0eeventSelectors\"\x8d\x03\n" +
 	"\x06Counts\x12\x18\n" +
 	"\adesired\x18\x01 \x01(\x05R\adesired\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x05R\x05total\x12\x18\n" +
@@ -909,7 +1047,7 @@ const file_rollplan_v1_report_proto_rawDesc = "" +
 	"\x04pods\x18\x04 \x03(\v2\x17.rollplan.v1.BlockedPodR\x04pods\x12\x1b\n" +
 	"\tpod_count\x18\x05 \x01(\x05R\bpodCount\x120\n" +
 	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x127\n" +
-	"\tremaining\x18\a \x01(\v2\x19.google.protobuf.DurationR\tremaining\"\xbe\x01\n" +
+	"\tremaining\x18\a \x01(\v2\x19.google.protobuf.DurationR\tremaining\"\xeb\x01\n" +
 	"\n" +
 	"BlockedPod\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
@@ -917,7 +1055,8 @@ const file_rollplan_v1_report_proto_rawDesc = "" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x04 \x01(\tR\amessage\x12\x1a\n" +
 	"\brestarts\x18\x05 \x01(\x05R\brestarts\x120\n" +
-	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*\xbf\x01\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12+\n" +
+	"\x03log\x18\a \x01(\x0e2\x19.rollplan.v1.ContainerLogR\x03log*\xbf\x01\n" +
 	"\x05Phase\x12\x15\n" +
 	"\x11PHASE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11PHASE_PROGRESSING\x10\x01\x12\x12\n" +
@@ -934,7 +1073,11 @@ const file_rollplan_v1_report_proto_rawDesc = "" +
 	"\x1bOUTLOOK_COMPLETES_BY_ITSELF\x10\x02\x12\x18\n" +
 	"\x14OUTLOOK_NEEDS_CHANGE\x10\x03\x12\x15\n" +
 	"\x11OUTLOOK_UNDECIDED\x10\x04\x12\x16\n" +
-	"\x12OUTLOOK_NOT_JUDGED\x10\x05B\x99\x01\n" +
+	"\x12OUTLOOK_NOT_JUDGED\x10\x05*d\n" +
+	"\fContainerLog\x12\x1d\n" +
+	"\x19CONTAINER_LOG_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15CONTAINER_LOG_CURRENT\x10\x01\x12\x1a\n" +
+	"\x16CONTAINER_LOG_PREVIOUS\x10\x02B\x99\x01\n" +
 	"\x0fcom.rollplan.v1B\vReportProtoP\x01Z,rollplan.dev/rollplan/adapters/go/rollplanv1\xa2\x02\x03RXX\xaa\x02\vRollplan.V1\xca\x02\vRollplan\\V1\xe2\x02\x17Rollplan\\V1\\GPBMetadata\xea\x02\fRollplan::V1b\x06proto3"
 
 var (
@@ -949,41 +1092,43 @@ func file_rollplan_v1_report_proto_rawDescGZIP() []byte {
 	return file_rollplan_v1_report_proto_rawDescData
 }
 
-var file_rollplan_v1_report_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_rollplan_v1_report_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_rollplan_v1_report_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_rollplan_v1_report_proto_goTypes = []any{
 	(Phase)(0),                    // 0: rollplan.v1.Phase
 	(Outlook)(0),                  // 1: rollplan.v1.Outlook
-	(*RolloutReport)(nil),         // 2: rollplan.v1.RolloutReport
-	(*Counter)(nil),               // 3: rollplan.v1.Counter
-	(*Verdict)(nil),               // 4: rollplan.v1.Verdict
-	(*Counts)(nil),                // 5: rollplan.v1.Counts
-	(*Reason)(nil),                // 6: rollplan.v1.Reason
-	(*Blocker)(nil),               // 7: rollplan.v1.Blocker
-	(*BlockedPod)(nil),            // 8: rollplan.v1.BlockedPod
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
+	(ContainerLog)(0),             // 2: rollplan.v1.ContainerLog
+	(*RolloutReport)(nil),         // 3: rollplan.v1.RolloutReport
+	(*Counter)(nil),               // 4: rollplan.v1.Counter
+	(*Verdict)(nil),               // 5: rollplan.v1.Verdict
+	(*Counts)(nil),                // 6: rollplan.v1.Counts
+	(*Reason)(nil),                // 7: rollplan.v1.Reason
+	(*Blocker)(nil),               // 8: rollplan.v1.Blocker
+	(*BlockedPod)(nil),            // 9: rollplan.v1.BlockedPod
+	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
 }
 var file_rollplan_v1_report_proto_depIdxs = []int32{
 	0,  // 0: rollplan.v1.RolloutReport.phase:type_name -> rollplan.v1.Phase
-	5,  // 1: rollplan.v1.RolloutReport.counts:type_name -> rollplan.v1.Counts
-	6,  // 2: rollplan.v1.RolloutReport.reasons:type_name -> rollplan.v1.Reason
-	7,  // 3: rollplan.v1.RolloutReport.blockers:type_name -> rollplan.v1.Blocker
-	9,  // 4: rollplan.v1.RolloutReport.deadline:type_name -> google.protobuf.Timestamp
-	4,  // 5: rollplan.v1.RolloutReport.verdict:type_name -> rollplan.v1.Verdict
-	3,  // 6: rollplan.v1.RolloutReport.counters:type_name -> rollplan.v1.Counter
+	6,  // 1: rollplan.v1.RolloutReport.counts:type_name -> rollplan.v1.Counts
+	7,  // 2: rollplan.v1.RolloutReport.reasons:type_name -> rollplan.v1.Reason
+	8,  // 3: rollplan.v1.RolloutReport.blockers:type_name -> rollplan.v1.Blocker
+	10, // 4: rollplan.v1.RolloutReport.deadline:type_name -> google.protobuf.Timestamp
+	5,  // 5: rollplan.v1.RolloutReport.verdict:type_name -> rollplan.v1.Verdict
+	4,  // 6: rollplan.v1.RolloutReport.counters:type_name -> rollplan.v1.Counter
 	1,  // 7: rollplan.v1.Verdict.outlook:type_name -> rollplan.v1.Outlook
-	9,  // 8: rollplan.v1.Verdict.decided_after:type_name -> google.protobuf.Timestamp
-	9,  // 9: rollplan.v1.Verdict.since:type_name -> google.protobuf.Timestamp
-	8,  // 10: rollplan.v1.Blocker.pods:type_name -> rollplan.v1.BlockedPod
-	9,  // 11: rollplan.v1.Blocker.since:type_name -> google.protobuf.Timestamp
-	10, // 12: rollplan.v1.Blocker.remaining:type_name -> google.protobuf.Duration
-	9,  // 13: rollplan.v1.BlockedPod.since:type_name -> google.protobuf.Timestamp
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	10, // 8: rollplan.v1.Verdict.decided_after:type_name -> google.protobuf.Timestamp
+	10, // 9: rollplan.v1.Verdict.since:type_name -> google.protobuf.Timestamp
+	9,  // 10: rollplan.v1.Blocker.pods:type_name -> rollplan.v1.BlockedPod
+	10, // 11: rollplan.v1.Blocker.since:type_name -> google.protobuf.Timestamp
+	11, // 12: rollplan.v1.Blocker.remaining:type_name -> google.protobuf.Duration
+	10, // 13: rollplan.v1.BlockedPod.since:type_name -> google.protobuf.Timestamp
+	2,  // 14: rollplan.v1.BlockedPod.log:type_name -> rollplan.v1.ContainerLog
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_report_proto_init() }
@@ -997,7 +1142,7 @@ func file_rollplan_v1_report_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollplan_v1_report_proto_rawDesc), len(file_rollplan_v1_report_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -22,7 +22,7 @@ class Cluster:
         self.owner: Object | None = build(DEPLOYMENT)
         self.answers: list[Answer] = []
         self.calls: list[str] = []
-        self.warnings: list[Object] = []
+        self.events: dict[str, list[Object]] = {}
 
     def get(self, kind: Kind, key: Key) -> Object | None:
         return self.owner
@@ -31,8 +31,9 @@ class Cluster:
         return []
 
     def list_objects(self, kind: Kind, namespace: str, fields: str) -> tuple[list[Object], str]:
-        assert (kind, fields) == (EVENT, "type=Warning")
-        return self.warnings, "1"
+        assert kind == EVENT
+        self.calls.append(f"list events {fields}")
+        return self.events.get(fields, []), "1"
 
     def request(self, method: str, path: str, *_: object) -> Answer:
         self.calls.append(f"{method} {path}")
@@ -65,7 +66,8 @@ class FakePlanner:
 
     def plan_canary(self, request: canary_pb2.PlanCanaryRequest) -> canary_pb2.PlanCanaryResponse:
         self.canaries.append(request)
-        return canary_pb2.PlanCanaryResponse(report=canary_pb2.CanaryReport(phase=canary_pb2.CANARY_PHASE_HOLD))
+        report = canary_pb2.CanaryReport(phase=canary_pb2.CANARY_PHASE_HOLD, event_selectors=["type=Warning"])
+        return canary_pb2.PlanCanaryResponse(report=report)
 
 
 @pytest.fixture
@@ -83,29 +85,28 @@ def rollouts(cluster: Cluster, planner: FakePlanner) -> Rollouts:
     return Rollouts(planner, cluster, status_interval=0.05)  # type: ignore[arg-type]
 
 
-def report(phase: report_pb2.Phase, outlook: report_pb2.Outlook, certain: bool) -> report_pb2.RolloutReport:
-    return report_pb2.RolloutReport(phase=phase, message="m", verdict=report_pb2.Verdict(outlook=outlook, certain=certain))
+def report(outlook: report_pb2.Outlook, final: bool, selectors: tuple[str, ...] = ()) -> report_pb2.RolloutReport:
+    verdict = report_pb2.Verdict(outlook=outlook, final=final, event_selectors=selectors)
+    return report_pb2.RolloutReport(message="m", verdict=verdict)
 
 
-UNDECIDED = report(report_pb2.PHASE_PROGRESSING, report_pb2.OUTLOOK_UNDECIDED, False)
-LIKELY_STUCK = report(report_pb2.PHASE_PROGRESSING, report_pb2.OUTLOOK_NEEDS_CHANGE, False)
+UNDECIDED = report(report_pb2.OUTLOOK_UNDECIDED, False)
+# A user may resume it.
+PAUSED = report(report_pb2.OUTLOOK_NEEDS_CHANGE, False)
 
 
 @pytest.mark.parametrize(
     ("last", "error"),
     [
-        (report(report_pb2.PHASE_COMPLETE, report_pb2.OUTLOOK_COMPLETE, True), None),
-        (report(report_pb2.PHASE_PROGRESSING, report_pb2.OUTLOOK_NEEDS_CHANGE, True), StalledError),
-        (report(report_pb2.PHASE_STALLED, report_pb2.OUTLOOK_UNDECIDED, False), StalledError),
-        (report(report_pb2.PHASE_REFUSED, report_pb2.OUTLOOK_NEEDS_CHANGE, True), StalledError),
+        (report(report_pb2.OUTLOOK_COMPLETE, True), None),
+        (report(report_pb2.OUTLOOK_NEEDS_CHANGE, True), StalledError),
         (UNDECIDED, WaitTimeoutError),
     ],
 )
-def test_wait_ends_with_a_certain_verdict(
+def test_wait_ends_with_a_final_verdict(
     rollouts: Rollouts, planner: FakePlanner, last: report_pb2.RolloutReport, error: type[Exception] | None
 ) -> None:
-    # Likely stuck, but not certainly, does not end the wait.
-    planner.reports = [UNDECIDED, LIKELY_STUCK, last]
+    planner.reports = [UNDECIDED, PAUSED, last]
     timeout = 0.05 if error is WaitTimeoutError else 60
     interval = 0.02 if error is WaitTimeoutError else 0.001
     if error is None:
@@ -113,9 +114,24 @@ def test_wait_ends_with_a_certain_verdict(
     else:
         with pytest.raises(error) as raised:
             rollouts.wait(KEY, timeout, interval=interval)
-        assert raised.value.report in (last, LIKELY_STUCK)
+        assert raised.value.report in (last, PAUSED)
         assert str(raised.value) == "m"
     assert planner.previous[:2] == [report_pb2.Verdict(), UNDECIDED.verdict]
+
+
+def test_status_is_computed_again_with_the_events_that_may_explain_it(
+    rollouts: Rollouts, cluster: Cluster, planner: FakePlanner
+) -> None:
+    selectors = ("type=Warning", "type=Normal,reason=Pulling")
+    unexplained = report(report_pb2.OUTLOOK_UNDECIDED, False, selectors)
+    planner.reports = [unexplained, report(report_pb2.OUTLOOK_NEEDS_CHANGE, True)]
+    # Without events, there is no second request.
+    assert rollouts.status(KEY).report == unexplained
+    assert cluster.calls == [f"list events {fields}" for fields in selectors]
+    planner.reports.insert(0, unexplained)
+    cluster.events = {"type=Normal,reason=Pulling": [build(EVENT)]}
+    assert rollouts.status(KEY).report.verdict.final
+    assert not planner.reports
 
 
 def test_forecast_has_the_pods_and_the_changes(rollouts: Rollouts, planner: FakePlanner) -> None:
@@ -133,19 +149,21 @@ def test_forecast_has_the_pods_and_the_changes(rollouts: Rollouts, planner: Fake
     assert not in_progress.HasField("pod_times")
 
 
-def test_plan_of_a_canary_has_pods_warnings_and_the_parts_of_the_request(
+def test_plan_of_a_canary_has_pods_events_and_the_parts_of_the_request(
     rollouts: Rollouts, planner: FakePlanner, cluster: Cluster
 ) -> None:
-    cluster.warnings = [build(EVENT, "web.1")]
+    event = build(EVENT, "web.1")
+    cluster.events = {"type=Warning": [event]}
     policy, verdict = canary_pb2.CanaryPolicy(pods="2"), canary_pb2.CanaryVerdict(name="smoke")
     command = canary_pb2.CanaryCommand(action=canary_pb2.CANARY_ACTION_PROMOTE)
     response = rollouts.plan_canary(KEY, policy=policy, command=command, verdicts=[verdict])
     assert response.report.phase == canary_pb2.CANARY_PHASE_HOLD
+    cluster.events = {}
     rollouts.plan_canary(KEY)
-    given, plain = planner.canaries
+    _, given, plain = planner.canaries
     assert given.snapshot.pods_complete
     assert given.snapshot.replica_sets_complete
-    assert cluster.warnings[0].json in given.snapshot.objects
+    assert event.json in given.snapshot.objects
     assert (given.policy, given.command, list(given.verdicts)) == (policy, command, [verdict])
     assert not plain.HasField("policy")
     assert not plain.HasField("command")

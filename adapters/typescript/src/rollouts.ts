@@ -97,12 +97,16 @@ export class Rollouts {
     return this.#states.exclusively(key, () => carryOut(this.#api, steps, this.#states.of(key), signal));
   }
 
-  /** The state of the rollout, with its pods and the warnings about them. Pass the previous verdict when polling. */
+  /**
+   * The state of the rollout, with its pods and, if they may explain it, events. Pass the previous verdict when polling.
+   */
   async status(key: Key, options: StatusOptions = {}): Promise<ComputeStatusResponse> {
-    const { previous: previousVerdict, failOn = [] } = options;
-    const snapshot = await this.snapshot(key, { ...options, report: true });
-    const request = { snapshot, options: this.#options, failOn };
-    return this.#planner.computeStatus(previousVerdict ? { ...request, previousVerdict } : request, options);
+    const { previous, failOn = [], signal } = options;
+    const snapshot = await this.snapshot(key, { pods: true, signal });
+    const request = { snapshot, options: this.#options, failOn, ...(previous && { previousVerdict: previous }) };
+    const response = await this.#planner.computeStatus(request, options);
+    const hasEvents = await this.#addEvents(key, snapshot, response.report?.verdict?.eventSelectors, signal);
+    return hasEvents ? this.#planner.computeStatus(request, options) : response;
   }
 
   /**
@@ -119,8 +123,8 @@ export class Rollouts {
       if (!report) throw new ApiError(`wait for ${key.namespace}/${key.name}`, 0, "the service sent no report");
       previous = report.verdict;
       progress?.(report);
-      if (report.phase === Phase.COMPLETE) return report;
-      if (hasFailed(report)) throw new StalledError(report);
+      if (previous?.final && previous.outlook === Outlook.COMPLETE) return report;
+      if (previous?.final) throw new StalledError(report);
       if (performance.now() + intervalMs > end) throw new WaitTimeoutError(report);
       await pause(intervalMs, signal);
     }
@@ -149,18 +153,17 @@ export class Rollouts {
    * Pass the steps to `apply`, and plan again after each change, and after the `requeueAfter` of the response.
    */
   async planCanary(key: Key, { signal, ...request }: CanaryOptions = {}): Promise<PlanCanaryResponse> {
-    const snapshot = await this.snapshot(key, { report: true, signal });
-    return this.#planner.planCanary({ ...request, snapshot }, { signal });
+    const snapshot = await this.snapshot(key, { pods: true, signal });
+    const response = await this.#planner.planCanary({ ...request, snapshot }, { signal });
+    const selectors = response.steps.length === 0 ? response.report?.eventSelectors : [];
+    const hasEvents = await this.#addEvents(key, snapshot, selectors, signal);
+    return hasEvents ? this.#planner.planCanary({ ...request, snapshot }, { signal }) : response;
   }
 
-  /** The Deployment and its objects. A forecast needs the pods. A report or canary also needs the warnings. */
-  async snapshot(
-    key: Key,
-    { report = false, pods = report, signal }: CallOptions & { readonly report?: boolean; readonly pods?: boolean } = {},
-  ): Promise<Snapshot> {
+  /** The Deployment and its objects. A report, a forecast and a canary need the pods. */
+  async snapshot(key: Key, { pods = false, signal }: CallOptions & { readonly pods?: boolean } = {}): Promise<Snapshot> {
     const observed = await this.#states.exclusively(key, () => this.#observe(key, { pods, signal }));
     if (!observed) throw new NotFoundError(`${this.#kind.kind} ${key.namespace}/${key.name} not found`);
-    if (report) observed.snapshot.objects.push(...(await this.#warnings(key, signal)).map((it) => it.json));
     return observed.snapshot;
   }
 
@@ -261,23 +264,27 @@ export class Rollouts {
     };
   }
 
-  async #warnings(key: Key, signal: AbortSignal | undefined): Promise<KubeObject[]> {
+  /** Adds the events that these field selectors match. Returns whether there are any. */
+  async #addEvents(
+    { namespace }: Key,
+    snapshot: Snapshot,
+    selectors: readonly string[] = [],
+    signal: AbortSignal | undefined,
+  ): Promise<boolean> {
+    const before = snapshot.objects.length;
     try {
-      return await this.#api.list(EVENT, { namespace: key.namespace, fieldSelector: "type=Warning", signal });
+      for (const fieldSelector of selectors) {
+        const events = await this.#api.list(EVENT, { namespace, fieldSelector, signal });
+        snapshot.objects.push(...events.map((it) => it.json));
+      }
     } catch (error) {
       // A verdict without events is less certain, but never wrong.
-      if (error instanceof ApiError && error.code === 403) return [];
-      throw error;
+      if (!(error instanceof ApiError && error.code === 403)) throw error;
     }
+    return snapshot.objects.length > before;
   }
 }
 
 function writesReplicaSets({ steps }: PlanRolloutResponse): boolean {
   return steps.some((it) => it.call?.kind === REPLICA_SET.kind);
-}
-
-/** Whether a rollout has certainly failed. */
-function hasFailed({ phase, verdict }: RolloutReport): boolean {
-  const stuck = verdict?.certain === true && verdict.outlook === Outlook.NEEDS_CHANGE;
-  return phase === Phase.STALLED || phase === Phase.REFUSED || stuck;
 }

@@ -66,7 +66,9 @@ enum Namespaces {
 pub(in crate::cli) type Each<'e> =
     &'e mut dyn FnMut(usize, Result<Request, Error>, AddEvents<'_>) -> Result<(), Error>;
 
-pub(in crate::cli) type AddEvents<'e> = &'e mut dyn FnMut(&mut Request) -> Result<bool, Error>;
+/// Adds the events that these field selectors match to a request. Returns whether there are any.
+pub(in crate::cli) type AddEvents<'e> =
+    &'e mut dyn FnMut(&mut Request, &[String]) -> Result<bool, Error>;
 
 // === impl Fleet ===
 
@@ -186,8 +188,8 @@ impl<'a> Fleet<'a> {
                 if let Ok(request) = &mut read {
                     discovery.complete(cluster, request, limit());
                 }
-                each(index, read, &mut |request| {
-                    cluster.add_events(request, limit())
+                each(index, read, &mut |request, selectors| {
+                    cluster.add_events(request, selectors, limit())
                 })?;
             }
         }
@@ -233,8 +235,8 @@ impl<'a> Fleet<'a> {
         let texts = Texts::read(&sources)?;
         let objects = Objects::find(&texts)?;
         let now = now.unwrap_or_else(now::read);
-        // Read at most once, and shared by all objects.
-        let mut events: Option<Option<Source>> = None;
+        // The events of each selector are read at most once, and shared by all objects.
+        let mut events: BTreeMap<String, Option<Source>> = BTreeMap::new();
         for (&index, wanted) in indices.iter().zip(&wanted) {
             let mut request = input::request(
                 &objects,
@@ -250,14 +252,17 @@ impl<'a> Fleet<'a> {
                     request.object = objects.whole(request.index);
                 }
             }
-            each(index, request, &mut |request| {
-                if events.is_none() {
-                    events = Some(cluster.events(request.kind(), limit())?);
+            each(index, request, &mut |request, selectors| {
+                let mut has_events = false;
+                for fields in selectors {
+                    if !events.contains_key(fields) {
+                        events.insert(fields.clone(), cluster.events(fields, limit())?);
+                    }
+                    if let Some(Some(events)) = events.get(fields) {
+                        has_events |= add_events(request, events)?;
+                    }
                 }
-                match &events {
-                    Some(Some(events)) => add_events(request, events),
-                    _ => Ok(false),
-                }
+                Ok(has_events)
             })?;
         }
         Ok(())

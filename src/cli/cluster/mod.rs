@@ -269,18 +269,14 @@ impl Cluster {
         }
     }
 
-    /// Lists the warnings in the namespace about objects of this kind. They show whether a failure may resolve itself.
-    /// If the user may not list events, verdicts are less certain.
-    fn events(&mut self, of: &str, limit: Option<Duration>) -> Result<Option<Source>, Error> {
+    /// Lists the events that a field selector matches. They show whether a failure may resolve itself. If the user may not
+    /// list events, verdicts are less certain.
+    fn events(&mut self, fields: &str, limit: Option<Duration>) -> Result<Option<Source>, Error> {
         if !self.has_events {
             return Ok(None);
         }
         let limit = limit.unwrap_or(PROCESS_TIMEOUT).min(PROCESS_TIMEOUT);
-        let kind = match of {
-            "PersistentVolumeClaim" => ListKind::ClaimEvents,
-            _ => ListKind::Warnings,
-        };
-        match self.kubectl.list(kind, None, limit) {
+        match self.kubectl.list(ListKind::Events(fields), None, limit) {
             Ok(events) => return Source::new(SOURCE, events).map(Some),
             Err(failure) if failure.is_transient() => {}
             Err(failure) => {
@@ -293,16 +289,20 @@ impl Cluster {
         Ok(None)
     }
 
-    /// Adds the events about the objects of a request. Returns whether there are any.
+    /// Adds the events about the objects of a request that these field selectors match. Returns whether there are any.
     pub(super) fn add_events(
         &mut self,
         request: &mut Request,
+        selectors: &[String],
         limit: Option<Duration>,
     ) -> Result<bool, Error> {
-        match self.events(request.kind(), limit)? {
-            Some(events) => add_events(request, &events),
-            None => Ok(false),
+        let mut has_events = false;
+        for fields in selectors {
+            if let Some(events) = self.events(fields, limit)? {
+                has_events |= add_events(request, &events)?;
+            }
         }
+        Ok(has_events)
     }
 
     /// The result of a deleted Job with this UID. `None` if no event reports it.
@@ -312,7 +312,8 @@ impl Cluster {
         limit: Option<Duration>,
     ) -> Result<Option<JobEnd>, Error> {
         let limit = limit.unwrap_or(PROCESS_TIMEOUT).min(PROCESS_TIMEOUT);
-        let events = match self.kubectl.list(ListKind::EventsAbout(uid), None, limit) {
+        let fields = format!("involvedObject.uid={uid}");
+        let events = match self.kubectl.list(ListKind::Events(&fields), None, limit) {
             Ok(events) => [Source::new(SOURCE, events)?],
             Err(failure) if failure.is_transient() => return Err(failure.into()),
             Err(failure) => {

@@ -44,12 +44,8 @@ pub(super) enum ListKind<'r> {
     ControllerRevisions,
     Pods,
     Jobs,
-    /// Warning events.
-    Warnings,
-    /// Events about PersistentVolumeClaims, including normal ones, which state the reason why a claim is waiting.
-    ClaimEvents,
-    /// Events about the object with this UID.
-    EventsAbout(&'r str),
+    /// The events that this field selector matches.
+    Events(&'r str),
 }
 
 // === impl Kubectl ===
@@ -143,22 +139,15 @@ impl Kubectl {
             ListKind::ControllerRevisions => "controllerrevisions.apps",
             ListKind::Pods => "pods",
             ListKind::Jobs => "jobs.batch",
-            ListKind::Warnings => return self.events("type=Warning", limit),
-            ListKind::ClaimEvents => {
-                return self.events("involvedObject.kind=PersistentVolumeClaim", limit);
-            }
-            ListKind::EventsAbout(uid) => {
-                return self.events(&format!("involvedObject.uid={uid}"), limit);
+            ListKind::Events(fields) => {
+                let fields = format!("--field-selector={fields}");
+                return self.get_json(&["events", &fields], limit);
             }
         };
         match selector {
             Some(selector) => self.get_json(&[resource, &format!("--selector={selector}")], limit),
             None => self.get_json(&[resource], limit),
         }
-    }
-
-    fn events(&self, fields: &str, limit: Duration) -> Result<Vec<u8>, Failure> {
-        self.get_json(&["events", &format!("--field-selector={fields}")], limit)
     }
 
     /// Lists all objects of these resources in the namespace, with their managed fields.

@@ -2,7 +2,6 @@
 
 mod service;
 
-use rollplan_core::RollbackError;
 use rollplan_forecast::ForecastError;
 
 use self::service::Service;
@@ -10,7 +9,7 @@ use super::error::{Diagnostic, Error};
 use super::input::SourceMap;
 use super::options::ServerArgs;
 use crate::proto;
-use crate::wire;
+use crate::wire::{self, Rejection};
 
 /// Where requests are processed.
 #[derive(Debug)]
@@ -114,6 +113,16 @@ impl Planner {
 // === impl Refusal ===
 
 impl Refusal {
+    /// A valid request that the state of the Deployment does not allow. Incomplete input is an error of the caller.
+    fn rejected(rejection: Rejection, text: String) -> Self {
+        Self::Error(match rejection {
+            Rejection::ReplicaSetsIncomplete | Rejection::PodsIncomplete => Error::input("", text),
+            Rejection::DeploymentPaused
+            | Rejection::NoEarlierRevision
+            | Rejection::RevisionNotFound => Error::RollbackRefused(text),
+        })
+    }
+
     /// Converts it to an error with the places in the input instead of the fields of the request.
     pub(super) fn into_error(self, source_map: &SourceMap) -> Error {
         let (listed, omitted) = match self {
@@ -145,12 +154,9 @@ impl From<wire::Error> for Refusal {
                 Self::Violations(listed.collect(), omitted)
             }
             wire::Error::TooLarge { .. } => Self::Error(Error::input("", error.to_string())),
-            wire::Error::Rollback(error @ RollbackError::Incomplete { .. }) => {
-                Self::Error(Error::input("", error.to_string()))
-            }
             wire::Error::Rollback(error)
             | wire::Error::Forecast(ForecastError::Rollback(error)) => {
-                Self::Error(Error::RollbackRefused(error.to_string()))
+                Self::rejected(Rejection::of_rollback(&error), error.to_string())
             }
             wire::Error::Forecast(error) => Self::Error(Error::input("", error.to_string())),
             wire::Error::Canary(refusal) => Self::Error(Error::CanaryRefused {

@@ -13,25 +13,13 @@ use crate::cli::error::{Error, chain};
 use crate::cli::options::ServerArgs;
 use crate::client::RolloutPlannerClient;
 use crate::proto;
-use crate::wire::REQUEST_BYTES_MAX;
+use crate::server::DOMAIN;
+use crate::wire::{REQUEST_BYTES_MAX, Rejection};
 
 /// The timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The timeout of a call. Plans take milliseconds.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The reasons of errors about a Deployment that cannot be rolled back (docs/api.md).
-const ROLLBACK_REASONS: [&str; 3] = [
-    "DEPLOYMENT_PAUSED",
-    "NO_EARLIER_REVISION",
-    "REVISION_NOT_FOUND",
-];
-
-/// The domain of the errors of rollplan itself: proxies have others.
-const ERROR_DOMAIN: &str = "rollplan.dev";
-
-/// The reason of the error about a rollback with incomplete input.
-const REPLICA_SETS_INCOMPLETE: &str = "REPLICA_SETS_INCOMPLETE";
 
 /// The client of a service.
 #[derive(Debug)]
@@ -117,16 +105,12 @@ impl Service {
     ) -> Result<proto::PlanCanaryResponse, Refusal> {
         self.call_or(
             async |mut client| client.plan_canary(request).await,
-            |status| {
-                let info = status.get_error_details().error_info().cloned();
-                let info = info.filter(|it| it.domain == ERROR_DOMAIN);
-                match info.filter(|_| status.code() == Code::FailedPrecondition) {
-                    Some(info) => Refusal::Error(Error::CanaryRefused {
-                        reason: info.reason,
-                        text: status.message().to_owned(),
-                    }),
-                    None => self.refusal(status),
-                }
+            |status| match reason(status).filter(|_| status.code() == Code::FailedPrecondition) {
+                Some(reason) => Refusal::Error(Error::CanaryRefused {
+                    reason,
+                    text: status.message().to_owned(),
+                }),
+                None => self.refusal(status),
             },
         )
     }
@@ -201,27 +185,16 @@ impl Service {
             Code::ResourceExhausted if details.retry_info().is_none() => {
                 Refusal::Error(Error::input("", status.message()))
             }
-            Code::FailedPrecondition
-                if details
-                    .error_info()
-                    .is_some_and(|info| info.reason == REPLICA_SETS_INCOMPLETE) =>
-            {
-                Refusal::Error(Error::input("", status.message()))
-            }
-            // rollplan itself responded: proxies send other reasons.
-            Code::NotFound | Code::FailedPrecondition
-                if details
-                    .error_info()
-                    .is_some_and(|info| ROLLBACK_REASONS.contains(&info.reason.as_str())) =>
-            {
-                Refusal::Error(Error::RollbackRefused(status.message().to_owned()))
-            }
             // rollplan itself responded, not a client library or a proxy.
             Code::Internal if details.error_info().is_some() => Refusal::Error(Error::Service {
                 server: self.url.clone(),
                 reason: status.message().to_owned(),
             }),
             code => {
+                let rejection = reason(status).and_then(|it| Rejection::from_reason(&it));
+                if let Some(rejection) = rejection {
+                    return Refusal::rejected(rejection, status.message().to_owned());
+                }
                 let mut reason = format!("{}: {}", code.description(), status.message());
                 // The connection has failed.
                 if let Some(source) = status.source() {
@@ -235,6 +208,13 @@ impl Service {
             }
         }
     }
+}
+
+/// The reason of an error of rollplan itself. Proxies have other domains.
+fn reason(status: &Status) -> Option<String> {
+    let details = status.get_error_details();
+    let info = details.error_info().filter(|it| it.domain == DOMAIN);
+    info.map(|it| it.reason.clone())
 }
 
 /// The authorities of the system or of a file, and the certificate of the client.
@@ -277,8 +257,8 @@ mod tests {
     use super::*;
     use crate::cli::exit::Exit;
 
-    fn reason(reason: &str) -> ErrorDetails {
-        ErrorDetails::with_error_info(reason, "rollplan.dev", HashMap::new())
+    fn with_reason(reason: &str) -> ErrorDetails {
+        ErrorDetails::with_error_info(reason, DOMAIN, HashMap::new())
     }
 
     fn refusal(code: Code, details: ErrorDetails) -> Refusal {
@@ -300,18 +280,31 @@ mod tests {
             (Code::ResourceExhausted, retry, Exit::Unreachable),
             (
                 Code::FailedPrecondition,
-                reason("REPLICA_SETS_INCOMPLETE"),
+                with_reason(Rejection::ReplicaSetsIncomplete.as_str()),
                 Exit::Usage,
             ),
             (
                 Code::FailedPrecondition,
-                reason("DEPLOYMENT_PAUSED"),
+                with_reason(Rejection::PodsIncomplete.as_str()),
+                Exit::Usage,
+            ),
+            (
+                Code::FailedPrecondition,
+                with_reason(Rejection::DeploymentPaused.as_str()),
                 Exit::Failed,
             ),
-            (Code::NotFound, reason("REVISION_NOT_FOUND"), Exit::Failed),
-            (Code::Internal, reason("INTERNAL"), Exit::Internal),
+            (
+                Code::NotFound,
+                with_reason(Rejection::RevisionNotFound.as_str()),
+                Exit::Failed,
+            ),
+            (Code::Internal, with_reason("INTERNAL"), Exit::Internal),
             // These are errors of a proxy or a client library.
-            (Code::FailedPrecondition, reason("OTHER"), Exit::Unreachable),
+            (
+                Code::FailedPrecondition,
+                with_reason("OTHER"),
+                Exit::Unreachable,
+            ),
             (Code::NotFound, ErrorDetails::new(), Exit::Unreachable),
             (Code::Internal, ErrorDetails::new(), Exit::Unreachable),
             (Code::Unavailable, ErrorDetails::new(), Exit::Unreachable),
@@ -331,7 +324,7 @@ mod tests {
         };
         let mut more = violations();
         let metadata = HashMap::from([("omitted".to_owned(), "7".to_owned())]);
-        more.set_error_info("INVALID", "rollplan.dev", metadata);
+        more.set_error_info("INVALID", DOMAIN, metadata);
         for (details, expected) in [(violations(), 0), (more, 7)] {
             let Refusal::Violations(listed, omitted) = refusal(Code::InvalidArgument, details)
             else {

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use rollplan_health::diagnosis::Cause;
+
 use super::decision::{Absence, Member, Outcome};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -84,8 +86,9 @@ impl Member {
 
 /// Whether the Job was last observed with all required successes, waiting for its last pods to terminate.
 fn has_succeeded(report: &RolloutReport) -> bool {
+    // How long the pods of other Jobs run is unknown.
     let verdict = report.verdict.as_ref();
-    verdict.is_some_and(|verdict| verdict.reason == "NOT_FINAL")
+    verdict.is_some_and(|verdict| verdict.outlook() == Outlook::CompletesByItself)
 }
 
 /// The report on a Job that finished and was deleted. Its counters are unknown.
@@ -95,6 +98,8 @@ fn ended(name: &str, last: &RolloutReport, end: JobEnd) -> RolloutReport {
         certain: true,
         reason: reason.to_owned(),
         message,
+        r#final: true,
+        reported: outlook == Outlook::NeedsChange,
         ..Default::default()
     };
     match end {
@@ -105,14 +110,14 @@ fn ended(name: &str, last: &RolloutReport, end: JobEnd) -> RolloutReport {
             ..Default::default()
         },
         JobEnd::Failed(cause) => {
-            let reason = "JOB_FAILED";
+            let reason = Cause::JobFailed.as_str();
             let failure = proto::Blocker {
                 reason: reason.to_owned(),
                 message: cause.clone(),
                 ..Default::default()
             };
-            // The earlier blockers explain the failure.
-            let others = last.blockers.iter().filter(|it| it.reason != "RUNNING");
+            // The earlier blockers explain the failure, except for those that only needed time.
+            let others = last.blockers.iter().filter(|it| !it.remedy.is_empty());
             RolloutReport {
                 phase: Phase::Stalled.into(),
                 message: format!("job \"{name}\" failed and was then deleted: {cause}"),
@@ -141,13 +146,17 @@ mod tests {
             unjudged_after: Duration::ZERO,
             deleted_after: Duration::from_secs(60),
         };
-        let blocker = |reason: &str| Blocker {
-            reason: reason.to_owned(),
+        let blocker = |cause: Cause, remedy: &str| Blocker {
+            reason: cause.as_str().to_owned(),
+            remedy: remedy.to_owned(),
             ..Default::default()
         };
         let report = RolloutReport {
             phase: Phase::Progressing.into(),
-            blockers: vec![blocker("RUNNING"), blocker("CRASH_LOOP")],
+            blockers: vec![
+                blocker(Cause::Running, ""),
+                blocker(Cause::CrashLoop, "read its log"),
+            ],
             ..Default::default()
         };
         let object = ObjectReference {
@@ -231,12 +240,15 @@ mod tests {
                 certain: true,
                 reason: reason.to_owned(),
                 message: message.to_owned(),
+                r#final: true,
+                reported: outlook == Outlook::NeedsChange,
                 ..Default::default()
             })
         };
-        let blocker = |reason: &str, message: &str| Blocker {
-            reason: reason.to_owned(),
+        let blocker = |cause: Cause, message: &str, remedy: &str| Blocker {
+            reason: cause.as_str().to_owned(),
             message: message.to_owned(),
+            remedy: remedy.to_owned(),
             ..Default::default()
         };
         let completed = RolloutReport {
@@ -248,8 +260,11 @@ mod tests {
         let failed = RolloutReport {
             phase: Phase::Stalled.into(),
             message: "job \"db\" failed and was then deleted: why".to_owned(),
-            blockers: vec![blocker("JOB_FAILED", "why"), blocker("CRASH_LOOP", "")],
-            verdict: verdict(Outlook::NeedsChange, "JOB_FAILED", "why"),
+            blockers: vec![
+                blocker(Cause::JobFailed, "why", ""),
+                blocker(Cause::CrashLoop, "", "read its log"),
+            ],
+            verdict: verdict(Outlook::NeedsChange, Cause::JobFailed.as_str(), "why"),
             ..Default::default()
         };
         for (end, exit, expected) in [

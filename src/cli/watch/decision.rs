@@ -12,23 +12,13 @@ use crate::cli::options::{JudgementArgs, Switch};
 use crate::cli::planner::Planner;
 use crate::cli::report::RolloutResult;
 use crate::proto;
-use crate::text::{DELETED, Numbers, Style, counter, state, state_style};
+use crate::text::{DELETED, Numbers, Style, state, state_style};
 
 /// How long a rollout without a deadline may make no progress.
 pub(super) const STALLED_AFTER: Duration = Duration::from_secs(600);
 
 /// The state whose changes are progress: the numbers of pods, and the new ReplicaSet.
 type Progress = (Option<proto::Counts>, Vec<proto::Counter>, String);
-
-/// The reasons of verdicts that are final before the progress deadline: the controller itself has given up.
-const FINAL: [&str; 6] = [
-    "SELECTOR_EMPTY",
-    "SELECTOR_OVERLAP",
-    "JOB_FAILED",
-    "POD_FAILED",
-    "NOT_BOUND",
-    "STALLED",
-];
 
 /// A watched rollout.
 #[derive(Debug)]
@@ -288,12 +278,10 @@ impl Member {
 
     /// The exit code if the rollout has reached the goal or failed.
     fn exit(&mut self, report: &proto::RolloutReport, elapsed: Duration) -> Option<Exit> {
-        let verdict = report.verdict.clone().unwrap_or_default();
-        let is_observed = verdict.reason != "GENERATION_UNOBSERVED";
         let numbers = Numbers::of(report);
         let is_complete = Exit::of(Some(report)) == Exit::Done;
         let has = |number: Option<i64>, wanted: Option<i64>| match number.zip(wanted) {
-            Some((number, wanted)) => is_observed && number >= wanted,
+            Some((number, wanted)) => report.observed && number >= wanted,
             None => is_complete,
         };
         let is_reached = match &self.goal {
@@ -313,17 +301,9 @@ impl Member {
             return is_over.then_some(Exit::NotJudged);
         }
         self.unjudged_since = None;
-        let has_deadline_passed = || {
-            let mut blockers = report.blockers.iter();
-            blockers.any(|blocker| blocker.reason == "DEADLINE_EXCEEDED")
-        };
-        let ends = match (Exit::of(Some(report)), verdict.reason.as_str()) {
-            // A deletion ends when the object no longer exists.
-            (_, "DELETING") => false,
-            (Exit::Failed, reason) if FINAL.contains(&reason) => true,
-            (Exit::Failed, _) => self.fail_fast == Switch::On || has_deadline_passed(),
-            _ => false,
-        };
+        let verdict = report.verdict.clone().unwrap_or_default();
+        let has_failed = verdict.r#final && Exit::of(Some(report)) == Exit::Failed;
+        let ends = has_failed && (self.fail_fast == Switch::On || verdict.reported);
         ends.then_some(Exit::Failed)
     }
 
@@ -363,12 +343,8 @@ impl Member {
             }
         };
         let verdict = report.verdict.as_ref();
-        // Jobs may run for any time.
-        let is_running = verdict.is_some_and(|verdict| verdict.reason == "RUNNING")
-            && counter(report, "active").is_some_and(|active| active > 0);
         let has_end = report.deadline.is_some()
-            || is_running
-            || verdict.is_some_and(|verdict| verdict.decided_after.is_some());
+            || verdict.is_some_and(|it| it.open_ended || it.decided_after.is_some());
         // Nothing shows how far a value has come, so a timeout is the only limit.
         let has_end = has_end
             || self.unjudged_since.is_some()

@@ -438,22 +438,18 @@ fn names(targets: &[Target], args: &ClusterArgs) -> Vec<String> {
     targets.iter().map(name).collect()
 }
 
-/// The container that blocks a rollout, and whether to read the log of its previous run.
+/// The pod that blocks a rollout, if a log of its container may show why, and whether that is the log of the previous run.
 fn blocking_container(report: &proto::RolloutReport) -> Option<(&proto::BlockedPod, bool)> {
-    let blocker = report.blockers.first()?;
-    let pod = blocker.pods.first()?;
-    let has_log = matches!(
-        blocker.reason.as_str(),
-        "CRASH_LOOP" | "NOT_READY" | "JOB_FAILED" | "POD_FAILED" | "OLD_POD_BLOCKS"
-    );
-    let is_container = !pod.container.is_empty() && has_log;
-    is_container.then_some((pod, pod.reason == "Running" && pod.restarts > 0))
+    let pod = report.blockers.first()?.pods.first()?;
+    match pod.log() {
+        proto::ContainerLog::Unspecified => None,
+        log => Some((pod, log == proto::ContainerLog::Previous)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::{BlockedPod, Blocker, RolloutReport};
 
     #[test]
     fn long_lists_of_names_are_cut() {
@@ -470,38 +466,5 @@ mod tests {
         assert_eq!(stalled_note("Deployment shop/web", 1), text);
         let expected = format!("Deployment shop/web: {text}");
         assert_eq!(stalled_note("Deployment shop/web", 2), expected);
-    }
-
-    #[test]
-    fn log_is_that_of_the_run_that_failed() {
-        for (cause, container, reason, restarts, expected) in [
-            ("CRASH_LOOP", "web", "CrashLoopBackOff", 3, Some(false)),
-            ("NOT_READY", "web", "Running", 0, Some(false)),
-            ("NOT_READY", "web", "Running", 1, Some(true)),
-            ("JOB_FAILED", "web", "Error", 0, Some(false)),
-            // A container that has not started has no log.
-            ("IMAGE_PULL", "web", "ErrImagePull", 0, None),
-            ("NOT_READY", "", "Running", 1, None),
-        ] {
-            let pod = BlockedPod {
-                container: container.to_owned(),
-                reason: reason.to_owned(),
-                restarts,
-                ..Default::default()
-            };
-            let report = RolloutReport {
-                blockers: vec![Blocker {
-                    reason: cause.to_owned(),
-                    pods: vec![pod],
-                    ..Default::default()
-                }],
-                ..Default::default()
-            };
-            let previous = blocking_container(&report).map(|(_, previous)| previous);
-            assert_eq!(
-                previous, expected,
-                "{cause} {container} {reason} {restarts}"
-            );
-        }
     }
 }

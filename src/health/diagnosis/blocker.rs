@@ -1,6 +1,7 @@
 //! What blocks a rollout, for people and for programs.
 
 use super::cause::Cause;
+use rollplan_core::snapshot::{Container, ContainerState};
 use rollplan_core::time::{Span, Time};
 
 /// The maximum number of pods that a blocker lists.
@@ -40,6 +41,31 @@ pub struct BlockedPod {
     pub restarts: i32,
     /// The time since which it has been the case.
     pub since: Option<Time>,
+    /// The log of the container that may show the problem.
+    pub log: Option<Log>,
+}
+
+/// The log of one of the runs of a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Log {
+    /// That of the running container or, if it is not running, of its last run.
+    Current,
+    /// That of the run before the running one.
+    Previous,
+}
+
+// === impl Log ===
+
+impl Log {
+    /// The log that may show the problem of a container. `None` if it has not been started.
+    pub(crate) fn of(container: &Container) -> Option<Self> {
+        match (&container.state, &container.last_state) {
+            (ContainerState::Running { .. }, _) if container.restarts > 0 => Some(Self::Previous),
+            (ContainerState::Running { .. } | ContainerState::Terminated { .. }, _)
+            | (_, ContainerState::Terminated { .. }) => Some(Self::Current),
+            _ => None,
+        }
+    }
 }
 
 // === impl Blocker ===
@@ -65,5 +91,42 @@ impl Blocker {
         pods.truncate(BLOCKED_PODS_MAX);
         self.pods = pods;
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_is_that_of_the_run_that_failed() {
+        let running = || ContainerState::Running { started_at: None };
+        let waiting = || ContainerState::Waiting {
+            reason: String::new(),
+            message: String::new(),
+        };
+        let ended = || ContainerState::Terminated {
+            exit_code: 1,
+            reason: String::new(),
+            message: String::new(),
+            finished_at: None,
+        };
+        for (state, last_state, restarts, expected) in [
+            (running(), ContainerState::Unknown, 0, Some(Log::Current)),
+            (running(), ended(), 1, Some(Log::Previous)),
+            (ended(), ended(), 1, Some(Log::Current)),
+            // kubectl prints the log of the last run.
+            (waiting(), ended(), 1, Some(Log::Current)),
+            // It has not been started.
+            (waiting(), ContainerState::Unknown, 0, None),
+        ] {
+            let container = Container {
+                state,
+                last_state,
+                restarts,
+                ..Container::default()
+            };
+            assert_eq!(Log::of(&container), expected, "{container:?}");
+        }
     }
 }

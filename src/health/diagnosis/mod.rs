@@ -29,7 +29,7 @@ pub(crate) mod remedy;
 mod template;
 pub(crate) mod text;
 
-pub use self::blocker::{BLOCKED_PODS_MAX, BlockedPod, Blocker};
+pub use self::blocker::{BLOCKED_PODS_MAX, BlockedPod, Blocker, Log};
 pub use self::cause::Cause;
 pub use self::failure::{Failure, Finality};
 pub use self::pods::Finding;

@@ -6,7 +6,7 @@ use super::scene::{Scene, counters, explained, phase_of};
 use crate::diagnosis::failure::Group;
 use crate::diagnosis::pods::Finding;
 use crate::diagnosis::text::{KUBERNETES_MAX, agree, because, count, last_line, one_line, word};
-use crate::diagnosis::{BlockedPod, Blocker, Cause};
+use crate::diagnosis::{BlockedPod, Blocker, Cause, Log};
 use crate::report::verdict::{Outlook, Verdict};
 use crate::report::{Counter, Phase, Report};
 use rollplan_core::snapshot::{ContainerState, Pod};
@@ -306,6 +306,7 @@ fn failed_container(pod: &Pod) -> Option<BlockedPod> {
                 message: format!("exit code {exit_code}{}", because(&last_line(message))),
                 restarts: container.restarts,
                 since: *finished_at,
+                log: Log::of(container),
             }),
             _ => None,
         })

@@ -9,6 +9,7 @@ use crate::diagnosis::failure::{Group, is_terminating};
 use crate::diagnosis::pods::Finding;
 use crate::diagnosis::text::{KUBERNETES_MAX, because, one_line, word};
 use crate::diagnosis::{Blocker, Cause, remedy};
+use crate::report::verdict::events::{self, Subject};
 use crate::report::verdict::weighing::Weighing;
 use crate::report::verdict::{Outlook, Verdict};
 use crate::report::{Counter, Phase, Report};
@@ -132,11 +133,7 @@ impl<'a> Scene<'a> {
     }
 
     fn deleting(&self) -> Report {
-        let verdict = Verdict {
-            reason: "DELETING",
-            message: format!("the {} is being deleted", self.observed.kind),
-            ..Verdict::new(Outlook::NeedsChange, true, None)
-        };
+        let verdict = Verdict::deleting(&self.observed.kind);
         self.report(
             Phase::Deleting,
             "is being deleted",
@@ -199,13 +196,28 @@ impl<'a> Scene<'a> {
         phase: Phase,
         what: impl fmt::Display,
         blockers: Vec<Blocker>,
-        verdict: Verdict,
+        mut verdict: Verdict,
         counters: Vec<Counter>,
     ) -> Report {
-        let cause = blockers
-            .first()
-            .map_or("", |blocker| blocker.message.as_str());
+        let first = blockers.first();
+        let cause = first.map_or("", |blocker| blocker.message.as_str());
+        let has_pods = match &self.observed.view {
+            View::Job(job) => job.active > 0,
+            _ => true,
+        };
+        // Pods of Jobs may run for any time.
+        verdict.is_open_ended = has_pods && first.is_some_and(|it| it.cause == Cause::Running);
+        verdict.event_selectors = events::selectors(
+            &blockers,
+            Subject {
+                now: self.now(),
+                has_conditions_about_pods: false,
+                has_pods,
+            },
+        );
+        let awaits_observation = |it: &Blocker| it.cause == Cause::GenerationUnobserved;
         Report {
+            is_observed: self.unobserved().is_none() && !blockers.iter().any(awaits_observation),
             message: format!("{} {what}{}", self.subject, because(cause)),
             phase,
             counts: None,

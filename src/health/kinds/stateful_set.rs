@@ -7,6 +7,7 @@ use crate::diagnosis::failure::{Failure, Finality, Group};
 use crate::diagnosis::pods::{Finding, condition};
 use crate::diagnosis::text::{agree, count, word};
 use crate::diagnosis::{BlockedPod, Blocker, Cause};
+use crate::report::verdict::weighing::certain;
 use crate::report::verdict::{Outlook, Verdict};
 use crate::report::{Phase, Report};
 use rollplan_core::size::IntOrPercent;
@@ -282,10 +283,7 @@ fn blocking_old_pod(set: &StatefulSet, scene: &Scene<'_>) -> (Option<Blocker>, O
         |Failure {
              finality, since, ..
          }| match finality {
-            Finality::Certain => Some(Verdict {
-                since: Some(since),
-                ..Verdict::new(Outlook::NeedsChange, true, Some(&blocker))
-            }),
+            Finality::Certain => Some(certain(&blocker, Some(since))),
             Finality::Pending(at) => Some(Verdict {
                 since: Some(since),
                 decided_after: at,

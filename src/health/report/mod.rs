@@ -31,6 +31,8 @@ pub struct Report {
     pub counters: Vec<Counter>,
     /// Whether the kind is judged by the table of kinds or by the rule for all others.
     pub is_generic: bool,
+    /// Whether a controller has observed the latest generation.
+    pub is_observed: bool,
     /// The reasons for the decisions of the plan.
     pub reasons: Vec<Reason>,
     /// The causes that block the rollout, the one to fix first at the beginning.

@@ -9,7 +9,7 @@ use super::{DEPLOYMENT, REPLICA_SET, Run, command, path, read};
 
 pub(super) const OPTIONS: &str = "-o json --request-timeout=30s";
 
-pub(super) const EVENTS: &str = "get events --field-selector=type=Warning ";
+pub(super) const EVENTS: &str = "get events --field-selector=type=";
 
 /// The result of one call of kubectl.
 #[derive(Clone)]
@@ -92,12 +92,13 @@ impl Kubectl {
         calls.map(str::to_owned).collect()
     }
 
-    /// The number of calls that read events.
+    /// The number of calls that read warnings.
     pub(super) fn event_calls(&self) -> usize {
         let calls = fs::read_to_string(self.file("calls")).unwrap_or_default();
+        let warnings = format!("{EVENTS}Warning ");
         calls
             .lines()
-            .filter(|call| call.starts_with(EVENTS))
+            .filter(|call| call.starts_with(&warnings))
             .count()
     }
 

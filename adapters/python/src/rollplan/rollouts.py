@@ -18,8 +18,6 @@ from rollplan.v1 import canary_pb2, forecast_pb2, plan_pb2, report_pb2, revision
 if TYPE_CHECKING:
     from rollplan.kubernetes import Api
 
-ENDED = (report_pb2.PHASE_STALLED, report_pb2.PHASE_REFUSED)
-
 
 class Reader(Protocol):
     """Where objects are read: the API server, or a cache of watches."""
@@ -118,16 +116,17 @@ class Rollouts:
         previous: report_pb2.Verdict | None = None,
         fail_on: Iterable[plan_pb2.FailureRule] = (),
     ) -> plan_pb2.ComputeStatusResponse:
-        """The state of the rollout, with its pods and the warnings about them.
+        """The state of the rollout, with its pods and, if they may explain it, events.
 
         Pass the previous verdict when polling. `fail_on` changes when failures are certain: docs/verdict.md.
         """
-        request = plan_pb2.ComputeStatusRequest(
-            snapshot=self.snapshot(key, report=True), options=self._options, fail_on=fail_on
-        )
+        request = plan_pb2.ComputeStatusRequest(snapshot=self.snapshot(key, pods=True), options=self._options, fail_on=fail_on)
         if previous is not None:
             request.previous_verdict.CopyFrom(previous)
-        return self._planner.compute_status(request)
+        response = self._planner.compute_status(request)
+        if self._add_events(key, request.snapshot, response.report.verdict.event_selectors):
+            response = self._planner.compute_status(request)
+        return response
 
     def wait(
         self,
@@ -148,10 +147,9 @@ class Rollouts:
             report = self.status(key, verdict, fail_on).report
             verdict = report.verdict
             progress(report)
-            if report.phase == report_pb2.PHASE_COMPLETE:
+            if verdict.final and verdict.outlook == report_pb2.OUTLOOK_COMPLETE:
                 return report
-            stuck = verdict.certain and verdict.outlook == report_pb2.OUTLOOK_NEEDS_CHANGE
-            if report.phase in ENDED or stuck:
+            if verdict.final:
                 raise StalledError(report)
             if time.monotonic() + interval > end:
                 raise WaitTimeoutError(report)
@@ -205,20 +203,20 @@ class Rollouts:
         Pass the steps to `apply`, and plan again after each change, and after the `requeue_after` of the response.
         """
         request = canary_pb2.PlanCanaryRequest(
-            snapshot=self.snapshot(key, report=True), policy=policy, command=command, verdicts=verdicts
+            snapshot=self.snapshot(key, pods=True), policy=policy, command=command, verdicts=verdicts
         )
-        return self._planner.plan_canary(request)
+        response = self._planner.plan_canary(request)
+        if not response.steps and self._add_events(key, request.snapshot, response.report.event_selectors):
+            response = self._planner.plan_canary(request)
+        return response
 
-    def snapshot(self, key: Key, *, report: bool = False, pods: bool = False) -> plan_pb2.Snapshot:
-        """The Deployment and its objects. A forecast needs the pods. A report or canary also needs the warnings."""
+    def snapshot(self, key: Key, *, pods: bool = False) -> plan_pb2.Snapshot:
+        """The Deployment and its objects. A report, a forecast and a canary need the pods."""
         with self._states.locked(key) as state:
-            observed = self._observe(key, state, pods=pods or report)
+            observed = self._observe(key, state, pods=pods)
         if observed is None:
             raise NotFoundError(f"{self.kind.kind} {key} not found")
-        snapshot = observed[1]
-        if report:
-            snapshot.objects.extend(it.json for it in self._warnings(key))
-        return snapshot
+        return observed[1]
 
     # --- the parts of a sync
 
@@ -328,13 +326,17 @@ class Rollouts:
         result.cancelled = cancel is not None and cancel.cancelled
         return result
 
-    def _warnings(self, key: Key) -> list[Object]:
+    def _add_events(self, key: Key, snapshot: plan_pb2.Snapshot, selectors: Iterable[str]) -> bool:
+        """Adds the events that these field selectors match. Returns whether there are any."""
+        events: list[Object] = []
         try:
-            return self._api.list_objects(EVENT, key.namespace, fields="type=Warning")[0]
+            for fields in selectors:
+                events += self._api.list_objects(EVENT, key.namespace, fields=fields)[0]
         except ApiError as error:
-            if error.code == 403:
-                return []  # a verdict without events is less certain, never wrong
-            raise
+            if error.code != 403:
+                raise  # a verdict without events is less certain, never wrong
+        snapshot.objects.extend(it.json for it in events)
+        return bool(events)
 
 
 def _writes_replica_sets(response: plan_pb2.PlanRolloutResponse) -> bool:

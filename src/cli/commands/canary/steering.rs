@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use prost_types::Timestamp;
+use rollplan_canary::RefusalCause;
 
 use super::super::print_commands;
 use crate::cli::cluster::{Cluster, Needs};
@@ -31,20 +32,8 @@ const MAX_REJECTIONS: usize = 5;
 /// The maximum number of polls in a row at which the Deployment controller has not observed the last change.
 const MAX_UNOBSERVED: usize = 30;
 
-/// The reason of a refusal because of that.
-const NOT_OBSERVED: &str = "CHANGE_NOT_OBSERVED";
-
-/// The reason of a refusal because the Deployment has the template.
-const SAME_TEMPLATE: &str = "SAME_TEMPLATE";
-
-/// The reason of an abort that waits.
-const WAITS_FOR_STABLE_PODS: &str = "WAITS_FOR_STABLE_PODS";
-
 /// How long a rollback waits until a failure is certain.
 const UNCERTAIN_MAX: Duration = Duration::from_secs(600);
-
-/// How long canary pods may take to start before the events are read for a cause.
-const STARTING_SECONDS: i64 = 15;
 
 /// What to do.
 #[derive(Debug)]
@@ -209,7 +198,9 @@ impl<'a> Steering<'a> {
     pub(super) fn run(self) -> Result<Exit, Error> {
         match self.carry_out() {
             // There is nothing to release.
-            Err(Error::CanaryRefused { reason, text }) if reason == SAME_TEMPLATE => {
+            Err(Error::CanaryRefused { reason, text })
+                if reason == RefusalCause::SameTemplate.as_str() =>
+            {
                 stderr::eprint_note(text);
                 Ok(Exit::Done)
             }
@@ -278,12 +269,9 @@ impl<'a> Steering<'a> {
             this.request(request, policy, command, verdicts.clone())
         };
         let mut response = plan(self, &request)?;
-        let reads_events =
-            self.rolls_back || may_fail(response.report.as_ref(), request.snapshot.now.as_ref());
-        if response.steps.is_empty()
-            && reads_events
-            && self.cluster.add_events(&mut request, limit)?
-        {
+        let report = response.report.as_ref();
+        let selectors = report.map_or(&[][..], |report| &report.event_selectors);
+        if response.steps.is_empty() && self.cluster.add_events(&mut request, selectors, limit)? {
             response = plan(self, &request)?;
         }
         Ok(Plan {
@@ -318,7 +306,8 @@ impl<'a> Steering<'a> {
         loop {
             let plan = match self.plan(time.limit()) {
                 Err(Error::CanaryRefused { reason, .. })
-                    if reason == NOT_OBSERVED && self.unobserved < MAX_UNOBSERVED =>
+                    if reason == RefusalCause::NotObserved.as_str()
+                        && self.unobserved < MAX_UNOBSERVED =>
                 {
                     self.unobserved += 1;
                     return Ok(None);
@@ -357,22 +346,13 @@ impl<'a> Steering<'a> {
         let was = self.last.as_ref().map(CanaryReport::phase);
         let is_abort = self.action == CanaryAction::Abort;
         match report.phase() {
-            CanaryPhase::Hold => {
-                let mut reasons = report.reasons.iter();
-                if reasons.any(|it| it.reason == WAITS_FOR_STABLE_PODS) {
-                    return None;
-                }
-                match report.outcome() {
-                    CanaryOutcome::Good if !promotes(&self.policy) => Some(Exit::Done),
-                    CanaryOutcome::Failed if !aborts(self.policy.on_failure()) => {
-                        Some(Exit::Failed)
-                    }
-                    CanaryOutcome::TimedOut if !aborts(self.policy.on_timeout()) => {
-                        Some(Exit::Going)
-                    }
-                    _ => None,
-                }
-            }
+            CanaryPhase::Hold if report.abort_waits => None,
+            CanaryPhase::Hold => match report.outcome() {
+                CanaryOutcome::Good if !promotes(&self.policy) => Some(Exit::Done),
+                CanaryOutcome::Failed if !aborts(self.policy.on_failure()) => Some(Exit::Failed),
+                CanaryOutcome::TimedOut if !aborts(self.policy.on_timeout()) => Some(Exit::Going),
+                _ => None,
+            },
             CanaryPhase::Promoting if self.failure.is_some() => Some(Exit::Failed),
             // It was too late for an abort.
             CanaryPhase::Done if is_abort => Some(Exit::Failed),
@@ -621,16 +601,6 @@ fn promotes(policy: &CanaryPolicy) -> bool {
 /// Whether the response to a failure or to a timeout is an abort. For failures, this is set explicitly.
 fn aborts(response: CanaryResponse) -> bool {
     response == CanaryResponse::Abort
-}
-
-/// Whether events may show that a canary has failed. Pods created recently are still starting.
-fn may_fail(report: Option<&CanaryReport>, now: Option<&Timestamp>) -> bool {
-    report.is_some_and(|report| {
-        let seconds = |time: Option<&Timestamp>| time.map_or(0, |it| it.seconds);
-        let age = seconds(now).saturating_sub(seconds(report.since.as_ref()));
-        let is_decided = report.outcome() == CanaryOutcome::Failed;
-        !is_decided && report.pods_available < report.pods_wanted && age > STARTING_SECONDS
-    })
 }
 
 // === impl Verdicts ===

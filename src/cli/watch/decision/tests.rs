@@ -3,7 +3,7 @@
 use prost_types::Timestamp;
 
 use super::*;
-use crate::proto::{Blocker, Counter, Counts, Outlook, Phase, RolloutReport, Verdict};
+use crate::proto::{Counts, Outlook, Phase, RolloutReport, Verdict};
 
 fn member(goal: Goal, fail_fast: Switch) -> Member {
     let judgement = JudgementArgs {
@@ -20,11 +20,19 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn verdict(outlook: Outlook, reason: &str) -> Option<Verdict> {
+fn verdict(outlook: Outlook) -> Option<Verdict> {
     Some(Verdict {
         outlook: outlook.into(),
-        reason: reason.to_owned(),
         ..Default::default()
+    })
+}
+
+/// The verdict about a failure, which the status of the object may report as well.
+fn failure(reported: bool) -> Option<Verdict> {
+    verdict(Outlook::NeedsChange).map(|verdict| Verdict {
+        r#final: true,
+        reported,
+        ..verdict
     })
 }
 
@@ -38,7 +46,8 @@ fn rolling(available: i32) -> RolloutReport {
             available,
             ..Default::default()
         }),
-        verdict: verdict(Outlook::Undecided, "NOT_READY"),
+        verdict: verdict(Outlook::Undecided),
+        observed: true,
         ..Default::default()
     }
 }
@@ -89,7 +98,7 @@ fn unjudged() -> RolloutReport {
     RolloutReport {
         phase: Phase::NotJudged.into(),
         counts: None,
-        verdict: verdict(Outlook::NotJudged, "NOT_JUDGED"),
+        verdict: verdict(Outlook::NotJudged),
         generic: true,
         ..rolling(0)
     }
@@ -124,12 +133,12 @@ fn goal(text: &str) -> Goal {
 fn only_the_value_decides_if_one_is_waited_for() {
     let failed = RolloutReport {
         phase: Phase::Stalled.into(),
-        verdict: verdict(Outlook::NeedsChange, "STALLED"),
+        verdict: failure(true),
         ..rolling(1)
     };
     let complete = RolloutReport {
         phase: Phase::Complete.into(),
-        verdict: verdict(Outlook::Complete, ""),
+        verdict: verdict(Outlook::Complete),
         ..rolling(4)
     };
     let object = |phase: &str| Some(serde_json::json!({"status": {"phase": phase}}));
@@ -205,20 +214,19 @@ fn rollouts_with_deadlines_and_running_jobs_are_not_stalled() {
         }),
         ..rolling(1)
     };
-    let job = |active: i64| RolloutReport {
+    let job = |open_ended| RolloutReport {
         counts: None,
-        counters: vec![Counter {
-            name: "active".to_owned(),
-            value: active,
-        }],
-        verdict: verdict(Outlook::Undecided, "RUNNING"),
+        verdict: rolling(1).verdict.map(|verdict| Verdict {
+            open_ended,
+            ..verdict
+        }),
         ..rolling(1)
     };
     for (report, expected) in [
         (with_deadline, false),
         (with_decision, false),
-        (job(1), false),
-        (job(0), true),
+        (job(true), false),
+        (job(false), true),
     ] {
         let reports = [(0, report.clone()), (6000, report)];
         assert_eq!(is_stalled(Goal::Complete, &reports), expected);
@@ -226,61 +234,59 @@ fn rollouts_with_deadlines_and_running_jobs_are_not_stalled() {
 }
 
 #[test]
-fn passed_deadline_ends_the_watch_unless_a_startup_probe_has_time_left() {
-    let late = |outlook| RolloutReport {
-        phase: Phase::Stalled.into(),
-        verdict: verdict(outlook, "NOT_READY"),
-        blockers: vec![Blocker {
-            reason: "DEADLINE_EXCEEDED".to_owned(),
-            ..Default::default()
-        }],
+fn final_verdict_ends_the_watch() {
+    let of = |phase: Phase, verdict| RolloutReport {
+        phase: phase.into(),
+        verdict,
         ..rolling(1)
     };
-    for fail_fast in [Switch::On, Switch::Off] {
-        for (outlook, expected) in [
-            (Outlook::NeedsChange, Exit::Failed),
-            (Outlook::Undecided, Exit::Going),
-        ] {
-            let mut member = member(Goal::Complete, fail_fast);
-            member.take(status(late(outlook)), seconds(1));
-            assert_eq!(member.result(), expected, "{fail_fast:?} {outlook:?}");
-        }
-    }
-}
-
-#[test]
-fn certain_failure_ends_the_watch_unless_fail_fast_is_off() {
-    let failing = RolloutReport {
-        phase: Phase::Stalled.into(),
-        verdict: verdict(Outlook::NeedsChange, "IMAGE_PULL"),
-        ..rolling(1)
-    };
-    let paused = RolloutReport {
-        phase: Phase::Paused.into(),
-        verdict: verdict(Outlook::NeedsChange, "PAUSED"),
-        ..rolling(1)
-    };
-    let refused = RolloutReport {
-        phase: Phase::Refused.into(),
-        verdict: verdict(Outlook::NeedsChange, "SELECTOR_EMPTY"),
-        ..rolling(1)
-    };
-    let deleting = RolloutReport {
-        phase: Phase::Deleting.into(),
-        verdict: verdict(Outlook::NeedsChange, "DELETING"),
-        ..rolling(1)
-    };
+    let paused = verdict(Outlook::NeedsChange).map(|verdict| Verdict {
+        awaits_user: true,
+        ..verdict
+    });
     for (report, fail_fast, expected) in [
-        (&failing, Switch::On, Exit::Failed),
-        (&failing, Switch::Off, Exit::Going),
+        (of(Phase::Stalled, failure(false)), Switch::On, Exit::Failed),
+        (of(Phase::Stalled, failure(false)), Switch::Off, Exit::Going),
+        // The progress deadline has passed.
+        (of(Phase::Stalled, failure(true)), Switch::Off, Exit::Failed),
+        // It has, and a startup probe has time left.
+        (
+            of(Phase::Stalled, verdict(Outlook::Undecided)),
+            Switch::On,
+            Exit::Going,
+        ),
         // A pause is a user's decision, and only a user can end it.
-        (&paused, Switch::On, Exit::Going),
-        (&refused, Switch::Off, Exit::Failed),
-        (&deleting, Switch::On, Exit::Going),
+        (of(Phase::Paused, paused), Switch::On, Exit::Going),
     ] {
         let mut member = member(Goal::Complete, fail_fast);
         member.take(status(report.clone()), seconds(1));
         assert_eq!(member.result(), expected, "{report:?} {fail_fast:?}");
+    }
+}
+
+#[test]
+fn deletion_ends_the_watch_only_once_the_object_is_gone() {
+    let deleting = RolloutReport {
+        phase: Phase::Deleting.into(),
+        verdict: verdict(Outlook::NeedsChange),
+        ..rolling(1)
+    };
+    let mut member = member(Goal::Complete, Switch::On);
+    member.take(status(deleting), seconds(1));
+    assert!(member.outcome.is_none());
+}
+
+/// The counts may be those of an earlier template.
+#[test]
+fn counts_decide_only_once_the_latest_generation_is_observed() {
+    for (observed, expected) in [(false, Exit::Going), (true, Exit::Done)] {
+        let report = RolloutReport {
+            observed,
+            ..rolling(4)
+        };
+        let mut member = member(Goal::Available, Switch::On);
+        member.take(status(report), seconds(1));
+        assert_eq!(member.result(), expected, "{observed}");
     }
 }
 

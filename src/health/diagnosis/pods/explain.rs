@@ -46,6 +46,7 @@ impl Examiner<'_> {
             message,
             restarts,
             since,
+            log: _,
         } = &first.pod;
         let age = since.map_or_else(String::new, |since| format!(" for {}", now.since(since)));
         let what = format!("{name} {reason}{age}");

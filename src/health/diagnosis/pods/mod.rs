@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use super::failure::class::Class;
 use super::template::ProbeKind;
 use super::text::{KUBERNETES_MAX, one_line};
-use super::{BlockedPod, Cause};
+use super::{BlockedPod, Cause, Log};
 use rollplan_core::snapshot::{Container, Pod, PodCondition};
 use rollplan_core::time::Time;
 
@@ -69,6 +69,7 @@ impl<'a> Finding<'a> {
                 message: one_line(message, KUBERNETES_MAX),
                 restarts: 0,
                 since,
+                log: None,
             },
             detail: String::new(),
             failing: None,
@@ -78,6 +79,7 @@ impl<'a> Finding<'a> {
     fn of_container(mut self, container: &'a Container) -> Self {
         self.pod.container.clone_from(&container.name);
         self.pod.restarts = container.restarts;
+        self.pod.log = Log::of(container);
         self.container = Some(container);
         self
     }

@@ -5,10 +5,11 @@
 //!    nominated, or an autoscaler has reacted.
 //! 3. A failure with a limit is certain once it exceeds the limit of its class. Everything else is undecided.
 
+pub(crate) mod events;
 mod rollout;
 pub(crate) mod weighing;
 
-use crate::diagnosis::Blocker;
+use crate::diagnosis::{Blocker, Cause};
 use rollplan_core::time::Time;
 
 /// The verdict about a rollout.
@@ -28,6 +29,16 @@ pub struct Verdict {
     pub remedy: String,
     /// The time of the first snapshot that showed this failure.
     pub since: Option<Time>,
+    /// Whether a program that waits can stop: the object is complete, or has failed.
+    pub is_final: bool,
+    /// Whether Kubernetes regards it as failed, too.
+    pub is_reported: bool,
+    /// Whether it waits for a decision of a user.
+    pub awaits_user: bool,
+    /// Whether it may stay as it is for any time, although nothing is wrong.
+    pub is_open_ended: bool,
+    /// The field selectors of the events that may explain the state or make the verdict certain.
+    pub event_selectors: Vec<&'static str>,
 }
 
 /// The outlook of a rollout if no object is changed.
@@ -46,7 +57,12 @@ pub enum Outlook {
 }
 
 impl Verdict {
+    /// A verdict from the status of the object, which therefore reports a failure.
     pub(crate) fn new(outlook: Outlook, is_certain: bool, blocker: Option<&Blocker>) -> Self {
+        let needs_change = outlook == Outlook::NeedsChange;
+        let is_choice =
+            blocker.is_some_and(|it| matches!(it.cause, Cause::Paused | Cause::OnDelete));
+        let has_failed = needs_change && !is_choice;
         Self {
             outlook,
             is_certain,
@@ -55,6 +71,22 @@ impl Verdict {
             decided_after: None,
             remedy: blocker.map_or_else(String::new, |blocker| blocker.remedy.clone()),
             since: None,
+            is_final: has_failed || outlook == Outlook::Complete,
+            is_reported: has_failed,
+            awaits_user: needs_change && is_choice,
+            is_open_ended: false,
+            event_selectors: Vec::new(),
+        }
+    }
+
+    /// The verdict about an object that is being deleted. It ends when the object no longer exists.
+    pub(crate) fn deleting(kind: &str) -> Self {
+        Self {
+            reason: "DELETING",
+            message: format!("the {kind} is being deleted"),
+            is_final: false,
+            is_reported: false,
+            ..Self::new(Outlook::NeedsChange, true, None)
         }
     }
 }

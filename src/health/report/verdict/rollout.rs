@@ -1,5 +1,6 @@
 //! The verdict about the rollout of a Deployment.
 
+use super::events::{self, Subject};
 use super::weighing::Weighing;
 use super::{Outlook, Verdict};
 use crate::diagnosis::{Blocker, Cause};
@@ -10,19 +11,27 @@ use rollplan_core::status;
 
 impl Assessment<'_> {
     pub(in crate::report) fn verdict(&self, blockers: &[Blocker]) -> Verdict {
-        self.without_failures(blockers)
-            .unwrap_or_else(|| self.by_failures(blockers))
+        let mut verdict = self
+            .without_failures(blockers)
+            .unwrap_or_else(|| self.by_failures(blockers));
+        let has_failed = verdict.is_final && verdict.outlook == Outlook::NeedsChange;
+        verdict.is_reported |= has_failed && find(blockers, Cause::DeadlineExceeded).is_some();
+        verdict.event_selectors = events::selectors(
+            blockers,
+            Subject {
+                now: self.diagnosis.snapshot.now,
+                has_conditions_about_pods: true,
+                has_pods: true,
+            },
+        );
+        verdict
     }
 
     /// The verdict if it does not depend on pods.
     pub(in crate::report) fn without_failures(&self, blockers: &[Blocker]) -> Option<Verdict> {
         let find = |cause| find(blockers, cause);
         if self.deployment.metadata.deletion_timestamp.is_some() {
-            return Some(Verdict {
-                reason: "DELETING",
-                message: "the Deployment is being deleted".to_owned(),
-                ..Verdict::new(Outlook::NeedsChange, true, None)
-            });
+            return Some(Verdict::deleting("Deployment"));
         }
         let selector = find(Cause::SelectorEmpty).or_else(|| find(Cause::SelectorOverlap));
         if let Some(selector) = selector {

@@ -55,9 +55,11 @@ impl<'b> Weighing<'b> {
     }
 }
 
-fn certain(blocker: &Blocker, since: Option<Time>) -> Verdict {
+/// The verdict about a failure that the rules prove, whether or not the status of the object reports it.
+pub(crate) fn certain(blocker: &Blocker, since: Option<Time>) -> Verdict {
     Verdict {
         since,
+        is_reported: false,
         ..Verdict::new(Outlook::NeedsChange, true, Some(blocker))
     }
 }

@@ -1,6 +1,7 @@
 //! Verdicts: stories are polled over time, and states are judged once. A persistent failure is certain soon after its grace
 //! period, and a rollout that recovers earlier is never reported as failed.
 
+mod callers;
 mod configuration;
 mod crashes;
 mod deadline;

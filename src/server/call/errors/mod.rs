@@ -17,7 +17,7 @@ pub(crate) use self::details::{ELLIPSIS, rejection};
 pub(crate) use self::framework::{complete, completed, failure};
 
 use self::details::{MESSAGE_BYTES_MAX, failed, over_quota, truncate_end, truncate_middle};
-use crate::wire::{self, REQUEST_BYTES_MAX, Violations};
+use crate::wire::{self, REQUEST_BYTES_MAX, Rejection, Violations};
 
 /// The maximum length of a name. Names in Kubernetes are not longer.
 const NAME_BYTES_MAX: usize = 253;
@@ -118,11 +118,11 @@ pub(crate) fn invalid_parameters(problems: &[(String, String)]) -> Status {
 /// A rejected rollback. The request itself is valid.
 fn rejected_rollback(error: &RollbackError) -> Status {
     let message = truncate_end(&error.to_string(), MESSAGE_BYTES_MAX);
-    let rejected = |reason, name: &str| precondition(&message, reason, name);
+    let reason = Rejection::of_rollback(error).as_str();
     match error {
-        RollbackError::Incomplete { name } => rejected("REPLICA_SETS_INCOMPLETE", name),
-        RollbackError::Paused { name } => rejected("DEPLOYMENT_PAUSED", name),
-        RollbackError::NoHistory { name } => rejected("NO_EARLIER_REVISION", name),
+        RollbackError::Incomplete { name }
+        | RollbackError::Paused { name }
+        | RollbackError::NoHistory { name } => precondition(&message, reason, name),
         RollbackError::NotFound {
             name,
             revision,
@@ -141,13 +141,7 @@ fn rejected_rollback(error: &RollbackError) -> Status {
             ];
             let mut details = ErrorDetails::new();
             details.set_resource_info("revision", revision.as_str(), name.as_str(), "");
-            failed(
-                Code::NotFound,
-                &message,
-                "REVISION_NOT_FOUND",
-                &metadata,
-                details,
-            )
+            failed(Code::NotFound, &message, reason, &metadata, details)
         }
     }
 }
@@ -158,9 +152,11 @@ fn rejected_forecast(error: &ForecastError) -> Status {
     match error {
         ForecastError::Rollback(error) => rejected_rollback(error),
         ForecastError::ReplicaSetsIncomplete { name } => {
-            precondition(&message, "REPLICA_SETS_INCOMPLETE", name)
+            precondition(&message, Rejection::ReplicaSetsIncomplete.as_str(), name)
         }
-        ForecastError::PodsIncomplete { name } => precondition(&message, "PODS_INCOMPLETE", name),
+        ForecastError::PodsIncomplete { name } => {
+            precondition(&message, Rejection::PodsIncomplete.as_str(), name)
+        }
         ForecastError::TooManyPods { replicas } => {
             let count = usize::try_from(*replicas).ok();
             let max = usize::try_from(REPLICAS_MAX).unwrap_or(usize::MAX);

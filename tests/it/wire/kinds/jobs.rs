@@ -85,6 +85,27 @@ fn job_with_a_decided_result_waits_for_its_pods() {
 }
 
 #[test]
+fn running_job_is_open_ended_and_a_failed_one_final() {
+    let running = |active: i32| job(json!({}), json!({"startTime": at(0), "active": active}));
+    let verdict = |job: &Value| report(60, job, &[]).verdict.unwrap();
+    let found = verdict(&running(1));
+    assert!(found.open_ended && !found.r#final, "{found:?}");
+    assert!(found.event_selectors.is_empty(), "{found:?}");
+    // Only events report why no pod exists.
+    let found = verdict(&running(0));
+    assert!(!found.open_ended, "{found:?}");
+    assert_eq!(found.event_selectors, ["type=Warning"]);
+    let failed = job(
+        json!({}),
+        json!({"startTime": at(0), "conditions": condition("Failed", "DeadlineExceeded", "")}),
+    );
+    let found = verdict(&failed);
+    assert!(found.r#final && found.reported, "{found:?}");
+    let suspended = verdict(&job(json!({"suspend": true}), json!({})));
+    assert!(suspended.awaits_user && !suspended.r#final, "{suspended:?}");
+}
+
+#[test]
 fn failed_job_names_the_rule_or_the_container() {
     let failed = job(
         json!({"backoffLimit": 0}),

@@ -476,6 +476,8 @@ class CanaryReport(_message.Message):
     STABLE_PODS_AVAILABLE_FIELD_NUMBER: _builtins.int
     AVAILABLE_MIN_FIELD_NUMBER: _builtins.int
     PODS_MAX_FIELD_NUMBER: _builtins.int
+    ABORT_WAITS_FIELD_NUMBER: _builtins.int
+    EVENT_SELECTORS_FIELD_NUMBER: _builtins.int
     phase: Global___CanaryPhase.ValueType
     """Phase."""
     outcome: Global___CanaryOutcome.ValueType
@@ -496,6 +498,8 @@ class CanaryReport(_message.Message):
     """Lowest number of available pods that the limits of the user allow."""
     pods_max: _builtins.int
     """Highest number of pods that the limits of the user allow, with the surge of the policy."""
+    abort_waits: _builtins.bool
+    """Whether an abort is due, and waits until enough stable pods are available. The phase does not change until then."""
     @_builtins.property
     def reasons(self) -> _containers.RepeatedCompositeFieldContainer[_report_pb2.Reason]:
         """Reasons for this state, and notes about unusual observations. docs/canary.md lists them."""
@@ -508,6 +512,12 @@ class CanaryReport(_message.Message):
     def since(self) -> _timestamp_pb2.Timestamp:
         """When the phase began. In CANARY_PHASE_HOLD, when the canary was first observed with this template. Absent without a
         canary.
+        """
+
+    @_builtins.property
+    def event_selectors(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The events that may show that the pods of the canary, or of a rollout that may be rolled back, have failed, as in
+        Verdict.event_selectors.
         """
 
     def __init__(
@@ -526,10 +536,12 @@ class CanaryReport(_message.Message):
         stable_pods_available: _builtins.int = ...,
         available_min: _builtins.int = ...,
         pods_max: _builtins.int = ...,
+        abort_waits: _builtins.bool = ...,
+        event_selectors: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["since", b"since"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["available_min", b"available_min", "message", b"message", "outcome", b"outcome", "phase", b"phase", "pods_available", b"pods_available", "pods_max", b"pods_max", "pods_wanted", b"pods_wanted", "reasons", b"reasons", "rejected_digests", b"rejected_digests", "since", b"since", "stable_digest", b"stable_digest", "stable_pods_available", b"stable_pods_available", "template_digest", b"template_digest"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_waits", b"abort_waits", "available_min", b"available_min", "event_selectors", b"event_selectors", "message", b"message", "outcome", b"outcome", "phase", b"phase", "pods_available", b"pods_available", "pods_max", b"pods_max", "pods_wanted", b"pods_wanted", "reasons", b"reasons", "rejected_digests", b"rejected_digests", "since", b"since", "stable_digest", b"stable_digest", "stable_pods_available", b"stable_pods_available", "template_digest", b"template_digest"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -123,6 +123,30 @@ yet, or the kind reports its state in a way that the planner does not know. Neve
 """
 Global___Outlook: _TypeAlias = Outlook  # noqa: Y015
 
+class _ContainerLog:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ContainerLogEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ContainerLog.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CONTAINER_LOG_UNSPECIFIED: _ContainerLog.ValueType  # 0
+    """None: the problem is not in a container, or the container has not been started."""
+    CONTAINER_LOG_CURRENT: _ContainerLog.ValueType  # 1
+    """The log of the container as it is running or, if it is not running, of its last run: `kubectl logs`."""
+    CONTAINER_LOG_PREVIOUS: _ContainerLog.ValueType  # 2
+    """The log of the run that ended before the container was restarted: `kubectl logs --previous`."""
+
+class ContainerLog(_ContainerLog, metaclass=_ContainerLogEnumTypeWrapper):
+    """ContainerLog is the log of one of the runs of a container."""
+
+CONTAINER_LOG_UNSPECIFIED: ContainerLog.ValueType  # 0
+"""None: the problem is not in a container, or the container has not been started."""
+CONTAINER_LOG_CURRENT: ContainerLog.ValueType  # 1
+"""The log of the container as it is running or, if it is not running, of its last run: `kubectl logs`."""
+CONTAINER_LOG_PREVIOUS: ContainerLog.ValueType  # 2
+"""The log of the run that ended before the container was restarted: `kubectl logs --previous`."""
+Global___ContainerLog: _TypeAlias = ContainerLog  # noqa: Y015
+
 @_typing.final
 class RolloutReport(_message.Message):
     """RolloutReport describes the progress of a rollout, and the causes that block it. Reasons are part of the API; the
@@ -142,6 +166,7 @@ class RolloutReport(_message.Message):
     VERDICT_FIELD_NUMBER: _builtins.int
     COUNTERS_FIELD_NUMBER: _builtins.int
     GENERIC_FIELD_NUMBER: _builtins.int
+    OBSERVED_FIELD_NUMBER: _builtins.int
     phase: Global___Phase.ValueType
     """Phase of the rollout."""
     message: _builtins.str
@@ -154,6 +179,10 @@ class RolloutReport(_message.Message):
     """False if the planner has separate rules for the kind, for example for Deployments and Jobs. True if the object is
     judged by the row of its kind in a table or, without a row, by fields that many controllers share, for example
     observedGeneration and the condition Ready. docs/verdict.md describes both.
+    """
+    observed: _builtins.bool
+    """Whether a controller has observed the latest generation of the object. While it has not, `counts` and `counters` may
+    be those of an earlier generation.
     """
     @_builtins.property
     def counts(self) -> Global___Counts:
@@ -201,10 +230,11 @@ class RolloutReport(_message.Message):
         verdict: Global___Verdict | None = ...,
         counters: _abc.Iterable[Global___Counter] | None = ...,
         generic: _builtins.bool = ...,
+        observed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "deadline", b"deadline", "verdict", b"verdict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blockers", b"blockers", "counters", b"counters", "counts", b"counts", "deadline", b"deadline", "generic", b"generic", "message", b"message", "phase", b"phase", "reasons", b"reasons", "replica_set", b"replica_set", "revision", b"revision", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blockers", b"blockers", "counters", b"counters", "counts", b"counts", "deadline", b"deadline", "generic", b"generic", "message", b"message", "observed", b"observed", "phase", b"phase", "reasons", b"reasons", "replica_set", b"replica_set", "revision", b"revision", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -251,6 +281,11 @@ class Verdict(_message.Message):
     DECIDED_AFTER_FIELD_NUMBER: _builtins.int
     REMEDY_FIELD_NUMBER: _builtins.int
     SINCE_FIELD_NUMBER: _builtins.int
+    FINAL_FIELD_NUMBER: _builtins.int
+    REPORTED_FIELD_NUMBER: _builtins.int
+    AWAITS_USER_FIELD_NUMBER: _builtins.int
+    OPEN_ENDED_FIELD_NUMBER: _builtins.int
+    EVENT_SELECTORS_FIELD_NUMBER: _builtins.int
     outlook: Global___Outlook.ValueType
     """Whether the rollout completes if no object is changed."""
     certain: _builtins.bool
@@ -263,6 +298,27 @@ class Verdict(_message.Message):
     """Human-readable explanation, in one sentence."""
     remedy: _builtins.str
     """Command or change that resolves the problem. Empty if the rollout only needs time."""
+    final: _builtins.bool
+    """Whether a program that waits for the rollout can stop: it is complete, or it has failed (NEEDS_CHANGE). False while
+    time, a controller or a user may change the outlook: a user has paused the rollout (`awaits_user`), or the object is
+    being deleted. A progress deadline that has passed is final, although the rollout may complete later: unless
+    `certain` is set as well, do not undo the rollout.
+    """
+    reported: _builtins.bool
+    """Whether Kubernetes regards the rollout as failed, too: the progress deadline has passed, or the status of the object
+    reports the failure, for example with the condition Failed of a Job. False if only the rules of docs/verdict.md show
+    the failure, which they do before the deadline. A program that shall never stop before Kubernetes does stops when
+    both `final` and `reported` are set, or the outlook is COMPLETE.
+    """
+    awaits_user: _builtins.bool
+    """Whether the rollout waits for a decision of a user: it is paused, its pods are only updated when a user deletes them
+    (updateStrategy OnDelete), a Job is suspended and no controller resumes it, or a canary is held. This is deliberate,
+    and not a failure.
+    """
+    open_ended: _builtins.bool
+    """Whether the object may stay as it is for any time, although nothing is wrong: pods of a Job are running. A program
+    that stops waiting when nothing has changed for a while should not do so then.
+    """
     @_builtins.property
     def decided_after(self) -> _timestamp_pb2.Timestamp:
         """Time after which the verdict is certain, or the progress deadline has passed, if nothing changes and the caller
@@ -272,6 +328,14 @@ class Verdict(_message.Message):
     @_builtins.property
     def since(self) -> _timestamp_pb2.Timestamp:
         """Time of the first snapshot with this reason, if the caller polls with previous_verdict."""
+
+    @_builtins.property
+    def event_selectors(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The events that may explain the state or make the verdict certain, as field selectors of the API server, for example
+        "type=Warning". List the events in the namespace of the object with each of them, for example with
+        `kubectl get events --field-selector=type=Warning`, add those about the objects of the request to it, and repeat the
+        request. No event matches two of them. Empty if events would not help. Does not depend on the events in the request.
+        """
 
     def __init__(
         self,
@@ -283,10 +347,15 @@ class Verdict(_message.Message):
         decided_after: _timestamp_pb2.Timestamp | None = ...,
         remedy: _builtins.str = ...,
         since: _timestamp_pb2.Timestamp | None = ...,
+        final: _builtins.bool = ...,
+        reported: _builtins.bool = ...,
+        awaits_user: _builtins.bool = ...,
+        open_ended: _builtins.bool = ...,
+        event_selectors: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["decided_after", b"decided_after", "since", b"since"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["certain", b"certain", "decided_after", b"decided_after", "message", b"message", "outlook", b"outlook", "reason", b"reason", "remedy", b"remedy", "since", b"since"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["awaits_user", b"awaits_user", "certain", b"certain", "decided_after", b"decided_after", "event_selectors", b"event_selectors", "final", b"final", "message", b"message", "open_ended", b"open_ended", "outlook", b"outlook", "reason", b"reason", "remedy", b"remedy", "reported", b"reported", "since", b"since"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -446,6 +515,7 @@ class BlockedPod(_message.Message):
     MESSAGE_FIELD_NUMBER: _builtins.int
     RESTARTS_FIELD_NUMBER: _builtins.int
     SINCE_FIELD_NUMBER: _builtins.int
+    LOG_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the pod."""
     container: _builtins.str
@@ -456,6 +526,8 @@ class BlockedPod(_message.Message):
     """Human-readable message that Kubernetes reports."""
     restarts: _builtins.int
     """Number of times the container has been restarted."""
+    log: Global___ContainerLog.ValueType
+    """The log of the container that may show the problem."""
     @_builtins.property
     def since(self) -> _timestamp_pb2.Timestamp:
         """Time since which the pod is in this state. Absent if it is unknown."""
@@ -469,10 +541,11 @@ class BlockedPod(_message.Message):
         message: _builtins.str = ...,
         restarts: _builtins.int = ...,
         since: _timestamp_pb2.Timestamp | None = ...,
+        log: Global___ContainerLog.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["since", b"since"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["container", b"container", "message", b"message", "name", b"name", "reason", b"reason", "restarts", b"restarts", "since", b"since"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["container", b"container", "log", b"log", "message", b"message", "name", b"name", "reason", b"reason", "restarts", b"restarts", "since", b"since"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

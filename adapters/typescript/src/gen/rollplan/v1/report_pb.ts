@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollplan/v1/report.proto.
  */
 export const file_rollplan_v1_report: GenFile = /*@__PURE__*/
-  fileDesc("Chhyb2xscGxhbi92MS9yZXBvcnQucHJvdG8SC3JvbGxwbGFuLnYxIusCCg1Sb2xsb3V0UmVwb3J0EiEKBXBoYXNlGAEgASgOMhIucm9sbHBsYW4udjEuUGhhc2USDwoHbWVzc2FnZRgCIAEoCRIjCgZjb3VudHMYAyABKAsyEy5yb2xscGxhbi52MS5Db3VudHMSJAoHcmVhc29ucxgEIAMoCzITLnJvbGxwbGFuLnYxLlJlYXNvbhImCghibG9ja2VycxgFIAMoCzIULnJvbGxwbGFuLnYxLkJsb2NrZXISEAoIcmV2aXNpb24YBiABKAkSEwoLcmVwbGljYV9zZXQYByABKAkSLAoIZGVhZGxpbmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiUKB3ZlcmRpY3QYCSABKAsyFC5yb2xscGxhbi52MS5WZXJkaWN0EiYKCGNvdW50ZXJzGAogAygLMhQucm9sbHBsYW4udjEuQ291bnRlchIPCgdnZW5lcmljGAsgASgIIiYKB0NvdW50ZXISDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoAyLQAQoHVmVyZGljdBIlCgdvdXRsb29rGAEgASgOMhQucm9sbHBsYW4udjEuT3V0bG9vaxIPCgdjZXJ0YWluGAIgASgIEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEjEKDWRlY2lkZWRfYWZ0ZXIYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlbWVkeRgGIAEoCRIpCgVzaW5jZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAihAIKBkNvdW50cxIPCgdkZXNpcmVkGAEgASgFEg0KBXRvdGFsGAIgASgFEg8KB3VwZGF0ZWQYAyABKAUSDQoFcmVhZHkYBCABKAUSEQoJYXZhaWxhYmxlGAUgASgFEhMKC3VuYXZhaWxhYmxlGAYgASgFEhgKC3Rlcm1pbmF0aW5nGAcgASgFSACIAQESEQoJbWF4X3RvdGFsGAggASgFEhUKDW1pbl9hdmFpbGFibGUYCSABKAUSHAoUbWF4X3RvdGFsX2FyaXRobWV0aWMYCiABKAkSIAoYbWluX2F2YWlsYWJsZV9hcml0aG1ldGljGAsgASgJQg4KDF90ZXJtaW5hdGluZyIpCgZSZWFzb24SDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkizQEKB0Jsb2NrZXISDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDgoGcmVtZWR5GAMgASgJEiUKBHBvZHMYBCADKAsyFy5yb2xscGxhbi52MS5CbG9ja2VkUG9kEhEKCXBvZF9jb3VudBgFIAEoBRIpCgVzaW5jZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoJcmVtYWluaW5nGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIosBCgpCbG9ja2VkUG9kEgwKBG5hbWUYASABKAkSEQoJY29udGFpbmVyGAIgASgJEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEhAKCHJlc3RhcnRzGAUgASgFEikKBXNpbmNlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCq/AQoFUGhhc2USFQoRUEhBU0VfVU5TUEVDSUZJRUQQABIVChFQSEFTRV9QUk9HUkVTU0lORxABEhIKDlBIQVNFX0NPTVBMRVRFEAISEAoMUEhBU0VfUEFVU0VEEAMSEQoNUEhBU0VfU1RBTExFRBAEEhIKDlBIQVNFX0RFTEVUSU5HEAUSEQoNUEhBU0VfUkVGVVNFRBAGEhIKDlBIQVNFX0RFR1JBREVEEAcSFAoQUEhBU0VfTk9UX0pVREdFRBAIKqIBCgdPdXRsb29rEhcKE09VVExPT0tfVU5TUEVDSUZJRUQQABIUChBPVVRMT09LX0NPTVBMRVRFEAESHwobT1VUTE9PS19DT01QTEVURVNfQllfSVRTRUxGEAISGAoUT1VUTE9PS19ORUVEU19DSEFOR0UQAxIVChFPVVRMT09LX1VOREVDSURFRBAEEhYKEk9VVExPT0tfTk9UX0pVREdFRBAFYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("Chhyb2xscGxhbi92MS9yZXBvcnQucHJvdG8SC3JvbGxwbGFuLnYxIv0CCg1Sb2xsb3V0UmVwb3J0EiEKBXBoYXNlGAEgASgOMhIucm9sbHBsYW4udjEuUGhhc2USDwoHbWVzc2FnZRgCIAEoCRIjCgZjb3VudHMYAyABKAsyEy5yb2xscGxhbi52MS5Db3VudHMSJAoHcmVhc29ucxgEIAMoCzITLnJvbGxwbGFuLnYxLlJlYXNvbhImCghibG9ja2VycxgFIAMoCzIULnJvbGxwbGFuLnYxLkJsb2NrZXISEAoIcmV2aXNpb24YBiABKAkSEwoLcmVwbGljYV9zZXQYByABKAkSLAoIZGVhZGxpbmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiUKB3ZlcmRpY3QYCSABKAsyFC5yb2xscGxhbi52MS5WZXJkaWN0EiYKCGNvdW50ZXJzGAogAygLMhQucm9sbHBsYW4udjEuQ291bnRlchIPCgdnZW5lcmljGAsgASgIEhAKCG9ic2VydmVkGAwgASgIIiYKB0NvdW50ZXISDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoAyKzAgoHVmVyZGljdBIlCgdvdXRsb29rGAEgASgOMhQucm9sbHBsYW4udjEuT3V0bG9vaxIPCgdjZXJ0YWluGAIgASgIEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEjEKDWRlY2lkZWRfYWZ0ZXIYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlbWVkeRgGIAEoCRIpCgVzaW5jZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZmluYWwYCCABKAgSEAoIcmVwb3J0ZWQYCSABKAgSEwoLYXdhaXRzX3VzZXIYCiABKAgSEgoKb3Blbl9lbmRlZBgLIAEoCBIXCg9ldmVudF9zZWxlY3RvcnMYDCADKAkihAIKBkNvdW50cxIPCgdkZXNpcmVkGAEgASgFEg0KBXRvdGFsGAIgASgFEg8KB3VwZGF0ZWQYAyABKAUSDQoFcmVhZHkYBCABKAUSEQoJYXZhaWxhYmxlGAUgASgFEhMKC3VuYXZhaWxhYmxlGAYgASgFEhgKC3Rlcm1pbmF0aW5nGAcgASgFSACIAQESEQoJbWF4X3RvdGFsGAggASgFEhUKDW1pbl9hdmFpbGFibGUYCSABKAUSHAoUbWF4X3RvdGFsX2FyaXRobWV0aWMYCiABKAkSIAoYbWluX2F2YWlsYWJsZV9hcml0aG1ldGljGAsgASgJQg4KDF90ZXJtaW5hdGluZyIpCgZSZWFzb24SDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkizQEKB0Jsb2NrZXISDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDgoGcmVtZWR5GAMgASgJEiUKBHBvZHMYBCADKAsyFy5yb2xscGxhbi52MS5CbG9ja2VkUG9kEhEKCXBvZF9jb3VudBgFIAEoBRIpCgVzaW5jZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoJcmVtYWluaW5nGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIrMBCgpCbG9ja2VkUG9kEgwKBG5hbWUYASABKAkSEQoJY29udGFpbmVyGAIgASgJEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEhAKCHJlc3RhcnRzGAUgASgFEikKBXNpbmNlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgNsb2cYByABKA4yGS5yb2xscGxhbi52MS5Db250YWluZXJMb2cqvwEKBVBoYXNlEhUKEVBIQVNFX1VOU1BFQ0lGSUVEEAASFQoRUEhBU0VfUFJPR1JFU1NJTkcQARISCg5QSEFTRV9DT01QTEVURRACEhAKDFBIQVNFX1BBVVNFRBADEhEKDVBIQVNFX1NUQUxMRUQQBBISCg5QSEFTRV9ERUxFVElORxAFEhEKDVBIQVNFX1JFRlVTRUQQBhISCg5QSEFTRV9ERUdSQURFRBAHEhQKEFBIQVNFX05PVF9KVURHRUQQCCqiAQoHT3V0bG9vaxIXChNPVVRMT09LX1VOU1BFQ0lGSUVEEAASFAoQT1VUTE9PS19DT01QTEVURRABEh8KG09VVExPT0tfQ09NUExFVEVTX0JZX0lUU0VMRhACEhgKFE9VVExPT0tfTkVFRFNfQ0hBTkdFEAMSFQoRT1VUTE9PS19VTkRFQ0lERUQQBBIWChJPVVRMT09LX05PVF9KVURHRUQQBSpkCgxDb250YWluZXJMb2cSHQoZQ09OVEFJTkVSX0xPR19VTlNQRUNJRklFRBAAEhkKFUNPTlRBSU5FUl9MT0dfQ1VSUkVOVBABEhoKFkNPTlRBSU5FUl9MT0dfUFJFVklPVVMQAmIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * RolloutReport describes the progress of a rollout, and the causes that block it. Reasons are part of the API; the
@@ -105,6 +105,14 @@ export type RolloutReport = Message<"rollplan.v1.RolloutReport"> & {
    * @generated from field: bool generic = 11;
    */
   generic: boolean;
+
+  /**
+   * Whether a controller has observed the latest generation of the object. While it has not, `counts` and `counters` may
+   * be those of an earlier generation.
+   *
+   * @generated from field: bool observed = 12;
+   */
+  observed: boolean;
 };
 
 /**
@@ -199,6 +207,53 @@ export type Verdict = Message<"rollplan.v1.Verdict"> & {
    * @generated from field: google.protobuf.Timestamp since = 7;
    */
   since?: Timestamp | undefined;
+
+  /**
+   * Whether a program that waits for the rollout can stop: it is complete, or it has failed (NEEDS_CHANGE). False while
+   * time, a controller or a user may change the outlook: a user has paused the rollout (`awaits_user`), or the object is
+   * being deleted. A progress deadline that has passed is final, although the rollout may complete later: unless
+   * `certain` is set as well, do not undo the rollout.
+   *
+   * @generated from field: bool final = 8;
+   */
+  final: boolean;
+
+  /**
+   * Whether Kubernetes regards the rollout as failed, too: the progress deadline has passed, or the status of the object
+   * reports the failure, for example with the condition Failed of a Job. False if only the rules of docs/verdict.md show
+   * the failure, which they do before the deadline. A program that shall never stop before Kubernetes does stops when
+   * both `final` and `reported` are set, or the outlook is COMPLETE.
+   *
+   * @generated from field: bool reported = 9;
+   */
+  reported: boolean;
+
+  /**
+   * Whether the rollout waits for a decision of a user: it is paused, its pods are only updated when a user deletes them
+   * (updateStrategy OnDelete), a Job is suspended and no controller resumes it, or a canary is held. This is deliberate,
+   * and not a failure.
+   *
+   * @generated from field: bool awaits_user = 10;
+   */
+  awaitsUser: boolean;
+
+  /**
+   * Whether the object may stay as it is for any time, although nothing is wrong: pods of a Job are running. A program
+   * that stops waiting when nothing has changed for a while should not do so then.
+   *
+   * @generated from field: bool open_ended = 11;
+   */
+  openEnded: boolean;
+
+  /**
+   * The events that may explain the state or make the verdict certain, as field selectors of the API server, for example
+   * "type=Warning". List the events in the namespace of the object with each of them, for example with
+   * `kubectl get events --field-selector=type=Warning`, add those about the objects of the request to it, and repeat the
+   * request. No event matches two of them. Empty if events would not help. Does not depend on the events in the request.
+   *
+   * @generated from field: repeated string event_selectors = 12;
+   */
+  eventSelectors: string[];
 };
 
 /**
@@ -437,6 +492,13 @@ export type BlockedPod = Message<"rollplan.v1.BlockedPod"> & {
    * @generated from field: google.protobuf.Timestamp since = 6;
    */
   since?: Timestamp | undefined;
+
+  /**
+   * The log of the container that may show the problem.
+   *
+   * @generated from field: rollplan.v1.ContainerLog log = 7;
+   */
+  log: ContainerLog;
 };
 
 /**
@@ -581,4 +643,38 @@ export enum Outlook {
  */
 export const OutlookSchema: GenEnum<Outlook> = /*@__PURE__*/
   enumDesc(file_rollplan_v1_report, 1);
+
+/**
+ * ContainerLog is the log of one of the runs of a container.
+ *
+ * @generated from enum rollplan.v1.ContainerLog
+ */
+export enum ContainerLog {
+  /**
+   * None: the problem is not in a container, or the container has not been started.
+   *
+   * @generated from enum value: CONTAINER_LOG_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The log of the container as it is running or, if it is not running, of its last run: `kubectl logs`.
+   *
+   * @generated from enum value: CONTAINER_LOG_CURRENT = 1;
+   */
+  CURRENT = 1,
+
+  /**
+   * The log of the run that ended before the container was restarted: `kubectl logs --previous`.
+   *
+   * @generated from enum value: CONTAINER_LOG_PREVIOUS = 2;
+   */
+  PREVIOUS = 2,
+}
+
+/**
+ * Describes the enum rollplan.v1.ContainerLog.
+ */
+export const ContainerLogSchema: GenEnum<ContainerLog> = /*@__PURE__*/
+  enumDesc(file_rollplan_v1_report, 2);
 
