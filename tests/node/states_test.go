@@ -28,8 +28,8 @@ type state struct {
 	// need not complete.
 	first  string
 	broken bool
-	// spec, pod and container are merged into the Deployment, its pods and their first container.
-	spec, pod, container string
+	// spec, pod and container are merged into the Deployment, its pods and their first container. beside is a second container.
+	spec, pod, container, beside string
 	// later are changes after a delay: the arguments and standard input of kubectl.
 	later []change
 	want  outcome
@@ -40,6 +40,10 @@ type state struct {
 	grace, backoff time.Duration
 	// restarts is the number of restarts after which a crashing container is a certain failure.
 	restarts int
+	// remedy is an expression that the remedy of the verdict must match.
+	remedy string
+	// flags are further options of `wait`.
+	flags []string
 }
 
 // change is a change while a rollout is in progress.
@@ -49,6 +53,8 @@ type change struct {
 	stdin string
 	// image is a directory that is added to the registry.
 	image string
+	// script is run by bash. $1 is the namespace.
+	script string
 }
 
 const (
@@ -64,6 +70,56 @@ func pushedAfter(seconds int) state {
 	return state{name: fmt.Sprintf("image pushed after %d s", seconds), container: `image: "localhost:5000/NAMESPACE:1"`,
 		later: []change{{after: time.Duration(seconds) * time.Second, image: "NAMESPACE"}}}
 }
+
+// limitedFor is an image whose registry answers with this status for some seconds. The kubelet pulls as in pushedAfter.
+func limitedFor(status, seconds int) state {
+	image := fmt.Sprintf("status-%d-NAMESPACE", status)
+	return state{name: fmt.Sprintf("registry answers %d for %d s", status, seconds), container: `image: "localhost:5000/` + image + `:1"`,
+		later: []change{{after: time.Duration(seconds) * time.Second, image: image}}}
+}
+
+// installedAfter is a program that another container, or a sidecar, puts on a shared volume after some seconds. The kubelet
+// tries to start it at about 0, 10, 30, 70 and 150 s.
+func installedAfter(seconds int, by string) state {
+	pod := "volumes: [{name: shared, emptyDir: {}}]"
+	installer := fmt.Sprintf(`{name: installer, image: "localhost/app:1", args: [install, %ds, /shared], volumeMounts: [{name: shared, mountPath: /shared}]`, seconds)
+	s := state{name: fmt.Sprintf("program installed by a %s after %d s", by, seconds), pod: pod,
+		container: `{command: [/shared/app, serve], volumeMounts: [{name: shared, mountPath: /shared}]}`}
+	if by == "sidecar" {
+		s.pod += "\ninitContainers: [" + installer + ", restartPolicy: Always}]"
+	} else {
+		s.beside = installer + "}"
+	}
+	return s
+}
+
+// volume is a bound claim "data", and its volume with these fields.
+func volume(mode, more string) string {
+	return `{apiVersion: v1, kind: PersistentVolume, metadata: {name: NAMESPACE}, spec: {capacity: {storage: 1Mi}, accessModes: [` + mode + `],
+  storageClassName: NAMESPACE, hostPath: {path: /tmp}` + more + `}}
+---
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {accessModes: [` + mode + `], storageClassName: NAMESPACE, volumeName: NAMESPACE,
+  resources: {requests: {storage: 1Mi}}}}`
+}
+
+// nodeAppears makes the node suitable for the pods.
+func nodeAppears(after time.Duration) change {
+	return change{after: after, args: []string{"label", "node", "node", "NAMESPACE=yes"}}
+}
+
+// reaction writes an event of an autoscaler about each pod.
+func reaction(component, reason, message string) change {
+	return change{after: 5 * time.Second, script: `
+now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+kubectl get pods -n "$1" -o go-template='{{range .items}}{{.metadata.name}} {{.metadata.uid}}{{"\n"}}{{end}}' | while read -r name uid; do
+  printf '%s\n' "{apiVersion: v1, kind: Event, metadata: {name: $name.reaction, namespace: $1}, type: Normal, reason: ` + reason + `,
+    message: \"` + message + `\", source: {component: ` + component + `}, count: 1, firstTimestamp: $now, lastTimestamp: $now,
+    involvedObject: {apiVersion: v1, kind: Pod, namespace: $1, name: $name, uid: $uid}}" | kubectl create -f -
+done`}
+}
+
+// unschedulableFails are options with which pods that no node can run are a failure, unless a node is being added.
+var unschedulableFails = []string{"--fail-on=unschedulable=20s"}
 
 // persistent are the states that need a change.
 var persistent = []state{
@@ -89,6 +145,12 @@ var persistent = []state{
 		want: certain, cause: `image localhost:5000/private:1 of container web .*401 Unauthorized`, grace: 90 * time.Second, backoff: 95 * time.Second},
 	{name: "registry unreachable", container: `image: "localhost:1/app:1"`, spec: soon,
 		want: deadline, cause: `image localhost:1/app:1 of container web .*connection refused`},
+	{name: "rate limit", container: `image: "localhost:5000/status-429-app:1"`, spec: soon,
+		want: deadline, cause: `image localhost:5000/status-429-app:1 of container web .*(429|[Tt]oo ?[Mm]any ?[Rr]equests)`},
+	{name: "registry fails", container: `image: "localhost:5000/status-503-app:1"`, spec: soon,
+		want: deadline, cause: `image localhost:5000/status-503-app:1 of container web .*503`},
+	{name: "wrong platform", container: `image: "localhost:5000/foreign:1"`,
+		want: certain, cause: `image localhost:5000/foreign:1 of container web .*platform`, grace: 90 * time.Second, backoff: 95 * time.Second},
 	{name: "invalid image name", container: `image: "localhost/App:1"`,
 		want: certain, cause: `image localhost/App:1 of container web .*InvalidImageName`},
 	{name: "image never pulled", container: `{image: "localhost/other:1", imagePullPolicy: Never}`,
@@ -116,6 +178,8 @@ var persistent = []state{
 		want: certain, cause: `volumes of the new pods cannot be mounted \(2 of 2 new pods: web-\S+ .*secret "nope" not found`, grace: 90 * time.Second, backoff: 65 * time.Second},
 	{name: "startup probe", container: `startupProbe: {httpGet: {path: /nope, port: 8080}, periodSeconds: 1, failureThreshold: 3}`,
 		want: certain, cause: `container web keeps being killed by its startup probe \([34] restarts; 2 of 2 new pods: web-`, restarts: 3},
+	{name: "startup probe without output", container: `startupProbe: {exec: {command: [/app, exit, "1"]}, periodSeconds: 1, failureThreshold: 3}`,
+		want: certain, cause: `container web keeps being killed by its startup probe \([34] restarts; 2 of 2 new pods: web-.*/app exit 1`, restarts: 3},
 	{name: "startup probe, exit code 2", container: `{args: [serve, -exit=2], startupProbe: {httpGet: {path: /nope, port: 8080}, periodSeconds: 1, failureThreshold: 3}}`,
 		want: certain, cause: `container web keeps crashing \(5 restarts; 2 of 2 new pods: web-\S+ .*exit code 2: after its startup probe GET :8080/nope failed`, restarts: 5},
 	{name: "liveness probe", container: `{` + neverReady + `, livenessProbe: {httpGet: {path: /nope, port: 8080}, periodSeconds: 1, failureThreshold: 2}}`,
@@ -137,6 +201,15 @@ var persistent = []state{
 	{name: "unbound PersistentVolumeClaim", objects: `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: nope, resources: {requests: {storage: 1Mi}}}}`,
 		pod: `volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]`, spec: soon,
 		want: deadline, cause: `no node can run the new pods \(2 of 2 new pods: web-\S+ .*PersistentVolumeClaims`},
+	{name: "volume of another node", objects: volume("ReadWriteOnce", `, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [other]}]}]}}`),
+		pod: `volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]`, spec: soon,
+		want: deadline, cause: `no node can run the new pods \(2 of 2 new pods: web-\S+ .*[Vv]olume`, remedy: `volume`},
+	{name: "ReadWriteOncePod volume of the old pod", objects: volume("ReadWriteOncePod", ""), first: `args: [serve]`, container: `args: [serve, -ready-after=1s]`,
+		pod: `volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]`, spec: soon + "\nreplicas: 1\nstrategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}",
+		want: deadline, cause: `no node can run the new pods \(1 of 1 new pod: web-\S+ .*ReadWriteOncePod`, remedy: `maxSurge|Recreate`},
+	{name: "autoscaler finds no node", pod: `nodeSelector: {disk: fast}`, spec: soon,
+		later: []change{reaction("cluster-autoscaler", "NotTriggerScaleUp", "pod didn't trigger scale-up: 2 node(s) didn't match Pod's node affinity/selector, 1 max node group size reached")},
+		want:  deadline, cause: `no node can run the new pods \(2 of 2 new pods: web-\S+ .*max node group size reached`},
 	{name: "scheduling gate", pod: `schedulingGates: [{name: example.com/wait}]`, spec: soon,
 		want: deadline, cause: `waiting for a scheduling gate \(2 of 2 new pods: web-`},
 	{name: "maxSurge 0, maxUnavailable 1", first: `args: [serve]`, container: neverReady,
@@ -157,6 +230,12 @@ var recovering = []state{
 		container: `resources: {requests: {cpu: 200m}, limits: {cpu: 200m}}`,
 		later:     []change{{after: 15 * time.Second, args: []string{"delete", "limitrange", "limits"}}}},
 	pushedAfter(35), pushedAfter(50), pushedAfter(60), pushedAfter(75),
+	limitedFor(429, 100), limitedFor(503, 60),
+	installedAfter(40, "container"), installedAfter(100, "container"), installedAfter(60, "sidecar"),
+	{name: "cluster-autoscaler adds a node after 60 s", pod: `nodeSelector: {NAMESPACE: "yes"}`, flags: unschedulableFails,
+		later: []change{reaction("cluster-autoscaler", "TriggeredScaleUp", "pod triggered scale-up: [{workers 1->2 (max: 5)}]"), nodeAppears(60 * time.Second)}},
+	{name: "Karpenter adds a node after 60 s", pod: `nodeSelector: {NAMESPACE: "yes"}`, flags: unschedulableFails,
+		later: []change{reaction("karpenter", "Nominated", "Pod should schedule on: nodeclaim/workers-x7k2p"), nodeAppears(60 * time.Second)}},
 	{name: "ConfigMap created after 65 s", container: `envFrom: [{configMapRef: {name: late}}]`,
 		later: []change{{after: 65 * time.Second, args: []string{"create", "configmap", "late"}}}},
 	{name: "ServiceAccount created after 60 s", pod: `serviceAccountName: late`,
@@ -164,8 +243,7 @@ var recovering = []state{
 	{name: "slow start within its probe, past the deadline", container: `{args: [serve, -ready-after=40s], startupProbe: {httpGet: {path: /ready, port: 8080}, periodSeconds: 1, failureThreshold: 90}}`,
 		spec: `progressDeadlineSeconds: 20`},
 	{name: "crashes three times", container: `{args: [crash, "3", /state/count], volumeMounts: [{name: state, mountPath: /state}]}`, pod: `volumes: [{name: state, emptyDir: {}}]`},
-	{name: "node appears after 30 s", pod: `nodeSelector: {NAMESPACE: "yes"}`,
-		later: []change{{after: 30 * time.Second, args: []string{"label", "node", "node", "NAMESPACE=yes"}}}},
+	{name: "node appears after 30 s", pod: `nodeSelector: {NAMESPACE: "yes"}`, later: []change{nodeAppears(30 * time.Second)}},
 	{name: "volume appears after 30 s", objects: `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: NAMESPACE, resources: {requests: {storage: 1Mi}}}}`,
 		pod: `volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]`,
 		later: []change{{after: 30 * time.Second, args: []string{"create", "-f", "-"}, stdin: `{apiVersion: v1, kind: PersistentVolume, metadata: {name: NAMESPACE},

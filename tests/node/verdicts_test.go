@@ -100,6 +100,8 @@ func TestStates(t *testing.T) {
 	})
 	t.Run("controller stopped", c.testControllerStopped)
 	t.Run("node lost", c.testNodeLost)
+	t.Run("job with a proxy", c.testJobWithProxy)
+	t.Run("volume in use on another node", c.testVolumeInUse)
 	if file := os.Getenv("WRITE"); file != "" && !t.Failed() {
 		writeTable(t, file, results)
 	}
@@ -136,8 +138,8 @@ type response struct {
 		Message string
 		Phase   string
 		Verdict struct {
-			Outlook, Reason, Message string
-			Certain                  bool
+			Outlook, Reason, Message, Remedy string
+			Certain                          bool
 		}
 		Blockers []struct{ Reason, Message string }
 	}
@@ -186,6 +188,11 @@ func (s state) deployment(t *testing.T, spec, container string) string {
 		fragment := map[string]any{}
 		parse(part.text, &fragment)
 		merge(part.into, fragment)
+	}
+	if s.beside != "" {
+		var container map[string]any
+		parse(s.beside, &container)
+		podOf["containers"] = append(podOf["containers"].([]any), container)
 	}
 	text, err := yaml.Marshal(manifest)
 	if err != nil {
@@ -241,6 +248,12 @@ func (c *cluster) judge(t *testing.T, s state, compare bool) judgement {
 				}
 				return
 			}
+			if it.script != "" {
+				if out, isDone, err := c.follow("set -euo pipefail\n"+it.script, in); err != nil || !isDone {
+					t.Errorf("%v: %s", err, out)
+				}
+				return
+			}
 			args := append([]string{"-n", in}, it.args...)
 			for i := range args {
 				args[i] = fill(args[i])
@@ -267,7 +280,7 @@ func (c *cluster) judge(t *testing.T, s state, compare bool) judgement {
 	case complete:
 		end = recovery
 	}
-	responses, code := c.wait(t, in, end)
+	responses, code := c.wait(t, in, "deploy/web", end, s.flags...)
 	took := time.Since(begin)
 	if len(responses) == 0 {
 		t.Fatalf("wait ended with %d and printed nothing", code)
@@ -288,11 +301,11 @@ func (c *cluster) judge(t *testing.T, s state, compare bool) judgement {
 	return result
 }
 
-// wait runs `rollplan wait` with a timeout, and returns its responses and its exit code.
-func (c *cluster) wait(t *testing.T, in string, limit time.Duration) ([]response, int) {
+// wait runs `rollplan wait` for an object with a timeout, and returns its responses and its exit code.
+func (c *cluster) wait(t *testing.T, in, object string, limit time.Duration, flags ...string) ([]response, int) {
 	t.Helper()
-	command := exec.Command(filepath.Join(env(t, "IMAGES"), "rollplan"), "wait", "deploy/web", "-n", in, "-o", "json",
-		"--interval="+interval.String(), "--timeout="+limit.String())
+	command := exec.Command(filepath.Join(env(t, "IMAGES"), "rollplan"), append([]string{"wait", object, "-n", in, "-o", "json",
+		"--interval=" + interval.String(), "--timeout=" + limit.String()}, flags...)...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.dir, "kubeconfig"), "KUBECTL="+filepath.Join(c.bin, "kubectl"))
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
@@ -364,6 +377,9 @@ func (c *cluster) check(t *testing.T, s state, in string, responses []response, 
 	if !cause.MatchString(first) {
 		t.Errorf("the first line does not name the cause, %s:\n%s", s.cause, first)
 	}
+	if !regexp.MustCompile(s.remedy).MatchString(verdict.Remedy) {
+		t.Errorf("the remedy does not match %s: %s", s.remedy, verdict.Remedy)
+	}
 	if s.want == deadline {
 		if verdict.Certain || last.Report.Phase != "PHASE_STALLED" {
 			t.Errorf("want a failure by the progress deadline: %+v", verdict)
@@ -400,17 +416,17 @@ func (c *cluster) testControllerStopped(t *testing.T) {
 	const in = "controller-stopped"
 	c.create(t, in)
 	c.set(t, in, `progressDeadlineSeconds: 10`, neverReady)
-	if responses, code := c.wait(t, in, limit); code != 1 {
+	if responses, code := c.wait(t, in, "deploy/web", limit); code != 1 {
 		t.Fatalf("wait ended with %d before the fix: %+v", code, responses[len(responses)-1])
 	}
 	c.signal(t, "STOP", "kube-controller-manager")
 	c.set(t, in, `progressDeadlineSeconds: 10`, `args: [serve, -ready-after=1s]`)
-	responses, code := c.wait(t, in, glance)
+	responses, code := c.wait(t, in, "deploy/web", glance)
 	c.signal(t, "CONT", "kube-controller-manager")
 	if last := responses[len(responses)-1]; code != 3 || last.Report.Verdict.Reason != "GENERATION_UNOBSERVED" {
 		t.Errorf("wait ended with %d while the controller was stopped: %+v", code, last)
 	}
-	if responses, code := c.wait(t, in, limit); code != 0 {
+	if responses, code := c.wait(t, in, "deploy/web", limit); code != 0 {
 		t.Errorf("wait ended with %d after the fix: %+v", code, responses[len(responses)-1])
 	}
 }
@@ -423,7 +439,7 @@ func (c *cluster) testNodeLost(t *testing.T) {
 	complete := func(when string) {
 		t.Helper()
 		for _, in := range []string{degraded, recreated} {
-			if responses, code := c.wait(t, in, limit); code != 0 {
+			if responses, code := c.wait(t, in, "deploy/web", limit); code != 0 {
 				t.Fatalf("%s: wait ended with %d %s: %+v", in, code, when, responses[len(responses)-1])
 			}
 		}
@@ -442,7 +458,7 @@ func (c *cluster) testNodeLost(t *testing.T) {
 		recreated: {"PHASE_PROGRESSING", "Recreate is waiting for 2 old pods to terminate: web-"},
 	} {
 		waits.Go(func() {
-			responses, code := c.wait(t, in, 2*time.Minute)
+			responses, code := c.wait(t, in, "deploy/web", 2*time.Minute)
 			last := responses[len(responses)-1]
 			t.Logf("%s: %s", in, last.Report.Message)
 			if code != 3 || last.Report.Phase != want.phase || !strings.Contains(last.Report.Message, want.message) {
@@ -456,6 +472,67 @@ func (c *cluster) testNodeLost(t *testing.T) {
 	complete("after the node has returned")
 }
 
+// A container that does not end keeps a Job running although the program of the Job has succeeded. A native sidecar does not.
+func (c *cluster) testJobWithProxy(t *testing.T) {
+	const (
+		job = `{apiVersion: batch/v1, kind: Job, metadata: {name: import}, spec: {template: {spec: {restartPolicy: Never,
+  terminationGracePeriodSeconds: 1, initContainers: [%s], containers: [{name: import, image: "localhost/app:1", args: [exit, "0"]}%s]}}}}`
+		proxy = `name: proxy, image: "localhost/app:1", args: [serve]`
+	)
+	for in, test := range map[string]struct {
+		manifest, message string
+		code              int
+	}{
+		"job-with-sidecar": {fmt.Sprintf(job, "{"+proxy+", restartPolicy: Always}", ""), "is complete", 0},
+		"job-with-proxy":   {fmt.Sprintf(job, "", ", {"+proxy+"}"), "proxy", 3},
+	} {
+		c.create(t, in)
+		c.applyIn(t, in, test.manifest)
+		responses, code := c.wait(t, in, "job/import", glance)
+		last := responses[len(responses)-1]
+		t.Logf("%s: %s", in, last.Report.Message)
+		if code != test.code || !strings.Contains(last.Report.Message, test.message) {
+			t.Errorf("%s: wait ended with %d: %+v", in, code, last)
+		}
+	}
+}
+
+// A volume that is attached to another node. Nobody runs this node or attaches volumes, so the test does what a CSI driver
+// would do. The attach-detach controller reports the conflict once, and the kubelet repeats that it waits for the volume.
+func (c *cluster) testVolumeInUse(t *testing.T) {
+	const in = "volume-in-use"
+	c.create(t, in)
+	c.applyIn(t, in, `{apiVersion: v1, kind: Node, metadata: {name: other, annotations: {volumes.kubernetes.io/controller-managed-attach-detach: "true"}}}
+---
+{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: disk.example.com}, spec: {attachRequired: true}}
+---
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: in-use}, spec: {capacity: {storage: 1Mi}, accessModes: [ReadWriteOnce], storageClassName: in-use,
+  csi: {driver: disk.example.com, volumeHandle: disk-1}}}
+---
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: in-use, volumeName: in-use,
+  resources: {requests: {storage: 1Mi}}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: holder}, spec: {nodeName: other, containers: [{name: holder, image: "localhost/app:1", args: [sleep]}],
+  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}}`)
+	t.Cleanup(func() { c.kubectl(t, "delete", "node", "other") })
+	var attachment string
+	await(t, "the controller attaches the volume", func() error {
+		attachment = c.kubectl(t, "get", "volumeattachments", "-o", "name")
+		if attachment == "" {
+			return errors.New("no VolumeAttachment exists")
+		}
+		return nil
+	})
+	c.kubectl(t, "patch", attachment, "--subresource=status", "--type=merge", "--patch", `{"status": {"attached": true}}`)
+	c.applyIn(t, in, state{pod: `volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]`}.deployment(t, "replicas: 1\n"+soon, ""))
+	responses, code := c.wait(t, in, "deploy/web", limit)
+	last := responses[len(responses)-1]
+	t.Logf("%s; %s", last.Report.Message, last.Report.Verdict.Remedy)
+	if code != 1 || last.Report.Verdict.Certain || !strings.Contains(last.Report.Message, "Multi-Attach error") {
+		t.Errorf("wait ended with %d: %+v", code, last)
+	}
+}
+
 func (c *cluster) create(t *testing.T, in string) {
 	t.Helper()
 	c.kubectl(t, "create", "namespace", in)
@@ -464,7 +541,12 @@ func (c *cluster) create(t *testing.T, in string) {
 // set applies the Deployment with this spec and container.
 func (c *cluster) set(t *testing.T, in, spec, container string) {
 	t.Helper()
-	if _, err := c.try(state{}.deployment(t, spec, container), filepath.Join(c.bin, "kubectl"), "apply", "-n", in, "-f", "-"); err != nil {
+	c.applyIn(t, in, state{}.deployment(t, spec, container))
+}
+
+func (c *cluster) applyIn(t *testing.T, in, manifest string) {
+	t.Helper()
+	if _, err := c.try(manifest, filepath.Join(c.bin, "kubectl"), "apply", "-n", in, "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -6,10 +6,12 @@
 //	app crash TIMES FILE                                   crash this number of times, counted in a file, then serve
 //	app fill                                               allocate memory until it is killed
 //	app sleep                                              do nothing
+//	app install DURATION DIRECTORY                         write the program to a directory after this time, then do nothing
 //	app registry ADDRESS DIRECTORY                         serve the OCI layouts in a directory, each under its own name
 package main
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -40,6 +42,8 @@ func main() {
 		fill()
 	case "sleep":
 		time.Sleep(1<<63 - 1)
+	case "install":
+		install(args)
 	case "registry":
 		log.Fatal(http.ListenAndServe(args[0], registry(args[1])))
 	default:
@@ -107,16 +111,51 @@ func fill() {
 	}
 }
 
+func install(args []string) {
+	after, err := time.ParseDuration(args[0])
+	if err != nil {
+		log.Fatal(err)
+	}
+	time.Sleep(after)
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		log.Fatal(err)
+	}
+	// The kubelet must not start a part of it.
+	file := filepath.Join(args[1], "app")
+	if err := os.WriteFile(file+".part", program, 0o755); err != nil {
+		log.Fatal(err)
+	}
+	if err := os.Rename(file+".part", file); err != nil {
+		log.Fatal(err)
+	}
+	time.Sleep(1<<63 - 1)
+}
+
+// foreign is an index of images for another platform.
+const foreign = `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{"size":2,` +
+	`"mediaType":"application/vnd.oci.image.manifest.v1+json","platform":{"architecture":"s390x","os":"linux"},` +
+	`"digest":"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"}]}`
+
 // registry answers pulls: it serves the image NAME from DIRECTORY/NAME, and returns 401 for private images and 404 for
-// unknown ones.
+// unknown ones. While it does not have the image status-CODE-NAME, it returns this status code.
 func registry(dir string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/")
 		kind, reference, _ := strings.Cut(rest, "/")
 		layout := filepath.Join(dir, filepath.Base(name))
+		_, err := os.Stat(layout)
+		code, hasCode := statusOf(name)
 		switch {
+		case hasCode && err != nil:
+			w.WriteHeader(code)
 		case name == "private":
 			w.WriteHeader(http.StatusUnauthorized)
+		case name == "foreign" && kind == "manifests":
+			digest := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(foreign)))
+			w.Header().Set("Docker-Content-Digest", digest)
+			w.Header().Set("Content-Type", "application/vnd.oci.image.index.v1+json")
+			http.ServeContent(w, r, "", time.Time{}, strings.NewReader(foreign))
 		case kind == "manifests" && !strings.HasPrefix(reference, "sha256:"):
 			text, err := os.ReadFile(filepath.Join(layout, "index.json"))
 			var index struct {
@@ -137,6 +176,14 @@ func registry(dir string) http.Handler {
 			http.NotFound(w, r)
 		}
 	})
+}
+
+// statusOf returns the status code in the name of an image.
+func statusOf(name string) (int, bool) {
+	rest, found := strings.CutPrefix(name, "status-")
+	code, _, _ := strings.Cut(rest, "-")
+	status, err := strconv.Atoi(code)
+	return status, found && err == nil
 }
 
 func blob(w http.ResponseWriter, r *http.Request, layout, digest, mediaType string) {
