@@ -220,6 +220,11 @@ pub struct Container {
     pub name: String,
     /// Whether it is an init container.
     pub init: bool,
+    /// Whether it is an init container that runs beside the main containers (`restartPolicy: Always`), according to the pod.
+    /// Webhooks add such containers, so the template may not have it.
+    pub is_sidecar: bool,
+    /// The paths at which the pod mounts volumes into it.
+    pub mounts: Vec<String>,
     /// The image.
     pub image: String,
     /// Whether it is ready.

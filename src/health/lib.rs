@@ -6,6 +6,5 @@
 
 pub mod diagnosis;
 pub mod kinds;
-#[expect(dead_code, reason = "the diagnosis uses the table in the next change")]
 mod messages;
 pub mod report;

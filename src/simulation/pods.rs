@@ -276,6 +276,8 @@ impl StoredPod {
         Container {
             name: "main".to_owned(),
             init: false,
+            is_sidecar: false,
+            mounts: Vec::new(),
             image: format!("v{}", self.template),
             ready: self.state == PodState::Ready,
             started: None,

@@ -43,8 +43,9 @@ use rollplan_core::pass::{self, overlap};
 use rollplan_core::snapshot::{Pod, ReplicaSet, Snapshot, StepFailure};
 use rollplan_core::time::Time;
 
+use crate::messages::{Certainty, refusal};
+
 use self::examiner::Examiner;
-use self::failure::definite::{self, Refusal};
 use self::failure::judgement::Judgement;
 use self::failure::{Group, is_terminating};
 use self::text::{NAME_MAX, one_line};
@@ -223,7 +224,8 @@ impl<'a> Diagnosis<'a> {
     #[must_use]
     pub fn refusal_of_replica_set(&self) -> Finality {
         let is_definite = self.refused_create().is_some_and(|failure| {
-            failure.http_code < 500 && definite::refusal(&failure.message) == Refusal::Definite
+            let certainty = refusal::TABLE.look_up(&failure.message).certainty();
+            failure.http_code < 500 && certainty == Certainty::Definite
         });
         match is_definite {
             true => Finality::Certain,

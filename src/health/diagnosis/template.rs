@@ -63,6 +63,36 @@ pub(super) fn probe(container: &Value, kind: ProbeKind) -> Option<Probe> {
     })
 }
 
+/// The number of seconds that the containers have to end.
+pub(super) fn grace_period(template: &Template) -> i64 {
+    let grace = template
+        .value()
+        .at(&["spec", "terminationGracePeriodSeconds"]);
+    let grace = grace.and_then(Value::as_number);
+    grace.and_then(|grace| grace.as_i64()).unwrap_or(30)
+}
+
+/// The paths at which volumes are mounted into a container.
+pub(super) fn mounts(container: &Value) -> impl Iterator<Item = &str> {
+    let mounts = container.get("volumeMounts").and_then(Value::as_list);
+    let mounts = mounts.unwrap_or_default().iter();
+    mounts.filter_map(|mount| text(mount, "mountPath"))
+}
+
+/// The working directory of a container, unless it is that of the image.
+pub(super) fn working_directory(container: &Value) -> Option<&str> {
+    text(container, "workingDir").filter(|directory| !directory.is_empty())
+}
+
+/// The variable PATH of a container, if the template sets it to a text without references.
+pub(super) fn search_path(container: &Value) -> Option<&str> {
+    let variables = container.get("env")?.as_list()?;
+    let path = variables
+        .iter()
+        .rfind(|it| text(it, "name") == Some("PATH"))?;
+    text(path, "value").filter(|path| !path.contains("$("))
+}
+
 /// Whether an init container is a sidecar, which runs beside the other containers.
 pub(super) fn is_sidecar(container: &Value) -> bool {
     text(container, "restartPolicy") == Some("Always")
@@ -93,13 +123,22 @@ fn action(container: &Value, probe: &Value) -> Option<String> {
         format!("TCP {host}:{}", port(container, socket)?)
     } else if let Some(grpc) = probe.get("grpc") {
         format!("gRPC :{}", port(container, grpc)?)
-    } else if probe.get("exec").is_some() {
-        // The command may contain a password.
-        "a command".to_owned()
+    } else if let Some(exec) = probe.get("exec") {
+        match exec.get("command").and_then(program) {
+            Some(program) => format!("(command {program})"),
+            None => "(command)".to_owned(),
+        }
     } else {
         return None;
     };
     Some(one_line(&action, PROGRAM_MAX))
+}
+
+/// The program of a command. The rest may contain a password, and so may the rest of a command that is written as one word.
+fn program(command: &Value) -> Option<&str> {
+    let program = command.as_list()?.first()?.as_str()?;
+    let program = program.split_whitespace().next()?;
+    (!program.contains('=')).then_some(program)
 }
 
 /// The port of a probe: a number, or the name of a port of the container.

@@ -74,18 +74,7 @@ pub(crate) fn one_line(text: &str, max: usize) -> String {
 pub(crate) fn last_line(output: &str) -> String {
     let lines: Vec<&str> = output.lines().collect();
     let line = error_line(&lines).map_or("", |index| lines[index]);
-    one_line(without_runtime(line), PROGRAM_MAX)
-}
-
-/// The error of a program that cannot be started, without what the runtime adds.
-fn without_runtime(line: &str) -> &str {
-    match line.find("exec: ") {
-        Some(at) if line.contains("container process") => {
-            let line = &line[at..];
-            line.strip_suffix(": unknown").unwrap_or(line)
-        }
-        _ => line,
-    }
+    one_line(line, PROGRAM_MAX)
 }
 
 /// The index of the line that names the error in the output of a program: the last one, or the one above the stack trace at
@@ -170,11 +159,6 @@ mod tests {
                 "thread 'main' panicked at src/main.rs:2:5:\nno config\nnote: run with `RUST_BACKTRACE=1` environment variable\n",
                 "no config",
             ),
-            (
-                "runc create failed: unable to start container process: exec: \"/app\": no such file or directory: unknown",
-                "exec: \"/app\": no such file or directory",
-            ),
-            ("error: unknown", "error: unknown"),
         ] {
             assert_eq!(last_line(output), expected, "{output}");
         }

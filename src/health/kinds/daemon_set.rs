@@ -156,7 +156,7 @@ pub(super) fn report(set: &DaemonSet, scene: &Scene<'_>) -> Report {
     let what = format!(
         "{} ({} of {desired} nodes updated, {} of {desired} available)",
         rollout_words(phase),
-        set.updated,
+        set.updated.min(desired),
         set.available
     );
     scene.report(phase, what, blockers, verdict, rows)
@@ -183,7 +183,12 @@ fn name_nodes(blocker: &mut Blocker, findings: &[Finding<'_>]) {
         more => format!(" and {more} more"),
     };
     let noun = if nodes.len() == 1 { "node" } else { "nodes" };
-    let message = &blocker.message;
+    // The message may name the node of its example.
+    let named = nodes.iter().find_map(|node| {
+        let named = format!(" (node {node})");
+        blocker.message.strip_suffix(named.as_str())
+    });
+    let message = named.unwrap_or(&blocker.message);
     blocker.message = format!("{message} ({noun} {}{more})", listed.join(", "));
 }
 

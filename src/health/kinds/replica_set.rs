@@ -5,7 +5,8 @@ use crate::diagnosis::failure::Group;
 use crate::diagnosis::failure::evidence::was_ready;
 use crate::diagnosis::pods::condition;
 use crate::diagnosis::text::{agree, count, word};
-use crate::diagnosis::{Blocker, Cause, remedy};
+use crate::diagnosis::{Blocker, Cause};
+use crate::messages::refusal;
 use crate::report::{Phase, Report};
 
 /// The fields of a ReplicaSet that a report uses.
@@ -34,7 +35,7 @@ pub(super) fn report(set: &ReplicaSetView, scene: &Scene<'_>) -> Report {
         let message = format!("the API server rejects the pods{}", explained(condition));
         let remedy = match scene.pods_terminate() {
             true => String::new(),
-            false => remedy::refused(
+            false => refusal::remedy(
                 &condition.message,
                 &word(&scene.observed.metadata.namespace),
             ),

@@ -8,7 +8,8 @@ use crate::diagnosis::failure::judgement::Judgement;
 use crate::diagnosis::failure::{Group, is_terminating};
 use crate::diagnosis::pods::Finding;
 use crate::diagnosis::text::{KUBERNETES_MAX, because, one_line, word};
-use crate::diagnosis::{Blocker, Cause, remedy};
+use crate::diagnosis::{Blocker, Cause};
+use crate::messages::refusal;
 use crate::report::verdict::events::{self, Subject};
 use crate::report::verdict::weighing::Weighing;
 use crate::report::verdict::{Outlook, Verdict};
@@ -250,7 +251,7 @@ impl<'a> Scene<'a> {
         let message = format!("the API server rejects the pods (FailedCreate{age}){why}");
         let remedy = match self.pods_terminate() {
             true => String::new(),
-            false => remedy::refused(&latest.message, &word(&self.observed.metadata.namespace)),
+            false => refusal::remedy(&latest.message, &word(&self.observed.metadata.namespace)),
         };
         let mut blocker = Blocker::new(Cause::PodsRefused, message, remedy);
         blocker.since = latest.first;

@@ -9,6 +9,18 @@ use super::Certainty::UnlessOnVolume;
 use super::Resolver::{Cluster, Image, Node, Template, Time};
 use super::{Row, Table};
 
+// Remedies of several rows.
+const STALE: &str = "delete the pod, because its mount at <target> may be stale: kubectl delete pod <pod> -n <namespace>";
+const COMMAND: &str =
+    "correct the command of container <container>, or use an image that contains <file>";
+const EXECUTABLE: &str =
+    "make <file> executable in the image, or correct the command of container <container>";
+const DIRECTORY: &str =
+    "correct workingDir of container <container>, or use an image that contains it";
+const NO_DIRECTORY: &str = "correct workingDir of container <container>: <file> is not a directory";
+const ENTER: &str =
+    "correct workingDir of container <container>, or let its user (runAsUser) enter <file>";
+
 pub(crate) const TABLE: Table = Table {
     reasons: &[
         "CreateContainerConfigError",
@@ -23,11 +35,14 @@ pub(crate) const TABLE: Table = Table {
         // containerd: internal/cri/server/container_start.go; core/runtime/v2/task_manager.go, Create.
         "failed to create containerd task: ",
         "failed to create shim task: ",
+        // containerd up to 1.5: runtime/v2/shim.go, Create.
+        "failed to create shim: ",
         "failed to start containerd task \"<id>\": ",
         // containerd: internal/cri/server/container_create.go, CreateContainer.
         "failed to generate container \"<id>\" spec: ",
         "failed to generate spec: ",
         "failed to create containerd container: ",
+        "mount callback failed on <directory>: ",
         // containerd: cmd/containerd-shim-runc-v2/process/init.go, runtimeError.
         "OCI runtime create failed: ",
         "OCI runtime start failed: ",
@@ -62,19 +77,19 @@ pub(crate) const TABLE: Table = Table {
         Row::definite(
             "exec: \"<file...>\": executable file not found in $PATH",
             Template,
-            "correct the command of container <container>, or use an image that contains <file>",
+            COMMAND,
         )
         .with(UnlessOnVolume),
         Row::definite(
             "exec: \"<file...>\": stat <path...>: no such file or directory",
             Template,
-            "correct the command of container <container>, or use an image that contains <file>",
+            COMMAND,
         )
         .with(UnlessOnVolume),
         Row::definite(
             "exec: \"<file...>\": no such file or directory",
             Template,
-            "correct the command of container <container>, or use an image that contains <file>",
+            COMMAND,
         )
         .with(UnlessOnVolume),
         Row::definite(
@@ -89,12 +104,8 @@ pub(crate) const TABLE: Table = Table {
             "let the user of container <container> (runAsUser) read <file>, or correct the command",
         )
         .with(UnlessOnVolume),
-        Row::definite(
-            "exec: \"<file...>\": permission denied",
-            Image,
-            "make <file> executable in the image, or correct the command of container <container>",
-        )
-        .with(UnlessOnVolume),
+        Row::definite("exec: \"<file...>\": permission denied", Image, EXECUTABLE)
+            .with(UnlessOnVolume),
         Row::definite(
             "exec: \"<file...>\": is a directory",
             Template,
@@ -105,38 +116,38 @@ pub(crate) const TABLE: Table = Table {
         Row::definite(
             "chdir to cwd (\"<file...>\") set in config.json failed: no such file or directory",
             Template,
-            "correct workingDir of container <container>, or use an image that contains it",
+            DIRECTORY,
         )
         .with(UnlessOnVolume),
         Row::definite(
             "chdir to cwd (\"<file...>\") set in config.json failed: not a directory",
             Template,
-            "correct workingDir of container <container>: <file> is not a directory",
+            NO_DIRECTORY,
         )
         .with(UnlessOnVolume),
         Row::definite(
             "chdir to cwd (\"<file...>\") set in config.json failed: permission denied",
             Template,
-            "correct workingDir of container <container>, or let its user (runAsUser) enter <file>",
+            ENTER,
         )
         .with(UnlessOnVolume),
         // crun: src/libcrun/utils.c, find_executable; up to 1.20 src/libcrun/container.c, container_init_setup.
         Row::definite(
             "executable file `<file...>` not found in $PATH: No such file or directory",
             Template,
-            "correct the command of container <container>, or use an image that contains <file>",
+            COMMAND,
         )
         .with(UnlessOnVolume),
         Row::definite(
             "executable file `<file...>` not found: No such file or directory",
             Template,
-            "correct the command of container <container>, or use an image that contains <file>",
+            COMMAND,
         )
         .with(UnlessOnVolume),
         Row::definite(
             "the path `<file...>` exists but it is not executable: Operation not permitted",
             Image,
-            "make <file> executable in the image, or correct the command of container <container>",
+            EXECUTABLE,
         )
         .with(UnlessOnVolume),
         Row::definite(
@@ -155,21 +166,92 @@ pub(crate) const TABLE: Table = Table {
         Row::definite(
             "chdir to `<file...>`: No such file or directory",
             Template,
-            "correct workingDir of container <container>, or use an image that contains it",
+            DIRECTORY,
         )
         .with(UnlessOnVolume),
         Row::definite(
             "chdir to `<file...>`: Not a directory",
             Template,
-            "correct workingDir of container <container>: <file> is not a directory",
+            NO_DIRECTORY,
         )
         .with(UnlessOnVolume),
+        Row::definite("chdir to `<file...>`: Permission denied", Template, ENTER)
+            .with(UnlessOnVolume),
+        // runc: libcontainer/rootfs_linux.go, mountToRootfs. The source is a whole volume, which the kubelet has prepared as a
+        // directory, so the target is a file.
         Row::definite(
-            "chdir to `<file...>`: Permission denied",
+            "error mounting \"<path>/volumes/kubernetes.io~<plugin>/<volume>\" to rootfs at \"<target>\": <operation...>: not a \
+             directory",
             Template,
-            "correct workingDir of container <container>, or let its user (runAsUser) enter <file>",
-        )
-        .with(UnlessOnVolume),
+            "mount volume <volume> at a directory, or only one of its files with subPath: <target> is a file in the image",
+        ),
+        // The source may be stale or late: a file of a ConfigMap that was mounted with subPath and has changed since
+        // (kubernetes/kubernetes#68211), or a file that somebody creates on the node later.
+        Row::undecided(
+            "error mounting \"<source>\" to rootfs at \"<target>\": <operation...>: no such file or directory",
+            Time,
+            STALE,
+        ),
+        Row::undecided(
+            "error mounting \"<source>\" to rootfs at \"<target>\": <operation...>: stale file handle",
+            Time,
+            STALE,
+        ),
+        Row::undecided(
+            "error mounting \"<source>\" to rootfs at \"<target>\": <operation...>: transport endpoint is not connected",
+            Time,
+            STALE,
+        ),
+        Row::undecided(
+            "error mounting \"<source>\" to rootfs at \"<target>\": <error...>",
+            Cluster,
+            "check the volume that is mounted at <target>",
+        ),
+        // runc: libcontainer/container_linux.go, newParentProcess, orderNamespacePaths: the sandbox has ended.
+        Row::undecided(
+            "unable to create new parent process: namespace path: lstat <path>: no such file or directory",
+            Node,
+            "",
+        ),
+        // runc: libcontainer/process_linux.go, (*initProcess).start.
+        Row::undecided("unable to apply cgroup configuration: <error...>", Node, ""),
+        Row::undecided(
+            "container init was OOM-killed (memory limit too low?)",
+            Template,
+            "raise resources.limits.memory of container <container>",
+        ),
+        // runc: libcontainer/configs/config.go, Hooks.Run: hooks of device plugins, for example of GPUs.
+        Row::undecided("error running <hook...>: <error...>", Node, ""),
+        // containerd: internal/cri/server/container_create.go and pkg/cdi: devices of a device plugin or driver.
+        Row::undecided("failed to inject CDI devices: <error...>", Node, ""),
+        Row::undecided("CDI device injection failed: <error...>", Node, ""),
+        // containerd: internal/cri/server/container_start.go, StartContainer: the kubelet creates the sandbox again.
+        Row::undecided("sandbox container \"<id>\" is not running", Time, ""),
+        // gRPC and the context of Go: the runtime did not answer in time.
+        Row::undecided("context deadline exceeded", Node, ""),
+        Row::undecided("create container timeout", Node, ""),
+        // Errors of the system of the node.
+        Row::undecided(
+            "<operation...>: no space left on device",
+            Node,
+            "free disk space on the node: kubectl describe node <node>",
+        ),
+        Row::undecided("<operation...>: cannot allocate memory", Node, ""),
+        Row::undecided("<operation...>: resource temporarily unavailable", Node, ""),
+        Row::undecided("<operation...>: too many open files", Node, ""),
+        Row::undecided("<operation...>: input/output error", Node, ""),
+        Row::undecided("<operation...>: read-only file system", Node, ""),
+        // containerd: pkg/oci/spec_opts.go, WithUser; moby/sys: user/user.go, GetExecUser.
+        Row::definite(
+            "no users found",
+            Image,
+            "set runAsUser of container <container> to a number, or add the user to the image",
+        ),
+        Row::definite(
+            "unable to find user <user>: no matching entries in passwd file",
+            Image,
+            "set runAsUser of container <container> to a number, or add user <user> to the image",
+        ),
         // kubelet: pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables.
         Row::definite(
             "configmap \"<name>\" not found",

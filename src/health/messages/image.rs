@@ -103,6 +103,13 @@ pub(crate) const TABLE: Table = Table {
             "load the image on the node, or change imagePullPolicy",
         ),
         Row::undecided("pull QPS exceeded", Time, ""),
+        // Kubelets before 1.32 report the error in an event only.
+        Row::undecided(
+            "Back-off pulling image \"<image...>\"",
+            Time,
+            "read the events of the pod: kubectl describe pod <pod> -n <namespace>",
+        )
+        .showing("only its events show why"),
         // kubelet: pkg/util/parsers/parsers.go, ParseImageName, with the errors of distribution/reference.
         Row::definite("invalid reference format", Template, "correct the name of the image"),
         Row::definite("invalid reference format: <error...>", Template, "correct the name of the image"),
@@ -168,6 +175,8 @@ pub(crate) const TABLE: Table = Table {
         Row::undecided("could not fetch content <digest> from remote: not found", Registry, PARTS),
         Row::undecided("content at <url> not found: not found", Registry, PARTS),
         // containerd: core/remotes/docker/resolver.go, Resolve: the registry answered 404 for the tag or digest.
+        Row::definite("failed to resolve reference \"<image...>\": not found", Registry, PUSH)
+            .showing("not found"),
         Row::definite("<image>: not found", Registry, PUSH).showing("not found"),
         // containerd: core/remotes/docker/resolver.go, Resolve, with the errors of authorizer.go.
         Row::definite(

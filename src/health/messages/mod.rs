@@ -18,6 +18,8 @@ pub(crate) mod probe;
 mod quota;
 pub(crate) mod refusal;
 
+pub(crate) use self::quota::quota_may_have_room;
+
 use crate::diagnosis::text::{KUBERNETES_MAX, one_line};
 
 use self::pattern::{Holes, begins_with_text, fill, matched, without_beginning, without_ending};
@@ -117,7 +119,7 @@ const TEMPORARY: [&str; 9] = [
     "connection refused",
     "connection reset",
     "no such host",
-    "unavailable",
+    "service unavailable",
     "internal error",
     "try again",
 ];

@@ -103,13 +103,11 @@ pub(crate) const TABLE: Table = Table {
     ],
 };
 
-/// The name of a probe and its output, from an event about its failure.
-pub(crate) fn failure(message: &str) -> Option<(String, String)> {
-    // The API may have removed the space before an empty output.
+/// The output of a probe, from an event about its failure. Other events are returned whole.
+pub(crate) fn output(message: &str) -> String {
+    // Some clients remove the space before an empty output.
     let message = format!("{} ", message.trim_end());
-    let holes = FORMATS
-        .iter()
-        .find_map(|format| matched(format, &message))?;
-    let of = |name| hole(&holes, name).map(|text| text.trim().to_owned());
-    of("kind").zip(of("output"))
+    let holes = FORMATS.iter().find_map(|format| matched(format, &message));
+    let output = holes.and_then(|holes| hole(&holes, "output").map(str::to_owned));
+    output.unwrap_or(message).trim().to_owned()
 }

@@ -2,14 +2,14 @@
 
 use super::Certainty::{IfExplained, IfOverLimit, Missing};
 use super::Resolver::{Cluster, Template, Time};
-use super::{Row, Table};
+use super::{Facts, Row, Table};
 
 pub(crate) const TABLE: Table = Table {
     reasons: &["FailedCreate", "ReplicaSetCreateError"],
     wrappers: &[
         // kube-controller-manager: pkg/controller/controller_utils.go, createPods; pkg/controller/deployment/sync.go.
         "Error creating: ",
-        "failed to create new replica set \"<set>\": ",
+        "Failed to create new replica set \"<set>\": ",
         // kube-controller-manager: pkg/controller/statefulset/stateful_pod_control.go, recordPodEvent, recordClaimEvent.
         "create Pod <pod_name> in StatefulSet <set> failed error: ",
         "create Claim <claim> for Pod <pod_name> in StatefulSet <set> failed error: ",
@@ -120,3 +120,12 @@ pub(crate) const TABLE: Table = Table {
         ),
     ],
 };
+
+/// What to do so that the API server accepts pods. `namespace` is theirs, as a word of a shell command.
+pub(crate) fn remedy(message: &str, namespace: &str) -> String {
+    let facts = Facts {
+        namespace: namespace.to_owned(),
+        ..Facts::default()
+    };
+    TABLE.look_up(message).remedy(&facts)
+}

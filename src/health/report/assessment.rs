@@ -5,6 +5,7 @@ use std::slice;
 use super::verdict::{Outlook, Verdict};
 use super::{Counts, Phase, Report, steps};
 use crate::diagnosis::failure::evidence::was_ready;
+use crate::diagnosis::text::{NAME_MAX, one_line};
 use crate::diagnosis::{Blocker, Cause, Diagnosis, pods};
 use rollplan_core::action::Step;
 use rollplan_core::pass;
@@ -200,9 +201,14 @@ impl<'a> Assessment<'a> {
             Some(number) if number > 0 => format!(", {number} terminating"),
             _ => String::new(),
         };
+        let extra = match status.updated_replicas.saturating_sub(wanted) {
+            extra if extra > 0 => format!(", {extra} to be removed"),
+            _ => String::new(),
+        };
         let numbers = format!(
-            "{} of {wanted} updated, {} of {wanted} available, {old} old{terminating}",
-            status.updated_replicas, status.available_replicas
+            "{} of {wanted} updated, {} of {wanted} available, {old} old{extra}{terminating}",
+            status.updated_replicas.min(wanted),
+            status.available_replicas
         );
         let cause = blockers.first().map(|blocker| blocker.message.as_str());
         let because = cause.map_or_else(String::new, |cause| format!(": {cause}"));
@@ -210,8 +216,9 @@ impl<'a> Assessment<'a> {
             Phase::Progressing => format!("deployment {name} is rolling out ({numbers}){because}"),
             Phase::Degraded => format!("deployment {name} is degraded ({numbers}){because}"),
             Phase::Complete => format!(
-                "deployment {name} successfully rolled out ({} of {wanted} available)",
-                status.available_replicas
+                "deployment {name} successfully rolled out ({} of {wanted} available{})",
+                status.available_replicas,
+                self.unready_note()
             ),
             Phase::Paused => {
                 let mut paused = blockers.iter();
@@ -231,6 +238,24 @@ impl<'a> Assessment<'a> {
             Phase::Refused => format!("deployment {name} cannot be rolled out{because}"),
             // Deployments are always judged.
             Phase::NotJudged => format!("deployment {name} is not judged{because}"),
+        }
+    }
+
+    /// The pods of a complete rollout that have become unready, which the controllers have not counted yet.
+    fn unready_note(&self) -> String {
+        let mut unready = self.diagnosis.new_pods().iter().filter(|pod| {
+            let ready = pods::condition(pod, "Ready");
+            pod.metadata.deletion_timestamp.is_none()
+                && !matches!(pod.phase.as_str(), "Failed" | "Succeeded")
+                && ready.is_some_and(|ready| ready.status != "True")
+        });
+        let Some(first) = unready.next() else {
+            return String::new();
+        };
+        let name = one_line(&first.metadata.name, NAME_MAX);
+        match unready.count() {
+            0 => format!("; pod {name} is not ready"),
+            others => format!("; pod {name} and {others} more are not ready"),
         }
     }
 

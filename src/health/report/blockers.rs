@@ -1,9 +1,9 @@
 //! The blockers of a rollout: those in the snapshot, and those that depend on the plan (its limits, deadline and conditions).
 
 use super::assessment::{Assessment, is_unobserved};
-use crate::diagnosis::failure::definite::quota_may_have_room;
 use crate::diagnosis::text::{KUBERNETES_MAX, agree, because, count, one_line, resource, word};
-use crate::diagnosis::{Blocker, Cause, remedy};
+use crate::diagnosis::{Blocker, Cause};
+use crate::messages::{quota_may_have_room, refusal};
 use rollplan_core::revision;
 use rollplan_core::snapshot::Condition;
 use rollplan_core::status;
@@ -99,7 +99,7 @@ impl Assessment<'_> {
         let mut message = format!("{what}{why}");
         let mut remedy = match self.diagnosis.own_pods_terminate() {
             true => String::new(),
-            false => remedy::refused(&condition.message, &namespace),
+            false => refusal::remedy(&condition.message, &namespace),
         };
         if let Some(room) = self.room_after(condition) {
             message = format!("{message}; {room}");
@@ -125,7 +125,7 @@ impl Assessment<'_> {
             .since(last.or(condition.last_transition_time)?);
         let may_have_room = diagnosis.snapshot.pods_complete
             && age >= Span::from_seconds(FRESH_SECONDS)
-            && quota_may_have_room(&condition.message, using);
+            && quota_may_have_room(&refusal::TABLE.look_up(&condition.message), using);
         may_have_room.then(|| {
             let exist = if using == 1 { "exists" } else { "exist" };
             format!(

@@ -67,7 +67,10 @@ fn policy_holds_a_rollout_whose_failure_is_certain() {
 
 #[test]
 fn failure_is_pending_during_its_grace() {
-    let missing = waiting("ErrImagePull", "failed to resolve \"web:2\": not found");
+    let missing = waiting(
+        "ErrImagePull",
+        "failed to resolve reference \"web:2\": not found",
+    );
     let mut snapshot =
         with_pods(["a", "b"].map(|name| young(name, vec![container(missing.clone())])));
     let failure = diagnose(&snapshot, Judgement::default()).failure().unwrap();

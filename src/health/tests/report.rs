@@ -166,26 +166,32 @@ fn check_pod(pod: Pod, cause: Cause, message: &str, remedy: &str) {
 
 #[test]
 fn waiting_container_is_explained() {
-    for (reason, remedy) in [
-        (
-            "ErrImagePull",
-            "check the registry, the image name and the pull secret",
-        ),
+    for (reason, message, why, remedy) in [
+        ("ErrImagePull", "something new", "something new", ""),
         (
             "ImagePullBackOff",
-            "check the registry, the image name and the pull secret",
+            "Back-off pulling image \"web:2\"",
+            "only its events show why",
+            "read the events of the pod: kubectl describe pod a -n default",
         ),
-        ("InvalidImageName", "correct the name of the image"),
+        (
+            "InvalidImageName",
+            "Failed to apply default image tag \"A\": couldn't parse image name \"A\": invalid reference format",
+            "invalid reference format",
+            "correct the name of the image",
+        ),
         (
             "ErrImageNeverPull",
+            "Container image \"web:2\" is not present with pull policy of Never",
+            "Container image \"web:2\" is not present with pull policy of Never",
             "load the image on the node, or change imagePullPolicy",
         ),
     ] {
         check_pod(
-            pod("a", "Pending", vec![container(waiting(reason, "secret"))]),
+            pod("a", "Pending", vec![container(waiting(reason, message))]),
             Cause::ImagePull,
             &format!(
-                "image web:2 of container main cannot be pulled (1 of 2 new pods: a {reason} for 1m)"
+                "image web:2 of container main cannot be pulled (1 of 2 new pods: a {reason} for 1m): {why}"
             ),
             remedy,
         );
@@ -203,7 +209,7 @@ fn waiting_container_is_explained() {
         pod("a", "Pending", vec![container(silent)]),
         Cause::ContainerConfig,
         "container main cannot be created (1 of 2 new pods: a CreateContainerError for 1m)",
-        "fix what the message reports",
+        "",
     );
     check_pod(
         pod(
@@ -1640,7 +1646,7 @@ fn program_that_cannot_be_started_is_explained_without_the_runtime() {
     );
     assert_eq!(
         started.remedy,
-        "correct the command of container main, or its image"
+        "correct the command of container main, or use an image that contains /app"
     );
     // Another text is not cut.
     let other = found("entrypoint: exec: not found").message;

@@ -1,5 +1,7 @@
 //! Parses pods.
 
+use std::collections::BTreeMap;
+
 use rollplan_core::snapshot::{Container, ContainerState, Pod, PodCondition};
 use rollplan_health::kinds::REVISION_LABEL;
 
@@ -33,14 +35,34 @@ impl Parser<'_> {
             nominated_node_name,
         } = status;
         let mut containers = Vec::new();
-        for (statuses, init, field) in [
-            (init_container_statuses, true, "init_container_statuses"),
-            (container_statuses, false, "container_statuses"),
+        for (specs, statuses, init, field) in [
+            (
+                spec.init_containers,
+                init_container_statuses,
+                true,
+                "init_container_statuses",
+            ),
+            (
+                spec.containers,
+                container_statuses,
+                false,
+                "container_statuses",
+            ),
         ] {
             let path = path.field(field);
-            let statuses = statuses.into_iter().enumerate();
-            containers
-                .extend(statuses.map(|(i, status)| self.container(status, init, &path.index(i))));
+            let specs: BTreeMap<&str, &kubernetes::Container> = specs
+                .iter()
+                .map(|spec| (spec.name.as_str(), spec))
+                .collect();
+            for (i, status) in statuses.into_iter().enumerate() {
+                let mut container = self.container(status, init, &path.index(i));
+                if let Some(spec) = specs.get(container.name.as_str()) {
+                    container.is_sidecar = init && spec.restart_policy == "Always";
+                    let mounts = spec.volume_mounts.iter();
+                    container.mounts = mounts.map(|mount| mount.mount_path.clone()).collect();
+                }
+                containers.push(container);
+            }
         }
         Pod {
             metadata,
@@ -79,6 +101,7 @@ impl Parser<'_> {
             restarts: self.count(restart_count, &path.field("restart_count")),
             state: container_state(state),
             last_state: container_state(last_state),
+            ..Container::default()
         }
     }
 }

@@ -158,9 +158,23 @@ objects! {
         generation: Option<String> = "pod-template-generation",
     }
 
-    /// core/v1 PodSpec. The containers are those of the template.
+    /// core/v1 PodSpec. Of the containers, only what webhooks add to those of the template.
     struct PodSpec {
         node_name: String = "nodeName",
+        init_containers: Vec<Container> = "initContainers",
+        containers: Vec<Container> = "containers",
+    }
+
+    /// core/v1 Container.
+    struct Container {
+        name: String = "name",
+        restart_policy: String = "restartPolicy",
+        volume_mounts: Vec<VolumeMount> = "volumeMounts",
+    }
+
+    /// core/v1 VolumeMount.
+    struct VolumeMount {
+        mount_path: String = "mountPath",
     }
 
     /// core/v1 PodStatus.

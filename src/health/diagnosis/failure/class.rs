@@ -67,8 +67,9 @@ pub const TABLE: [Row; 9] = [
         class: Class::ImagePull,
         name: "image-pull",
         limit: ANY_ORDER,
-        evidence: "an attempt after this time has failed: the registry answered that the image does not exist or that \
-                   access is denied, or the pull policy is Never and the node does not have the image",
+        evidence: "an attempt after this time has failed: the registry answered that the image does not exist, has no \
+                   manifest for the platform of the node, or that access is denied; its signature is rejected; or the \
+                   pull policy is Never and the node does not have the image",
         resolved_by_room: false,
     },
     Row {
@@ -76,7 +77,8 @@ pub const TABLE: [Row; 9] = [
         name: "config",
         limit: ANY_ORDER,
         evidence: "an attempt after this time has failed: the kubelet named a ConfigMap, a Secret or a key that does not \
-                   exist, or a contradiction such as runAsNonRoot with an image that runs as root",
+                   exist, or a contradiction such as runAsNonRoot with an image that runs as root; or the runtime could \
+                   not create the container, for a reason of `start-error`",
         resolved_by_room: false,
     },
     Row {
@@ -92,7 +94,8 @@ pub const TABLE: [Row; 9] = [
         class: Class::StartError,
         name: "start-error",
         limit: Limit::Restarts(3),
-        evidence: "reason StartError: the program does not exist or cannot be executed",
+        evidence: "the runtime named the program or the working directory, which does not exist or cannot be used, and \
+                   which no volume of the container can provide; or a mount that can never succeed",
         resolved_by_room: false,
     },
     Row {
@@ -106,7 +109,7 @@ pub const TABLE: [Row; 9] = [
         class: Class::CrashLoop,
         name: "crash-loop",
         limit: Limit::Restarts(5),
-        evidence: "restarts within the current rollout, for at least a minute",
+        evidence: "restarts within the current rollout, for at least a minute, of a container that could be started",
         resolved_by_room: true,
     },
     Row {

@@ -3,11 +3,11 @@
 
 use crate::diagnosis::examiner::{Examiner, may_concern};
 use crate::diagnosis::pods::{Finding, GATES_NOT_READY, condition};
+use crate::messages::{container, image, mount};
 use rollplan_core::snapshot::{Container, ContainerState, ObservedEvent, Pod};
 use rollplan_core::time::{Span, Time};
 
 use super::class::Class;
-use super::definite;
 use super::retries::{BACK_OFF, NEVER_PULL, Retries};
 
 /// The maximum difference between the clocks of the caller and of the cluster.
@@ -18,6 +18,9 @@ const CRASHING_SECONDS: i64 = 60;
 /// A condition Ready that changed later than this after the start of its pod shows that the pod was ready before. The first
 /// report of a kubelet takes less.
 const READY_BEFORE_SECONDS: i64 = 10;
+
+/// The beginning of an event about a failed attempt to pull an image (kubelet: pkg/kubelet/images/image_manager.go).
+pub(in crate::diagnosis) const FAILED_PULL: &str = "Failed to pull image ";
 
 impl Examiner<'_> {
     /// The time, by the clock of the caller, at which it is certain that an attempt after the grace of a failure has failed:
@@ -64,16 +67,20 @@ impl Examiner<'_> {
     /// The time from the first to the last attempt that events report, by the clock of the kubelet.
     fn attempts_span(&self, finding: &Finding<'_>) -> Option<Span> {
         let class = finding.class?;
-        let container = &finding.pod.container;
+        let name = &finding.pod.container;
         let is_chosen = self.judgement.rules.changes(class);
-        let definite = |event: &ObservedEvent| match class {
-            Class::ImagePull => definite::is_image(&event.message) || event.reason == NEVER_PULL,
-            Class::Config => definite::is_config(&event.message),
-            _ => true,
+        let definite = |event: &ObservedEvent| {
+            let table = match class {
+                Class::ImagePull => &image::TABLE,
+                Class::Config if finding.is_from_event => &mount::TABLE,
+                Class::Config => &container::TABLE,
+                _ => return true,
+            };
+            self.is_certain(&table.look_up(&event.message), finding.container)
         };
         let attempts: Vec<_> = self
             .events_about(&finding.source.metadata.uid)
-            .filter(|event| may_concern(event, container) && is_attempt(event, finding))
+            .filter(|event| may_concern(event, name) && is_attempt(event, finding))
             .filter(|event| is_chosen || definite(event))
             .collect();
         let first = attempts.iter().filter_map(|event| event.first).min()?;
@@ -184,17 +191,22 @@ fn is_synchronized(finding: &Finding<'_>, grace: i64) -> bool {
 
 /// Whether an event reports another attempt of the kubelet or the scheduler.
 fn is_attempt(event: &ObservedEvent, finding: &Finding<'_>) -> bool {
-    let has = |text: &str| event.message.contains(text);
     let reason = event.reason.as_str();
     match finding.class {
         Some(Class::ImagePull) => {
-            reason == NEVER_PULL || reason == "Failed" && has("Failed to pull image")
+            reason == NEVER_PULL || reason == "Failed" && event.message.starts_with(FAILED_PULL)
         }
         // The kubelet also reports that it is still waiting for the volumes.
         Some(Class::Config) if finding.is_from_event => {
-            reason == "FailedMount" && !has("unmounted volumes")
+            reason == "FailedMount"
+                && !event
+                    .message
+                    .starts_with("Unable to attach or mount volumes")
         }
-        Some(Class::Config) => reason == "Failed" && !has("pull image") && !has("ImagePull"),
+        Some(Class::Config) => {
+            let error = event.message.strip_prefix("Error: ");
+            reason == "Failed" && error.is_some_and(|error| !image::TABLE.reasons.contains(&error))
+        }
         Some(Class::Unschedulable) => reason == "FailedScheduling",
         Some(Class::NotReady) => reason == "Unhealthy",
         _ => false,

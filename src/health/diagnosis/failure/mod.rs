@@ -1,7 +1,6 @@
 //! Whether a failure is final: a failure that all unready pods with the same template share, or the rejection of pods.
 
 pub mod class;
-pub(crate) mod definite;
 pub(crate) mod evidence;
 pub mod judgement;
 mod retries;
@@ -9,11 +8,11 @@ mod retries;
 use super::Cause;
 use super::examiner::Examiner;
 use super::pods::Finding;
+use crate::messages::{Certainty, refusal};
 use rollplan_core::snapshot::Pod;
 use rollplan_core::time::Time;
 
 use self::class::{Class, Limit};
-use self::definite::Refusal;
 use self::evidence::was_ready;
 
 /// How long a pod still counts as terminating after the end of its grace period: the kubelet takes a while to report, and
@@ -122,11 +121,11 @@ impl Examiner<'_> {
         let Some(latest) = events.iter().max_by_key(|event| event.last) else {
             return Finality::Open;
         };
-        let missing_grace = match definite::refusal(&latest.message) {
-            Refusal::Missing => Class::Config.row().limit,
+        let missing_grace = match refusal::TABLE.look_up(&latest.message).certainty() {
+            Certainty::Missing => Class::Config.row().limit,
             _ => Limit::Grace(0),
         };
-        let is_definite = |text: &str| definite::refusal(text) != Refusal::Doubtful;
+        let is_definite = |text: &str| refusal::TABLE.look_up(text).is_definite();
         let limit = rules.limit(Class::Refused, is_definite(&latest.message));
         let grace = match (limit, missing_grace) {
             (Limit::Grace(grace), _) if is_any => grace,

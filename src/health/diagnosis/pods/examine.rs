@@ -1,37 +1,23 @@
 //! Determines why a pod is not available.
 
-use super::{Finding, GATES_NOT_READY, NODE_LOST, condition, or};
+use super::{
+    Finding, GATES_NOT_READY, NODE_LOST, POST_START_ERROR, RUN_ERROR, START_ERROR, condition, or,
+};
 use crate::diagnosis::Cause;
 use crate::diagnosis::examiner::{Examiner, may_concern};
 use crate::diagnosis::failure::class::Class;
-use crate::diagnosis::failure::definite::{is_config, is_image};
-use crate::diagnosis::failure::evidence::is_node_lost;
+use crate::diagnosis::failure::evidence::{FAILED_PULL, is_node_lost};
 use crate::diagnosis::template::ProbeKind;
-use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, PROGRAM_MAX, because, last_line, one_line};
-use rollplan_core::snapshot::{Container, ContainerState, Pod};
+use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, because, last_line, one_line, word};
+use crate::messages::{self, Certainty, Facts, Message};
+use rollplan_core::snapshot::{Container, ContainerState, ObservedEvent, Pod};
 use rollplan_core::time::{Span, Time};
 
-const IMAGE_PULL: [&str; 7] = [
-    "ErrImagePull",
-    "ImagePullBackOff",
-    "InvalidImageName",
-    "ErrImageNeverPull",
-    "ImageInspectError",
-    "RegistryUnavailable",
-    "SignatureValidationFailed",
-];
 /// The number of seconds after which a running container no longer counts as crashing, because the kubelet resets its
 /// backoff.
 const BACKOFF_RESET_SECONDS: i64 = 600;
 /// How many seconds controllers may take to count a pod as available. A busy one takes several.
 const COUNTING_SECONDS: i64 = 60;
-const CONTAINER_CONFIG: [&str; 5] = [
-    "CreateContainerConfigError",
-    "CreateContainerError",
-    "PreCreateHookError",
-    "PreStartHookError",
-    "PostStartHookError",
-];
 
 impl<'a> Examiner<'a> {
     /// The reasons why pods are not available. Pods that are being deleted are skipped.
@@ -120,32 +106,62 @@ impl<'a> Examiner<'a> {
         let finding = |cause, reason: &str, message: &str, since| {
             Finding::new(cause, pod, reason, message, since).of_container(container)
         };
-        let crash = |reason: &str, state: &ContainerState, otherwise: &str, since| {
-            let (how, at) = termination(state).unwrap_or_else(|| (otherwise.to_owned(), None));
-            let mut finding = finding(Cause::CrashLoop, reason, &how, at.or(since));
+        let crash = |reason: &str, state: &ContainerState, otherwise: &str| {
             let class = self.class_of_crash(pod, container, state);
+            let end = self.termination(pod, container, state);
+            let at = end.as_ref().and_then(|(_, at)| *at);
+            let how = end.map_or_else(|| otherwise.to_owned(), |(how, _)| how);
+            let mut finding = finding(Cause::CrashLoop, reason, &how, at);
             finding = finding.of_class(class, !self.is_inherited(pod));
+            if let Some(error) = start_error(state) {
+                let error = messages::container::TABLE.look_up(error);
+                finding.is_definite &= self.is_certain(&error, Some(container));
+                finding.remedy = self.start_remedy(pod, container, &error);
+            }
             self.explain_kill(&mut finding, pod, class);
             finding
         };
         match &container.state {
             ContainerState::Waiting { reason, message } => {
                 let reason = or(reason, "Waiting");
-                if IMAGE_PULL.contains(&reason) {
+                let facts = self.facts(pod, container);
+                if messages::image::TABLE.reasons.contains(&reason) {
                     let text = self.pull_error(pod, container, message);
+                    let error = messages::image::TABLE.look_up(text);
                     let mut finding = finding(Cause::ImagePull, reason, message, None);
-                    finding.detail = last_clause(text);
+                    finding.detail = error.cause(&facts);
+                    finding.remedy = error.remedy(&facts);
                     let (class, is_definite) = match reason {
                         "InvalidImageName" => (Class::ImageName, true),
                         "ErrImageNeverPull" => (Class::ImagePull, true),
-                        _ => (Class::ImagePull, is_image(text)),
+                        _ => (Class::ImagePull, error.is_definite()),
                     };
                     Some(finding.of_class(class, is_definite))
-                } else if CONTAINER_CONFIG.contains(&reason) {
-                    let finding = finding(Cause::ContainerConfig, reason, message, None);
-                    Some(finding.of_class(Class::Config, is_config(message)))
-                } else if reason == "CrashLoopBackOff" || container.restarts > 0 {
-                    Some(crash(reason, &container.last_state, message, None))
+                } else if messages::container::TABLE.reasons.contains(&reason) {
+                    let error = messages::container::TABLE.look_up(message);
+                    let mut finding = finding(Cause::ContainerConfig, reason, message, None);
+                    finding.detail = error.cause(&facts);
+                    finding.remedy = self.start_remedy(pod, container, &error);
+                    let is_definite = self.is_certain(&error, Some(container));
+                    Some(finding.of_class(Class::Config, is_definite))
+                } else if reason == RUN_ERROR && termination_of(&container.last_state).is_none() {
+                    let error = messages::container::TABLE.look_up(message);
+                    let mut finding = finding(Cause::CrashLoop, reason, message, None);
+                    finding.pod.message = error.cause(&facts);
+                    finding.remedy = self.start_remedy(pod, container, &error);
+                    let is_definite = self.is_certain(&error, Some(container));
+                    Some(
+                        finding.of_class(Class::StartError, is_definite && !self.is_inherited(pod)),
+                    )
+                } else if matches!(reason, "CrashLoopBackOff" | RUN_ERROR | POST_START_ERROR)
+                    || container.restarts > 0
+                {
+                    // The message about a failed hook has its output.
+                    let otherwise = match reason {
+                        POST_START_ERROR => "",
+                        _ => message,
+                    };
+                    Some(crash(reason, &container.last_state, otherwise))
                 } else {
                     Some(finding(Cause::Starting, reason, message, None))
                 }
@@ -165,15 +181,9 @@ impl<'a> Examiner<'a> {
                 let recent = started_at.is_some_and(|started| {
                     self.now.since(started) < Span::from_seconds(BACKOFF_RESET_SECONDS)
                 });
-                if termination(&container.last_state).is_some() && container.restarts > 0 && recent
-                {
-                    let how = termination(&container.last_state).map(|(how, _)| how);
-                    let mut finding = finding(
-                        Cause::CrashLoop,
-                        "Running",
-                        &how.unwrap_or_default(),
-                        *started_at,
-                    );
+                let last = self.termination(pod, container, &container.last_state);
+                if let Some((how, _)) = last.filter(|_| container.restarts > 0 && recent) {
+                    let mut finding = finding(Cause::CrashLoop, "Running", &how, *started_at);
                     // It is running now, so it has not failed again.
                     let class = self.class_of_crash(pod, container, &container.last_state);
                     self.explain_kill(&mut finding, pod, class);
@@ -222,7 +232,7 @@ impl<'a> Examiner<'a> {
             ContainerState::Terminated {
                 exit_code, reason, ..
             } if !(container.init && *exit_code == 0) => {
-                Some(crash(or(reason, "Terminated"), &container.state, "", None))
+                Some(crash(or(reason, "Terminated"), &container.state, ""))
             }
             ContainerState::Terminated { .. } | ContainerState::Unknown => None,
         }
@@ -244,6 +254,59 @@ impl<'a> Examiner<'a> {
         began.is_some_and(|(created, began)| created < began)
     }
 
+    /// How and when a container terminated, for example "Error, exit code 1: last line of its output".
+    fn termination(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        state: &ContainerState,
+    ) -> Option<(String, Option<Time>)> {
+        let (reason, exit_code, message, finished_at) = termination_of(state)?;
+        let output = match start_error(state) {
+            Some(error) => {
+                let facts = self.facts(pod, container);
+                messages::container::TABLE.look_up(error).cause(&facts)
+            }
+            None => last_line(message),
+        };
+        let reason = match reason {
+            "" => String::new(),
+            reason => format!("{reason}, "),
+        };
+        let how = format!("{reason}exit code {exit_code}{}", because(&output));
+        Some((how, finished_at))
+    }
+
+    /// What to do about a container that cannot be created or started.
+    fn start_remedy(&self, pod: &Pod, container: &Container, error: &Message) -> String {
+        let facts = self.facts(pod, container);
+        match self.volume_of(error, Some(container)) {
+            Some(mount) if error.certainty() == Certainty::UnlessOnVolume => format!(
+                "check which container puts {} on the volume at {}, or correct the command of container {}",
+                one_line(error.hole("file").unwrap_or_default(), NAME_MAX),
+                one_line(&mount, NAME_MAX),
+                facts.container
+            ),
+            _ => error.remedy(&facts),
+        }
+    }
+
+    /// What remedies name.
+    pub(super) fn facts(&self, pod: &Pod, container: &Container) -> Facts {
+        let node = pod.node_name.as_str();
+        Facts {
+            namespace: word(self.namespace),
+            pod: word(&pod.metadata.name),
+            container: word(&container.name),
+            node: if node.is_empty() {
+                String::new()
+            } else {
+                word(node)
+            },
+            ..Facts::default()
+        }
+    }
+
     /// Why an image cannot be pulled. Older kubelets report this in events only.
     fn pull_error(&self, pod: &Pod, container: &Container, message: &'a str) -> &'a str {
         if message.contains(": ") {
@@ -251,7 +314,7 @@ impl<'a> Examiner<'a> {
         }
         let events = self.events_about(&pod.metadata.uid);
         let failed = events.filter(|event| {
-            event.message.starts_with("Failed to pull image") && may_concern(event, &container.name)
+            event.message.starts_with(FAILED_PULL) && may_concern(event, &container.name)
         });
         failed
             .max_by_key(|event| event.last)
@@ -260,26 +323,68 @@ impl<'a> Examiner<'a> {
 
     /// Why a pod has not started. Problems with volumes and networks are reported in events only.
     fn explain_start(&self, finding: &mut Finding<'_>) {
-        let events = self.events_about(&finding.source.metadata.uid);
-        let failed = events.filter(|event| {
+        let uid = &finding.source.metadata.uid;
+        let failed = self.events_about(uid).filter(|event| {
             event.kind == "Warning"
                 && event.reason.starts_with("Failed")
                 && event.reason != "FailedScheduling"
         });
-        let Some(event) = failed.max_by_key(|event| event.last) else {
+        let failed = failed.max_by_key(|event| event.last);
+        if let Some(pulling) = self.pulling(finding)
+            && failed.is_none_or(|failed| failed.last < pulling.last)
+        {
+            finding.pod.reason.clone_from(&pulling.reason);
+            finding.pod.since = pulling.last.or(finding.pod.since);
+            finding.detail = one_line(&pulling.message, KUBERNETES_MAX);
+            return;
+        }
+        let Some(event) = failed else {
             return;
         };
-        if event.reason == "FailedMount" && is_config(&event.message) {
+        let error = messages::mount::TABLE.look_up(&event.message);
+        if event.reason == "FailedMount" && error.is_definite() {
             finding.cause = Cause::ContainerConfig;
             finding.class = Some(Class::Config);
             finding.is_definite = true;
             finding.is_from_event = true;
             finding.pod.container.clear();
             finding.pod.message = one_line(&event.message, KUBERNETES_MAX);
+            finding.detail.clone_from(&finding.pod.message);
+            let facts = Facts {
+                namespace: word(self.namespace),
+                ..Facts::default()
+            };
+            finding.remedy = error.remedy(&facts);
         } else {
             let text = format!("{}: {}", event.reason, event.message);
             finding.detail = one_line(&text, KUBERNETES_MAX);
         }
+    }
+
+    /// The event about an image that the kubelet is still pulling. While it does, the status of the container shows the state
+    /// before, which is ContainerCreating at first.
+    fn pulling(&self, finding: &Finding<'_>) -> Option<&'a ObservedEvent> {
+        let is_creating = |container: &Container| {
+            let ContainerState::Waiting { reason, .. } = &container.state else {
+                return false;
+            };
+            matches!(reason.as_str(), "ContainerCreating" | "PodInitializing")
+        };
+        if !finding.container.is_some_and(is_creating) {
+            return None;
+        }
+        let events = || self.events_about(&finding.source.metadata.uid);
+        let pulling = events().filter(|event| event.reason == "Pulling");
+        let pulling = pulling.max_by_key(|event| event.last)?;
+        // kubelet: pkg/kubelet/images/image_manager.go, pullImage: Pulled, or Failed, ends the attempt.
+        let is_over = events().any(|event| {
+            matches!(
+                event.reason.as_str(),
+                "Pulled" | "Failed" | "Created" | "Started"
+            ) && event.field_path == pulling.field_path
+                && event.last >= pulling.last
+        });
+        (!is_over).then_some(pulling)
     }
 }
 
@@ -294,34 +399,23 @@ fn scheduler_text(message: &str) -> &str {
     ends.min().map_or(message, |end| &message[..end])
 }
 
-/// The last clause of an error of a registry, for example "not found".
-fn last_clause(message: &str) -> String {
-    let (_, clause) = message.trim_end().rsplit_once(": ").unwrap_or_default();
-    one_line(clause, PROGRAM_MAX)
-}
-
-/// How and when a container terminated, for example "Error, exit code 1: last line of its output".
-fn termination(state: &ContainerState) -> Option<(String, Option<Time>)> {
+/// How a container terminated, if it did.
+fn termination_of(state: &ContainerState) -> Option<(&str, i32, &str, Option<Time>)> {
     match state {
         ContainerState::Terminated {
             exit_code,
             reason,
             message,
             finished_at,
-        } => {
-            let reason = if reason.is_empty() {
-                String::new()
-            } else {
-                format!("{reason}, ")
-            };
-            let output = because(&last_line(message));
-            Some((
-                format!("{reason}exit code {exit_code}{output}"),
-                *finished_at,
-            ))
-        }
+        } => Some((reason, *exit_code, message, *finished_at)),
         ContainerState::Waiting { .. }
         | ContainerState::Running { .. }
         | ContainerState::Unknown => None,
     }
+}
+
+/// The error of the runtime because of which a container could not be started.
+fn start_error(state: &ContainerState) -> Option<&str> {
+    let (reason, _, message, _) = termination_of(state)?;
+    START_ERROR.contains(&reason).then_some(message)
 }

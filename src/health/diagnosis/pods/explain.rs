@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::{Finding, GATED, NODE_LOST, OOM_KILLED};
 use crate::diagnosis::examiner::Examiner;
 use crate::diagnosis::failure::class::Class;
-use crate::diagnosis::failure::definite::is_image;
+use crate::diagnosis::template::{self, ProbeKind};
 use crate::diagnosis::text::{NAME_MAX, agree, because, count, one_line, word};
-use crate::diagnosis::{BlockedPod, Blocker, Cause, remedy, template};
+use crate::diagnosis::{BlockedPod, Blocker, Cause, remedy};
+use crate::messages::{Facts, probe};
 use rollplan_core::snapshot::ContainerState;
 use rollplan_core::time::Span;
 
@@ -66,13 +67,14 @@ impl Examiner<'_> {
                 format!("image {image} of {role} {container} cannot be pulled ({example}){detail}")
             }
             Cause::ContainerConfig if container.is_empty() => {
-                format!("volumes of the {noun}s cannot be mounted ({example}){why}")
+                format!("volumes of the {noun}s cannot be mounted ({example}){detail}")
             }
             Cause::ContainerConfig => {
-                format!("{role} {container} cannot be created ({example}){why}")
+                format!("{role} {container} cannot be created ({example}){detail}")
             }
             Cause::CrashLoop => {
                 let problem = match (restarts, first.class) {
+                    (0, Some(Class::StartError)) => format!("cannot be started ({example})"),
                     (0, _) => format!("has terminated ({example})"),
                     (restarts, class) => {
                         let restarts = count(i64::from(*restarts), "restart");
@@ -149,30 +151,22 @@ impl Examiner<'_> {
         let previous = if is_running { " --previous" } else { "" };
         let log = |previous| format!("kubectl logs {name} -n {namespace} -c {container}{previous}");
         match finding.cause {
-            Cause::ImagePull => match reason {
-                "InvalidImageName" => "correct the name of the image".to_owned(),
-                "ErrImageNeverPull" => "load the image on the node, or change imagePullPolicy".to_owned(),
-                _ if is_access_denied(&finding.detail) => {
-                    "check imagePullSecrets and the rights of their account, or the name of the image".to_owned()
-                }
-                _ if is_image(&finding.detail) => "correct the image name or its tag, or push the image".to_owned(),
-                _ => "check the registry, the image name and the pull secret".to_owned(),
-            },
-            Cause::ContainerConfig => remedy::config(message, &container, &namespace),
-            Cause::CrashLoop if finding.class == Some(Class::StartError) => {
-                format!("correct the command of container {container}, or its image")
-            }
+            Cause::ImagePull | Cause::ContainerConfig => finding.remedy.clone(),
+            Cause::CrashLoop if finding.class == Some(Class::StartError) => finding.remedy.clone(),
             Cause::CrashLoop if message.starts_with(OOM_KILLED) => {
                 let container = finding.container;
-                let template = container.and_then(|it| {
-                    template::container(self.template?, &it.name, it.init)
-                });
+                let template =
+                    container.and_then(|it| template::container(self.template?, &it.name, it.init));
                 let limit = template.and_then(template::memory_limit);
                 let limit = limit.map_or_else(String::new, |limit| format!(" (now {limit})"));
-                format!("raise resources.limits.memory of container {}{limit}", finding.pod.container)
+                format!(
+                    "raise resources.limits.memory of container {}{limit}",
+                    finding.pod.container
+                )
             }
+            Cause::CrashLoop if !finding.remedy.is_empty() => finding.remedy.clone(),
             Cause::CrashLoop => match &finding.failing {
-                Some((kind, failure)) => remedy::probe(kind.name(), failure, &log(previous)),
+                Some(failing) => probe_remedy(failing, log(previous)),
                 None => format!("read its log: {}", log(previous)),
             },
             Cause::PodFailed => {
@@ -183,13 +177,16 @@ impl Examiner<'_> {
             }
             Cause::Unschedulable => remedy::unschedulable(message, &namespace),
             Cause::NotReady if reason == NODE_LOST => {
-                format!("check the node: kubectl describe node {}", word(&finding.source.node_name))
+                format!(
+                    "check the node: kubectl describe node {}",
+                    word(&finding.source.node_name)
+                )
             }
             Cause::NotReady if finding.container.is_none() => {
                 "check which controller must set the condition of the gate".to_owned()
             }
             Cause::NotReady => match &finding.failing {
-                Some((kind, failure)) => remedy::probe(kind.name(), failure, &log("")),
+                Some(failing) => probe_remedy(failing, log("")),
                 None => String::new(),
             },
             _ => String::new(),
@@ -197,15 +194,17 @@ impl Examiner<'_> {
     }
 }
 
-fn is_access_denied(clause: &str) -> bool {
-    let clause = clause.to_lowercase();
-    [
-        "unauthorized",
-        "forbidden",
-        "denied",
-        "insufficient_scope",
-        "authentication",
-    ]
-    .iter()
-    .any(|word| clause.contains(word))
+/// What to change so that a probe passes. `log` is the command that prints the log of the container.
+fn probe_remedy((kind, output): &(ProbeKind, String), log: String) -> String {
+    let facts = Facts {
+        probe: kind.name().to_lowercase(),
+        log,
+        ..Facts::default()
+    };
+    match probe::TABLE.look_up(output).remedy(&facts) {
+        remedy if remedy.is_empty() => {
+            format!("check why its {} probe fails: {}", facts.probe, facts.log)
+        }
+        remedy => remedy,
+    }
 }

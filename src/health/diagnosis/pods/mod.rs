@@ -3,6 +3,7 @@
 mod examine;
 mod explain;
 mod probe;
+mod volume;
 
 use std::cmp::Reverse;
 
@@ -17,6 +18,12 @@ use rollplan_core::time::Time;
 const GATED: &str = "SchedulingGated";
 /// The reason of a container that ran out of memory.
 const OOM_KILLED: &str = "OOMKilled";
+/// The reasons of a container whose program could not be started, as containerd and dockerd set them.
+const START_ERROR: [&str; 2] = ["StartError", "ContainerCannotRun"];
+/// The reason of a container that the kubelet could not start. Its last state may show why as well.
+const RUN_ERROR: &str = "RunContainerError";
+/// The reason of a container whose postStart hook failed.
+const POST_START_ERROR: &str = "PostStartHookError";
 /// The reason of a pod with a readiness gate that is not met.
 pub(super) const GATES_NOT_READY: &str = "ReadinessGatesNotReady";
 /// The reason of a pod that is not ready although its containers are.
@@ -42,7 +49,9 @@ pub struct Finding<'a> {
     pub pod: BlockedPod,
     /// Additional text for the message.
     detail: String,
-    /// The failing probe and its report.
+    /// What to do, if the message of Kubernetes shows it.
+    remedy: String,
+    /// The failing probe and its output.
     failing: Option<(ProbeKind, String)>,
 }
 
@@ -72,6 +81,7 @@ impl<'a> Finding<'a> {
                 log: None,
             },
             detail: String::new(),
+            remedy: String::new(),
             failing: None,
         }
     }

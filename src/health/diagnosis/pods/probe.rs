@@ -1,17 +1,21 @@
 //! Failing probes according to events, and containers that the kubelet stops because of them.
 
-use super::{Finding, OOM_KILLED};
+use super::{Finding, OOM_KILLED, POST_START_ERROR, START_ERROR};
 use crate::diagnosis::examiner::{Examiner, may_concern};
 use crate::diagnosis::failure::class::Class;
 use crate::diagnosis::failure::evidence::{CLOCK_SKEW_SECONDS, was_ready};
 use crate::diagnosis::template::{self, Probe, ProbeKind};
-use crate::diagnosis::text::{PROGRAM_MAX, one_line};
+use crate::diagnosis::text::{PROGRAM_MAX, because, one_line};
+use crate::messages::{Facts, probe};
 use rollplan_core::snapshot::{Container, ContainerState, ObservedEvent, Pod};
 use rollplan_core::time::Time;
 
-/// The maximum time between the failure of a probe and the end of the container that the kubelet stops because of it: the
-/// default grace period.
-const PROBE_KILL_SECONDS: i64 = 30;
+/// How long the kubelet may take to stop a container after its grace period.
+const KILL_MARGIN_SECONDS: i64 = 10;
+/// The reason of events about hooks that failed. Their messages have no details, because these may contain passwords (kubelet:
+/// pkg/kubelet/kuberuntime/kuberuntime_container.go, startContainer, executePreStopHook).
+const POST_START_FAILED: &str = "FailedPostStartHook";
+const PRE_STOP_FAILED: &str = "FailedPreStopHook";
 /// The exit codes of a container that the kubelet has stopped or killed.
 const KILLED: [i32; 3] = [0, 137, 143];
 
@@ -35,21 +39,22 @@ impl<'a> Examiner<'a> {
         else {
             return Class::CrashLoop;
         };
-        if matches!(reason.as_str(), "StartError" | "ContainerCannotRun") {
+        if START_ERROR.contains(&reason.as_str()) {
             return Class::StartError;
         }
         let is_killed = KILLED.contains(exit_code) && reason != OOM_KILLED;
-        let failed = !self
-            .unhealthy(pod, container, ProbeKind::Startup)
-            .is_empty();
-        if is_killed && failed && container.started != Some(true) {
+        let failed = self.unhealthy(pod, container, ProbeKind::Startup);
+        if is_killed && failed.is_some() && container.started != Some(true) {
             return Class::StartupProbe;
         }
         Class::CrashLoop
     }
 
-    /// Whether an init container is a sidecar, according to the template.
+    /// Whether an init container is a sidecar, according to the pod or the template.
     pub(super) fn is_sidecar(&self, container: &Container) -> bool {
+        if container.is_sidecar {
+            return true;
+        }
         let template = self.template.filter(|_| container.init);
         let template = template.and_then(|it| template::container(it, &container.name, true));
         template.is_some_and(template::is_sidecar)
@@ -63,10 +68,9 @@ impl<'a> Examiner<'a> {
         container: &Container,
         started_at: Option<Time>,
     ) -> Option<String> {
-        let event = self.latest_unhealthy(pod, container, ProbeKind::Readiness);
-        let is_current = |event: &&ObservedEvent| event.last >= started_at;
-        if event.filter(is_current).is_some() {
-            return Some(self.unhealthy(pod, container, ProbeKind::Readiness));
+        let failed = self.unhealthy(pod, container, ProbeKind::Readiness);
+        if let Some((_, output)) = failed.filter(|(event, _)| event.last >= started_at) {
+            return Some(output);
         }
         if was_ready(pod) {
             return Some(String::new());
@@ -100,8 +104,30 @@ impl<'a> Examiner<'a> {
             return;
         };
         let is_killed = KILLED.contains(exit_code) && reason != OOM_KILLED;
-        let failed =
-            |kind| reason != OOM_KILLED && self.failed_before(pod, container, kind, *finished_at);
+        let grace = self.template.map_or(0, template::grace_period);
+        let is_recent = |event: &ObservedEvent| {
+            let last = event.last.zip(*finished_at);
+            let end = grace.saturating_add(KILL_MARGIN_SECONDS);
+            last.is_some_and(|(last, finished)| last.plus_seconds(end) >= finished)
+        };
+        // A hook also fails because the program has ended by itself.
+        let hook = self.latest(pod, container, POST_START_FAILED);
+        if class == Class::CrashLoop
+            && is_killed
+            && (finding.pod.reason == POST_START_ERROR || hook.is_some_and(is_recent))
+        {
+            finding.detail =
+                format!("killed because its postStart hook fails ({POST_START_FAILED})");
+            finding.remedy = format!(
+                "correct lifecycle.postStart of container {}: only the log of the kubelet has its output",
+                self.facts(pod, container).container
+            );
+            return;
+        }
+        let failed = |kind| {
+            let failure = self.unhealthy(pod, container, kind);
+            reason != OOM_KILLED && failure.is_some_and(|(event, _)| is_recent(event))
+        };
         let kind = match class {
             Class::StartupProbe => ProbeKind::Startup,
             Class::CrashLoop if is_killed => ProbeKind::Liveness,
@@ -110,8 +136,7 @@ impl<'a> Examiner<'a> {
             Class::CrashLoop if failed(ProbeKind::Liveness) => ProbeKind::Liveness,
             _ => return,
         };
-        let failure = self.unhealthy(pod, container, kind);
-        let Some(probe) = self.probe(container, kind).filter(|_| !failure.is_empty()) else {
+        let Some((_, output)) = self.unhealthy(pod, container, kind) else {
             return;
         };
         let (what, verb) = match is_killed {
@@ -119,47 +144,44 @@ impl<'a> Examiner<'a> {
             false => ("after", "failed"),
         };
         let name = kind.name().to_lowercase();
-        let action = probe.action;
-        finding.detail = format!("{what} its {name} probe {action} {verb}: {failure}");
-        finding.failing = Some((kind, failure));
+        let probe = self.probe(container, kind);
+        let action = probe.map_or_else(String::new, |probe| format!(" {}", probe.action));
+        let stop = self.latest(pod, container, PRE_STOP_FAILED);
+        let stop = match stop.is_some_and(is_recent) {
+            true => format!("; its preStop hook fails as well ({PRE_STOP_FAILED})"),
+            false => String::new(),
+        };
+        finding.detail = format!(
+            "{what} its {name} probe{action} {verb}{}{stop}",
+            because(&output)
+        );
+        finding.failing = Some((kind, output));
     }
 
-    /// Whether a probe has failed shortly before the end of a container, by the clock of the kubelet.
-    fn failed_before(
+    /// The latest failure of a probe: the event, and the output, which may be empty.
+    pub(super) fn unhealthy(
         &self,
         pod: &Pod,
         container: &Container,
         kind: ProbeKind,
-        finished: Option<Time>,
-    ) -> bool {
-        let failed = self.latest_unhealthy(pod, container, kind);
-        let failed = failed.and_then(|event| event.last).zip(finished);
-        failed.is_some_and(|(failed, finished)| failed.plus_seconds(PROBE_KILL_SECONDS) >= finished)
-    }
-
-    /// The latest event about a failure of a probe.
-    fn latest_unhealthy(
-        &self,
-        pod: &Pod,
-        container: &Container,
-        kind: ProbeKind,
-    ) -> Option<&'a ObservedEvent> {
+    ) -> Option<(&'a ObservedEvent, String)> {
         let events = self.events_about(&pod.metadata.uid);
         let of_kind = events.filter(|event| {
             event.reason == "Unhealthy"
                 && event.message.starts_with(kind.name())
                 && may_concern(event, &container.name)
         });
-        of_kind.max_by_key(|event| event.last)
+        let event = of_kind.max_by_key(|event| event.last)?;
+        let output = probe::output(&event.message);
+        let cause = probe::TABLE.look_up(&output).cause(&Facts::default());
+        Some((event, one_line(&cause, PROGRAM_MAX)))
     }
 
-    /// The text of the latest failure of a probe.
-    pub(super) fn unhealthy(&self, pod: &Pod, container: &Container, kind: ProbeKind) -> String {
-        let latest = self.latest_unhealthy(pod, container, kind);
-        let text = latest.map_or("", |event| event.message.as_str());
-        let text = text
-            .split_once(" probe failed: ")
-            .map_or(text, |(_, text)| text);
-        one_line(text, PROGRAM_MAX)
+    /// The latest event about a container with a reason.
+    fn latest(&self, pod: &Pod, container: &Container, reason: &str) -> Option<&'a ObservedEvent> {
+        let events = self.events_about(&pod.metadata.uid);
+        let of_reason =
+            events.filter(|event| event.reason == reason && may_concern(event, &container.name));
+        of_reason.max_by_key(|event| event.last)
     }
 }

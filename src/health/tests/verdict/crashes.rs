@@ -15,7 +15,10 @@ pub(crate) fn crash(seconds: i64, crashes: usize, reason: &str) -> Snapshot {
     let ended = |number: usize| ContainerState::Terminated {
         exit_code: 1,
         reason: reason.to_owned(),
-        message: String::new(),
+        message: match reason {
+            "StartError" => "exec: \"/app\": stat /app: no such file or directory".to_owned(),
+            _ => String::new(),
+        },
         finished_at: Some(at(starts[number] + 1)),
     };
     let last_state = started

@@ -46,7 +46,10 @@ impl Missing {
 
     fn failure(self) -> ContainerState {
         match self {
-            Self::Image => waiting("ErrImagePull", "failed to resolve \"web:2\": not found"),
+            Self::Image => waiting(
+                "ErrImagePull",
+                "failed to resolve reference \"web:2\": not found",
+            ),
             Self::Loaded => waiting("ErrImageNeverPull", "image is not present"),
             Self::ConfigMap => waiting("CreateContainerConfigError", EVENT_OF_CONFIG),
         }
@@ -113,7 +116,7 @@ fn snapshot(missing: Missing, kubelets: &[Kubelet; 2], seconds: i64, has_events:
         let (reason, text) = match missing {
             Missing::Image => (
                 "Failed",
-                "Failed to pull image \"web:2\": failed to resolve \"web:2\": not found",
+                "Failed to pull image \"web:2\": failed to resolve reference \"web:2\": not found",
             ),
             Missing::Loaded => (
                 "ErrImageNeverPull",
