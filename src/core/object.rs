@@ -30,6 +30,8 @@ pub struct ObjectMeta {
     pub annotations: StringMap,
     /// All owners.
     pub owner_references: Vec<OwnerReference>,
+    /// What must be done before the object is removed, by whoever removes the entry.
+    pub finalizers: Vec<String>,
 }
 
 impl ObjectMeta {

@@ -34,6 +34,8 @@ pub struct Snapshot {
     pub failures: Vec<StepFailure>,
     /// Events about the Deployment, its ReplicaSets and their pods, if the caller has read them.
     pub events: Arc<[ObservedEvent]>,
+    /// What shows why pods wait, besides the objects of the Deployment.
+    pub surroundings: Arc<Surroundings>,
 }
 
 /// The object that is rolled out.
@@ -194,8 +196,89 @@ pub struct Pod {
     pub node_name: String,
     /// The node on which the scheduler preempts other pods for it. Empty if it does not.
     pub nominated_node_name: String,
+    /// The scheduler that must find a node for it. Empty if the pod does not name one.
+    pub scheduler_name: String,
+    /// The gates that must be removed before a scheduler considers it.
+    pub scheduling_gates: Vec<String>,
+    /// The volumes that are claims.
+    pub claims: Vec<ClaimVolume>,
+    /// The ports of the node that it uses.
+    pub host_ports: Vec<HostPort>,
     /// When the kubelet acknowledged it.
     pub start_time: Option<Time>,
+}
+
+/// A volume of a pod that is a PersistentVolumeClaim.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClaimVolume {
+    /// The name of the volume in the pod.
+    pub volume: String,
+    /// The name of the claim.
+    pub claim: String,
+}
+
+/// A port of the node that a container uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostPort {
+    /// The number of the port.
+    pub port: i32,
+    /// "TCP", "UDP" or "SCTP".
+    pub protocol: String,
+    /// The address of the node. Empty for all addresses.
+    pub ip: String,
+}
+
+impl HostPort {
+    /// Whether two pods that use these ports cannot run on one node.
+    #[must_use]
+    pub fn conflicts_with(&self, other: &Self) -> bool {
+        let is_any = |ip: &str| matches!(ip, "" | "0.0.0.0");
+        self.port == other.port
+            && self.protocol == other.protocol
+            && (self.ip == other.ip || is_any(&self.ip) || is_any(&other.ip))
+    }
+}
+
+/// Objects that do not belong to a workload and show why its pods wait, as far as the caller has sent them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// Pods of other owners that use a claim or a port of a waiting pod.
+    pub pods: Vec<Pod>,
+    /// The claims of waiting pods.
+    pub claims: Vec<ObservedClaim>,
+}
+
+/// A PersistentVolumeClaim with its volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObservedClaim {
+    /// The name of the claim.
+    pub name: String,
+    /// How the volume may be mounted. Empty if the claim is not known.
+    pub access_modes: Vec<String>,
+    /// Whether it is known to have a volume.
+    pub is_bound: bool,
+    /// The PersistentVolume that is bound to it, if it is known.
+    pub volume: Option<ObservedVolume>,
+    /// Events about the claim.
+    pub events: Vec<ObservedEvent>,
+}
+
+/// A PersistentVolume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObservedVolume {
+    /// The name.
+    pub name: String,
+    /// The labels of the nodes that can use it. Empty if all can.
+    pub topology: Vec<TopologyTerm>,
+}
+
+/// A label that a node must have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopologyTerm {
+    /// The key of the label, for example "topology.kubernetes.io/zone".
+    pub key: String,
+    /// The permitted values.
+    pub values: Vec<String>,
 }
 
 /// A condition of a pod.

@@ -30,6 +30,7 @@ mod print_time;
 mod read;
 mod restart;
 mod snapshot;
+mod surroundings;
 mod tree;
 pub(crate) mod yaml;
 

@@ -17,6 +17,7 @@ use super::objects::{
 };
 use super::parse::{Needed, Owner, Parser, Path, deployment_template, unselected};
 use super::read::{Read, kubernetes};
+use super::surroundings;
 use crate::proto;
 
 /// The number of copies of ReplicaSets in a plan.
@@ -196,6 +197,7 @@ impl<'a> SnapshotReader<'_, '_, 'a> {
             pods,
             events,
         } = select(objects, object, selector, self.interrupt)?;
+        let own_pods = pods.clone();
         let [replica_sets, others, pods, events] =
             [replica_sets, others, pods, events].map(|positions| objects.at(&positions));
         let mut sets = Vec::with_capacity(replica_sets.len() + others.len());
@@ -239,6 +241,15 @@ impl<'a> SnapshotReader<'_, '_, 'a> {
             }
         }
         drop(owner);
+        let surroundings = surroundings::read(
+            objects,
+            object,
+            &own_pods,
+            &read_pods,
+            &mut self.contents,
+            self.parser,
+            self.interrupt,
+        )?;
         Ok(Some(Snapshot {
             now,
             deployment,
@@ -248,6 +259,7 @@ impl<'a> SnapshotReader<'_, '_, 'a> {
             pods_complete: snapshot.pods_complete,
             failures,
             events: read_events.into(),
+            surroundings: surroundings.into(),
         }))
     }
 

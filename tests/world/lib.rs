@@ -204,6 +204,7 @@ pub fn mk_snapshot(deployment: Deployment, replica_sets: Vec<ReplicaSet>) -> Sna
         pods_complete: true,
         failures: Vec::new(),
         events: Arc::new([]),
+        surroundings: Arc::default(),
     }
 }
 

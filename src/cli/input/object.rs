@@ -246,6 +246,12 @@ impl<'t> Object<'t> {
         self.found.kind == "ControllerRevision"
     }
 
+    /// Whether it may show why a pod waits for a volume.
+    pub(super) fn is_storage(&self) -> bool {
+        let kind = (&*self.found.api_version, &*self.found.kind);
+        matches!(kind, ("v1", "PersistentVolume" | "PersistentVolumeClaim"))
+    }
+
     /// Whether it has no status, and rollplan does not know whether its kind can have one.
     pub(super) fn may_lack_status(&self) -> bool {
         let Found {

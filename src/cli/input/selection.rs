@@ -1,12 +1,12 @@
 //! Selects the objects of an input that belong into a request about one object.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use rollplan_core::interrupt::Never;
 
 use super::object::{Dependents, Object, Objects};
 use crate::cli::error::{Error, chain};
-use crate::wire::objects::{Listed, Selected, select};
+use crate::wire::objects::{Listed, Nearby, Selected, Wants, select};
 use crate::wire::parse_selector;
 
 /// The objects of a request.
@@ -18,6 +18,8 @@ pub(super) struct Selection<'o, 't> {
     pub(super) selected: Vec<&'o Object<'t>>,
     /// The UIDs of the owner and of the objects that belong to it.
     pub(super) uids: HashSet<&'o str>,
+    /// The claims for which its pods wait.
+    pub(super) claims: BTreeSet<String>,
 }
 
 // === impl Selection ===
@@ -29,10 +31,11 @@ impl<'o, 't> Selection<'o, 't> {
             owner: &objects.all[owner],
             selected: Vec::new(),
             uids: HashSet::new(),
+            claims: BTreeSet::new(),
         };
         match selection.owner.dependents() {
             Dependents::ReplicaSetsAndPods => selection.select_of_deployment(owner)?,
-            _ => selection.select_controlled(owner),
+            _ => selection.select_controlled(owner)?,
         }
         Ok(selection)
     }
@@ -56,16 +59,29 @@ impl<'o, 't> Selection<'o, 't> {
         } = selected.map_err(|error| Error::input(self.owner.place(), chain(&error)))?;
         let own = [&[owner], &*replica_sets, &*pods].concat();
         self.set_uids(&own);
-        self.set_selected([own, others, events].concat());
+        let nearby = self.nearby(&own)?;
+        self.set_selected([own, others, events, nearby].concat());
         Ok(())
     }
 
     /// Selects the objects that the owner controls, directly or indirectly, and their events.
-    fn select_controlled(&mut self, owner: usize) {
+    fn select_controlled(&mut self, owner: usize) -> Result<(), Error> {
         let own = Vec::from_iter(self.objects.with_controlled(owner));
         self.set_uids(&own);
         let events = self.objects.all.events_about(&self.uids, &self.owner.found);
-        self.set_selected([own, events].concat());
+        let nearby = self.nearby(&own)?;
+        self.set_selected([own, events, nearby].concat());
+        Ok(())
+    }
+
+    /// The objects that show why pods of the owner wait.
+    fn nearby(&mut self, own: &[usize]) -> Result<Vec<usize>, Error> {
+        let all = &self.objects.all;
+        let wants = Wants::of_found(all.at(own).into_iter().map(AsRef::as_ref));
+        let nearby = Nearby::find(all, &self.owner.found, own, &wants, &Never);
+        let nearby = nearby.map_err(|error| Error::input(self.owner.place(), chain(&error)))?;
+        self.claims = wants.claims;
+        Ok(nearby.positions())
     }
 
     fn set_uids(&mut self, own: &[usize]) {

@@ -1,5 +1,6 @@
 //! The snapshot of a request.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
@@ -22,7 +23,7 @@ use crate::cli::resource::Resource;
 use crate::cli::target::{Target, is_name};
 use crate::proto;
 use crate::wire;
-use crate::wire::objects::Metadata;
+use crate::wire::objects::{Found, Metadata};
 
 /// A request, with the sources of its objects.
 #[derive(Debug)]
@@ -41,6 +42,8 @@ pub(in crate::cli) struct Request {
     pub(in crate::cli) object: Option<Value>,
     /// The UIDs of all objects in the request.
     uids: BTreeSet<String>,
+    /// The claims for which pods in the request wait.
+    claims: BTreeSet<String>,
     pub(in crate::cli) snapshot: proto::Snapshot,
     pub(in crate::cli) source_map: SourceMap,
 }
@@ -61,7 +64,10 @@ pub(in crate::cli) fn request(
     } else {
         note_continued(objects, note);
         note_skipped(
-            objects.all.iter().filter(|it| it.role() == Role::Other),
+            objects
+                .all
+                .iter()
+                .filter(|it| it.role() == Role::Other && !it.is_storage()),
             note,
         );
     }
@@ -221,6 +227,7 @@ fn about(
         needs_discovery: owner.may_lack_status(),
         object: None,
         uids: selection.uids.iter().map(|uid| (*uid).to_owned()).collect(),
+        claims: selection.claims.clone(),
         snapshot,
         source_map: SourceMap {
             texts: vec![selected.iter().map(|object| object.place()).collect()],
@@ -238,11 +245,26 @@ impl Request {
         target.map_or("", |target| &target.kind)
     }
 
-    /// Adds the events about the objects of the request. Returns whether there are any.
+    /// Whether an object is in the namespace of the object of the request.
+    fn is_near(&self, object: &Object<'_>) -> bool {
+        let target = self.snapshot.target.as_ref();
+        target.is_some_and(|target| object.found.metadata.namespace == target.namespace)
+    }
+
+    /// Adds the events about the objects of the request, and about the claims of its pods. Returns whether there are any.
     pub(in crate::cli) fn add_events(&mut self, objects: &Objects<'_>) -> bool {
         let events = objects.all.iter().filter(|object| {
-            let uid = object.found.involved_uid.as_ref();
-            object.role() == Role::Event && uid.is_some_and(|uid| self.uids.contains(&**uid))
+            let Found {
+                involved_uid,
+                involved_claim,
+                ..
+            } = &object.found;
+            let is_in = |name: &Option<Cow<'_, str>>, names: &BTreeSet<String>| {
+                name.as_ref().is_some_and(|name| names.contains(&**name))
+            };
+            object.role() == Role::Event
+                && (is_in(involved_uid, &self.uids)
+                    || is_in(involved_claim, &self.claims) && self.is_near(object))
         });
         let events: Vec<_> = events.collect();
         if events.is_empty() {

@@ -198,6 +198,7 @@ fn copy(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Snapshot {
         pods_complete,
         failures,
         events,
+        surroundings,
     } = snapshot;
     let replica_sets = replica_sets.iter();
     Snapshot {
@@ -212,6 +213,7 @@ fn copy(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Snapshot {
         pods_complete: *pods_complete,
         failures: failures.clone(),
         events: Arc::clone(events),
+        surroundings: Arc::clone(surroundings),
     }
 }
 

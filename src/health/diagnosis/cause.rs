@@ -13,6 +13,8 @@ pub enum Cause {
     GenerationUnobserved,
     /// The counters of a ReplicaSet are based on an earlier size.
     ReplicaSetUnobserved,
+    /// The object is being deleted, and has finalizers.
+    Deleting,
     /// The rollout is paused.
     Paused,
     /// A Job has failed, or an object of another kind that runs once.
@@ -80,11 +82,12 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in their order.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::ReplicaSetsIncomplete,
         Self::SelectorEmpty,
         Self::GenerationUnobserved,
         Self::ReplicaSetUnobserved,
+        Self::Deleting,
         Self::Paused,
         Self::JobFailed,
         Self::ControllerStalled,
@@ -130,6 +133,7 @@ impl Cause {
             Self::ReplicaSetsIncomplete => "REPLICA_SETS_INCOMPLETE",
             Self::ReplicaSetUnobserved => "REPLICA_SET_UNOBSERVED",
             Self::SelectorEmpty => "SELECTOR_EMPTY",
+            Self::Deleting => "DELETING",
             Self::Paused => "PAUSED",
             Self::JobFailed => "JOB_FAILED",
             Self::ControllerStalled => "STALLED",

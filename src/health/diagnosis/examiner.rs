@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::failure::judgement::Judgement;
+use super::peers::Peers;
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::snapshot::ObservedEvent;
 use rollplan_core::template::Template;
@@ -28,6 +29,8 @@ pub(crate) struct Examiner<'a> {
     pub(crate) judgement: Judgement,
     /// The word for a pod in messages, for example "new pod".
     pub(crate) noun: &'static str,
+    /// The pods around them.
+    pub(crate) peers: Peers<'a>,
 }
 
 // === impl Examiner ===

@@ -22,10 +22,11 @@
 
 mod blocker;
 mod cause;
+pub(crate) mod deletion;
 pub(crate) mod examiner;
 pub mod failure;
+pub(crate) mod peers;
 pub(crate) mod pods;
-pub(crate) mod remedy;
 mod template;
 pub(crate) mod text;
 
@@ -35,12 +36,14 @@ pub use self::failure::{Failure, Finality};
 pub use self::pods::Finding;
 pub use self::text::error_line;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rollplan_core::action::Verb;
 use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
 use rollplan_core::pass::{self, overlap};
 use rollplan_core::snapshot::{Pod, ReplicaSet, Snapshot, StepFailure};
+use rollplan_core::strategy;
+use rollplan_core::template::Template;
 use rollplan_core::time::Time;
 
 use crate::messages::{Certainty, refusal};
@@ -48,6 +51,7 @@ use crate::messages::{Certainty, refusal};
 use self::examiner::Examiner;
 use self::failure::judgement::Judgement;
 use self::failure::{Group, is_terminating};
+use self::peers::{Peers, Replacement};
 use self::text::{NAME_MAX, one_line};
 
 /// The diagnosis of a rollout.
@@ -94,6 +98,28 @@ impl<'a> Diagnosis<'a> {
         let created = old_sets
             .iter()
             .filter_map(|set| set.metadata.creation_timestamp);
+        let new_pods = pods_of(snapshot, new_set.as_slice());
+        let old_pods = pods_of(snapshot, &old_sets);
+        let templates: BTreeMap<&str, &Template> = old_sets
+            .iter()
+            .map(|set| (set.metadata.uid.as_str(), &set.template))
+            .collect();
+        let template_of = |pod: &Pod| {
+            let owner = pod.metadata.controller()?;
+            templates.get(owner.uid.as_str()).copied()
+        };
+        let peers = Peers {
+            old: old_pods
+                .iter()
+                .map(|pod| (*pod, template_of(pod)))
+                .collect(),
+            own: new_pods.clone(),
+            surroundings: &snapshot.surroundings,
+            replacement: match strategy::of(deployment).awaits_old_pods() {
+                true => Replacement::AfterOld,
+                false => Replacement::Surge,
+            },
+        };
         let examiner = Examiner {
             now: snapshot.now,
             interrupt,
@@ -105,15 +131,15 @@ impl<'a> Diagnosis<'a> {
             events: examiner::by_object(&snapshot.events),
             judgement,
             noun: "new pod",
+            peers,
         };
-        let new_pods = pods_of(snapshot, new_set.as_slice());
         let findings = match new_set.map_or(0, missing) > 0 {
             true => examiner.examine_all(new_pods.iter().copied()),
             false => Vec::new(),
         };
         Self {
             snapshot,
-            old_pods: pods_of(snapshot, &old_sets),
+            old_pods,
             new_set,
             old_sets,
             new_pods,

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::REVISION_LABEL;
 use super::scene::{Scene, counters, phase_of, rollout_words};
+use super::{Observed, REVISION_LABEL};
 use crate::diagnosis::failure::Group;
 use crate::diagnosis::failure::evidence::was_ready;
+use crate::diagnosis::peers::{Peers, Replacement};
 use crate::diagnosis::pods::{Finding, condition};
 use crate::diagnosis::text::{NAME_MAX, agree, count, one_line, word};
 use crate::diagnosis::{BlockedPod, Blocker, Cause};
@@ -62,11 +63,27 @@ impl Default for DaemonSet {
     }
 }
 
+/// The pods by their revisions. With maxSurge, a DaemonSet creates the new pod of a node before it deletes the old one.
+pub(super) fn peers<'a>(set: &DaemonSet, observed: &'a Observed) -> Peers<'a> {
+    let pods = observed.pods.iter();
+    let (old, own) = pods.partition(|pod| is_new(set, observed, pod) == Some(false));
+    let old: Vec<&Pod> = old;
+    Peers {
+        old: old.into_iter().map(|pod| (pod, None)).collect(),
+        own,
+        surroundings: &observed.surroundings,
+        replacement: match set.max_surge.rounded_up(set.desired.unwrap_or_default()) > 0 {
+            true => Replacement::SurgeOnNode,
+            false => Replacement::AfterOld,
+        },
+    }
+}
+
 /// Whether a pod has the current template. `None` if that is unknown.
-fn is_new(set: &DaemonSet, scene: &Scene<'_>, pod: &Pod) -> Option<bool> {
+fn is_new(set: &DaemonSet, observed: &Observed, pod: &Pod) -> Option<bool> {
     let labels = &pod.metadata.labels;
     let by_hash = set.revision.as_ref().zip(labels.get(REVISION_LABEL));
-    let annotations = &scene.observed.metadata.annotations;
+    let annotations = &observed.metadata.annotations;
     let by_number = annotations
         .get(TEMPLATE_ANNOTATION)
         .zip(labels.get(TEMPLATE_LABEL));
@@ -119,7 +136,7 @@ pub(super) fn report(set: &DaemonSet, scene: &Scene<'_>) -> Report {
         .pods
         .iter()
         // If old and new pods cannot be distinguished, all are new once the update is complete.
-        .filter(|pod| is_new(set, scene, pod).unwrap_or(is_updated))
+        .filter(|pod| is_new(set, scene.observed, pod).unwrap_or(is_updated))
         .collect();
     let findings = scene.examiner.examine_all(new.iter().copied());
     let mut blockers = scene.examiner.blockers(&findings, desired.into());
@@ -129,6 +146,8 @@ pub(super) fn report(set: &DaemonSet, scene: &Scene<'_>) -> Report {
     if set.current < desired {
         blockers.extend(scene.pods_refused());
     }
+    // The new pod of a node is created only when the old one has ended.
+    blockers.extend(scene.terminating());
     if blockers.is_empty() {
         blockers.push(unexplained(set, desired, scene));
     }
@@ -198,7 +217,7 @@ fn on_delete(set: &DaemonSet, desired: i32, scene: &Scene<'_>) -> Blocker {
         .observed
         .pods
         .iter()
-        .filter(|pod| is_new(set, scene, pod) == Some(false))
+        .filter(|pod| is_new(set, scene.observed, pod) == Some(false))
         .collect();
     let missing = i64::from(desired) - i64::from(set.updated);
     let have = if missing == 1 { "has" } else { "have" };

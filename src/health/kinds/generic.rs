@@ -493,7 +493,7 @@ mod tests {
     use crate::diagnosis::failure::judgement::Judgement;
     use crate::kinds::{Observed, View, report_until};
     use rollplan_core::interrupt::Never;
-    use rollplan_core::snapshot::ObjectMeta;
+    use rollplan_core::snapshot::{ObjectMeta, Surroundings};
 
     fn condition(kind: &str, status: &str) -> Condition {
         Condition {
@@ -523,6 +523,7 @@ mod tests {
             pods: Vec::new(),
             pods_complete: true,
             events: Vec::new(),
+            surroundings: Surroundings::default(),
         };
         let report = report_until(&observed, Judgement::default(), &Never);
         report.unwrap().phase

@@ -29,9 +29,10 @@ pub use self::service::Service;
 pub use self::stateful_set::StatefulSet;
 
 use crate::diagnosis::failure::judgement::Judgement;
+use crate::diagnosis::peers::{Peers, Replacement};
 use crate::report::Report;
 use rollplan_core::interrupt::{Interrupt, Interrupted};
-use rollplan_core::snapshot::{ObjectMeta, ObservedEvent, Pod};
+use rollplan_core::snapshot::{ObjectMeta, ObservedEvent, Pod, Surroundings};
 use rollplan_core::template::Template;
 use rollplan_core::time::Time;
 
@@ -67,6 +68,8 @@ pub struct Observed {
     pub pods_complete: bool,
     /// Events about the object and its pods.
     pub events: Vec<ObservedEvent>,
+    /// What shows why its pods wait, besides its own objects.
+    pub surroundings: Surroundings,
 }
 
 /// The fields of a kind.
@@ -106,7 +109,16 @@ pub fn report_until(
     judgement: Judgement,
     interrupt: &dyn Interrupt,
 ) -> Result<Report, Interrupted> {
-    let scene = Scene::new(observed, judgement, interrupt);
+    let peers = match &observed.view {
+        View::DaemonSet(set) => daemon_set::peers(set, observed),
+        _ => Peers {
+            old: Vec::new(),
+            own: observed.pods.iter().collect(),
+            surroundings: &observed.surroundings,
+            replacement: Replacement::AfterOld,
+        },
+    };
+    let scene = Scene::new(observed, peers, judgement, interrupt);
     let report = scene
         .by_conditions()
         .unwrap_or_else(|| match &observed.view {

@@ -6,9 +6,10 @@ use super::{Condition, Observed, View};
 use crate::diagnosis::examiner::{Examiner, by_object};
 use crate::diagnosis::failure::judgement::Judgement;
 use crate::diagnosis::failure::{Group, is_terminating};
+use crate::diagnosis::peers::Peers;
 use crate::diagnosis::pods::Finding;
-use crate::diagnosis::text::{KUBERNETES_MAX, because, one_line, word};
-use crate::diagnosis::{Blocker, Cause};
+use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, agree, because, count, one_line, word};
+use crate::diagnosis::{BlockedPod, Blocker, Cause, deletion};
 use crate::messages::refusal;
 use crate::report::verdict::events::{self, Subject};
 use crate::report::verdict::weighing::Weighing;
@@ -29,6 +30,7 @@ pub(super) struct Scene<'a> {
 impl<'a> Scene<'a> {
     pub(super) fn new(
         observed: &'a Observed,
+        peers: Peers<'a>,
         judgement: Judgement,
         interrupt: &'a dyn Interrupt,
     ) -> Self {
@@ -45,6 +47,7 @@ impl<'a> Scene<'a> {
                 events: by_object(&observed.events),
                 judgement,
                 noun: if has_revisions { "new pod" } else { "pod" },
+                peers,
             },
             subject: format!(
                 "{} {}",
@@ -134,11 +137,23 @@ impl<'a> Scene<'a> {
     }
 
     fn deleting(&self) -> Report {
-        let verdict = Verdict::deleting(&self.observed.kind);
+        let now = self.now();
+        let metadata = &self.observed.metadata;
+        let ending = || match (&self.observed.view, self.observed.pods.first()) {
+            (View::Pod(_), Some(pod)) => {
+                let due = metadata.deletion_timestamp?;
+                let message = deletion::progress(due, now);
+                let remedy = deletion::remedy(pod, now);
+                Some(Blocker::new(Cause::Deleting, message, remedy))
+            }
+            _ => None,
+        };
+        let blocker = deletion::finalizers(metadata, now).or_else(ending);
+        let verdict = Verdict::deleting(&self.observed.kind, blocker.as_ref());
         self.report(
             Phase::Deleting,
             "is being deleted",
-            Vec::new(),
+            blocker.into_iter().collect(),
             verdict,
             Vec::new(),
         )
@@ -231,6 +246,36 @@ impl<'a> Scene<'a> {
             deadline: None,
             verdict,
         }
+    }
+
+    /// The pods that must terminate before the controller continues.
+    pub(super) fn terminating(&self) -> Option<Blocker> {
+        let now = self.now();
+        let pods = self.observed.pods.iter();
+        let mut ending: Vec<_> = pods
+            .filter_map(|pod| Some((pod.metadata.deletion_timestamp?, pod)))
+            .filter(|(_, pod)| !matches!(pod.phase.as_str(), "Failed" | "Succeeded"))
+            .collect();
+        ending.sort_by_key(|(due, pod)| (*due, &pod.metadata.name));
+        let &(due, pod) = ending.first()?;
+        let name = &pod.metadata.name;
+        let number = i64::try_from(ending.len()).unwrap_or(i64::MAX);
+        let how = deletion::progress(due, now);
+        let are = agree(count(number, "pod"), number);
+        let node = match one_line(&pod.node_name, NAME_MAX).as_str() {
+            "" => String::new(),
+            node => format!(" (node {node})"),
+        };
+        let message = format!("{are} terminating: {name}, {how}{node}");
+        let mut blocker = Blocker::new(Cause::OldPodsRunning, message, deletion::remedy(pod, now));
+        blocker.remaining = (due > now).then(|| due.since(now));
+        let pods = ending.iter().map(|(due, pod)| BlockedPod {
+            name: pod.metadata.name.clone(),
+            reason: "Terminating".to_owned(),
+            since: Some(*due).filter(|due| *due <= now),
+            ..BlockedPod::default()
+        });
+        Some(blocker.with_pods(pods.collect()))
     }
 
     /// Whether a pod of the object is terminating within its grace period.

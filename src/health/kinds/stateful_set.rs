@@ -2,11 +2,11 @@
 
 use super::REVISION_LABEL;
 use super::scene::{Scene, counters, phase_of, rollout_words};
-use crate::diagnosis::failure::evidence::was_ready;
+use crate::diagnosis::failure::evidence::{is_node_lost, was_ready};
 use crate::diagnosis::failure::{Failure, Finality, Group};
 use crate::diagnosis::pods::{Finding, condition};
-use crate::diagnosis::text::{agree, count, word};
-use crate::diagnosis::{BlockedPod, Blocker, Cause};
+use crate::diagnosis::text::{NAME_MAX, agree, count, one_line, word};
+use crate::diagnosis::{BlockedPod, Blocker, Cause, deletion};
 use crate::report::verdict::weighing::certain;
 use crate::report::verdict::{Outlook, Verdict};
 use crate::report::{Phase, Report};
@@ -144,7 +144,7 @@ pub(super) fn report(set: &StatefulSet, scene: &Scene<'_>) -> Report {
     if set.existing < set.replicas {
         blockers.extend(scene.pods_refused());
     }
-    blockers.extend(terminating(scene));
+    blockers.extend(scene.terminating());
     if blockers.is_empty() {
         blockers.push(unexplained(set, scene));
     }
@@ -250,7 +250,14 @@ fn blocking_old_pod(set: &StatefulSet, scene: &Scene<'_>) -> (Option<Blocker>, O
     }
     let name = &pod.metadata.name;
     let is_held = ordinal < i64::from(set.start) + i64::from(set.partition);
-    let reason = &finding.pod.reason;
+    let is_lost = is_node_lost(pod) || scene.examiner.awaits_kubelet(pod);
+    let reason = match is_lost {
+        true => {
+            let node = one_line(&pod.node_name, NAME_MAX);
+            format!("node {node} has stopped reporting")
+        }
+        false => finding.pod.reason.clone(),
+    };
     let message = match is_held {
         true => format!(
             "pod {name} is not ready ({reason}) and blocks the update; it keeps its revision because its ordinal is below \
@@ -260,10 +267,10 @@ fn blocking_old_pod(set: &StatefulSet, scene: &Scene<'_>) -> (Option<Blocker>, O
             "pod {name} of an older revision is not ready ({reason}) and blocks the update that would replace it"
         ),
     };
-    let delete = format!("kubectl delete pod {}{}", word(name), scene.in_namespace());
-    let remedy = match is_held {
-        true => "lower the partition, or fix the older revision".to_owned(),
-        false => delete,
+    let remedy = match (is_lost, is_held) {
+        (true, _) => deletion::of_lost_node(pod),
+        (false, true) => "lower the partition, or fix the older revision".to_owned(),
+        (false, false) => format!("kubectl delete pod {}{}", word(name), scene.in_namespace()),
     };
     let mut blocker = Blocker::new(Cause::OldPodBlocks, message, remedy);
     blocker.since = finding.pod.since;
@@ -316,40 +323,6 @@ fn note_own_fix(set: &StatefulSet, blockers: &mut [Blocker], scene: &Scene<'_>) 
             scene.in_namespace()
         );
     }
-}
-
-/// The pods that must terminate before the controller continues.
-fn terminating(scene: &Scene<'_>) -> Option<Blocker> {
-    let now = scene.now();
-    let pods = scene.observed.pods.iter();
-    let mut ending: Vec<_> = pods
-        .filter_map(|pod| Some((pod.metadata.deletion_timestamp?, pod)))
-        .filter(|(_, pod)| !matches!(pod.phase.as_str(), "Failed" | "Succeeded"))
-        .collect();
-    ending.sort_by_key(|(due, pod)| (*due, &pod.metadata.name));
-    let &(due, pod) = ending.first()?;
-    let name = &pod.metadata.name;
-    let number = i64::try_from(ending.len()).unwrap_or(i64::MAX);
-    let how = match due > now {
-        true => format!("{} of its grace period left", due.since(now)),
-        false => format!("{} past its grace period", now.since(due)),
-    };
-    let are = agree(count(number, "pod"), number);
-    let message = format!("{are} terminating: {name}, {how}");
-    let remedy = match due > now {
-        true => "",
-        // A StatefulSet never replaces a pod that may still be running.
-        false => "check its node: the pod is not replaced until it has terminated",
-    };
-    let mut blocker = Blocker::new(Cause::OldPodsRunning, message, remedy);
-    blocker.remaining = (due > now).then(|| due.since(now));
-    let pods = ending.iter().map(|(due, pod)| BlockedPod {
-        name: pod.metadata.name.clone(),
-        reason: "Terminating".to_owned(),
-        since: Some(*due).filter(|due| *due <= now),
-        ..BlockedPod::default()
-    });
-    Some(blocker.with_pods(pods.collect()))
 }
 
 /// The blocker if no pod explains why the status is incomplete.

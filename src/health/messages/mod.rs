@@ -10,6 +10,7 @@
 //! because other programs can write any text into the rest. An unknown message is shown whole, proves nothing, and has no
 //! remedy.
 
+pub(crate) mod autoscaler;
 pub(crate) mod container;
 pub(crate) mod image;
 pub(crate) mod mount;
@@ -17,6 +18,8 @@ mod pattern;
 pub(crate) mod probe;
 mod quota;
 pub(crate) mod refusal;
+pub(crate) mod scheduler;
+pub(crate) mod volume;
 
 pub(crate) use self::quota::quota_may_have_room;
 
@@ -156,6 +159,12 @@ impl Table {
             holes: Vec::new(),
             text,
         }
+    }
+
+    /// The position of the row of a message. `None` if the message is unknown.
+    pub(crate) fn position(&self, message: &Message) -> Option<usize> {
+        let row = message.row?;
+        self.rows.iter().position(|other| std::ptr::eq(other, row))
     }
 
     /// The row of a clause, which is returned without its ending.
@@ -298,12 +307,18 @@ mod tests {
     use super::pattern::pieces;
     use super::*;
 
-    const TABLES: [&Table; 5] = [
+    const TABLES: [&Table; 11] = [
         &container::TABLE,
         &image::TABLE,
         &mount::TABLE,
         &probe::TABLE,
         &refusal::TABLE,
+        &autoscaler::GROUPS,
+        &autoscaler::REFUSALS,
+        &volume::ATTACHMENTS,
+        &volume::ATTACHED,
+        &volume::CLAIMS,
+        &volume::WAITS,
     ];
 
     /// A message that a pattern matches.

@@ -6,7 +6,7 @@ use super::verdict::{Outlook, Verdict};
 use super::{Counts, Phase, Report, steps};
 use crate::diagnosis::failure::evidence::was_ready;
 use crate::diagnosis::text::{NAME_MAX, one_line};
-use crate::diagnosis::{Blocker, Cause, Diagnosis, pods};
+use crate::diagnosis::{Blocker, Cause, Diagnosis, deletion, pods};
 use rollplan_core::action::Step;
 use rollplan_core::pass;
 use rollplan_core::size::Limits;
@@ -94,6 +94,10 @@ impl<'a> Assessment<'a> {
     /// The report if the list of ReplicaSets may be incomplete. Nothing can be counted, so it has only the phase that the
     /// Deployment alone shows.
     fn without_all_sets(&self, blocker: Blocker) -> Report {
+        let now = self.diagnosis.snapshot.now;
+        let deletion = deletion::finalizers(&self.deployment.metadata, now);
+        let is_deletion = deletion.is_some();
+        let blocker = deletion.unwrap_or(blocker);
         let verdict = self.without_failures(slice::from_ref(&blocker));
         let verdict =
             verdict.unwrap_or_else(|| Verdict::new(Outlook::Undecided, false, Some(&blocker)));
@@ -103,6 +107,7 @@ impl<'a> Assessment<'a> {
             phase,
             message: match verdict.outlook {
                 Outlook::Undecided => format!("deployment {name}: {}", blocker.message),
+                _ if is_deletion => self.message(phase, slice::from_ref(&blocker)),
                 _ => self.message(phase, &[]),
             },
             verdict,
@@ -234,7 +239,7 @@ impl<'a> Assessment<'a> {
                 format!("deployment {name} {paused} ({numbers})")
             }
             Phase::Stalled => format!("deployment {name} is stalled ({numbers}){because}"),
-            Phase::Deleting => format!("deployment {name} is being deleted"),
+            Phase::Deleting => format!("deployment {name} is being deleted{because}"),
             Phase::Refused => format!("deployment {name} cannot be rolled out{because}"),
             // Deployments are always judged.
             Phase::NotJudged => format!("deployment {name} is not judged{because}"),

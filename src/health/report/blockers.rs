@@ -2,7 +2,7 @@
 
 use super::assessment::{Assessment, is_unobserved};
 use crate::diagnosis::text::{KUBERNETES_MAX, agree, because, count, one_line, resource, word};
-use crate::diagnosis::{Blocker, Cause};
+use crate::diagnosis::{Blocker, Cause, deletion};
 use crate::messages::{quota_may_have_room, refusal};
 use rollplan_core::revision;
 use rollplan_core::snapshot::Condition;
@@ -18,7 +18,12 @@ impl Assessment<'_> {
         if self.deployment.spec.selector.is_empty() {
             return blockers;
         }
-        if self.deployment.metadata.deletion_timestamp.is_some() || self.is_complete() {
+        let metadata = &self.deployment.metadata;
+        if metadata.deletion_timestamp.is_some() {
+            let now = self.diagnosis.snapshot.now;
+            return deletion::finalizers(metadata, now).into_iter().collect();
+        }
+        if self.is_complete() {
             return Vec::new();
         }
         blockers.extend(self.paused());

@@ -3,7 +3,7 @@
 use super::assessment::Assessment;
 use crate::diagnosis::pods::or;
 use crate::diagnosis::text::count;
-use crate::diagnosis::{BlockedPod, Blocker, Cause};
+use crate::diagnosis::{BlockedPod, Blocker, Cause, deletion};
 use rollplan_core::snapshot::Pod;
 use rollplan_core::time::Time;
 
@@ -59,12 +59,9 @@ impl Assessment<'_> {
             "Recreate is waiting for {} to terminate{example}",
             count(number, "old pod")
         );
-        let mut pods = running.iter();
-        // Within the grace period, waiting is enough.
-        let remedy = match pods.any(|pod| due(pod).is_some_and(|due| due <= now)) {
-            true => "check what delays them: a container that does not stop or a lost node",
-            false => "",
-        };
+        let remedy = running
+            .first()
+            .map_or_else(String::new, |pod| deletion::remedy(pod, now));
         let blocked = running.iter().map(|pod| BlockedPod {
             name: pod.metadata.name.clone(),
             reason: match due(pod) {
@@ -87,8 +84,7 @@ impl Assessment<'_> {
 /// The progress of a terminating pod.
 fn progress(pod: &Pod, now: Time) -> String {
     match pod.metadata.deletion_timestamp {
-        Some(due) if due <= now => format!("Terminating, {} past its grace period", now.since(due)),
-        Some(due) => format!("Terminating, {} of its grace period left", due.since(now)),
+        Some(due) => format!("Terminating, {}", deletion::progress(due, now)),
         None => or(&pod.phase, "Pending").to_owned(),
     }
 }

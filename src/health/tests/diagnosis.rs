@@ -96,7 +96,8 @@ fn failure_is_pending_during_its_grace() {
 #[test]
 fn pods_and_replica_sets_have_roles() {
     let mut snapshot = half_way();
-    let new = pod("new", "Pending", Vec::new());
+    let mut new = pod("new", "Pending", Vec::new());
+    new.node_name = "node-1".to_owned();
     let old = mk_pod(&snapshot.replica_sets[1], "old", "Running");
     snapshot.pods = [new, old].into();
     let diagnosis = diagnose(&snapshot, Judgement::default());

@@ -1021,7 +1021,7 @@ fn recreate_waits_for_old_pods() {
     assert_eq!((found.since, found.remaining), (Some(at(-70)), None));
     assert_eq!(
         found.remedy,
-        "check what delays them: a container that does not stop or a lost node"
+        "check what delays it: kubectl describe pod b -n default"
     );
 
     // The ReplicaSet counts a pod that is not listed.

@@ -7,7 +7,7 @@ mod views;
 use std::collections::HashSet;
 
 use rollplan_core::interrupt::Interrupt;
-use rollplan_core::snapshot::{ObjectMeta, StringMap};
+use rollplan_core::snapshot::{ObjectMeta, StringMap, Surroundings};
 use rollplan_core::template::Value;
 use rollplan_core::time::Time;
 use rollplan_health::kinds::{Observed, REVISION_LABEL, View, table};
@@ -19,6 +19,7 @@ use super::limits::{EVENTS_MAX, PODS_MAX, limit};
 use super::objects::{ContentReader, Found, ObjectIndex, group};
 use super::parse::{Parser, Path};
 use super::read::{kubernetes, objects};
+use super::surroundings;
 use crate::proto;
 
 /// The UID of a single pod without one, as in a manifest.
@@ -66,10 +67,14 @@ pub(super) fn read<'a>(
         faults.field("status", &object.status),
     );
     let pods = select_pods(objects, target, known)?;
-    let pod_spec = match known {
-        Some(Known::Pod) => spec.clone(),
-        Some(known) if known.controls_pods() => spec.get("template").get("spec"),
-        _ => faults.field("spec", &Value::Null),
+    let none = || faults.field("spec", &Value::Null);
+    let (pod_metadata, pod_spec) = match known {
+        Some(Known::Pod) => (faults.field("metadata", &object.metadata), spec.clone()),
+        Some(known) if known.controls_pods() => {
+            let template = spec.get("template");
+            (template.get("metadata"), template.get("spec"))
+        }
+        _ => (none(), none()),
     };
     let view = match known {
         Some(known) => known.view(&spec, &status, newest_revision(objects, target, known)),
@@ -92,7 +97,7 @@ pub(super) fn read<'a>(
         },
         conditions: conditions(&status),
         view,
-        template: template(&pod_spec),
+        template: template(&pod_metadata, &pod_spec),
         min_ready_seconds: match known.is_some_and(Known::controls_pods) {
             true => spec.get("minReadySeconds").count().unwrap_or_default(),
             false => 0,
@@ -100,19 +105,21 @@ pub(super) fn read<'a>(
         pods: Vec::new(),
         pods_complete: snapshot.pods_complete,
         events: Vec::new(),
+        surroundings: Surroundings::default(),
     };
-    drop((spec, status, pod_spec));
+    drop((spec, status, pod_metadata, pod_spec));
     parser.violations.extend(faults.into_violations());
     if target.metadata.name.is_empty() {
         let path = Path::Object(&origin);
         let path = path.field("metadata");
         parser.violation(&path.field("name"), Reason::Required, "is required");
     }
-    let mut about: HashSet<&str> = pods.iter().map(|pod| &*pod.metadata.uid).collect();
+    let positions: Vec<usize> = pods.iter().map(|(position, _)| *position).collect();
+    let mut about: HashSet<&str> = pods.iter().map(|(_, pod)| &*pod.metadata.uid).collect();
     about.insert(&target.metadata.uid);
     // An event without a UID is not about a known object.
     about.remove("");
-    for pod in pods {
+    for (_, pod) in pods {
         let violations = &mut parser.violations;
         let Some(mut read) = contents.content::<kubernetes::Pod>(pod, violations)? else {
             continue;
@@ -128,6 +135,15 @@ pub(super) fn read<'a>(
         let path = &Path::Object(&pod.origin());
         observed.pods.push(parser.pod(read, namespace, path));
     }
+    observed.surroundings = surroundings::read(
+        objects,
+        target,
+        &positions,
+        &observed.pods,
+        &mut contents,
+        parser,
+        interrupt,
+    )?;
     let events = objects.at(&objects.events_about(&about, target));
     limit("events about the object", events.len(), EVENTS_MAX)?;
     for event in events {
@@ -139,18 +155,25 @@ pub(super) fn read<'a>(
     Ok(observed)
 }
 
-/// The pods that the target controls, or the target itself.
+/// The pods that the target controls, or the target itself, with their positions.
 fn select_pods<'f, 'a>(
     objects: &'f ObjectIndex<'a, Found<'a>>,
     target: &'f Found<'a>,
     known: Option<Known>,
-) -> Result<Vec<&'f Found<'a>>, Error> {
+) -> Result<Vec<(usize, &'f Found<'a>)>, Error> {
     let uid = &*target.metadata.uid;
-    let pods: Vec<&'f Found<'a>> = match known {
-        Some(Known::Pod) => vec![target],
+    let pods: Vec<(usize, &'f Found<'a>)> = match known {
+        Some(Known::Pod) => {
+            let mut all = objects.iter();
+            let position = all.position(|object| std::ptr::eq(object, target));
+            position
+                .map(|position| (position, target))
+                .into_iter()
+                .collect()
+        }
         Some(known) if known.controls_pods() && !uid.is_empty() => {
-            let own = objects.controlled_by(uid).map(|(_, object)| object);
-            own.filter(|object| object.is_pod() && object.is_in_namespace_of(target))
+            let own = objects.controlled_by(uid);
+            own.filter(|(_, object)| object.is_pod() && object.is_in_namespace_of(target))
                 .collect()
         }
         _ => Vec::new(),
@@ -197,6 +220,12 @@ fn object_meta(target: &Found<'_>, metadata: &Value, faults: &Faults) -> ObjectM
         deletion_timestamp: field.get("deletionTimestamp").time(),
         labels: chosen(field.get("labels"), &LABELS),
         annotations: chosen(field.get("annotations"), &ANNOTATIONS),
+        finalizers: field
+            .get("finalizers")
+            .list()
+            .iter()
+            .map(Field::text)
+            .collect(),
         ..ObjectMeta::default()
     }
 }

@@ -193,9 +193,9 @@ pub(super) fn conditions(status: &Field<'_, '_>) -> Vec<Condition> {
         .collect()
 }
 
-/// The containers of a pod template: names, probes, ports and limits, as used in reports. `pod` is the spec of a pod.
-pub(super) fn template(pod: &Field<'_, '_>) -> Option<Template> {
-    let mut lists = Vec::new();
+/// The parts of a pod template that reports use: labels, placement, and of the containers names, probes, ports and limits.
+pub(super) fn template(metadata: &Field<'_, '_>, pod: &Field<'_, '_>) -> Option<Template> {
+    let mut parts = Vec::new();
     for list in ["containers", "initContainers"] {
         let containers = pod.get(list).list();
         let containers = containers.iter().map(|container| {
@@ -212,9 +212,13 @@ pub(super) fn template(pod: &Field<'_, '_>) -> Option<Template> {
                 .filter_map(|name| Some((name.to_owned(), container.get(name).value()?)));
             Value::Map(fields.collect())
         });
-        lists.push((list.to_owned(), Value::List(containers.collect())));
+        parts.push((list.to_owned(), Value::List(containers.collect())));
     }
-    let spec = Value::Map(lists.into_iter().collect());
+    let placement = ["affinity", "topologySpreadConstraints"].into_iter();
+    parts.extend(placement.filter_map(|name| Some((name.to_owned(), pod.get(name).value()?))));
+    let labels = metadata.get("labels").value().unwrap_or_default();
+    let metadata = Value::from([("labels", labels)]);
+    let spec = Value::Map(parts.into_iter().collect());
     pod.is_present()
-        .then(|| Template::from(Value::from([("spec", spec)])))
+        .then(|| Template::from(Value::from([("metadata", metadata), ("spec", spec)])))
 }

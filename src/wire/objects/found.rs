@@ -28,6 +28,8 @@ pub(crate) struct Found<'a> {
     pub(crate) metadata: Metadata<'a>,
     /// The UID of the object that it is about, if it is an event.
     pub(crate) involved_uid: Option<Cow<'a, str>>,
+    /// The name of the PersistentVolumeClaim that it is about, if it is an event about one.
+    pub(crate) involved_claim: Option<Cow<'a, str>>,
     /// Whether its kind is derived from that of its list.
     pub(super) is_typed_by_list: bool,
     /// A key of the object that occurs twice. The object is rejected if it is selected.

@@ -23,6 +23,8 @@ pub(crate) struct ObjectIndex<'a, T> {
     controlled: Positions<'a>,
     /// Events by the UID of the object that they are about.
     events: Positions<'a>,
+    /// Events about PersistentVolumeClaims, by the name of the claim.
+    claim_events: Positions<'a>,
 }
 
 type Positions<'a> = HashMap<Cow<'a, str>, Vec<usize>>;
@@ -46,6 +48,7 @@ impl<'a, T: AsRef<Found<'a>>> ObjectIndex<'a, T> {
             by_name: HashMap::with_capacity(all.len()),
             controlled: HashMap::new(),
             events: HashMap::new(),
+            claim_events: HashMap::new(),
         };
         for (position, object) in all.iter().enumerate() {
             if position.is_multiple_of(CHECK_INTERVAL) {
@@ -68,6 +71,10 @@ impl<'a, T: AsRef<Found<'a>>> ObjectIndex<'a, T> {
         }
         if let Some(uid) = object.involved_uid.as_ref().filter(|_| object.is_event()) {
             add(&mut self.events, uid);
+        }
+        let claim = object.involved_claim.as_ref();
+        if let Some(claim) = claim.filter(|_| object.is_event()) {
+            add(&mut self.claim_events, claim);
         }
         if object.is_replica_set() {
             self.replica_sets.push(position);
@@ -113,6 +120,11 @@ impl<'a, T: AsRef<Found<'a>>> ObjectIndex<'a, T> {
         let mut events: Vec<usize> = events.map(|(position, _)| position).collect();
         events.sort_unstable();
         events
+    }
+
+    /// The events about PersistentVolumeClaims with this name, in any namespace, with their positions.
+    pub(super) fn claim_events(&self, name: &str) -> impl Iterator<Item = (usize, &Found<'a>)> {
+        self.found(self.claim_events.get(name).into_iter().flatten())
     }
 
     fn found<'i>(

@@ -14,6 +14,8 @@ use crate::wire::limits::OBJECTS_MAX;
 use crate::wire::origin::place;
 use crate::wire::read::{DUPLICATE_KEY, Json, Syntax};
 
+type OptionalText<'a> = Option<Cow<'a, str>>;
+
 /// The fields that identify an object.
 const IDENTITY: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
@@ -149,7 +151,8 @@ struct ReadObject<'a> {
     api_version: Cow<'a, str>,
     kind: Cow<'a, str>,
     metadata: Metadata<'a>,
-    involved_uid: Option<Cow<'a, str>>,
+    involved_uid: OptionalText<'a>,
+    involved_claim: OptionalText<'a>,
     has_items: bool,
     /// Whether it has the field of watch events that contains an object.
     has_object: bool,
@@ -185,7 +188,9 @@ impl<'a> Scanner<'_, 'a> {
                 "apiVersion" => object.api_version = text(&mut self.json)?,
                 "kind" => object.kind = text(&mut self.json)?,
                 "metadata" => object.metadata = Metadata::read(&mut self.json)?,
-                "involvedObject" => object.involved_uid = self.uid()?,
+                "involvedObject" => {
+                    (object.involved_uid, object.involved_claim) = self.involved()?;
+                }
                 "items" => {
                     object.has_items = true;
                     self.items(&at, &mut faults)?;
@@ -204,10 +209,24 @@ impl<'a> Scanner<'_, 'a> {
         self.object(at, text, object, faults, violations)
     }
 
-    /// Reads the UID of an object reference.
-    fn uid(&mut self) -> Result<Option<Cow<'a, str>>, Syntax> {
-        let uid = Metadata::read(&mut self.json)?.uid;
-        Ok((!uid.is_empty()).then_some(uid))
+    /// Reads an object reference: the UID, and the name if it refers to a PersistentVolumeClaim.
+    fn involved(&mut self) -> Result<(OptionalText<'a>, OptionalText<'a>), Syntax> {
+        if self.json.peek()? != b'{' {
+            self.json.value()?;
+            return Ok((None, None));
+        }
+        let (mut kind, mut name, mut uid) = Default::default();
+        self.json.begin(b'{')?;
+        while self.json.has_next(b'}')? {
+            match &*self.json.key()? {
+                "kind" => kind = text(&mut self.json)?,
+                "name" => name = text(&mut self.json)?,
+                "uid" => uid = text(&mut self.json)?,
+                key => _ = self.json.value_of(key)?,
+            }
+        }
+        let claim = Some(name).filter(|_| kind == "PersistentVolumeClaim");
+        Ok((Some(uid).filter(|uid| !uid.is_empty()), claim))
     }
 
     /// Reads the items of a list.
@@ -252,6 +271,7 @@ impl<'a> Scanner<'_, 'a> {
             kind,
             metadata,
             involved_uid,
+            involved_claim,
             has_items,
             has_object,
             before,
@@ -297,6 +317,7 @@ impl<'a> Scanner<'_, 'a> {
                 kind,
                 metadata,
                 involved_uid,
+                involved_claim,
                 is_typed_by_list: false,
                 duplicate_key,
                 labels: OnceCell::new(),

@@ -53,6 +53,7 @@ impl Parser<'_> {
             labels,
             annotations,
             owner_references,
+            finalizers,
         } = metadata;
         let namespace_path = path.field("namespace");
         let namespace = if needed.namespace {
@@ -85,6 +86,7 @@ impl Parser<'_> {
                 annotations
             },
             owner_references: self.owners(owner_references, &path.field("owner_references")),
+            finalizers,
         }
     }
 

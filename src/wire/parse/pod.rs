@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use rollplan_core::snapshot::{Container, ContainerState, Pod, PodCondition};
+use rollplan_core::snapshot::{
+    ClaimVolume, Container, ContainerState, HostPort, Pod, PodCondition,
+};
 use rollplan_health::kinds::REVISION_LABEL;
 
 use super::Parser;
@@ -37,13 +39,13 @@ impl Parser<'_> {
         let mut containers = Vec::new();
         for (specs, statuses, init, field) in [
             (
-                spec.init_containers,
+                &spec.init_containers,
                 init_container_statuses,
                 true,
                 "init_container_statuses",
             ),
             (
-                spec.containers,
+                &spec.containers,
                 container_statuses,
                 false,
                 "container_statuses",
@@ -64,6 +66,8 @@ impl Parser<'_> {
                 containers.push(container);
             }
         }
+        let claims = spec.claims(&metadata.name);
+        let host_ports = spec.host_ports();
         Pod {
             metadata,
             phase,
@@ -73,6 +77,14 @@ impl Parser<'_> {
             containers,
             node_name: spec.node_name,
             nominated_node_name,
+            scheduler_name: spec.scheduler_name,
+            scheduling_gates: spec
+                .scheduling_gates
+                .into_iter()
+                .map(|gate| gate.name)
+                .collect(),
+            claims,
+            host_ports,
             start_time,
         }
     }
@@ -106,6 +118,44 @@ impl Parser<'_> {
     }
 }
 
+// === impl PodSpec ===
+
+impl kubernetes::PodSpec {
+    /// The volumes of a pod that are claims. The claim of an ephemeral volume is named after both.
+    pub(in crate::wire) fn claims(&self, pod: &str) -> Vec<ClaimVolume> {
+        let volumes = self.volumes.iter();
+        let claims = volumes.filter_map(|volume| {
+            let claim = match (&volume.claim, &volume.ephemeral) {
+                (Some(claim), _) => claim.claim_name.clone(),
+                (None, Some(_)) => format!("{pod}-{}", volume.name),
+                (None, None) => return None,
+            };
+            Some(ClaimVolume {
+                volume: volume.name.clone(),
+                claim,
+            })
+        });
+        claims.collect()
+    }
+
+    /// The ports of the node that a pod uses.
+    pub(in crate::wire) fn host_ports(&self) -> Vec<HostPort> {
+        let containers = self.containers.iter().chain(&self.init_containers);
+        let ports = containers.flat_map(|container| &container.ports);
+        let ports = ports.filter(|port| port.host_port > 0);
+        ports
+            .map(|port| HostPort {
+                port: port.host_port,
+                protocol: match port.protocol.as_str() {
+                    "" => "TCP".to_owned(),
+                    protocol => protocol.to_owned(),
+                },
+                ip: port.host_ip.clone(),
+            })
+            .collect()
+    }
+}
+
 fn object_meta(metadata: kubernetes::PodMetadata) -> kubernetes::ObjectMeta {
     let kubernetes::PodMetadata {
         name,
@@ -115,6 +165,7 @@ fn object_meta(metadata: kubernetes::PodMetadata) -> kubernetes::ObjectMeta {
         deletion_timestamp,
         labels,
         owner_references,
+        finalizers,
     } = metadata;
     let labels = [
         (REVISION_LABEL, labels.revision),
@@ -131,6 +182,7 @@ fn object_meta(metadata: kubernetes::PodMetadata) -> kubernetes::ObjectMeta {
             .filter_map(|(key, value)| Some((key.to_owned(), value?)))
             .collect(),
         owner_references,
+        finalizers,
         ..kubernetes::ObjectMeta::default()
     }
 }

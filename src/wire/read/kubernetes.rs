@@ -22,6 +22,7 @@ objects! {
         labels: BTreeMap<String, String> = "labels",
         annotations: BTreeMap<String, String> = "annotations",
         owner_references: Vec<OwnerReference> = "ownerReferences",
+        finalizers: Vec<String> = "finalizers",
     }
 
     /// meta/v1 OwnerReference.
@@ -150,6 +151,7 @@ objects! {
         deletion_timestamp: Option<Time> = "deletionTimestamp",
         labels: PodLabels = "labels",
         owner_references: Vec<OwnerReference> = "ownerReferences",
+        finalizers: Vec<String> = "finalizers",
     }
 
     /// The labels with the revision of a pod of a DaemonSet or StatefulSet.
@@ -158,11 +160,32 @@ objects! {
         generation: Option<String> = "pod-template-generation",
     }
 
-    /// core/v1 PodSpec. Of the containers, only what webhooks add to those of the template.
+    /// core/v1 PodSpec: where the pod runs, and what it needs for that. Of the containers, only what webhooks add to those of
+    /// the template, and their ports.
     struct PodSpec {
         node_name: String = "nodeName",
-        init_containers: Vec<Container> = "initContainers",
+        scheduler_name: String = "schedulerName",
+        scheduling_gates: Vec<SchedulingGate> = "schedulingGates",
+        volumes: Vec<Volume> = "volumes",
         containers: Vec<Container> = "containers",
+        init_containers: Vec<Container> = "initContainers",
+    }
+
+    /// core/v1 PodSchedulingGate.
+    struct SchedulingGate {
+        name: String = "name",
+    }
+
+    /// core/v1 Volume.
+    struct Volume {
+        name: String = "name",
+        claim: Option<ClaimSource> = "persistentVolumeClaim",
+        ephemeral: Option<Present> = "ephemeral",
+    }
+
+    /// core/v1 PersistentVolumeClaimVolumeSource.
+    struct ClaimSource {
+        claim_name: String = "claimName",
     }
 
     /// core/v1 Container.
@@ -170,11 +193,73 @@ objects! {
         name: String = "name",
         restart_policy: String = "restartPolicy",
         volume_mounts: Vec<VolumeMount> = "volumeMounts",
+        ports: Vec<ContainerPort> = "ports",
     }
 
     /// core/v1 VolumeMount.
     struct VolumeMount {
         mount_path: String = "mountPath",
+    }
+
+    /// core/v1 ContainerPort.
+    struct ContainerPort {
+        host_port: i32 = "hostPort",
+        host_ip: String = "hostIP",
+        protocol: String = "protocol",
+    }
+
+    /// core/v1 PersistentVolumeClaim.
+    struct Claim {
+        spec: ClaimSpec = "spec",
+        status: ClaimStatus = "status",
+    }
+
+    /// core/v1 PersistentVolumeClaimStatus.
+    struct ClaimStatus {
+        phase: String = "phase",
+    }
+
+    /// core/v1 PersistentVolumeClaimSpec.
+    struct ClaimSpec {
+        access_modes: Vec<String> = "accessModes",
+    }
+
+    /// core/v1 PersistentVolume.
+    struct PersistentVolume {
+        metadata: Labels = "metadata",
+        spec: PersistentVolumeSpec = "spec",
+    }
+
+    /// The labels of an object.
+    struct Labels {
+        labels: BTreeMap<String, String> = "labels",
+    }
+
+    /// core/v1 PersistentVolumeSpec.
+    struct PersistentVolumeSpec {
+        claim_ref: ClaimReference = "claimRef",
+        node_affinity: VolumeNodeAffinity = "nodeAffinity",
+    }
+
+    /// core/v1 ObjectReference to a claim.
+    struct ClaimReference {
+        name: String = "name",
+        namespace: String = "namespace",
+    }
+
+    /// core/v1 VolumeNodeAffinity.
+    struct VolumeNodeAffinity {
+        required: NodeSelector = "required",
+    }
+
+    /// core/v1 NodeSelector.
+    struct NodeSelector {
+        terms: Vec<NodeSelectorTerm> = "nodeSelectorTerms",
+    }
+
+    /// core/v1 NodeSelectorTerm.
+    struct NodeSelectorTerm {
+        match_expressions: Vec<LabelSelectorRequirement> = "matchExpressions",
     }
 
     /// core/v1 PodStatus.
@@ -249,6 +334,17 @@ objects! {
     struct EventSeries {
         count: i32 = "count",
         last_observed_time: Option<Time> = "lastObservedTime",
+    }
+}
+
+/// A value of which only the presence matters.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::wire) struct Present;
+
+impl<'a> Read<'a> for Present {
+    fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
+        json.value()?;
+        Ok(Self)
     }
 }
 

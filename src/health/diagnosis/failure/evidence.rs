@@ -124,8 +124,13 @@ pub(crate) fn was_ready(pod: &Pod) -> bool {
     is_later || is_node_lost(pod)
 }
 
-/// Whether a pod is not ready although its containers are: its node has stopped reporting.
-pub(in crate::diagnosis) fn is_node_lost(pod: &Pod) -> bool {
+/// Whether a pod is not ready although its containers are: its node has stopped reporting. kube-controller-manager:
+/// pkg/controller/util/node/controller_utils.go, `MarkPodsNotReady`. The kubelet changes both conditions, unless a readiness
+/// gate is not met, which it states as the reason.
+pub(crate) fn is_node_lost(pod: &Pod) -> bool {
+    if matches!(pod.phase.as_str(), "Failed" | "Succeeded") {
+        return false;
+    }
     let is_ready = |container: &Container| {
         let is_done = matches!(
             container.state,
@@ -134,11 +139,15 @@ pub(in crate::diagnosis) fn is_node_lost(pod: &Pod) -> bool {
         // A sidecar counts like the main containers.
         container.ready || container.init && is_done
     };
+    let are_ready = || match condition(pod, "ContainersReady") {
+        Some(containers) => containers.status == "True",
+        None => {
+            pod.containers.iter().any(|container| !container.init)
+                && pod.containers.iter().all(is_ready)
+        }
+    };
     condition(pod, "Ready").is_some_and(|ready| {
-        ready.status != "True"
-            && ready.reason != GATES_NOT_READY
-            && pod.containers.iter().any(|container| !container.init)
-            && pod.containers.iter().all(is_ready)
+        ready.status != "True" && ready.reason != GATES_NOT_READY && are_ready()
     })
 }
 

@@ -99,10 +99,7 @@ impl Examiner<'_> {
     /// Whether the scheduler or an autoscaler is freeing or adding capacity for a pod.
     fn awaits_node(&self, findings: &[Finding<'_>]) -> bool {
         findings.iter().any(|finding| {
-            !finding.source.nominated_node_name.is_empty()
-                || self
-                    .events_about(&finding.source.metadata.uid)
-                    .any(|event| event.reason == "TriggeredScaleUp")
+            !finding.source.nominated_node_name.is_empty() || self.is_adding_node(finding.source)
         })
     }
 

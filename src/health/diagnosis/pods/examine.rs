@@ -1,5 +1,6 @@
 //! Determines why a pod is not available.
 
+use super::scheduling::scheduler_text;
 use super::{
     Finding, GATES_NOT_READY, NODE_LOST, POST_START_ERROR, RUN_ERROR, START_ERROR, condition, or,
 };
@@ -56,6 +57,10 @@ impl<'a> Examiner<'a> {
             let message = scheduler_text(&condition.message);
             let since = condition.last_transition_time.or(created);
             let finding = Finding::new(Cause::Unschedulable, pod, reason, message, since);
+            return Some(finding.of_class(Class::Unschedulable, false));
+        }
+        if self.awaits_scheduler(pod) {
+            let finding = Finding::new(Cause::Unschedulable, pod, "Pending", "", created);
             return Some(finding.of_class(Class::Unschedulable, false));
         }
         let has_started = pod.containers.iter().any(|container| {
@@ -322,14 +327,8 @@ impl<'a> Examiner<'a> {
     }
 
     /// Why a pod has not started. Problems with volumes and networks are reported in events only.
-    fn explain_start(&self, finding: &mut Finding<'_>) {
-        let uid = &finding.source.metadata.uid;
-        let failed = self.events_about(uid).filter(|event| {
-            event.kind == "Warning"
-                && event.reason.starts_with("Failed")
-                && event.reason != "FailedScheduling"
-        });
-        let failed = failed.max_by_key(|event| event.last);
+    fn explain_start(&self, finding: &mut Finding<'a>) {
+        let failed = self.start_failure(finding.source);
         if let Some(pulling) = self.pulling(finding)
             && failed.is_none_or(|failed| failed.last < pulling.last)
         {
@@ -341,6 +340,7 @@ impl<'a> Examiner<'a> {
         let Some(event) = failed else {
             return;
         };
+        finding.event = Some(event);
         let error = messages::mount::TABLE.look_up(&event.message);
         if event.reason == "FailedMount" && error.is_definite() {
             finding.cause = Cause::ContainerConfig;
@@ -386,17 +386,6 @@ impl<'a> Examiner<'a> {
         });
         (!is_over).then_some(pulling)
     }
-}
-
-/// The text of the scheduler without its parts about preemption and resource claims.
-fn scheduler_text(message: &str) -> &str {
-    let ends = [
-        " no new claims to deallocate",
-        ", no new claims",
-        " preemption: ",
-    ];
-    let ends = ends.iter().filter_map(|end| message.find(end));
-    ends.min().map_or(message, |end| &message[..end])
 }
 
 /// How a container terminated, if it did.

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Finding, GATED, NODE_LOST, OOM_KILLED};
+use super::scheduling::scheduler_name;
+use super::{Finding, GATED, NODE_LOST, OOM_KILLED, condition};
 use crate::diagnosis::examiner::Examiner;
 use crate::diagnosis::failure::class::Class;
 use crate::diagnosis::template::{self, ProbeKind};
 use crate::diagnosis::text::{NAME_MAX, agree, because, count, one_line, word};
-use crate::diagnosis::{BlockedPod, Blocker, Cause, remedy};
+use crate::diagnosis::{BlockedPod, Blocker, Cause};
 use crate::messages::{Facts, probe};
-use rollplan_core::snapshot::ContainerState;
+use rollplan_core::snapshot::{ContainerState, Pod};
 use rollplan_core::time::Span;
 
 impl Examiner<'_> {
@@ -93,9 +94,30 @@ impl Examiner<'_> {
             }
             Cause::PodFailed => format!("{of} failed: {what}{why}"),
             Cause::Unschedulable if reason == GATED => {
-                format!("the {noun}s are waiting for a scheduling gate ({example}){why}")
+                let gates = match gates(first.source).as_str() {
+                    "" => "a scheduling gate".to_owned(),
+                    gates => gates.to_owned(),
+                };
+                format!("the {noun}s are waiting for {gates} ({example}){why}")
             }
-            Cause::Unschedulable => format!("no node can run the {noun}s ({example}){why}"),
+            Cause::Unschedulable => {
+                let pod = first.source;
+                let claim = self.claim_problem(pod).map(|(text, _)| text);
+                let claim = claim.unwrap_or_default();
+                let autoscaling = self.autoscaling(pod);
+                let what = match condition(pod, "PodScheduled") {
+                    Some(_) => format!("no node can run the {noun}s ({example}){why}"),
+                    None => format!(
+                        "no scheduler has reported on the {noun}s ({example}): their schedulerName is {}",
+                        one_line(scheduler_name(pod), NAME_MAX)
+                    ),
+                };
+                let what = match claim.is_empty() && autoscaling.is_empty() {
+                    true => &what,
+                    false => what.trim_end_matches('.'),
+                };
+                format!("{what}{claim}{autoscaling}")
+            }
             Cause::NotReady if reason == NODE_LOST => format!(
                 "the containers are ready, but the pod is not ({example}): node {} may have stopped reporting",
                 one_line(&first.source.node_name, NAME_MAX)
@@ -113,7 +135,10 @@ impl Examiner<'_> {
                 let left = left.map_or_else(String::new, |left| format!(", {left} left"));
                 format!("{are} ready, but not yet for minReadySeconds ({wanted}): {what}{left}")
             }
-            _ => format!("{} starting: {what}{detail}", agree(of, number)),
+            _ => {
+                let more = self.start_detail(first);
+                format!("{} starting: {what}{detail}{more}", agree(of, number))
+            }
         };
         let remedy = self.remedy(first);
         let mut blocker = Blocker::new(cause, text, remedy);
@@ -172,10 +197,12 @@ impl Examiner<'_> {
             Cause::PodFailed => {
                 "check why the pods failed: their events and the state of the node".to_owned()
             }
-            Cause::Unschedulable if reason == GATED => {
-                "check which controller must remove the gate".to_owned()
-            }
-            Cause::Unschedulable => remedy::unschedulable(message, &namespace),
+            Cause::Unschedulable if reason == GATED => match gates(finding.source).as_str() {
+                "" => "check which controller must remove the gate".to_owned(),
+                gates => format!("check the controller that must remove {gates}"),
+            },
+            Cause::Unschedulable => self.remedy_for_unscheduled(finding.source, message),
+            Cause::Starting => self.remedy_for_start(finding),
             Cause::NotReady if reason == NODE_LOST => {
                 format!(
                     "check the node: kubectl describe node {}",
@@ -191,6 +218,17 @@ impl Examiner<'_> {
             },
             _ => String::new(),
         }
+    }
+}
+
+/// The scheduling gates of a pod, for example "scheduling gate kueue.x-k8s.io/admission". Empty if they are not known.
+fn gates(pod: &Pod) -> String {
+    let gates = pod.scheduling_gates.iter();
+    let gates: Vec<String> = gates.map(|gate| one_line(gate, NAME_MAX)).collect();
+    match gates.as_slice() {
+        [] => String::new(),
+        [gate] => format!("scheduling gate {gate}"),
+        gates => format!("scheduling gates {}", gates.join(", ")),
     }
 }
 

@@ -3,7 +3,9 @@
 mod examine;
 mod explain;
 mod probe;
+mod scheduling;
 mod volume;
+mod volumes;
 
 use std::cmp::Reverse;
 
@@ -11,7 +13,7 @@ use super::failure::class::Class;
 use super::template::ProbeKind;
 use super::text::{KUBERNETES_MAX, one_line};
 use super::{BlockedPod, Cause, Log};
-use rollplan_core::snapshot::{Container, Pod, PodCondition};
+use rollplan_core::snapshot::{Container, ObservedEvent, Pod, PodCondition};
 use rollplan_core::time::Time;
 
 /// The reason of a pod that waits for a scheduling gate.
@@ -49,6 +51,8 @@ pub struct Finding<'a> {
     pub pod: BlockedPod,
     /// Additional text for the message.
     detail: String,
+    /// The event that shows why the pod has not started.
+    event: Option<&'a ObservedEvent>,
     /// What to do, if the message of Kubernetes shows it.
     remedy: String,
     /// The failing probe and its output.
@@ -81,6 +85,7 @@ impl<'a> Finding<'a> {
                 log: None,
             },
             detail: String::new(),
+            event: None,
             remedy: String::new(),
             failing: None,
         }

@@ -19,6 +19,13 @@ const OF_AUTOSCALERS: &[&str] = &[
 ];
 /// Normal events of the kubelet, which report that it is pulling an image.
 const OF_PULLS: &[&str] = &["type=Normal,reason=Pulling"];
+/// Normal events of the attach-detach controller, which report that a volume is attached.
+const OF_ATTACHMENTS: &[&str] = &["type=Normal,reason=SuccessfulAttachVolume"];
+/// Normal events about the claims of pods, which state why a claim is waiting.
+const OF_WAITING_CLAIMS: &[&str] = &[
+    "type=Normal,reason=FailedBinding",
+    "type=Normal,reason=ExternalProvisioning",
+];
 
 /// What is known about an object besides its blockers.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +65,8 @@ fn of_blocker(blocker: &Blocker, subject: Subject) -> &'static [&'static [&'stat
         | Cause::CrashLoop
         | Cause::PodsRefused
         | Cause::ReplicaSetRefused => &[WARNINGS],
-        Cause::Unschedulable => &[WARNINGS, OF_AUTOSCALERS],
-        Cause::Starting if takes_long => &[WARNINGS, OF_PULLS],
+        Cause::Unschedulable => &[WARNINGS, OF_AUTOSCALERS, OF_WAITING_CLAIMS],
+        Cause::Starting if takes_long => &[WARNINGS, OF_PULLS, OF_ATTACHMENTS],
         Cause::NotReady if takes_long => &[WARNINGS],
         Cause::NotAvailable if !has_conditions_about_pods => &[WARNINGS],
         Cause::Running if !has_pods => &[WARNINGS],
@@ -69,6 +76,7 @@ fn of_blocker(blocker: &Blocker, subject: Subject) -> &'static [&'static [&'stat
         | Cause::SelectorEmpty
         | Cause::GenerationUnobserved
         | Cause::ReplicaSetUnobserved
+        | Cause::Deleting
         | Cause::Paused
         | Cause::JobFailed
         | Cause::ControllerStalled
@@ -151,13 +159,27 @@ mod tests {
             has_pods: true,
         };
         let all = selected(&[Cause::Unschedulable, Cause::Starting], 60, subject);
-        assert_eq!(all, [WARNINGS, OF_AUTOSCALERS, OF_PULLS].concat());
+        let expected = [
+            WARNINGS,
+            OF_AUTOSCALERS,
+            OF_WAITING_CLAIMS,
+            OF_PULLS,
+            OF_ATTACHMENTS,
+        ];
+        assert_eq!(all, expected.concat());
     }
 
     #[test]
     fn documentation_has_the_selectors() {
         let page = include_str!("../../../../docs/verdict.md");
-        let lists = [WARNINGS, OF_AUTOSCALERS, OF_PULLS, OF_CLAIMS];
+        let lists = [
+            WARNINGS,
+            OF_AUTOSCALERS,
+            OF_PULLS,
+            OF_ATTACHMENTS,
+            OF_WAITING_CLAIMS,
+            OF_CLAIMS,
+        ];
         for selector in lists.concat() {
             let quoted = format!("`{selector}`");
             assert!(

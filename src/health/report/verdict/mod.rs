@@ -80,13 +80,13 @@ impl Verdict {
     }
 
     /// The verdict about an object that is being deleted. It ends when the object no longer exists.
-    pub(crate) fn deleting(kind: &str) -> Self {
+    pub(crate) fn deleting(kind: &str, blocker: Option<&Blocker>) -> Self {
         Self {
             reason: "DELETING",
             message: format!("the {kind} is being deleted"),
             is_final: false,
             is_reported: false,
-            ..Self::new(Outlook::NeedsChange, true, None)
+            ..Self::new(Outlook::NeedsChange, true, blocker)
         }
     }
 }

@@ -31,7 +31,7 @@ impl Assessment<'_> {
     pub(in crate::report) fn without_failures(&self, blockers: &[Blocker]) -> Option<Verdict> {
         let find = |cause| find(blockers, cause);
         if self.deployment.metadata.deletion_timestamp.is_some() {
-            return Some(Verdict::deleting("Deployment"));
+            return Some(Verdict::deleting("Deployment", find(Cause::Deleting)));
         }
         let selector = find(Cause::SelectorEmpty).or_else(|| find(Cause::SelectorOverlap));
         if let Some(selector) = selector {

@@ -93,20 +93,25 @@ fn unschedulable_pods_have_a_remedy_for_each_reason() {
         snapshot.pods = pods.into();
         reported(&snapshot).blockers.remove(0).remedy
     };
-    let claims = "create or bind the claims: kubectl get pvc -n default";
     let room = "add or free resources, or lower the requests of the pods";
     let labels = "label a node as the template demands, or correct its nodeSelector or affinity";
     for (text, expected) in [
-        ("pod has unbound immediate PersistentVolumeClaims", claims),
-        ("persistentvolumeclaim \"data\" not found", claims),
+        (
+            "pod has unbound immediate PersistentVolumeClaims",
+            "create or bind the claims: kubectl get pvc -n default",
+        ),
+        (
+            "persistentvolumeclaim \"data\" not found",
+            "create claim data in namespace default, or correct the reference to it",
+        ),
         ("1 Insufficient cpu", room),
         (
             "1 node(s) didn't have free ports for the requested pod ports",
-            "set maxSurge to 0, or remove hostPort",
+            "free the host port on a node, or change or remove hostPort",
         ),
         (
             "1 node(s) had untolerated taint {a: b}",
-            "add a toleration to the template, or remove the taint of a node",
+            "add a toleration for taint a to the template, or remove the taint of a node",
         ),
         (
             "1 node(s) didn't match Pod's node affinity/selector",
@@ -114,7 +119,7 @@ fn unschedulable_pods_have_a_remedy_for_each_reason() {
         ),
         ("1 node(s) didn't match node selector", labels),
         ("1 node(s) were unschedulable", "uncordon a node"),
-        ("something new", room),
+        ("something new", ""),
     ] {
         assert_eq!(remedy(text), expected, "{text}");
     }

@@ -118,6 +118,7 @@ impl World {
             pods_complete: false,
             failures: Vec::new(),
             events: Arc::new([]),
+            surroundings: Arc::default(),
         };
         self.flaw.apply(&mut predicted, action);
         self.tallies.count(Tally::CheckApply);
