@@ -57,7 +57,7 @@ pub enum Cause {
     Reconciling,
     /// A pod is starting for the first time.
     Starting,
-    /// The pods of a Job are running.
+    /// The pods of a Job are running, or the next one is awaited.
     Running,
     /// A Job has succeeded, and its last pods are ending.
     NotFinal,

@@ -27,6 +27,8 @@ pub(crate) struct Examiner<'a> {
     pub(crate) events: BTreeMap<&'a str, Vec<&'a ObservedEvent>>,
     /// How the caller wants failures to be judged.
     pub(crate) judgement: Judgement,
+    /// Whether containers may complete, so that exit code 0 is a success, as in pods of Jobs.
+    pub(crate) may_complete: bool,
     /// The word for a pod in messages, for example "new pod".
     pub(crate) noun: &'static str,
     /// The pods around them.

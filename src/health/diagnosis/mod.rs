@@ -132,6 +132,7 @@ impl<'a> Diagnosis<'a> {
             judgement,
             noun: "new pod",
             peers,
+            may_complete: false,
         };
         let findings = match new_set.map_or(0, missing) > 0 {
             true => examiner.examine_all(new_pods.iter().copied()),

@@ -1,19 +1,24 @@
 //! Jobs: finished once they have the condition Complete or Failed. Until then, the limits of the Job decide how often a
 //! pod may fail, so crashes are never certain failures.
 
+use std::cmp::Reverse;
+
 use super::Condition;
 use super::scene::{Scene, counters, explained, phase_of};
 use crate::diagnosis::failure::Group;
-use crate::diagnosis::pods::Finding;
-use crate::diagnosis::text::{KUBERNETES_MAX, agree, because, count, last_line, one_line, word};
-use crate::diagnosis::{BlockedPod, Blocker, Cause, Log};
+use crate::diagnosis::pods::{Finding, progress};
+use crate::diagnosis::text::{KUBERNETES_MAX, PROGRAM_MAX, agree, because, count, one_line, word};
+use crate::diagnosis::{BlockedPod, Blocker, Cause};
 use crate::report::verdict::{Outlook, Verdict};
 use crate::report::{Counter, Phase, Report};
-use rollplan_core::snapshot::{ContainerState, Pod};
+use rollplan_core::snapshot::Pod;
 use rollplan_core::time::{Span, Time};
 
-/// The label of Jobs that Kueue admits and resumes.
-const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
+/// The default of `spec.backoffLimit`.
+const BACKOFF_LIMIT: i32 = 6;
+/// The longest time between the failure of a pod and the next pod, in seconds (MaxJobPodFailureBackOff in
+/// pkg/controller/job/job_controller.go of Kubernetes).
+const BACK_OFF_MAX_SECONDS: i64 = 600;
 
 /// The fields of a Job that a report uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +31,16 @@ pub struct Job {
     pub completions: Option<i32>,
     /// `spec.backoffLimit`.
     pub backoff_limit: Option<i32>,
+    /// `spec.backoffLimitPerIndex`.
+    pub backoff_limit_per_index: Option<i32>,
+    /// `spec.maxFailedIndexes`.
+    pub max_failed_indexes: Option<i32>,
+    /// Whether it has `spec.successPolicy`.
+    pub has_success_policy: bool,
+    /// Whether `spec.podReplacementPolicy` is Failed.
+    pub replaces_only_failed_pods: bool,
+    /// Whether the `restartPolicy` of its pods is OnFailure.
+    pub restarts_containers: bool,
     /// `spec.activeDeadlineSeconds`.
     pub active_deadline_seconds: Option<i64>,
     /// `spec.ttlSecondsAfterFinished`.
@@ -44,12 +59,26 @@ pub struct Job {
     pub succeeded: i32,
     /// `status.failed`.
     pub failed: i32,
+    /// `status.failedIndexes`.
+    pub failed_indexes: String,
 }
 
 impl Job {
     /// The number of pods that must succeed. With a work queue, one is enough.
     fn wanted(&self) -> i32 {
         self.completions.unwrap_or(1)
+    }
+
+    fn backoff_limit(&self) -> i32 {
+        self.backoff_limit.unwrap_or(BACKOFF_LIMIT)
+    }
+
+    /// How often pods may fail.
+    fn limit(&self) -> String {
+        match self.backoff_limit_per_index {
+            Some(limit) => format!("backoffLimitPerIndex is {limit}"),
+            None => format!("backoffLimit is {}", self.backoff_limit()),
+        }
     }
 
     fn counters(&self) -> Vec<Counter> {
@@ -84,13 +113,19 @@ pub(super) fn report(job: &Job, scene: &Scene<'_>) -> Report {
     }
     if let Some(condition) = scene.true_condition("SuccessCriteriaMet") {
         let number = i64::from(job.terminating.max(job.active));
+        let (progress, remedy) = overdue(scene);
         let message = format!(
-            "it has succeeded{} and is waiting for {} to terminate",
+            "it has succeeded{} and is waiting for {} to terminate{progress}",
             explained(condition),
             count(number, "pod")
         );
-        let blocker = Blocker::new(Cause::NotFinal, message, "");
-        let verdict = Verdict::new(Outlook::CompletesByItself, false, Some(&blocker));
+        let blocker = Blocker::new(Cause::NotFinal, message, remedy);
+        // A pod on a lost node may never terminate.
+        let outlook = match blocker.remedy.is_empty() {
+            true => Outlook::CompletesByItself,
+            false => Outlook::Undecided,
+        };
+        let verdict = Verdict::new(outlook, false, Some(&blocker));
         return scene.report(
             Phase::Progressing,
             "is ending",
@@ -115,26 +150,30 @@ pub(super) fn report(job: &Job, scene: &Scene<'_>) -> Report {
 }
 
 fn suspended(job: &Job, scene: &Scene<'_>) -> Report {
-    let is_queued =
-        !job.managed_by.is_empty() || scene.observed.metadata.labels.contains_key(QUEUE_LABEL);
+    let resumed_by = match job.managed_by.as_str() {
+        "" => scene.resumed_by(),
+        by => Some(format!("{} resumes it", one_line(by, KUBERNETES_MAX))),
+    };
     let since = scene
         .true_condition("Suspended")
         .and_then(|condition| condition.last_transition_time);
-    let mut message = "spec.suspend is true, so it creates no pods".to_owned();
-    let mut remedy = format!(
-        "kubectl patch {}{} -p '{{\"spec\":{{\"suspend\":false}}}}'",
-        scene.resource(),
-        scene.in_namespace()
-    );
-    if is_queued {
-        message.push_str("; the controller of its queue resumes it");
-        remedy.clear();
-    }
+    let message = "spec.suspend is true, so it creates no pods";
+    let (message, remedy) = match &resumed_by {
+        Some(by) => (format!("{message}; {by}"), String::new()),
+        None => {
+            let patch = format!(
+                "kubectl patch {}{} -p '{{\"spec\":{{\"suspend\":false}}}}'",
+                scene.resource(),
+                scene.in_namespace()
+            );
+            (message.to_owned(), patch)
+        }
+    };
     let mut blocker = Blocker::new(Cause::Paused, message, remedy);
     blocker.since = since;
-    let verdict = match is_queued {
-        true => Verdict::new(Outlook::Undecided, false, Some(&blocker)),
-        false => Verdict::new(Outlook::NeedsChange, true, Some(&blocker)),
+    let verdict = match resumed_by {
+        Some(_) => Verdict::new(Outlook::Undecided, false, Some(&blocker)),
+        None => Verdict::new(Outlook::NeedsChange, true, Some(&blocker)),
     };
     scene.report(
         Phase::Paused,
@@ -146,9 +185,8 @@ fn suspended(job: &Job, scene: &Scene<'_>) -> Report {
 }
 
 fn running(job: &Job, scene: &Scene<'_>) -> Report {
-    let pods = scene.observed.pods.iter();
-    let active = pods.filter(|pod| !matches!(pod.phase.as_str(), "Failed" | "Succeeded"));
-    let mut findings = scene.examiner.examine_all(active);
+    let pods = scene.observed.pods.iter().filter(|pod| !has_ended(pod));
+    let mut findings = scene.examiner.examine_all(pods);
     findings.retain(|finding| !is_running_well(finding));
     for finding in &mut findings {
         // The limits of the Job decide how often a pod may fail.
@@ -164,8 +202,11 @@ fn running(job: &Job, scene: &Scene<'_>) -> Report {
     if is_missing && job.succeeded == 0 {
         blockers.extend(scene.pods_refused());
     }
+    let mut failures = failures(scene);
+    failures.retain(|finding| finding.cause == Cause::PodFailed);
+    blockers.extend(failed_indexes(job, &failures, scene));
     if blockers.is_empty() {
-        blockers.push(still_running(job, scene));
+        blockers.push(awaits_pod(job, &failures, scene));
     }
     blockers.sort_by_key(|blocker| blocker.cause);
     let group = Group {
@@ -206,46 +247,174 @@ fn running(job: &Job, scene: &Scene<'_>) -> Report {
     report
 }
 
-/// Whether a pod is as it should be: pods of Jobs need not be ready, and containers may have exited successfully.
-fn is_running_well(finding: &Finding<'_>) -> bool {
-    let is_done = finding.container.is_some_and(|container| {
-        matches!(
-            container.state,
-            ContainerState::Terminated { exit_code: 0, .. }
-        )
-    });
-    is_done || matches!(finding.cause, Cause::NotReady | Cause::MinReadySeconds)
+fn has_ended(pod: &Pod) -> bool {
+    matches!(pod.phase.as_str(), "Failed" | "Succeeded")
 }
 
-fn still_running(job: &Job, scene: &Scene<'_>) -> Blocker {
-    let active = i64::from(job.active);
-    let mut message = match job.active {
-        0 => "no pod exists yet".to_owned(),
-        _ => format!("{} running", agree(count(active, "pod"), active)),
+/// Whether a pod is as it should be: the containers of a Job need not be ready.
+fn is_running_well(finding: &Finding<'_>) -> bool {
+    match finding.cause {
+        Cause::NotReady => finding.container.is_some(),
+        cause => cause == Cause::MinReadySeconds,
+    }
+}
+
+/// The pods that have failed or keep crashing, the last one first.
+fn failures<'a>(scene: &Scene<'a>) -> Vec<Finding<'a>> {
+    let pods = scene.observed.pods.iter();
+    let pods = pods.filter(|pod| pod.phase != "Succeeded");
+    let findings = pods.filter_map(|pod| scene.examiner.examine(pod));
+    let mut failures: Vec<_> = findings
+        .filter(|finding| matches!(finding.cause, Cause::PodFailed | Cause::CrashLoop))
+        .collect();
+    failures.sort_by(|a, b| {
+        let key = |it: &Finding<'_>| (Reverse(it.pod.since), it.pod.name.clone());
+        key(a).cmp(&key(b))
+    });
+    failures
+}
+
+/// The last failure in a message, for example "; last failure: pod web-x, container web: Error, exit code 3".
+fn last_failure(failures: &[Finding<'_>]) -> String {
+    let Some(last) = failures.first() else {
+        return String::new();
     };
-    if let Some(start) = job.start_time {
-        message = format!("{message}, started {} ago", scene.now().since(start));
+    let BlockedPod {
+        name,
+        container,
+        reason,
+        message,
+        ..
+    } = &last.pod;
+    match container.is_empty() {
+        true => format!("; last failure: pod {name}: {reason}{}", because(message)),
+        false => format!("; last failure: pod {name}, container {container}: {message}"),
     }
-    if job.failed > 0 {
-        let limit = job.backoff_limit.unwrap_or(6);
-        let failed = count(job.failed.into(), "pod");
-        message = format!("{message}; {failed} failed, backoffLimit is {limit}");
-    }
-    let mut blocker = Blocker::new(Cause::Running, message, "");
+}
+
+fn with_failures(
+    cause: Cause,
+    message: &str,
+    failures: &[Finding<'_>],
+    scene: &Scene<'_>,
+) -> Blocker {
+    let remedy = failures.first().map(|last| scene.examiner.remedy(last));
+    let message = format!("{message}{}", last_failure(failures));
+    let pods = failures.iter().map(|finding| finding.pod.clone());
+    Blocker::new(cause, message, remedy.unwrap_or_default()).with_pods(pods.collect())
+}
+
+/// The blocker if indexes have failed. The Job fails when the others have ended (syncJob in
+/// pkg/controller/job/job_controller.go of Kubernetes).
+fn failed_indexes(job: &Job, failures: &[Finding<'_>], scene: &Scene<'_>) -> Option<Blocker> {
+    let indexes = one_line(&job.failed_indexes, PROGRAM_MAX);
+    let failed = match indexes.contains([',', '-']) {
+        _ if indexes.is_empty() => return None,
+        true => format!("indexes {indexes} have failed"),
+        false => format!("index {indexes} has failed"),
+    };
+    let early = job.max_failed_indexes.map_or_else(String::new, |limit| {
+        format!(", at the latest when more than {limit} have failed")
+    });
+    let unless = match job.has_success_policy {
+        true => ", unless its successPolicy is met first",
+        false => "",
+    };
+    let limit = job.limit();
+    let message = format!(
+        "{failed} ({limit}); the other indexes continue, and then the Job fails{early}{unless}"
+    );
+    Some(with_failures(Cause::Running, &message, failures, scene))
+}
+
+/// The blocker if nothing is wrong with the pods that exist.
+fn awaits_pod(job: &Job, failures: &[Finding<'_>], scene: &Scene<'_>) -> Blocker {
+    let active = i64::from(job.active);
+    let failed = i64::from(job.failed).max(i64::try_from(failures.len()).unwrap_or(i64::MAX));
+    let failed_text = format!("{} failed, {}", count(failed, "pod"), job.limit());
+    let (progress, remedy) = overdue(scene);
+    let started = job.start_time.map_or_else(String::new, |start| {
+        format!(", started {} ago", scene.now().since(start))
+    });
+    let terminating = scene.observed.pods.iter();
+    let terminating = terminating
+        .filter(|pod| pod.metadata.deletion_timestamp.is_some() && !has_ended(pod))
+        .count();
+    let terminating =
+        i64::from(job.terminating).max(i64::try_from(terminating).unwrap_or(i64::MAX));
+    let is_held = job.replaces_only_failed_pods && terminating > 0;
+    let mut blocker = match (active, failed) {
+        _ if is_held && (active == 0 || !remedy.is_empty()) => {
+            let message = format!(
+                "{} must terminate before the Job controller creates another one (podReplacementPolicy Failed){progress}",
+                count(terminating, "pod")
+            );
+            Blocker::new(Cause::Running, message, remedy)
+        }
+        (0, _) if job.succeeded >= job.wanted() => {
+            let message =
+                "its pods have succeeded, and the Job controller has not completed it yet";
+            Blocker::new(Cause::Running, message.to_owned(), "")
+        }
+        (0, 0) => {
+            let message = format!("no pod exists yet{started}");
+            Blocker::new(Cause::Running, message, "")
+        }
+        (0, _) => {
+            let back_off = Span::from_seconds(BACK_OFF_MAX_SECONDS);
+            let message = format!(
+                "{failed_text}; the Job controller creates the next pod after a back-off of at most {back_off}"
+            );
+            with_failures(Cause::Running, &message, failures, scene)
+        }
+        (_, 0) => {
+            let message = format!("{} running{started}", agree(count(active, "pod"), active));
+            Blocker::new(Cause::Running, message, "")
+        }
+        _ => {
+            let are = agree(count(active, "pod"), active);
+            let message = format!("{are} running{started}; {failed_text}");
+            with_failures(Cause::Running, &message, failures, scene)
+        }
+    };
     blocker.since = job.start_time;
     blocker
+}
+
+/// The pod that should have terminated first, in a message, and a remedy. Empty if there is none.
+fn overdue(scene: &Scene<'_>) -> (String, String) {
+    let now = scene.now();
+    let due = |pod: &&Pod| pod.metadata.deletion_timestamp.filter(|due| *due <= now);
+    let pods = scene.observed.pods.iter().filter(|pod| !has_ended(pod));
+    let Some(pod) = pods.filter(|pod| due(pod).is_some()).min_by_key(due) else {
+        return Default::default();
+    };
+    let node = word(&pod.node_name);
+    (
+        format!(": {} {}", pod.metadata.name, progress(pod, now)),
+        format!(
+            "check what delays it: a container that does not stop, or its node: kubectl describe node {node}"
+        ),
+    )
 }
 
 /// The cause of a failed Job: its condition, and the pod that failed last.
 fn failure(job: &Job, condition: &Condition, scene: &Scene<'_>) -> Blocker {
     let why = because(&one_line(&condition.message, KUBERNETES_MAX));
     let reason = one_line(&condition.reason, KUBERNETES_MAX);
-    let failed = count(job.failed.into(), "pod");
+    let limit = job.backoff_limit();
     let text = match condition.reason.as_str() {
-        "BackoffLimitExceeded" => format!(
-            "{failed} failed, and backoffLimit {} allows no more",
-            job.backoff_limit.unwrap_or(6)
+        "BackoffLimitExceeded" if job.failed > limit => format!(
+            "{} failed, and backoffLimit {limit} allows no more",
+            count(job.failed.into(), "pod")
         ),
+        // The restarts of running pods count as well (pastBackoffLimitOnFailure in pkg/controller/job/job_controller.go).
+        "BackoffLimitExceeded" if job.restarts_containers => {
+            format!("its containers failed as often as backoffLimit {limit} allows")
+        }
+        "BackoffLimitExceeded" => {
+            format!("its pods failed more often than backoffLimit {limit} allows")
+        }
         "DeadlineExceeded" => match job.active_deadline_seconds {
             Some(seconds) => {
                 let span = Span::from_seconds(seconds);
@@ -257,62 +426,30 @@ fn failure(job: &Job, condition: &Condition, scene: &Scene<'_>) -> Blocker {
         "" => format!("it has failed{why}"),
         _ => format!("{reason}{why}"),
     };
-    let mut pods: Vec<&Pod> = scene
-        .observed
-        .pods
-        .iter()
-        .filter(|pod| failed_container(pod).is_some())
-        .collect();
-    pods.sort_by_key(|pod| (std::cmp::Reverse(finished(pod)), &pod.metadata.name));
-    let listed: Vec<BlockedPod> = pods
-        .iter()
-        .filter_map(|pod| failed_container(pod))
-        .collect();
-    let example = listed.first().map_or_else(String::new, |pod| {
-        format!(
-            "; pod {}, container {} {}",
-            pod.name, pod.container, pod.message
-        )
-    });
-    let remedy = match listed.first() {
-        Some(pod) => format!(
-            "read its log: kubectl logs {}{} -c {}",
-            word(&pod.name),
-            scene.in_namespace(),
-            word(&pod.container)
-        ),
-        None => format!("kubectl logs {}{}", scene.resource(), scene.in_namespace()),
+    let indexes = match job.failed_indexes.as_str() {
+        "" => String::new(),
+        indexes => format!(" (failed indexes: {})", one_line(indexes, PROGRAM_MAX)),
     };
-    let mut blocker =
-        Blocker::new(Cause::JobFailed, format!("{text}{example}"), remedy).with_pods(listed);
+    let text = format!("{text}{indexes}");
+    let failures = failures(scene);
+    let mut blocker = with_failures(Cause::JobFailed, &text, &failures, scene);
+    if failures.is_empty() {
+        // The pods that a deadline ends may never have started.
+        let pods = scene.observed.pods.iter().filter(|pod| !has_ended(pod));
+        let mut findings: Vec<_> = pods.filter_map(|pod| scene.examiner.examine(pod)).collect();
+        findings.retain(|finding| !is_running_well(finding));
+        let size = i64::try_from(findings.len()).unwrap_or(i64::MAX);
+        match scene.examiner.blockers(&findings, size).into_iter().next() {
+            Some(cause) => {
+                blocker.message = format!("{}; {}", blocker.message, cause.message);
+                blocker.remedy = cause.remedy;
+            }
+            None => {
+                let job = scene.resource();
+                blocker.remedy = format!("kubectl logs {job}{}", scene.in_namespace());
+            }
+        }
+    }
     blocker.since = condition.last_transition_time;
     blocker
-}
-
-/// The first container of a pod that exited with an error.
-fn failed_container(pod: &Pod) -> Option<BlockedPod> {
-    pod.containers.iter().find_map(|container| {
-        let ends = [&container.state, &container.last_state];
-        ends.into_iter().find_map(|end| match end {
-            ContainerState::Terminated {
-                exit_code,
-                reason,
-                message,
-                finished_at,
-            } if *exit_code != 0 => Some(BlockedPod {
-                name: pod.metadata.name.clone(),
-                container: container.name.clone(),
-                reason: reason.clone(),
-                message: format!("exit code {exit_code}{}", because(&last_line(message))),
-                restarts: container.restarts,
-                since: *finished_at,
-                log: Log::of(container),
-            }),
-            _ => None,
-        })
-    })
-}
-
-fn finished(pod: &Pod) -> Option<Time> {
-    failed_container(pod).and_then(|failed| failed.since)
 }

@@ -127,7 +127,7 @@ pub fn report_until(
             View::ReplicaSet(set) => replica_set::report(set, &scene),
             View::Job(job) => job::report(job, &scene),
             View::CronJob(job) => cron_job::report(job, &scene),
-            View::Pod(pod) => pod::report(pod, &scene),
+            View::Pod(_) => pod::report(&scene),
             View::Claim(claim) => claim::report(claim, &scene),
             View::Service(service) => service::report(service, &scene),
             View::Definition => definition::report(&scene),

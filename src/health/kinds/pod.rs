@@ -3,10 +3,10 @@
 use super::scene::{Scene, phase_of};
 use crate::diagnosis::failure::Group;
 use crate::diagnosis::failure::evidence::was_ready;
-use crate::diagnosis::text::{KUBERNETES_MAX, because, one_line, word};
+use crate::diagnosis::text::{KUBERNETES_MAX, because, one_line};
 use crate::diagnosis::{Blocker, Cause};
 use crate::report::{Phase, Report};
-use rollplan_core::snapshot::{ContainerState, Pod};
+use rollplan_core::snapshot::Pod;
 
 /// The fields of a single pod that a report uses in addition to those of every pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct SinglePod {
     pub is_always_restarted: bool,
 }
 
-pub(super) fn report(single: &SinglePod, scene: &Scene<'_>) -> Report {
+pub(super) fn report(scene: &Scene<'_>) -> Report {
     let Some(pod) = scene.observed.pods.first() else {
         return scene.complete("exists", Vec::new());
     };
@@ -24,18 +24,7 @@ pub(super) fn report(single: &SinglePod, scene: &Scene<'_>) -> Report {
         "Failed" => return scene.failed("has failed", failed(pod, scene), Vec::new()),
         _ => {}
     }
-    let mut findings = scene.examiner.examine_all(std::iter::once(pod));
-    if !single.is_always_restarted {
-        // A container that exited successfully is done.
-        findings.retain(|finding| {
-            finding.container.is_none_or(|container| {
-                !matches!(
-                    container.state,
-                    ContainerState::Terminated { exit_code: 0, .. }
-                )
-            })
-        });
-    }
+    let findings = scene.examiner.examine_all(std::iter::once(pod));
     let is_ready =
         crate::diagnosis::pods::condition(pod, "Ready").is_some_and(|ready| ready.status == "True");
     if is_ready {
@@ -68,32 +57,23 @@ pub(super) fn report(single: &SinglePod, scene: &Scene<'_>) -> Report {
 
 /// The cause of a failed pod.
 fn failed(pod: &Pod, scene: &Scene<'_>) -> Blocker {
-    let ended = pod
-        .containers
-        .iter()
-        .find_map(|container| match &container.state {
-            ContainerState::Terminated {
-                exit_code, reason, ..
-            } if *exit_code != 0 => Some((container, exit_code, reason)),
-            _ => None,
-        });
-    let reason = one_line(&pod.reason, KUBERNETES_MAX);
-    let why = because(&one_line(&pod.message, KUBERNETES_MAX));
-    let (text, remedy) = match ended {
-        Some((container, code, reason)) => (
-            format!(
-                "container {} ended with exit code {code} ({reason}){why}",
-                container.name
-            ),
-            format!(
-                "read its log: kubectl logs {}{} -c {}",
-                word(&pod.metadata.name),
-                scene.in_namespace(),
-                word(&container.name)
-            ),
-        ),
-        None if reason.is_empty() => (format!("it has failed{why}"), String::new()),
-        None => (format!("{reason}{why}"), String::new()),
+    let finding = scene.examiner.examine(pod);
+    let (text, remedy) = match &finding {
+        Some(finding) if finding.container.is_some() => {
+            let text = format!(
+                "container {}: {}",
+                finding.pod.container, finding.pod.message
+            );
+            (text, scene.examiner.remedy(finding))
+        }
+        Some(finding) if finding.pod.reason != pod.phase => {
+            let why = because(&finding.pod.message);
+            (format!("{}{why}", finding.pod.reason), String::new())
+        }
+        _ => {
+            let why = because(&one_line(&pod.message, KUBERNETES_MAX));
+            (format!("it has failed{why}"), String::new())
+        }
     };
     Blocker::new(Cause::PodFailed, text, remedy)
 }

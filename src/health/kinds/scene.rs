@@ -19,6 +19,11 @@ use rollplan_core::interrupt::Interrupt;
 use rollplan_core::pass::quote;
 use rollplan_core::time::Time;
 
+/// The label of objects that Kueue admits and resumes.
+const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
+/// An owner that never resumes what it has created.
+const CRON_JOB: &str = "CronJob";
+
 /// An object, and the examiner of its pods.
 pub(super) struct Scene<'a> {
     pub(super) observed: &'a Observed,
@@ -48,6 +53,11 @@ impl<'a> Scene<'a> {
                 judgement,
                 noun: if has_revisions { "new pod" } else { "pod" },
                 peers,
+                may_complete: match &observed.view {
+                    View::Job(_) => true,
+                    View::Pod(pod) => !pod.is_always_restarted,
+                    _ => false,
+                },
             },
             subject: format!(
                 "{} {}",
@@ -91,6 +101,19 @@ impl<'a> Scene<'a> {
             "" => String::new(),
             namespace => format!(" -n {}", word(namespace)),
         }
+    }
+
+    /// Who resumes the object, if it was not suspended by a user: the controller of its queue, or its owner, for example a
+    /// JobSet.
+    pub(super) fn resumed_by(&self) -> Option<String> {
+        let metadata = &self.observed.metadata;
+        if metadata.labels.contains_key(QUEUE_LABEL) {
+            return Some("the controller of its queue resumes it".to_owned());
+        }
+        let owner = metadata.controller();
+        let owner = owner.filter(|owner| owner.kind != CRON_JOB)?;
+        let [kind, name] = [&owner.kind, &owner.name].map(|text| one_line(text, NAME_MAX));
+        Some(format!("its owner {kind} {name} resumes it"))
     }
 
     /// The report that the rules for every kind give. In this order: the object is being deleted, its generation has not

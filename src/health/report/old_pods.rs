@@ -1,7 +1,7 @@
 //! Old pods that Recreate waits for.
 
 use super::assessment::Assessment;
-use crate::diagnosis::pods::or;
+use crate::diagnosis::pods::{or, progress};
 use crate::diagnosis::text::count;
 use crate::diagnosis::{BlockedPod, Blocker, Cause, deletion};
 use rollplan_core::snapshot::Pod;
@@ -36,8 +36,7 @@ impl Assessment<'_> {
         })
     }
 
-    /// The old pods that the ReplicaSets count or the snapshot contains. The deletion timestamp of a pod is the end of its
-    /// grace period.
+    /// The old pods that the ReplicaSets count or the snapshot contains.
     fn terminating(&self) -> Option<Blocker> {
         let now = self.diagnosis.snapshot.now;
         let due = |pod: &Pod| pod.metadata.deletion_timestamp;
@@ -78,13 +77,5 @@ impl Assessment<'_> {
         let last = all_due.and_then(|due| due.into_iter().max());
         blocker.remaining = last.filter(|last| *last > now).map(|last| last.since(now));
         Some(blocker)
-    }
-}
-
-/// The progress of a terminating pod.
-fn progress(pod: &Pod, now: Time) -> String {
-    match pod.metadata.deletion_timestamp {
-        Some(due) => format!("Terminating, {}", deletion::progress(due, now)),
-        None => or(&pod.phase, "Pending").to_owned(),
     }
 }

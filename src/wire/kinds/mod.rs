@@ -7,7 +7,7 @@ mod views;
 use std::collections::HashSet;
 
 use rollplan_core::interrupt::Interrupt;
-use rollplan_core::snapshot::{ObjectMeta, StringMap, Surroundings};
+use rollplan_core::snapshot::{ObjectMeta, OwnerReference, StringMap, Surroundings};
 use rollplan_core::template::Value;
 use rollplan_core::time::Time;
 use rollplan_health::kinds::{Observed, REVISION_LABEL, View, table};
@@ -226,6 +226,21 @@ fn object_meta(target: &Found<'_>, metadata: &Value, faults: &Faults) -> ObjectM
             .iter()
             .map(Field::text)
             .collect(),
+        owner_references: owners(&field),
         ..ObjectMeta::default()
     }
+}
+
+/// The owners of an object that manage it.
+fn owners(metadata: &Field<'_, '_>) -> Vec<OwnerReference> {
+    let owners = metadata.get("ownerReferences").list();
+    let owners = owners.iter().map(|owner| OwnerReference {
+        api_version: owner.get("apiVersion").text(),
+        kind: owner.get("kind").text(),
+        name: owner.get("name").text(),
+        uid: owner.get("uid").text(),
+        controller: Some(owner.get("controller").is_true()),
+        block_owner_deletion: None,
+    });
+    owners.collect()
 }

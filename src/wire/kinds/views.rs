@@ -140,11 +140,21 @@ fn replica_set(spec: &Field<'_, '_>, status: &Field<'_, '_>) -> ReplicaSetView {
 
 fn job(spec: &Field<'_, '_>, status: &Field<'_, '_>) -> Job {
     let managed_by = spec.get("managedBy").text();
+    let pod = spec.get("template").get("spec");
     Job {
+        restarts_containers: pod.get("restartPolicy").text() == "OnFailure",
         is_suspended: spec.get("suspend").is_true(),
         parallelism: spec.get("parallelism").count().unwrap_or(1),
         completions: spec.get("completions").count(),
         backoff_limit: spec.get("backoffLimit").count(),
+        backoff_limit_per_index: spec.get("backoffLimitPerIndex").count(),
+        max_failed_indexes: spec.get("maxFailedIndexes").count(),
+        has_success_policy: spec.get("successPolicy").is_present(),
+        // The default with a podFailurePolicy (SetDefaults_Job in pkg/apis/batch/v1/defaults.go of Kubernetes).
+        replaces_only_failed_pods: match &*spec.get("podReplacementPolicy").text() {
+            "" => spec.get("podFailurePolicy").is_present(),
+            policy => policy == "Failed",
+        },
         active_deadline_seconds: spec.get("activeDeadlineSeconds").integer(),
         ttl_seconds: spec.get("ttlSecondsAfterFinished").count(),
         managed_by: match managed_by.as_str() {
@@ -157,6 +167,7 @@ fn job(spec: &Field<'_, '_>, status: &Field<'_, '_>) -> Job {
         terminating: count(status, "terminating"),
         succeeded: count(status, "succeeded"),
         failed: count(status, "failed"),
+        failed_indexes: status.get("failedIndexes").text(),
     }
 }
 
@@ -206,6 +217,7 @@ pub(super) fn template(metadata: &Field<'_, '_>, pod: &Field<'_, '_>) -> Option<
                 "startupProbe",
                 "readinessProbe",
                 "livenessProbe",
+                "restartPolicy",
             ];
             let fields = fields
                 .into_iter()

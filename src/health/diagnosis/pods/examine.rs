@@ -36,9 +36,23 @@ impl<'a> Examiner<'a> {
         let ready = condition(pod, "Ready");
         if matches!(pod.phase.as_str(), "Failed" | "Succeeded") {
             let since = ready.and_then(|condition| condition.last_transition_time);
-            let (reason, message) = (or(&pod.reason, &pod.phase), &pod.message);
-            let since = since.or(created);
-            return Some(Finding::new(Cause::PodFailed, pod, reason, message, since));
+            let finding = |reason: &str, message: &str, since| {
+                Finding::new(Cause::PodFailed, pod, reason, message, since)
+            };
+            // The reason of a pod is set only by what has ended the pod from outside, for example an eviction.
+            let disrupted = condition(pod, "DisruptionTarget").filter(|it| it.status == "True");
+            return Some(match (failed_container(pod), disrupted) {
+                (Some((container, reason)), None) if pod.reason.is_empty() => {
+                    let how = self.termination(pod, container, &container.state);
+                    let (how, at) = how.unwrap_or_default();
+                    let finding = finding(or(reason, &pod.phase), "", at.or(since));
+                    finding.with_message(how).of_container(container)
+                }
+                (_, Some(condition)) if pod.reason.is_empty() => {
+                    finding(&condition.reason, &condition.message, since.or(created))
+                }
+                _ => finding(or(&pod.reason, &pod.phase), &pod.message, since.or(created)),
+            });
         }
         if let Some(condition) = ready.filter(|condition| condition.status == "True") {
             let min_ready = i64::from(self.min_ready_seconds);
@@ -72,6 +86,16 @@ impl<'a> Examiner<'a> {
             .iter()
             .filter_map(|container| self.examine_container(pod, container, has_started))
             .min_by_key(|finding| finding.cause);
+        let worst = match (worst, self.kept_running(pod)) {
+            (Some(mut worst), Some(kept)) if worst.cause < Cause::NotReady => {
+                let state = worst.container.map(|container| &container.state);
+                if matches!(state, Some(ContainerState::Terminated { .. })) {
+                    worst.detail = format!("container {} keeps running", kept.pod.container);
+                }
+                Some(worst)
+            }
+            (worst, kept) => kept.or(worst),
+        };
         if let Some(mut finding) = worst {
             let scheduled = condition(pod, "PodScheduled");
             finding.pod.since = finding
@@ -94,10 +118,38 @@ impl<'a> Examiner<'a> {
                 return Some(finding.of_class(Class::NotReady, false));
             }
         }
+        if self.may_complete && pod.phase == "Running" {
+            // Its containers have completed or are running.
+            return None;
+        }
         let mut finding =
             Finding::new(Cause::Starting, pod, or(&pod.phase, "Pending"), "", created);
         self.explain_start(&mut finding);
         Some(finding)
+    }
+
+    /// A container that keeps a pod running although another one has ended for good. The kubelet stops native sidecars itself,
+    /// which are init containers.
+    fn kept_running(&self, pod: &'a Pod) -> Option<Finding<'a>> {
+        let containers = || pod.containers.iter().filter(|container| !container.init);
+        let ended = containers().filter_map(|container| match &container.state {
+            ContainerState::Terminated { finished_at, .. } => Some((container, *finished_at)),
+            _ => None,
+        });
+        let ended = ended
+            .max_by_key(|(_, at)| *at)
+            .filter(|_| self.may_complete);
+        let (ended, at) = ended?;
+        containers().find_map(|container| match &container.state {
+            ContainerState::Running { started_at } => {
+                let mut finding = Finding::new(Cause::Running, pod, "Running", "", *started_at);
+                let ago = at.map(|at| format!(" {} ago", self.now.since(at)));
+                let ago = ago.unwrap_or_default();
+                finding.detail = format!("container {} completed{ago}", ended.name);
+                Some(finding.of_container(container))
+            }
+            _ => None,
+        })
     }
 
     /// The reason why a container is not ready. `has_started` means that the pod is initialized, so that an init container
@@ -236,7 +288,7 @@ impl<'a> Examiner<'a> {
             }
             ContainerState::Terminated {
                 exit_code, reason, ..
-            } if !(container.init && *exit_code == 0) => {
+            } if *exit_code != 0 || !(container.init || self.may_complete) => {
                 Some(crash(or(reason, "Terminated"), &container.state, ""))
             }
             ContainerState::Terminated { .. } | ContainerState::Unknown => None,
@@ -386,6 +438,25 @@ impl<'a> Examiner<'a> {
         });
         (!is_over).then_some(pulling)
     }
+}
+
+/// The first container of a pod that ended with an error, and the reason. Containers that ended later may have been stopped
+/// because of it.
+fn failed_container(pod: &Pod) -> Option<(&Container, &str)> {
+    let failed = pod
+        .containers
+        .iter()
+        .filter_map(|container| match &container.state {
+            ContainerState::Terminated {
+                exit_code,
+                reason,
+                finished_at,
+                ..
+            } if *exit_code != 0 => Some((container, reason.as_str(), *finished_at)),
+            _ => None,
+        });
+    let first = failed.min_by_key(|(_, _, at)| (at.is_none(), *at))?;
+    Some((first.0, first.1))
 }
 
 /// How a container terminated, if it did.

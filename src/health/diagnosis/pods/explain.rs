@@ -128,6 +128,12 @@ impl Examiner<'_> {
             Cause::NotReady => {
                 format!("{role} {container} is running but not ready ({example}){detail}")
             }
+            Cause::Running => {
+                format!(
+                    "{role} {container} keeps running ({example}), although {}",
+                    first.detail
+                )
+            }
             Cause::MinReadySeconds => {
                 let wanted = Span::from_seconds(self.min_ready_seconds.into());
                 let are = agree(of, number);
@@ -163,7 +169,7 @@ impl Examiner<'_> {
     }
 
     /// The remedy for a pod that is not available. Commands are complete and can be pasted.
-    fn remedy(&self, finding: &Finding<'_>) -> String {
+    pub(crate) fn remedy(&self, finding: &Finding<'_>) -> String {
         let namespace = word(self.namespace);
         let name = word(&finding.pod.name);
         let container = word(&finding.pod.container);
@@ -178,7 +184,7 @@ impl Examiner<'_> {
         match finding.cause {
             Cause::ImagePull | Cause::ContainerConfig => finding.remedy.clone(),
             Cause::CrashLoop if finding.class == Some(Class::StartError) => finding.remedy.clone(),
-            Cause::CrashLoop if message.starts_with(OOM_KILLED) => {
+            Cause::CrashLoop | Cause::PodFailed if message.starts_with(OOM_KILLED) => {
                 let container = finding.container;
                 let template =
                     container.and_then(|it| template::container(self.template?, &it.name, it.init));
@@ -194,6 +200,9 @@ impl Examiner<'_> {
                 Some(failing) => probe_remedy(failing, log(previous)),
                 None => format!("read its log: {}", log(previous)),
             },
+            Cause::PodFailed if finding.container.is_some() => {
+                format!("read its log: {}", log(previous))
+            }
             Cause::PodFailed => {
                 "check why the pods failed: their events and the state of the node".to_owned()
             }
@@ -216,6 +225,11 @@ impl Examiner<'_> {
                 Some(failing) => probe_remedy(failing, log("")),
                 None => String::new(),
             },
+            Cause::Running => format!(
+                "if container {0} does not end by itself, run it as a native sidecar: move it to initContainers, with \
+                 restartPolicy Always",
+                finding.pod.container
+            ),
             _ => String::new(),
         }
     }

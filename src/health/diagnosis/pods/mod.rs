@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use super::failure::class::Class;
 use super::template::ProbeKind;
 use super::text::{KUBERNETES_MAX, one_line};
-use super::{BlockedPod, Cause, Log};
+use super::{BlockedPod, Cause, Log, deletion};
 use rollplan_core::snapshot::{Container, ObservedEvent, Pod, PodCondition};
 use rollplan_core::time::Time;
 
@@ -99,6 +99,11 @@ impl<'a> Finding<'a> {
         self
     }
 
+    fn with_message(mut self, message: String) -> Self {
+        self.pod.message = message;
+        self
+    }
+
     fn of_class(mut self, class: Class, is_definite: bool) -> Self {
         self.class = Some(class);
         self.is_definite = is_definite;
@@ -114,6 +119,14 @@ impl<'a> Finding<'a> {
             pod.since,
             &pod.name,
         )
+    }
+}
+
+/// The progress of a terminating pod. The deletion timestamp of a pod is the end of its grace period.
+pub(crate) fn progress(pod: &Pod, now: Time) -> String {
+    match pod.metadata.deletion_timestamp {
+        Some(due) => format!("Terminating, {}", deletion::progress(due, now)),
+        None => or(&pod.phase, "Pending").to_owned(),
     }
 }
 

@@ -116,8 +116,8 @@ fn failed_job_names_the_rule_or_the_container() {
         {"exitCode": 3, "reason": "Error", "message": "no such table\n", "finishedAt": at(40)}}))});
     let pods = [pod("migrate-x", &failed, "", "n", ended)];
     let report_failed = report(60, &failed, &pods);
-    let message = "job \"migrate\" has failed: 1 pod failed, and backoffLimit 0 allows no more; pod migrate-x, container web \
-                   exit code 3: no such table";
+    let message = "job \"migrate\" has failed: 1 pod failed, and backoffLimit 0 allows no more; last failure: pod migrate-x, \
+                   container web: Error, exit code 3: no such table";
     check(
         &report_failed,
         Phase::Stalled,
@@ -162,6 +162,23 @@ fn suspended_job_needs_a_change_unless_it_is_queued() {
     );
     let remedy = "kubectl patch job/migrate -n shop -p '{\"spec\":{\"suspend\":false}}'";
     assert_eq!(report_suspended.verdict.unwrap().remedy, remedy);
+    let owned_by = |kind: &str| {
+        let mut owned = suspended.clone();
+        let owner = json!([{"apiVersion": "x/v1", "kind": kind, "name": "train", "uid": "u", "controller": true}]);
+        owned["metadata"]["ownerReferences"] = owner;
+        report(60, &owned, &[]).verdict.unwrap()
+    };
+    assert_eq!(owned_by("CronJob").outlook(), Outlook::NeedsChange);
+    let by_owner = owned_by("JobSet");
+    assert_eq!(
+        (by_owner.outlook(), &*by_owner.remedy),
+        (Outlook::Undecided, "")
+    );
+    assert!(
+        by_owner
+            .message
+            .ends_with("; its owner JobSet train resumes it")
+    );
     suspended["metadata"]["labels"] = json!({"kueue.x-k8s.io/queue-name": "batch"});
     let verdict = report(60, &suspended, &[]).verdict.unwrap();
     assert_eq!(
@@ -394,10 +411,22 @@ fn failed_job_explains_each_reason() {
         ),
         (json!({}), "", "no reason", "it has failed: no reason"),
         (
-            json!({}),
+            json!({"completionMode": "Indexed"}),
             "MaxFailedIndexesExceeded",
             "too many",
             "MaxFailedIndexesExceeded: too many",
+        ),
+        (
+            json!({"backoffLimit": 1, "template": {"spec": {"restartPolicy": "OnFailure"}}}),
+            "BackoffLimitExceeded",
+            "Job has reached the specified backoff limit",
+            "its containers failed as often as backoffLimit 1 allows",
+        ),
+        (
+            json!({"backoffLimit": 2, "template": {"spec": {"restartPolicy": "Never"}}}),
+            "BackoffLimitExceeded",
+            "Job has reached the specified backoff limit",
+            "its pods failed more often than backoffLimit 2 allows",
         ),
     ] {
         let failed = job(

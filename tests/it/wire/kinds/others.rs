@@ -357,7 +357,7 @@ fn failed_pod_names_its_container() {
     ]);
     let failed = json!({"phase": "Failed", "containerStatuses": statuses});
     let report = single_pod(60, json!({}), failed);
-    let message = "pod \"web\" has failed: container web ended with exit code 3 (Error)";
+    let message = "pod \"web\" has failed: container web: Error, exit code 3";
     check(
         &report,
         Phase::Stalled,
