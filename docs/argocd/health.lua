@@ -1,15 +1,16 @@
 -- A health check for Argo CD: the states of rollplan. docs/argocd.md describes how to install it.
--- The lists between the marks are generated from src/core/kinds: UPDATE_GOLDEN=1 cargo test -p rollplan-core argo
+-- The lists between the marks are generated from src/health/kinds: UPDATE_GOLDEN=1 cargo test -p rollplan-health argo
 
 -- generated
 local bad = { "Stalled", "Failed", "InvalidSpec", "ErrorOccurred", "NotReady", "Degraded" }
 local terminal = ".Terminal"
 local creating = { "NotReady", "Creating" }
-local busy = { "Reconciling", "Issuing", "RolloutProgressing" }
+local busy = { "Reconciling", "RolloutProgressing" }
 local summary = "Ready"
 local good_conditions = { "Succeeded", "Complete", "Available", "Healthy", "Established", "Programmed", "Accepted", "Synced", "Installed", "Deployed", "Valid", "Reconciled" }
 local beside = { "ResolvedRefs", "NamesAccepted", "Synced", "ReconcileSuccess", "LastAsyncOperation" }
 local paused_fields = { "spec.suspend", "spec.paused" }
+local own_namespace = "metadata.namespace"
 local general = { groups = {}, kinds = {}, words = { { path = "status.phase", message = "status.message", is_optional = true, good = { "Healthy", "Ready", "Available", "Bound", "Green", "Succeeded", "Successful", "Completed", "Provisioned", "Synced" }, busy = { "New", "Pending", "Queued", "Waiting", "Creating", "Provisioning", "Initializing", "Installing", "Starting", "Deploying", "Progressing", "InProgress", "Reconciling", "Updating", "Upgrading", "Scaling", "ScalingUp", "ScalingDown", "Terminating", "Deleting" }, failed = { "Failed", "Error", "Degraded", "Invalid", "InvalidSpec", "PartiallyFailed", "Lost", "Red" } }, { path = "status.state", message = "status.message", is_optional = true, good = { "Healthy", "Ready", "Available", "Bound", "Green", "Succeeded", "Successful", "Completed", "Provisioned", "Synced" }, busy = { "New", "Pending", "Queued", "Waiting", "Creating", "Provisioning", "Initializing", "Installing", "Starting", "Deploying", "Progressing", "InProgress", "Reconciling", "Updating", "Upgrading", "Scaling", "ScalingUp", "ScalingDown", "Terminating", "Deleting" }, failed = { "Failed", "Error", "Degraded", "Invalid", "InvalidSpec", "PartiallyFailed", "Lost", "Red" } }, { path = "status.health", message = "status.message", is_optional = true, good = { "Healthy", "Ready", "Available", "Bound", "Green", "Succeeded", "Successful", "Completed", "Provisioned", "Synced" }, busy = { "New", "Pending", "Queued", "Waiting", "Creating", "Provisioning", "Initializing", "Installing", "Starting", "Deploying", "Progressing", "InProgress", "Reconciling", "Updating", "Upgrading", "Scaling", "ScalingUp", "ScalingDown", "Terminating", "Deleting" }, failed = { "Failed", "Error", "Degraded", "Invalid", "InvalidSpec", "PartiallyFailed", "Lost", "Red" } }, { path = "status.health.status", message = "status.message", is_optional = true, good = { "Healthy", "Ready", "Available", "Bound", "Green", "Succeeded", "Successful", "Completed", "Provisioned", "Synced" }, busy = { "New", "Pending", "Queued", "Waiting", "Creating", "Provisioning", "Initializing", "Installing", "Starting", "Deploying", "Progressing", "InProgress", "Reconciling", "Updating", "Upgrading", "Scaling", "ScalingUp", "ScalingDown", "Terminating", "Deleting" }, failed = { "Failed", "Error", "Degraded", "Invalid", "InvalidSpec", "PartiallyFailed", "Lost", "Red" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } }
 local rows = {
   { groups = { "argoproj.io" }, kinds = { "Rollout" }, words = { { path = "status.phase", message = "status.message", good = { "Healthy" }, busy = { "Progressing" }, paused = { "Paused" }, failed = { "Degraded" } } }, required = {}, counted = {}, failed_reasons = { { "Progressing", "RolloutAborted" }, { "Progressing", "ProgressDeadlineExceeded" } }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } }, generation = { "rollout.argoproj.io/workload-generation", "status.workloadObservedGeneration" } },
@@ -18,11 +19,13 @@ local rows = {
   { groups = { "argoproj.io" }, kinds = { "ApplicationSet" }, words = {}, required = { { "ResourcesUpToDate" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "*.toolkit.fluxcd.io" }, kinds = { "Bucket", "GitRepository", "HelmChart", "HelmRelease", "ImagePolicy", "ImageRepository", "ImageUpdateAutomation", "Kustomization", "OCIRepository", "Receiver" }, words = {}, required = { { "Ready" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "cert-manager.io" }, kinds = { "Certificate" }, words = {}, required = { { "Ready" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
+  { groups = { "cert-manager.io" }, kinds = { "CertificateRequest" }, words = {}, required = { { "Ready" } }, counted = {}, bad = { "Denied", "InvalidRequest" }, failed_reasons = { { "Ready", "Denied" }, { "Ready", "Failed" } }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
+  { groups = { "acme.cert-manager.io" }, kinds = { "Challenge", "Order" }, words = { { path = "status.state", message = "status.reason", good = { "valid" }, busy = { "pending", "processing", "ready" }, failed = { "errored", "expired", "invalid" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "cert-manager.io" }, kinds = { "ClusterIssuer", "Issuer" }, words = {}, required = { { "Ready" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "external-secrets.io" }, kinds = { "ClusterSecretStore", "ExternalSecret", "PushSecret", "SecretStore" }, words = {}, required = { { "Ready" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "bitnami.com" }, kinds = { "SealedSecret" }, words = {}, required = { { "Synced" } }, counted = {}, fails_when_false = { "Synced" }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
-  { groups = { "gateway.networking.k8s.io" }, kinds = { "Gateway" }, words = {}, required = { { "Accepted" }, { "Programmed" } }, counted = {}, nested = { path = "status.listeners", required = "", counted = { "Accepted", "Programmed", "ResolvedRefs" } }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
-  { groups = { "gateway.networking.k8s.io" }, kinds = { "GRPCRoute", "HTTPRoute", "TCPRoute", "TLSRoute", "UDPRoute" }, words = {}, required = {}, counted = {}, nested = { path = "status.parents", required = "Accepted", counted = { "ResolvedRefs" } }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
+  { groups = { "gateway.networking.k8s.io", "gateway.networking.x-k8s.io" }, kinds = { "Gateway", "ListenerSet", "XListenerSet" }, words = {}, required = { { "Accepted" }, { "Programmed" } }, counted = {}, nested = { path = "status.listeners", wanted = "spec.listeners", implied_by = "", reference = "", required = { "Accepted", "Programmed" }, counted = { "ResolvedRefs" }, unwanted = { "Conflicted" }, key = { { "name", "", "", "" } } }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
+  { groups = { "gateway.networking.k8s.io" }, kinds = { "GRPCRoute", "HTTPRoute", "TCPRoute", "TLSRoute", "UDPRoute" }, words = {}, required = {}, counted = {}, nested = { path = "status.parents", wanted = "spec.parentRefs", implied_by = "spec.useDefaultGateways", reference = "parentRef", required = { "Accepted" }, counted = { "ResolvedRefs" }, unwanted = { "PartiallyInvalid" }, key = { { "group", "gateway.networking.k8s.io", "core", "" }, { "kind", "Gateway", "", "" }, { "namespace", "metadata.namespace", "", "" }, { "name", "", "", "" }, { "sectionName", "", "", "" }, { "port", "", "", "" } } }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "gateway.networking.k8s.io" }, kinds = { "GatewayClass" }, words = {}, required = { { "Accepted" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "cluster.x-k8s.io" }, kinds = { "Cluster" }, words = { { path = "status.phase", message = "status.failureMessage", good = { "Provisioned" }, busy = { "Pending", "Provisioning", "Deleting", "Unknown" }, failed = { "Failed" } } }, required = { { "Ready", "Available" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "cluster.x-k8s.io" }, kinds = { "Machine", "MachineDeployment" }, words = { { path = "status.phase", message = "status.failureMessage", good = { "Running" }, busy = { "Pending", "Provisioning", "Provisioned", "ScalingUp", "ScalingDown", "Deleting", "Unknown" }, failed = { "Failed" } } }, required = {}, counted = { "Ready", "Available" }, counters = { wanted = "spec.replicas", required = { "status.readyReplicas", "status.availableReplicas" }, counted = { "status.updatedReplicas", "status.upToDateReplicas" } } },
@@ -38,7 +41,7 @@ local rows = {
   { groups = { "autoscaling" }, kinds = { "HorizontalPodAutoscaler" }, words = {}, required = { { "AbleToScale" } }, counted = { "ScalingActive" }, excused = { { "ScalingActive", "ScalingDisabled" } }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } }, unjudged_version = "autoscaling/v1" },
   { groups = { "apiregistration.k8s.io" }, kinds = { "APIService" }, words = {}, required = { { "Available" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "policy" }, kinds = { "PodDisruptionBudget" }, words = {}, required = {}, counted = { "DisruptionAllowed" }, excused = { { "DisruptionAllowed", "InsufficientPods" } }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } }, is_complete_when_observed = true },
-  { groups = { "certificates.k8s.io" }, kinds = { "CertificateSigningRequest" }, words = {}, required = { { "Approved" } }, counted = {}, bad = { "Denied" }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
+  { groups = { "certificates.k8s.io" }, kinds = { "CertificateSigningRequest" }, words = { { path = "status.certificate", message = "status.message" } }, required = { { "Approved" } }, counted = {}, bad = { "Denied" }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "snapshot.storage.k8s.io" }, kinds = { "VolumeSnapshot", "VolumeSnapshotContent" }, words = { { path = "status.readyToUse", message = "status.error.message", good = { "true" }, busy = { "false" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "postgresql.cnpg.io" }, kinds = { "Cluster" }, words = { { path = "status.phase", message = "status.phaseReason", is_optional = true, failed = { "Unable to create required cluster objects", "Cluster is unrecoverable and needs manual intervention" } } }, required = { { "Ready" } }, counted = {}, paused = { "cnpg.io/hibernation" }, counters = { wanted = "spec.instances", required = { "status.readyInstances" }, counted = {} } },
   { groups = { "elasticsearch.k8s.elastic.co" }, kinds = { "Elasticsearch" }, words = { { path = "status.phase", message = "status.message", good = { "Ready" }, busy = { "ApplyingChanges", "MigratingData" }, failed = { "Invalid" } }, { path = "status.health", message = "status.message", good = { "green" }, busy = { "yellow", "unknown" }, failed = { "red" } } }, required = {}, counted = {}, counters = { wanted = "spec.nodeSets[].count", required = { "status.availableNodes" }, counted = {} } },
@@ -50,7 +53,8 @@ local rows = {
   { groups = { "kubevirt.io" }, kinds = { "VirtualMachine" }, words = { { path = "status.printableStatus", message = "status.message", is_optional = true, paused = { "Stopped", "Paused" } } }, required = { { "Ready" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "*.services.k8s.aws" }, kinds = {}, words = {}, required = { { "Ready", "ACK.ResourceSynced" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "acid.zalan.do" }, kinds = { "postgresql" }, words = { { path = "status.PostgresClusterStatus", message = "status.message", good = { "Running" }, busy = { "Creating", "Updating" }, failed = { "CreateFailed", "UpdateFailed", "SyncFailed", "Invalid" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
-  { groups = { "sparkoperator.k8s.io" }, kinds = { "SparkApplication" }, words = { { path = "status.applicationState.state", message = "status.applicationState.errorMessage", good = { "COMPLETED" }, busy = { "SUBMITTED", "RUNNING", "PENDING_RERUN", "PENDING_SUBMISSION", "INVALIDATING", "SUCCEEDING", "FAILING", "UNKNOWN" }, failed = { "FAILED", "SUBMISSION_FAILED" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
+  { groups = { "sparkoperator.k8s.io" }, kinds = { "SparkApplication" }, words = { { path = "status.applicationState.state", message = "status.applicationState.errorMessage", good = { "COMPLETED" }, busy = { "SUBMITTED", "RUNNING", "PENDING_RERUN", "PENDING_SUBMISSION", "INVALIDATING", "SUBMISSION_FAILED", "SUCCEEDING", "FAILING", "SUSPENDING", "RESUMING", "UNKNOWN" }, paused = { "SUSPENDED" }, failed = { "FAILED" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
+  { groups = { "jobset.x-k8s.io" }, kinds = { "JobSet" }, words = {}, required = { { "Completed" } }, counted = {}, paused = { "Suspended" }, bad = { "Failed" }, busy = { "RestartingJobSet", "StartupPolicyInProgress" }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "flink.apache.org" }, kinds = { "FlinkDeployment" }, words = { { path = "status.lifecycleState", message = "status.error", is_optional = true, good = { "DEPLOYED", "STABLE" }, busy = { "CREATED", "UPGRADING", "ROLLING_BACK" }, paused = { "SUSPENDED" }, failed = { "FAILED", "ROLLED_BACK" } }, { path = "status.jobManagerDeploymentStatus", message = "status.error", is_optional = true, good = { "READY" }, busy = { "MISSING", "DEPLOYING", "DEPLOYED_NOT_READY" }, failed = { "ERROR" } }, { path = "status.reconciliationStatus.state", message = "status.error", is_optional = true, good = { "DEPLOYED" }, busy = { "UPGRADING", "ROLLING_BACK" }, failed = { "ROLLED_BACK" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "clickhouse.altinity.com" }, kinds = { "ClickHouseInstallation" }, words = { { path = "status.status", message = "status.error", good = { "Completed" }, busy = { "InProgress", "Terminating" }, failed = { "Aborted" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "velero.io" }, kinds = { "Backup", "Restore" }, words = { { path = "status.phase", message = "status.failureReason", good = { "Completed" }, busy = { "New", "Queued", "ReadyToStart", "InProgress", "WaitingForPluginOperations", "WaitingForPluginOperationsPartiallyFailed", "Finalizing", "FinalizingPartiallyFailed", "Deleting" }, failed = { "Failed", "PartiallyFailed", "FailedValidation" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
@@ -257,7 +261,7 @@ for _, word in ipairs(row.words) do
       return health("Suspended", message)
     elseif has(word.busy, value) then
       return health("Progressing", message)
-    elseif has(word.good, value) then
+    elseif has(word.good, value) or not (word.good or word.busy or word.paused or word.failed) then
       good = true
     elseif not word.is_optional then
       return health("Unknown", message)
@@ -308,31 +312,81 @@ for _, list in ipairs({ counted, beside, row.counted }) do
   end
 end
 
-if row.nested then
-  local items = at(obj, row.nested.path)
-  if type(items) ~= "table" then
-    items = {}
+-- The values that identify an item, after defaulting.
+local function key_of(item)
+  local values = {}
+  for _, it in ipairs(row.nested.key) do
+    local field, default, alias, name = it[1], it[2], it[3], it[4]
+    local value = type(item) == "table" and item[field] or nil
+    local given = (value == nil or type(value) == "table") and "" or tostring(value)
+    if default == own_namespace and given == "" then
+      given = metadata.namespace or ""
+    elseif value == nil then
+      given = default
+    elseif alias ~= "" and given == alias then
+      given = name
+    end
+    table.insert(values, given)
   end
-  for _, item in ipairs(items) do
-    local has_required = row.nested.required == ""
-    local fault = nil
-    for _, it in ipairs(item.conditions or {}) do
-      has_required = has_required or it.type == row.nested.required
-      local counts = (it.type == row.nested.required and it.type ~= "") or contains(row.nested.counted, it.type)
-      if fault == nil and counts and is_fault(it) then
-        fault = it
+  return table.concat(values, "\n")
+end
+
+local function fault_of_item(item)
+  local has_required = false
+  local fault = nil
+  for _, it in ipairs(item.conditions or {}) do
+    local is_required = contains(row.nested.required, it.type)
+    has_required = has_required or is_required
+    if (is_required or contains(row.nested.counted, it.type)) and is_fault(it) then
+      fault = fault or ("its condition " .. it.type .. " is not true" .. explained(it))
+    elseif contains(row.nested.unwanted, it.type) and truth(it) == "True" then
+      fault = fault or ("its condition " .. it.type .. " is true" .. explained(it))
+    end
+  end
+  if not has_required then
+    return "it has no condition " .. table.concat(row.nested.required, " or ") .. " yet"
+  end
+  return fault
+end
+
+if row.nested then
+  local function list(path)
+    local value = at(obj, path)
+    return type(value) == "table" and value or {}
+  end
+  local items, all_wanted = list(row.nested.path), list(row.nested.wanted)
+  -- One of the items for the same key is enough.
+  local function lacking(place, key)
+    local what = nil
+    for _, item in ipairs(items) do
+      local reference = item
+      if row.nested.reference ~= "" then
+        reference = item[row.nested.reference]
+      end
+      if key == nil or key_of(reference) == key then
+        local fault = fault_of_item(item)
+        if fault == nil then
+          return nil
+        end
+        what = what or (place .. ": " .. fault)
       end
     end
-    if not has_required then
-      return health("Progressing", row.nested.path .. " has no condition " .. row.nested.required .. " yet")
-    end
-    if fault then
-      return health("Progressing", row.nested.path .. ": its condition " .. fault.type .. " is not true" .. explained(fault))
+    return health("Progressing", what or (row.nested.path .. " has no item for " .. place .. " yet"))
+  end
+  for index, it in ipairs(all_wanted) do
+    local lacks = lacking(row.nested.wanted .. "[" .. (index - 1) .. "]", key_of(it))
+    if lacks then
+      return lacks
     end
   end
-  if row.nested.required ~= "" and #items > 0 then
-    good = true
+  local implied = text(row.nested.implied_by)
+  if #all_wanted == 0 and implied ~= "" and implied ~= "None" then
+    local lacks = lacking(row.nested.implied_by, nil)
+    if lacks then
+      return lacks
+    end
   end
+  good = true
 end
 
 local wanted = number(row.counters.wanted)

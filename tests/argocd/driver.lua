@@ -137,21 +137,78 @@ for index, it in ipairs(kinds) do
         end
       end
     end
-    if row.nested and not chance(4) then
-      local items = {}
-      for _ = 1, math.random(2) do
-        local inner = {}
-        if row.nested.required ~= "" and not chance(6) then
-          table.insert(inner, condition(row.nested.required, generation))
+    if row.nested then
+      local nested = row.nested
+      -- Few values, so that items of the spec and of the status often belong together.
+      local function reference()
+        local made = {}
+        for _, it in ipairs(nested.key) do
+          local field, default, alias, name = it[1], it[2], it[3], it[4]
+          if not chance(4) then
+            local values = { "x", "x", "x", default, "" }
+            if alias ~= "" then
+              values = { alias, name, default }
+            elseif field == "namespace" then
+              values = { "shop", "shop", "gw", "" }
+            elseif default ~= "" then
+              values = { default, default, "Service" }
+            elseif field == "port" then
+              values = { 80, 80, 443 }
+            end
+            made[field] = any(values)
+          end
         end
-        for _, kind in ipairs(row.nested.counted) do
+        return made
+      end
+      local function conditions_of_item()
+        local inner = {}
+        for _, kind in ipairs(nested.required) do
+          if not chance(6) then
+            table.insert(inner, condition(kind, generation))
+          end
+        end
+        for _, kind in ipairs(nested.counted) do
           if chance(2) then
             table.insert(inner, condition(kind, generation))
           end
         end
-        table.insert(items, #inner > 0 and { conditions = inner, name = "x" } or { name = "x" })
+        for _, kind in ipairs(nested.unwanted) do
+          if chance(6) then
+            table.insert(inner, condition(kind, generation))
+          end
+        end
+        return inner
       end
-      set(object, row.nested.path, items)
+      local all_wanted, items = {}, {}
+      for _ = 1, math.random(0, 2) do
+        local wanted = reference()
+        table.insert(all_wanted, wanted)
+        for _ = 1, math.random(0, 2) do
+          local refers = chance(6) and reference() or wanted
+          local item = {}
+          if nested.reference ~= "" then
+            item[nested.reference] = refers
+          else
+            for field, value in pairs(refers) do
+              item[field] = value
+            end
+          end
+          local inner = conditions_of_item()
+          if #inner > 0 then
+            item.conditions = inner
+          end
+          table.insert(items, item)
+        end
+      end
+      if #all_wanted > 0 then
+        set(object, nested.wanted, all_wanted)
+      end
+      if #items > 0 then
+        set(object, nested.path, items)
+      end
+      if nested.implied_by ~= "" and chance(4) then
+        set(object, nested.implied_by, any({ "All", "None" }))
+      end
     end
     if chance(15) then
       set(object, "spec.suspend", true)

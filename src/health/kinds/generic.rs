@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use super::Condition;
 use super::scene::{Scene, explained};
-use super::table::{self, Nested, PAUSED_FIELDS, Row, Word};
-use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, because, one_line, word};
+use super::table::{self, Key, Nested, OWN_NAMESPACE, PAUSED_FIELDS, Row, Word};
+use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, because, one_line};
 use crate::diagnosis::{Blocker, Cause};
 use crate::report::verdict::{Outlook, Verdict};
 use crate::report::{Phase, Report};
@@ -28,7 +28,7 @@ const TERMINAL: &str = ".Terminal";
 /// A condition that does not report a failure for this reason.
 const CREATING: (&str, &str) = ("NotReady", "Creating");
 /// Conditions that report work while they are true. Progressing is not one of them: Deployments keep it true.
-const BUSY: [&str; 3] = ["Reconciling", "Issuing", "RolloutProgressing"];
+const BUSY: [&str; 2] = ["Reconciling", "RolloutProgressing"];
 /// The condition that summarizes all others.
 const SUMMARY: &str = "Ready";
 /// Conditions that are good while they are true, of kinds without the summary.
@@ -56,6 +56,8 @@ const BESIDE: [&str; 5] = [
 ];
 /// The maximum number of conditions in a message.
 const CONDITIONS_LISTED_MAX: usize = 8;
+/// The maximum number of errors and nested conditions that explain a message.
+const DETAILS_LISTED_MAX: usize = 3;
 
 /// The fields of an object that the rule reads, by their paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,8 +70,23 @@ pub struct Fields {
     pub texts: BTreeMap<&'static str, String>,
     /// Numbers.
     pub numbers: BTreeMap<&'static str, i64>,
-    /// The conditions of each item of the list that has nested ones.
-    pub nested: Vec<Vec<Condition>>,
+    /// The items of the list of the status that has nested conditions.
+    pub nested: Vec<Item>,
+    /// The keys of the items that this list must have.
+    pub wanted: Vec<Vec<String>>,
+    /// The errors that the status lists.
+    pub errors: Vec<String>,
+    /// Other conditions within the status, with the paths of the objects that have them.
+    pub inner_conditions: Vec<(String, Condition)>,
+}
+
+/// An item of a list of the status.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Item {
+    /// The values of the fields that identify it.
+    pub key: Vec<String>,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
 }
 
 /// What the rule has found so far.
@@ -208,7 +225,7 @@ impl Judge<'_, '_> {
             .scene
             .of_condition(Cause::Reconciling, &what, condition);
         let what = "is being reconciled";
-        Some(self.scene.open(Phase::Progressing, what, blocker))
+        Some(self.in_progress(what, blocker))
     }
 
     /// The words that the object has, in the order in which they decide.
@@ -232,6 +249,8 @@ impl Judge<'_, '_> {
             } else if has(word.busy) {
                 let blocker = Blocker::new(Cause::Reconciling, message, "");
                 return Some(self.not_ready(blocker));
+            } else if word.is_any() {
+                good = Some(format!("is complete: {} is set", word.path));
             } else if has(word.good) {
                 good = Some(format!("is complete: {is}"));
             } else if !word.is_optional {
@@ -241,7 +260,8 @@ impl Judge<'_, '_> {
         self.good = good;
         let mut missing = self.row.words.iter();
         let missing = missing.find(|word| !word.is_optional && self.text(word.path).is_empty())?;
-        Some(self.missing(format!("{} is not set yet", missing.path)))
+        let why = because(&one_line(self.text(missing.message), KUBERNETES_MAX));
+        Some(self.missing(format!("{} is not set yet{why}", missing.path)))
     }
 
     fn by_conditions(&mut self) -> Option<Report> {
@@ -303,35 +323,85 @@ impl Judge<'_, '_> {
     }
 
     fn by_nested(&mut self) -> Option<Report> {
-        let Nested {
-            path,
-            required,
-            counted,
-        } = self.row.nested?;
-        for (index, conditions) in self.fields.nested.iter().enumerate() {
-            let place = format!("{path}[{index}]");
-            let has = |kind: &str| conditions.iter().any(|condition| condition.kind == kind);
-            if !required.is_empty() && !has(required) {
-                return Some(self.missing(format!("{place} has no condition {required} yet")));
-            }
-            let mut counted = conditions.iter().filter(|condition| {
-                let kind = condition.kind.as_str();
-                kind == required || counted.contains(&kind)
-            });
-            let fault = counted.find_map(|it| Some((it, self.fault(it)?)));
-            if let Some((condition, what)) = fault {
-                let what = format!("{place}: {what}");
-                let scene = self.scene;
-                let blocker = scene.of_condition(Cause::ConditionFalse, &what, condition);
-                return Some(self.not_ready(blocker));
+        let nested = self.row.nested?;
+        let (items, all_wanted) = (&self.fields.nested, &self.fields.wanted);
+        for (index, wanted) in all_wanted.iter().enumerate() {
+            let own = items.iter().filter(|item| item.key == *wanted);
+            let place = format!("{}[{index}]{}", nested.wanted, label(nested.key, wanted));
+            if let Some(report) = self.by_items(&nested, &place, own) {
+                return Some(report);
             }
         }
-        if !required.is_empty() && !self.fields.nested.is_empty() {
-            self.good = Some(format!(
-                "is complete, according to the condition {required} in each item of {path}"
-            ));
+        let is_implied = !matches!(self.text(nested.implied_by), "" | "None");
+        if all_wanted.is_empty() && is_implied {
+            let report = self.by_items(&nested, nested.implied_by, items.iter());
+            if report.is_some() {
+                return report;
+            }
         }
+        let good = match all_wanted.is_empty() && !is_implied {
+            true => format!("is complete: {} is empty", nested.wanted),
+            false => format!(
+                "is complete, according to the condition {} of each item in {}",
+                nested.required.join(" or "),
+                nested.path
+            ),
+        };
+        self.good.get_or_insert(good);
         None
+    }
+
+    /// The report unless one of the items is as it must be.
+    fn by_items<'i>(
+        &self,
+        nested: &Nested,
+        place: &str,
+        items: impl Iterator<Item = &'i Item>,
+    ) -> Option<Report> {
+        let mut faults = Vec::new();
+        for item in items {
+            faults.push(self.fault_of_item(nested, item)?);
+        }
+        // What a controller reports on an earlier generation may not be the problem of this one.
+        let fault = faults
+            .into_iter()
+            .min_by_key(|(_, condition)| condition.is_none_or(|it| self.is_stale(it)));
+        let Some((what, condition)) = fault else {
+            let message = format!("{} has no item for {place} yet", nested.path);
+            let blocker = Blocker::new(Cause::ConditionFalse, message, nested.remedy);
+            return Some(self.in_progress("is waiting", blocker));
+        };
+        let what = format!("{place}: {what}");
+        Some(match condition {
+            Some(condition) => {
+                let cause = Cause::ConditionFalse;
+                self.not_ready(self.scene.of_condition(cause, &what, condition))
+            }
+            None => self.missing(what),
+        })
+    }
+
+    /// The problem with an item, and the condition that has it.
+    fn fault_of_item<'i>(
+        &self,
+        nested: &Nested,
+        item: &'i Item,
+    ) -> Option<(String, Option<&'i Condition>)> {
+        let is_one_of = |kinds: &[&str], condition: &Condition| kinds.contains(&&*condition.kind);
+        let conditions = || item.conditions.iter();
+        if !conditions().any(|it| is_one_of(nested.required, it)) {
+            let required = nested.required.join(" or ");
+            return Some((format!("it has no condition {required} yet"), None));
+        }
+        let mut wanted = conditions()
+            .filter(|it| is_one_of(nested.required, it) || is_one_of(nested.counted, it));
+        let fault = wanted.find_map(|it| Some((self.fault(it)?, Some(it))));
+        fault.or_else(|| {
+            let mut unwanted = conditions().filter(|it| is_one_of(nested.unwanted, it));
+            let unwanted = unwanted.find(|it| self.status(it) == "True")?;
+            let what = format!("its condition {} is true", name(unwanted));
+            Some((what, Some(unwanted)))
+        })
     }
 
     fn by_counters(&mut self) -> Option<Report> {
@@ -391,18 +461,67 @@ impl Judge<'_, '_> {
     }
 
     fn not_ready(&self, blocker: Blocker) -> Report {
-        self.scene.open(Phase::Progressing, "is not ready", blocker)
+        self.in_progress("is not ready", blocker)
     }
 
     /// The report on an object whose controller has not written a field that its kind has.
     fn missing(&self, message: String) -> Report {
         let blocker = Blocker::new(Cause::ConditionFalse, message, "");
-        self.scene.open(Phase::Progressing, "is waiting", blocker)
+        self.in_progress("is waiting", blocker)
+    }
+
+    fn in_progress(&self, what: &str, mut blocker: Blocker) -> Report {
+        blocker.message = self.with_details(blocker.message);
+        self.scene.open(Phase::Progressing, what, blocker)
+    }
+
+    /// The message, with what the status reports in other places.
+    fn with_details(&self, mut message: String) -> String {
+        let mut left = DETAILS_LISTED_MAX;
+        for detail in self.details() {
+            if left > 0 && !message.contains(&detail) {
+                message = format!("{message}; {detail}");
+                left -= 1;
+            }
+        }
+        message
+    }
+
+    /// The errors that the status lists, and the messages of conditions that explain why the object is not complete.
+    fn details(&self) -> impl Iterator<Item = String> {
+        let row = self.row;
+        let own = self.scene.observed.conditions.iter();
+        let own = own.filter(move |it| it.kind == SUMMARY || row.explaining.contains(&&*it.kind));
+        let own = own.map(|condition| (String::new(), condition));
+        let inner = self.fields.inner_conditions.iter();
+        let inner = inner.filter(|(_, it)| {
+            let kind = it.kind.as_str();
+            kind == SUMMARY || GOOD.contains(&kind) || BESIDE.contains(&kind)
+        });
+        let inner = inner.map(|(place, it)| (format!("{}: ", one_line(place, NAME_MAX)), it));
+        let conditions = own.chain(inner).filter(|(_, condition)| {
+            self.status(condition) == "False" && !condition.message.is_empty()
+        });
+        let conditions = conditions.map(|(place, condition)| {
+            let why = explained(condition);
+            format!("{place}{} is false{why}", name(condition))
+        });
+        let errors = self.fields.errors.iter();
+        errors
+            .map(|error| one_line(error, KUBERNETES_MAX))
+            .chain(conditions)
     }
 
     fn paused(&self, message: String, remedy: impl Into<String>) -> Report {
+        let (message, remedy, is_resumed) = match self.scene.resumed_by() {
+            Some(by) => (format!("{message}; {by}"), String::new(), true),
+            None => (message, remedy.into(), false),
+        };
         let blocker = Blocker::new(Cause::Paused, message, remedy);
-        let verdict = Verdict::new(Outlook::NeedsChange, true, Some(&blocker));
+        let verdict = match is_resumed {
+            true => Verdict::new(Outlook::Undecided, false, Some(&blocker)),
+            false => Verdict::new(Outlook::NeedsChange, true, Some(&blocker)),
+        };
         let blockers = vec![blocker];
         self.scene
             .report(Phase::Paused, "is paused", blockers, verdict, Vec::new())
@@ -414,7 +533,7 @@ impl Judge<'_, '_> {
             true => (Cause::JobFailed, "has failed"),
             false => (Cause::ControllerStalled, "is stalled"),
         };
-        let mut blocker = Blocker::new(cause, message, "");
+        let mut blocker = Blocker::new(cause, self.with_details(message), "");
         blocker.since = since;
         let verdict = Verdict::new(Outlook::NeedsChange, self.row.is_final, Some(&blocker));
         self.scene
@@ -451,10 +570,12 @@ impl Judge<'_, '_> {
                 found.join("; ")
             ),
         };
-        let wanted = match (conditions.first(), self.words().next()) {
-            (Some(condition), _) => format!("condition={}", word(&condition.kind)),
-            (None, Some((field, text))) => format!("jsonpath='{{.{}}}'={}", field.path, word(text)),
-            (None, None) => "condition=Ready".to_owned(),
+        let message = self.with_details(message);
+        // What it has now may be a failure, so that nobody should wait for it.
+        let wanted = match (conditions.is_empty(), self.words().next()) {
+            (false, _) => "condition=TYPE".to_owned(),
+            (true, Some((field, _))) => format!("jsonpath='{{.{}}}'=VALUE", field.path),
+            (true, None) => "condition=Ready".to_owned(),
         };
         let remedy = format!(
             "wait for what shows that it is ready, for example: rollplan wait {}{} --for {wanted}",
@@ -471,6 +592,20 @@ impl Judge<'_, '_> {
             verdict,
             Vec::new(),
         )
+    }
+}
+
+/// The fields that identify an item, apart from defaults, for example " (namespace gw, name internal)".
+fn label(key: &[Key], values: &[String]) -> String {
+    let fields = key.iter().zip(values).filter(|(key, value)| {
+        let is_default = key.default == **value && key.default != OWN_NAMESPACE;
+        !value.is_empty() && !is_default
+    });
+    let fields = fields.map(|(key, value)| format!("{} {}", key.field, one_line(value, NAME_MAX)));
+    let fields: Vec<String> = fields.collect();
+    match fields.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", fields.join(", ")),
     }
 }
 
@@ -617,6 +752,40 @@ mod tests {
         format!("{{ {text} }}")
     }
 
+    fn lua_nested(nested: &Nested) -> String {
+        let Nested {
+            path,
+            wanted,
+            implied_by,
+            reference,
+            key,
+            required,
+            counted,
+            unwanted,
+            remedy: _,
+        } = nested;
+        let key = key.iter().map(|key| {
+            let (alias, name) = key.alias.unwrap_or_default();
+            lua_list(&[key.field, key.default, alias, name])
+        });
+        let key: Vec<String> = key.collect();
+        let texts = [
+            ("path", path),
+            ("wanted", wanted),
+            ("implied_by", implied_by),
+            ("reference", reference),
+        ];
+        let texts = texts.map(|(name, text)| format!("{name} = {text:?}"));
+        let lists = [
+            ("required", required),
+            ("counted", counted),
+            ("unwanted", unwanted),
+        ];
+        let lists = lists.map(|(name, list)| format!("{name} = {}", lua_list(list)));
+        let fields = [texts.join(", "), lists.join(", ")].join(", ");
+        format!("nested = {{ {fields}, key = {{ {} }} }}", key.join(", "))
+    }
+
     /// Every field, so that a new one is not forgotten.
     fn lua_row(row: &Row) -> String {
         let Row {
@@ -625,6 +794,7 @@ mod tests {
             words,
             required,
             counted,
+            explaining: _,
             excused,
             paused,
             bad,
@@ -664,16 +834,8 @@ mod tests {
                 fields.push(format!("{name} = {}", lua_pairs(values)));
             }
         }
-        if let Some(Nested {
-            path,
-            required,
-            counted,
-        }) = nested
-        {
-            let counted = lua_list(counted);
-            fields.push(format!(
-                "nested = {{ path = {path:?}, required = {required:?}, counted = {counted} }}"
-            ));
+        if let Some(nested) = nested {
+            fields.push(lua_nested(nested));
         }
         fields.push(format!(
             "counters = {{ wanted = {:?}, required = {}, counted = {} }}",
@@ -705,6 +867,7 @@ mod tests {
             ("good_conditions", lua_list(&GOOD)),
             ("beside", lua_list(&BESIDE)),
             ("paused_fields", lua_list(&PAUSED_FIELDS)),
+            ("own_namespace", format!("{OWN_NAMESPACE:?}")),
             ("general", lua_row(&table::GENERAL)),
         ] {
             text += &format!("local {name} = {value}\n");

@@ -21,7 +21,7 @@ pub use self::claim::Claim;
 pub use self::condition::Condition;
 pub use self::cron_job::CronJob;
 pub use self::daemon_set::DaemonSet;
-pub use self::generic::Fields;
+pub use self::generic::{Fields, Item};
 pub use self::job::Job;
 pub use self::pod::SinglePod;
 pub use self::replica_set::ReplicaSetView;

@@ -14,6 +14,8 @@ pub struct Row {
     pub required: &'static [&'static [&'static str]],
     /// Conditions that must be true if they exist.
     pub counted: &'static [&'static str],
+    /// Conditions that explain, while they are false, why a required one is not true.
+    pub explaining: &'static [&'static str],
     /// Conditions that are good while they are false for this reason.
     pub excused: &'static [(&'static str, &'static str)],
     /// Conditions that report a pause while they are true.
@@ -41,7 +43,8 @@ pub struct Row {
     pub unjudged_version: &'static str,
 }
 
-/// A field whose value is a word for a state. Words are compared without regard to case.
+/// A field whose value is a word for a state. Words are compared without regard to case. Without any words, every value is
+/// good.
 #[derive(Clone, Copy, Debug)]
 pub struct Word {
     /// The path of the field.
@@ -60,16 +63,42 @@ pub struct Word {
     pub failed: &'static [&'static str],
 }
 
-/// Conditions in each item of a list.
+/// A list of the status with conditions in each item, which must have an item for each one of a list of the spec.
 #[derive(Clone, Copy, Debug)]
 pub struct Nested {
-    /// The path of the list. Its items have the field `conditions`.
+    /// The path of the list in the status. Its items have the field `conditions`.
     pub path: &'static str,
-    /// The condition that each item must have and that must be true. Empty if items are optional.
-    pub required: &'static str,
-    /// The conditions that must be true in each item that has them.
+    /// The path of the list in the spec. Items of the status that belong to none of its items do not count.
+    pub wanted: &'static str,
+    /// A field of the spec with which the status has items beyond the list of the spec, unless its value is "None".
+    pub implied_by: &'static str,
+    /// The field of an item of the status that refers to the item of the spec. Empty if the item itself does.
+    pub reference: &'static str,
+    /// The fields that identify an item.
+    pub key: &'static [Key],
+    /// The conditions that must be true in an item. At least one must exist, and all that exist must be true.
+    pub required: &'static [&'static str],
+    /// The conditions that must be true in an item that has them.
     pub counted: &'static [&'static str],
+    /// The conditions that must not be true in an item.
+    pub unwanted: &'static [&'static str],
+    /// What to check while the status has no item.
+    pub remedy: &'static str,
 }
+
+/// A field that identifies an item.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// The name.
+    pub field: &'static str,
+    /// The value of an absent field.
+    pub default: &'static str,
+    /// Another name for a value, and the value.
+    pub alias: Option<(&'static str, &'static str)>,
+}
+
+/// The default of a field whose value is the namespace of the object, also if it is empty.
+pub const OWN_NAMESPACE: &str = "metadata.namespace";
 
 /// Numbers that a controller publishes, compared with the desired number.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +127,7 @@ const ROW: Row = Row {
     words: &[],
     required: &[],
     counted: &[],
+    explaining: &[],
     excused: &[],
     paused: &[],
     bad: &[],
@@ -120,6 +150,14 @@ const ROW: Row = Row {
     unjudged_version: "",
 };
 
+const fn key(field: &'static str, default: &'static str) -> Key {
+    Key {
+        field,
+        default,
+        alias: None,
+    }
+}
+
 /// The annotation of a Rollout with the generation of the Deployment that it refers to.
 pub const WORKLOAD_GENERATION: &str = "rollout.argoproj.io/workload-generation";
 
@@ -127,7 +165,7 @@ pub const WORKLOAD_GENERATION: &str = "rollout.argoproj.io/workload-generation";
 pub(super) const PAUSED_FIELDS: [&str; 2] = ["spec.suspend", "spec.paused"];
 
 /// The table. The first row with the group and kind of an object applies.
-pub static TABLE: [Row; 42] = [
+pub static TABLE: [Row; 45] = [
     Row {
         groups: &["argoproj.io"],
         kinds: &["Rollout"],
@@ -215,7 +253,37 @@ pub static TABLE: [Row; 42] = [
     Row {
         groups: &["cert-manager.io"],
         kinds: &["Certificate"],
+        // A certificate is also issued to renew one that is valid. A failed issuance is retried (failIssueCertificate in
+        // pkg/controller/certificates/issuing/issuing_controller.go of cert-manager).
         required: READY,
+        explaining: &["Issuing"],
+        ..ROW
+    },
+    // A request is never retried (pkg/apis/certmanager/v1/types_certificaterequest.go). A denied one stays denied even if an
+    // issuer signs it.
+    Row {
+        groups: &["cert-manager.io"],
+        kinds: &["CertificateRequest"],
+        required: READY,
+        bad: &["Denied", "InvalidRequest"],
+        failed_reasons: &[("Ready", "Denied"), ("Ready", "Failed")],
+        is_final: true,
+        ..ROW
+    },
+    // The states of RFC 8555, section 7.1.6, and those of cert-manager (pkg/apis/acme/v1/types_order.go). An order that is
+    // ready has no certificate yet.
+    Row {
+        groups: &["acme.cert-manager.io"],
+        kinds: &["Challenge", "Order"],
+        words: &[Word {
+            path: "status.state",
+            message: "status.reason",
+            good: &["valid"],
+            busy: &["pending", "processing", "ready"],
+            failed: &["errored", "expired", "invalid"],
+            ..WORD
+        }],
+        is_final: true,
         ..ROW
     },
     Row {
@@ -243,23 +311,48 @@ pub static TABLE: [Row; 42] = [
         ..ROW
     },
     Row {
-        groups: &["gateway.networking.k8s.io"],
-        kinds: &["Gateway"],
+        groups: &["gateway.networking.k8s.io", "gateway.networking.x-k8s.io"],
+        kinds: &["Gateway", "ListenerSet", "XListenerSet"],
         required: &[&["Accepted"], &["Programmed"]],
         nested: Some(Nested {
             path: "status.listeners",
-            required: "",
-            counted: &["Accepted", "Programmed", "ResolvedRefs"],
+            wanted: "spec.listeners",
+            implied_by: "",
+            reference: "",
+            key: &[key("name", "")],
+            required: &["Accepted", "Programmed"],
+            counted: &["ResolvedRefs"],
+            unwanted: &["Conflicted"],
+            remedy: "",
         }),
         ..ROW
     },
+    // One of several controllers that report on a parent is enough: some report only what they add to it.
     Row {
         groups: &["gateway.networking.k8s.io"],
         kinds: &["GRPCRoute", "HTTPRoute", "TCPRoute", "TLSRoute", "UDPRoute"],
         nested: Some(Nested {
             path: "status.parents",
-            required: "Accepted",
+            wanted: "spec.parentRefs",
+            implied_by: "spec.useDefaultGateways",
+            reference: "parentRef",
+            // The defaults of ParentReference in apis/v1/shared_types.go of the Gateway API. Linkerd calls the group of
+            // Services "core" (policy-controller/k8s/status/src/index.rs).
+            key: &[
+                Key {
+                    alias: Some(("core", "")),
+                    ..key("group", "gateway.networking.k8s.io")
+                },
+                key("kind", "Gateway"),
+                key("namespace", OWN_NAMESPACE),
+                key("name", ""),
+                key("sectionName", ""),
+                key("port", ""),
+            ],
+            required: &["Accepted"],
             counted: &["ResolvedRefs"],
+            unwanted: &["PartiallyInvalid"],
+            remedy: "check that this parent exists, and that its controller supports this kind of route in this namespace",
         }),
         ..ROW
     },
@@ -412,8 +505,13 @@ pub static TABLE: [Row; 42] = [
     Row {
         groups: &["certificates.k8s.io"],
         kinds: &["CertificateSigningRequest"],
+        words: &[Word {
+            path: "status.certificate",
+            ..WORD
+        }],
         required: &[&["Approved"]],
         bad: &["Denied"],
+        is_final: true,
         ..ROW
     },
     Row {
@@ -578,7 +676,8 @@ pub static TABLE: [Row; 42] = [
         }],
         ..ROW
     },
-    // It runs to completion, so RUNNING is not the end.
+    // It runs to completion, so RUNNING is not the end. A failed submission is retried, or the application fails
+    // (reconcileFailedSubmissionSparkApplication in internal/controller/sparkapplication/controller.go of the operator).
     Row {
         groups: &["sparkoperator.k8s.io"],
         kinds: &["SparkApplication"],
@@ -592,13 +691,28 @@ pub static TABLE: [Row; 42] = [
                 "PENDING_RERUN",
                 "PENDING_SUBMISSION",
                 "INVALIDATING",
+                "SUBMISSION_FAILED",
                 "SUCCEEDING",
                 "FAILING",
+                "SUSPENDING",
+                "RESUMING",
                 "UNKNOWN",
             ],
-            failed: &["FAILED", "SUBMISSION_FAILED"],
+            paused: &["SUSPENDED"],
+            failed: &["FAILED"],
             ..WORD
         }],
+        ..ROW
+    },
+    // The conditions of api/jobset/v1alpha2/jobset_types.go of JobSet.
+    Row {
+        groups: &["jobset.x-k8s.io"],
+        kinds: &["JobSet"],
+        required: &[&["Completed"]],
+        paused: &["Suspended"],
+        busy: &["RestartingJobSet", "StartupPolicyInProgress"],
+        bad: &["Failed"],
+        is_final: true,
         ..ROW
     },
     Row {
@@ -903,13 +1017,25 @@ fn has_group(groups: &[&str], group: &str) -> bool {
         })
 }
 
+// === impl Word ===
+
+impl Word {
+    /// Whether every value is good.
+    pub(super) fn is_any(&self) -> bool {
+        [self.good, self.busy, self.paused, self.failed]
+            .iter()
+            .all(|list| list.is_empty())
+    }
+}
+
 // === impl Row ===
 
 impl Row {
     /// The paths of all texts that the rule reads.
     pub fn texts(&self) -> impl Iterator<Item = &'static str> {
         let words = self.words.iter().flat_map(|word| [word.path, word.message]);
-        words.chain(PAUSED_FIELDS)
+        let nested = self.nested.map(|nested| nested.implied_by);
+        words.chain(PAUSED_FIELDS).chain(nested)
     }
 
     /// The paths of all numbers that the rule reads.
@@ -970,18 +1096,21 @@ mod tests {
                 text.push_str(", if it is set");
             }
         }
+        let set = row.words.iter().filter(|word| word.is_any());
+        good.extend(set.map(|word| format!("`{}` is set", word.path)));
         let required = row.required.iter();
         good.extend(required.map(|alternatives| alternatives.join(" or ")));
         good.extend(each(row.counted, "if it exists"));
         let excused = row.excused.iter();
         good.extend(excused.map(|(kind, reason)| format!("{kind} may be false ({reason})")));
         if let Some(nested) = row.nested {
-            let required = Some(nested.required.to_owned()).filter(|it| !it.is_empty());
-            let mut inner: Vec<String> = required.into_iter().collect();
+            let mut inner = vec![nested.required.join(" or ")];
             inner.extend(each(nested.counted, "if it exists"));
+            inner.extend(each(nested.unwanted, "not true"));
             good.push(format!(
-                "in each of `{}`: {}",
+                "in `{}`, for each of `{}`: {}",
                 nested.path,
+                nested.wanted,
                 inner.join(", ")
             ));
         }

@@ -112,6 +112,23 @@ impl<'v, 'f> Field<'v, 'f> {
             .collect()
     }
 
+    /// The path within the object, for example "spec.replicas".
+    pub(super) fn path(&self) -> &str {
+        self.path.trim_start_matches('.')
+    }
+
+    /// The nested fields of an object. Empty for any other value.
+    pub(super) fn entries(&self) -> Vec<(&'v str, Self)> {
+        let entries = self.value.and_then(Value::as_map);
+        let entries = entries.into_iter().flatten();
+        entries
+            .map(|(name, value)| {
+                let path = format!("{}.{name}", self.path);
+                (name.as_str(), self.inside(path, Some(value)))
+            })
+            .collect()
+    }
+
     fn as_str(&self) -> Option<&'v str> {
         self.value.and_then(Value::as_str)
     }

@@ -82,7 +82,9 @@ pub(super) fn read<'a>(
             let rule = table::rule(group(&target.api_version), &target.kind);
             let wanted = snapshot.target.as_ref();
             let has_subresource = wanted.and_then(|wanted| wanted.status_subresource);
-            View::Other(generic::fields(rule, &spec, &status, has_subresource))
+            let namespace = &target.metadata.namespace;
+            let fields = generic::fields(rule, namespace, &spec, &status, has_subresource);
+            View::Other(fields)
         }
     };
     let mut observed = Observed {

@@ -330,16 +330,131 @@ fn cases() -> Vec<Case> {
             (
                 none(),
                 with("Ready=True:Ready; Issuing=True:Renewing"),
-                Progressing,
-                "Issuing is true (Renewing)",
+                Complete,
+                "is ready",
             ),
             (
                 none(),
-                with("Ready=False:DoesNotExist: Issuing certificate"),
+                with("Ready=False:DoesNotExist: Issuing certificate; Issuing=True:DoesNotExist"),
                 Progressing,
                 "Ready is false",
             ),
+            (
+                none(),
+                with(
+                    "Issuing=False:Failed: It will be retried: no such issuer; Ready=False:DoesNotExist: No secret",
+                ),
+                Progressing,
+                "No secret; Issuing is false (Failed): It will be retried: no such issuer",
+            ),
+            (
+                none(),
+                with("Issuing=False:Failed: It will be retried; Ready=True:Ready"),
+                Complete,
+                "is ready",
+            ),
             (none(), none(), Progressing, "no condition Ready yet"),
+        ],
+    );
+    of(
+        "cert-manager.io/v1",
+        "CertificateRequest",
+        vec![
+            (
+                none(),
+                with("Approved=True:policy; Ready=True:Issued"),
+                Complete,
+                "is ready",
+            ),
+            (
+                none(),
+                with("Approved=True:policy; Ready=False:Pending: Waiting"),
+                Progressing,
+                "(Pending): Waiting",
+            ),
+            (
+                none(),
+                with("Denied=True:policy: Not allowed; Ready=False:Denied"),
+                Final,
+                "has failed: its condition Denied is true (policy): Not allowed",
+            ),
+            (
+                none(),
+                with("Ready=True:Issued; Denied=True:policy"),
+                Final,
+                "Denied",
+            ),
+            (
+                none(),
+                with("InvalidRequest=True:Bad: usages"),
+                Final,
+                "usages",
+            ),
+            (
+                none(),
+                with("Ready=False:Failed: The order is invalid"),
+                Final,
+                "The order is invalid",
+            ),
+            (none(), none(), Progressing, "no condition Ready yet"),
+        ],
+    );
+    let state = |state: &str| json!({"state": state, "reason": "the server answers"});
+    for kind in ["Challenge", "Order"] {
+        let mut states = vec![
+            (none(), state("valid"), Complete, "status.state is valid"),
+            (
+                none(),
+                json!({"reason": "Waiting for propagation"}),
+                Progressing,
+                "status.state is not set yet: Waiting for propagation",
+            ),
+        ];
+        for it in ["ready", "pending", "processing"] {
+            states.push((none(), state(it), Progressing, ": the server answers"));
+        }
+        for it in ["invalid", "expired", "errored"] {
+            states.push((none(), state(it), Final, ": the server answers"));
+        }
+        of("acme.cert-manager.io/v1", kind, states);
+    }
+    of(
+        "jobset.x-k8s.io/v1alpha2",
+        "JobSet",
+        vec![
+            (
+                none(),
+                with(
+                    "Completed=True:AllJobsCompleted; Suspended=False; StartupPolicyInProgress=False",
+                ),
+                Complete,
+                "condition Completed",
+            ),
+            (
+                none(),
+                with("StartupPolicyInProgress=True:InOrder"),
+                Progressing,
+                "StartupPolicyInProgress",
+            ),
+            (
+                none(),
+                with("RestartingJobSet=True:FailurePolicy"),
+                Progressing,
+                "RestartingJobSet",
+            ),
+            (
+                none(),
+                with("Failed=True:FailedJobs: one failed"),
+                Final,
+                "(FailedJobs): one failed",
+            ),
+            (
+                json!({"suspend": true}),
+                with("Suspended=True:SuspendedJobs"),
+                Paused,
+                "spec.suspend",
+            ),
+            (none(), none(), Progressing, "no condition Completed yet"),
         ],
     );
     of(
@@ -395,6 +510,10 @@ fn cases() -> Vec<Case> {
         ],
     );
     let listener = |text: &str| json!([{"name": "http", "conditions": conditions(text)}]);
+    let listeners = |names: &[&str]| {
+        let listeners = names.iter().map(|name| json!({"name": name}));
+        json!({"listeners": listeners.collect::<Vec<_>>()})
+    };
     let gateway = |text: &str, listeners: Value| json!({"conditions": conditions(text), "listeners": listeners});
     let good = "Accepted=True; Programmed=True";
     of(
@@ -402,13 +521,20 @@ fn cases() -> Vec<Case> {
         "Gateway",
         vec![
             (
-                none(),
+                listeners(&["http"]),
                 gateway(
                     good,
                     listener("Accepted=True; Programmed=True; ResolvedRefs=True; Conflicted=False"),
                 ),
                 Complete,
                 "conditions Accepted, Programmed",
+            ),
+            // A listener that the spec no longer has.
+            (
+                listeners(&[]),
+                gateway(good, listener("Accepted=False")),
+                Complete,
+                "",
             ),
             (
                 none(),
@@ -435,69 +561,223 @@ fn cases() -> Vec<Case> {
                 "no condition Programmed yet",
             ),
             (
-                none(),
+                listeners(&["http", "https"]),
+                gateway(good, listener("Accepted=True; Programmed=True")),
+                Progressing,
+                "status.listeners has no item for spec.listeners[1] (name https) yet",
+            ),
+            (
+                listeners(&["http"]),
                 gateway(
                     good,
                     listener("Programmed=True; ResolvedRefs=False:InvalidCertificateRef"),
                 ),
                 Progressing,
-                "status.listeners[0]: its condition ResolvedRefs is false (InvalidCertificateRef)",
+                "spec.listeners[0] (name http): its condition ResolvedRefs is false (InvalidCertificateRef)",
+            ),
+            (
+                listeners(&["http"]),
+                gateway(good, listener("ResolvedRefs=True")),
+                Progressing,
+                "it has no condition Accepted or Programmed yet",
+            ),
+            (
+                listeners(&["http"]),
+                gateway(
+                    good,
+                    listener("Accepted=True; Conflicted=True:HostnameConflict"),
+                ),
+                Progressing,
+                "Conflicted is true (HostnameConflict)",
             ),
         ],
     );
-    let route = |parents: &[(&str, i64)]| {
-        let parents = parents.iter().map(|(text, generation)| {
+    of(
+        "gateway.networking.k8s.io/v1",
+        "ListenerSet",
+        vec![
+            (
+                listeners(&["http"]),
+                gateway(good, listener("Accepted=True; Programmed=True")),
+                Complete,
+                "",
+            ),
+            (
+                listeners(&["http", "b"]),
+                gateway(good, listener("Accepted=True; Programmed=True")),
+                Progressing,
+                "(name b)",
+            ),
+        ],
+    );
+    // Parents with their conditions and the generation of these.
+    let route = |parents: &[(Value, &str, i64)]| {
+        let parents = parents.iter().map(|(parent, text, generation)| {
             let mut all = conditions(text);
             for condition in all.as_array_mut().unwrap() {
                 condition["observedGeneration"] = json!(generation);
             }
-            json!({"parentRef": {"name": "gw"}, "controllerName": "example.com/gw", "conditions": all})
+            json!({"parentRef": parent, "controllerName": "example.com/gw", "conditions": all})
         });
         json!({"parents": parents.collect::<Vec<_>>()})
     };
+    let refs = |parents: &[&Value]| json!({"parentRefs": parents});
     let good = "Accepted=True; ResolvedRefs=True";
-    of(
-        "gateway.networking.k8s.io/v1",
-        "HTTPRoute",
-        vec![
-            (
-                none(),
-                route(&[(good, 1), (good, 1)]),
-                Complete,
-                "in each item of status.parents",
-            ),
-            (
-                none(),
-                route(&[]),
-                Progressing,
-                "has not reported its state yet",
-            ),
-            (
-                none(),
-                route(&[(good, 1), (good, 0)]),
-                Progressing,
-                "status.parents[1]: its condition Accepted is of an earlier",
-            ),
-            (
-                none(),
-                route(&[("ResolvedRefs=True", 1)]),
-                Progressing,
-                "no condition Accepted yet",
-            ),
-            (
-                none(),
-                route(&[("Accepted=False:NoMatchingParent", 1)]),
-                Progressing,
-                "NoMatchingParent",
-            ),
-            (
-                none(),
-                route(&[("Accepted=True; ResolvedRefs=False:BackendNotFound", 1)]),
-                Progressing,
-                "BackendNotFound",
-            ),
-        ],
+    let (a, b) = (
+        json!({"name": "a"}),
+        json!({"name": "b", "namespace": "gw"}),
     );
+    let with_defaults = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": "shop", "name": "a",
+                               "sectionName": ""});
+    let section = json!({"name": "a", "sectionName": "https"});
+    let port = json!({"name": "a", "port": 443});
+    let service = |group: &str| json!({"group": group, "kind": "Service", "name": "a", "port": 80});
+    let mut states = vec![
+        (
+            refs(&[&a, &b]),
+            route(&[(b.clone(), good, 1), (a.clone(), good, 1)]),
+            Complete,
+            "condition Accepted of each item in status.parents",
+        ),
+        (
+            refs(&[&a]),
+            none(),
+            Progressing,
+            "status.parents has no item for spec.parentRefs[0] (namespace shop, name a) yet",
+        ),
+        (
+            refs(&[&a, &b]),
+            route(&[(a.clone(), good, 1)]),
+            Progressing,
+            "no item for spec.parentRefs[1] (namespace gw, name b) yet",
+        ),
+        // Of an earlier spec.
+        (
+            refs(&[&a]),
+            route(&[
+                (b.clone(), "Accepted=False:NoMatchingParent", 0),
+                (a.clone(), good, 1),
+            ]),
+            Complete,
+            "",
+        ),
+        (
+            refs(&[&a]),
+            route(&[(a.clone(), good, 0)]),
+            Progressing,
+            "spec.parentRefs[0] (namespace shop, name a): its condition Accepted is of an earlier generation",
+        ),
+        // Another controller reports on the same parent.
+        (
+            refs(&[&a]),
+            route(&[
+                (a.clone(), "Affected=True", 1),
+                (a.clone(), "Accepted=True", 0),
+                (a.clone(), good, 1),
+            ]),
+            Complete,
+            "",
+        ),
+        (
+            refs(&[&a]),
+            route(&[
+                (a.clone(), "Accepted=True", 0),
+                (a.clone(), "Accepted=False:NotAllowedByListeners", 1),
+            ]),
+            Progressing,
+            "NotAllowedByListeners",
+        ),
+        (
+            refs(&[&a]),
+            route(&[(a.clone(), "ResolvedRefs=True", 1)]),
+            Progressing,
+            "no condition Accepted yet",
+        ),
+        (
+            refs(&[&a]),
+            route(&[(a.clone(), "Accepted=False:NoMatchingParent", 1)]),
+            Progressing,
+            "NoMatchingParent",
+        ),
+        (
+            refs(&[&a]),
+            route(&[(
+                a.clone(),
+                "Accepted=True; ResolvedRefs=False:BackendNotFound",
+                1,
+            )]),
+            Progressing,
+            "BackendNotFound",
+        ),
+        (
+            refs(&[&a]),
+            route(&[(
+                a.clone(),
+                "Accepted=True; PartiallyInvalid=True:UnsupportedValue: Dropped Rule 1",
+                1,
+            )]),
+            Progressing,
+            "Dropped Rule 1",
+        ),
+        // Nothing will accept it.
+        (none(), none(), Complete, "spec.parentRefs is empty"),
+        (
+            none(),
+            route(&[(a.clone(), "Accepted=False", 1)]),
+            Complete,
+            "spec.parentRefs is empty",
+        ),
+        (
+            json!({"useDefaultGateways": "All"}),
+            none(),
+            Progressing,
+            "no item for spec.useDefaultGateways yet",
+        ),
+        (
+            json!({"useDefaultGateways": "All"}),
+            route(&[(a.clone(), good, 1)]),
+            Complete,
+            "",
+        ),
+        (json!({"useDefaultGateways": "None"}), none(), Complete, ""),
+    ];
+    for (wanted, reported, expected) in [
+        (&a, &with_defaults, Complete),
+        (&with_defaults, &a, Complete),
+        (&a, &b, Progressing),
+        (&a, &section, Progressing),
+        (&section, &a, Progressing),
+        (&section, &section, Complete),
+        (&port, &a, Progressing),
+        (&port, &port, Complete),
+        (&service(""), &service(""), Complete),
+        (&service(""), &service("core"), Complete),
+        (&service(""), &service("multicluster.x-k8s.io"), Progressing),
+        (&a, &json!({"name": "a", "group": ""}), Progressing),
+        (
+            &a,
+            &json!({"name": "a", "kind": "ListenerSet"}),
+            Progressing,
+        ),
+        (&a, &json!({"name": "a", "namespace": "gw"}), Progressing),
+    ] {
+        let status = route(&[(reported.clone(), good, 1)]);
+        states.push((refs(&[wanted]), status, expected, ""));
+    }
+    of("gateway.networking.k8s.io/v1beta1", "HTTPRoute", states);
+    let status = route(&[(a.clone(), good, 1)]);
+    for (version, kind) in [
+        ("gateway.networking.k8s.io/v1", "GRPCRoute"),
+        ("gateway.networking.k8s.io/v1alpha2", "TCPRoute"),
+        ("gateway.networking.k8s.io/v1alpha3", "TLSRoute"),
+        ("gateway.networking.k8s.io/v1alpha2", "UDPRoute"),
+    ] {
+        let states = vec![
+            (refs(&[&a]), status.clone(), Complete, ""),
+            (refs(&[&a, &b]), status.clone(), Progressing, "name b"),
+        ];
+        of(version, kind, states);
+    }
     let of_generation = |text: &str, generation: i64| {
         let mut all = conditions(text);
         all[0]["observedGeneration"] = json!(generation);
@@ -948,8 +1228,14 @@ fn cases() -> Vec<Case> {
             (
                 none(),
                 json!({"conditions": conditions("Denied=True:No")}),
-                Failed,
+                Final,
                 "",
+            ),
+            (
+                none(),
+                json!({"conditions": conditions("Approved=True:AutoApproved")}),
+                Progressing,
+                "status.certificate is not set yet",
             ),
         ],
     );
@@ -1749,19 +2035,125 @@ fn reports_that_do_not_judge_name_what_is_there() {
     };
     let start = "wait for what shows that it is ready, for example: rollplan wait database/main -n shop --for";
     assert_eq!(remedy(json!({})), format!("{start} condition=Ready"));
-    assert_eq!(remedy(with("Up=False")), format!("{start} condition=Up"));
+    // What it has now may be a failure.
+    assert_eq!(remedy(with("Up=False")), format!("{start} condition=TYPE"));
     let found = remedy(json!({"phase": "Warm"}));
-    assert_eq!(found, format!("{start} jsonpath='{{.status.phase}}'=Warm"));
-    let found = remedy(json!({"phase": "it's\n\u{1b}[31m $(hot)"}));
-    assert_eq!(
-        found,
-        format!("{start} jsonpath='{{.status.phase}}'='it'\\''s [31m $(hot)'")
+    assert_eq!(found, format!("{start} jsonpath='{{.status.phase}}'=VALUE"));
+    let found = other(json!({}), json!({"phase": "it's\n\u{1b}[31m $(hot)"}), None).message;
+    assert!(
+        found.ends_with("status.phase is it's [31m $(hot)"),
+        "{found}"
     );
     let many: Vec<String> = (0..12).map(|index| format!("C{index}\n=True")).collect();
     let report = other(json!({}), with(&many.join("; ")), None);
     let message = "conditions C0=True, C1=True, C2=True, C3=True, C4=True, C5=True, C6=True, C7=True and 4 more";
     assert!(report.message.ends_with(message), "{}", report.message);
     assert_eq!(report.verdict.unwrap().reason, "NOT_JUDGED");
+}
+
+/// Errors that a status lists, and conditions of its parts, explain why an object is not complete.
+#[test]
+fn messages_have_the_errors_that_a_status_lists() {
+    let message = |status: Value| other(json!({}), status, None).message;
+    let not_ready =
+        "database \"main\" is not ready: its condition Ready is false (Errors): see Errors";
+    let unready = |key: &str, value: Value| {
+        let mut status = with("Ready=False:Errors: see Errors");
+        status[key] = value;
+        status
+    };
+    for (key, value, expected) in [
+        ("errors", json!(["no disk", "no net"]), "; no disk; no net"),
+        (
+            "errors",
+            json!([{"code": "1021", "errorMessage": "no disk"}, {"code": "3"}]),
+            "; no disk",
+        ),
+        ("error", json!({"message": "no\ndisk"}), "; no disk"),
+        (
+            "sync",
+            json!({"errors": [{"errorMessage": "no disk"}]}),
+            "; no disk",
+        ),
+        (
+            "byPod",
+            json!([{"id": "x", "errors": [{"message": "no disk"}]}]),
+            "; no disk",
+        ),
+        (
+            "nodes",
+            json!([{"name": "n", "conditions": conditions("Ready=False:Full: no disk; Tidy=False:No: dust")}]),
+            "; status.nodes[0]: Ready is false (Full): no disk",
+        ),
+        (
+            "errors",
+            json!(["no disk", "no disk", "no net", "no name", "no time"]),
+            "; no disk; no net; no name",
+        ),
+        ("errors", json!(3), ""),
+        ("errors", json!([]), ""),
+        ("notes", json!(["no disk"]), ""),
+    ] {
+        let found = message(unready(key, value.clone()));
+        assert_eq!(found, format!("{not_ready}{expected}"), "{key} {value}");
+    }
+    let found = message(with(
+        "Stalled=True:RetriesExceeded: Failed after 1 attempt; Ready=False:UpgradeFailed: no chart",
+    ));
+    let expected = "database \"main\" is stalled: its condition Stalled is true (RetriesExceeded): Failed after 1 attempt; \
+                    Ready is false (UpgradeFailed): no chart";
+    assert_eq!(found, expected);
+    let complete = json!({"conditions": conditions("Ready=True"), "errors": ["an old one"]});
+    assert_eq!(
+        message(complete),
+        "database \"main\" is ready, according to its condition Ready"
+    );
+}
+
+/// Whoever suspends an object resumes it.
+#[test]
+fn suspended_objects_of_a_queue_or_an_owner_are_resumed_by_it() {
+    let of = |label: Option<&str>, owner: Option<(&str, bool)>| {
+        let mut set = object(
+            "jobset.x-k8s.io/v1alpha2",
+            "JobSet",
+            "train",
+            json!({"suspend": true}),
+            with("Suspended=True"),
+        );
+        if let Some(label) = label {
+            set["metadata"]["labels"] = json!({label: "batch"});
+        }
+        if let Some((kind, controller)) = owner {
+            set["metadata"]["ownerReferences"] = json!([{"apiVersion": "x/v1", "kind": kind, "name": "big", "uid": "u", "controller": controller}]);
+        }
+        let report = report(60, &set, &[]);
+        assert_eq!(report.phase(), Phase::Paused);
+        let verdict = report.verdict.unwrap();
+        (verdict.outlook(), verdict.remedy, verdict.message)
+    };
+    let (outlook, remedy, message) = of(Some("kueue.x-k8s.io/queue-name"), None);
+    assert_eq!((outlook, &*remedy), (Outlook::Undecided, ""));
+    assert_eq!(
+        message,
+        "spec.suspend is true; the controller of its queue resumes it"
+    );
+    let (outlook, _, message) = of(None, Some(("TrainJob", true)));
+    assert_eq!(outlook, Outlook::Undecided);
+    assert_eq!(
+        message,
+        "spec.suspend is true; its owner TrainJob big resumes it"
+    );
+    for (label, owner) in [
+        (None, None),
+        (Some("team"), None),
+        (None, Some(("TrainJob", false))),
+        (None, Some(("CronJob", true))),
+    ] {
+        let (outlook, remedy, _) = of(label, owner);
+        assert_eq!(outlook, Outlook::NeedsChange, "{label:?} {owner:?}");
+        assert_eq!(remedy, "resume it: set spec.suspend to false");
+    }
 }
 
 #[test]
