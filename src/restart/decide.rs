@@ -97,6 +97,10 @@ pub(super) fn decide<'a>(
             format!("{missing} does not exist, and pods cannot start without it"),
         );
     }
+    if drift.has_no_pods {
+        let message = "there are no pods to restart: new ones start with the change";
+        draft.note("NO_PODS", message.to_owned());
+    }
     draft.changes = drift.changes;
     draft.find_undone(options);
     let window = Window {

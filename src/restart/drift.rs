@@ -14,7 +14,7 @@ use super::plan::Input;
 use super::reference::Reference;
 use super::selection::{CHANGE_SET, Index, Tracked};
 use super::state::{Applied, State, key, millis};
-use super::workload::Workload;
+use super::workload::{Started, Workload};
 
 /// A changed configuration that causes a restart.
 #[derive(Debug)]
@@ -38,6 +38,8 @@ pub(super) struct Drift<'a> {
     pub(super) times: Option<Vec<i64>>,
     /// The latest change that all pods have started with.
     pub(super) folded_at: Option<i64>,
+    /// Whether a change needs no restart because there are no pods.
+    pub(super) has_no_pods: bool,
     /// Whether a configuration certainly needs a restart.
     pub(super) is_certain: bool,
     /// Whether it is unclear with which version of a configuration pods have started. Such a configuration is not recorded.
@@ -147,6 +149,8 @@ impl<'a, 's> Found<'a, 's> {
                 drift.settled.push(id);
                 insert(recorded);
                 insert(restarted);
+                drift.has_no_pods |=
+                    self.applied.is_some() && self.workload.started == Started::Never;
                 if is_fresh {
                     let at = self.changed_at().map(millis);
                     drift.folded_at = drift.folded_at.max(at);

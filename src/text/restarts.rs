@@ -1,7 +1,5 @@
 //! Formats restarts of workloads, and the uses of a configuration.
 
-use std::collections::HashSet;
-
 use super::page::{Columns, Page, Style};
 use super::table::requeue;
 use crate::proto;
@@ -109,8 +107,13 @@ fn row(table: &mut Columns, plan: &proto::RestartPlan, separator: &str) {
     };
     let changes = plan.changes.iter().map(|change| change.message.as_str());
     let why: Vec<&str> = changes.collect();
+    let applied = ["NO_PODS", "STARTED_WITH_CHANGE"];
+    let mut conditions = plan.conditions.iter();
+    let is_explained = conditions.any(|it| applied.contains(&it.reason.as_str()));
     let why = match why.is_empty() {
-        true if plan.decision() == proto::RestartDecision::Record => "first observation".to_owned(),
+        true if plan.decision() == proto::RestartDecision::Record && !is_explained => {
+            "first observation".to_owned()
+        }
         true => "-".to_owned(),
         false => why.join(separator),
     };
@@ -137,6 +140,38 @@ fn row(table: &mut Columns, plan: &proto::RestartPlan, separator: &str) {
     );
 }
 
+/// What a change of manifests does.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ManifestChanges {
+    /// The workloads that are affected, or use a configuration that has changed.
+    pub(crate) workloads: Vec<WorkloadChange>,
+    pub(crate) configurations: Vec<ConfigurationChange>,
+}
+
+/// What a change does to a workload.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct WorkloadChange {
+    /// For example "Deployment shop/web".
+    pub(crate) name: String,
+    pub(crate) result: WorkloadResult,
+    pub(crate) reasons: Vec<String>,
+}
+
+/// What happens to the pods of a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorkloadResult {
+    /// The controller of the workload replaces them, because its template has changed.
+    Replaced,
+    /// The controller of restarts replaces them.
+    Restarted,
+    /// They stay.
+    NotRestarted,
+    /// The workload is new.
+    Added,
+    /// The workload is not in the new manifests.
+    Removed,
+}
+
 /// A changed configuration in manifests.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ConfigurationChange {
@@ -146,46 +181,76 @@ pub(crate) struct ConfigurationChange {
     pub(crate) what: &'static str,
     /// The keys whose values differ.
     pub(crate) keys: Vec<String>,
-    pub(crate) effects: Vec<ChangeEffect>,
+    /// The workloads that use what has changed.
+    pub(crate) users: Vec<String>,
 }
 
-/// The effect of a change on a workload that uses the configuration.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ChangeEffect {
-    namespace: String,
-    kind: String,
-    name: String,
-    /// Whether a controller of restarts reacts to the change.
-    pub(crate) is_restarted: bool,
+// === impl ManifestChanges ===
+
+impl ManifestChanges {
+    /// The number of workloads with each result.
+    pub(crate) fn headline(&self) -> String {
+        if self.workloads.is_empty() {
+            let headline = match self.configurations.is_empty() {
+                true => "no pod template, ConfigMap or Secret has changed",
+                false => "no workload uses what has changed",
+            };
+            return headline.to_owned();
+        }
+        let results = [
+            (
+                WorkloadResult::Replaced,
+                "replaced by its own template",
+                "replaced by their own templates",
+            ),
+            (
+                WorkloadResult::Restarted,
+                "restarted because of its configuration",
+                "restarted because of their configurations",
+            ),
+            (
+                WorkloadResult::NotRestarted,
+                "not restarted",
+                "not restarted",
+            ),
+            (WorkloadResult::Added, "new", "new"),
+            (WorkloadResult::Removed, "removed", "removed"),
+        ];
+        let parts = results.into_iter().filter_map(|(result, one, many)| {
+            let all = self.workloads.iter().filter(|it| it.result == result);
+            match all.count() {
+                0 => None,
+                1 => Some(format!("1 {one}")),
+                count => Some(format!("{count} {many}")),
+            }
+        });
+        let parts: Vec<String> = parts.collect();
+        let workloads = match self.workloads.len() {
+            1 => "1 workload".to_owned(),
+            count => format!("{count} workloads"),
+        };
+        format!("{workloads}: {}", parts.join(", "))
+    }
 }
 
-// === impl ChangeEffect ===
+// === impl WorkloadResult ===
 
-impl ChangeEffect {
-    /// For example "Deployment shop/web".
-    pub(crate) fn workload(&self) -> String {
-        match self.namespace.as_str() {
-            "" => format!("{}/{}", self.kind, self.name),
-            namespace => format!("{} {namespace}/{}", self.kind, self.name),
+impl WorkloadResult {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Replaced => "replaced by its own template",
+            Self::Restarted => "restarted because of its configuration",
+            Self::NotRestarted => "not restarted",
+            Self::Added => "new",
+            Self::Removed => "removed",
         }
     }
 
-    /// For example "restarts it".
-    pub(crate) fn text(&self) -> &'static str {
-        effect_on(&self.kind, self.is_restarted)
-    }
-
-    pub(crate) fn is_on(&self, plan: &proto::RestartPlan) -> bool {
-        identity(plan) == (&self.namespace, &self.kind, &self.name)
-    }
-}
-
-fn effect_on(kind: &str, is_restarted: bool) -> &'static str {
-    match (is_restarted, kind) {
-        (false, _) => "does not restart it",
-        (true, "Job") => "is reported",
-        (true, "CronJob") => "reaches the next Job",
-        (true, _) => "restarts it",
+    fn style(self) -> Style {
+        match self {
+            Self::Replaced | Self::Restarted => Style::Good,
+            Self::NotRestarted | Self::Added | Self::Removed => Style::Plain,
+        }
     }
 }
 
@@ -194,60 +259,66 @@ pub(crate) fn identity(plan: &proto::RestartPlan) -> (&str, &str, &str) {
     (&plan.namespace, &plan.kind, &plan.name)
 }
 
-/// The effects of a change of the configuration that all these workloads use. The selected ones react to changes.
-pub(crate) fn effects(
-    all: &[proto::RestartPlan],
-    selected: &[proto::RestartPlan],
-) -> Vec<ChangeEffect> {
-    let restarted: HashSet<_> = selected.iter().map(identity).collect();
-    let effects = all.iter().map(|plan| ChangeEffect {
-        namespace: plan.namespace.clone(),
-        kind: plan.kind.clone(),
-        name: plan.name.clone(),
-        is_restarted: restarted.contains(&identity(plan)),
-    });
-    effects.collect()
-}
-
-/// The changed configurations of manifests, with their effects.
-pub(crate) fn changes(page: &mut Page, changes: &[ConfigurationChange]) {
-    if changes.is_empty() {
-        page.line("No ConfigMap or Secret has changed.", Style::Strong);
+/// The results of a change of manifests, and the changed configurations.
+pub(crate) fn changes(page: &mut Page, changes: &ManifestChanges) {
+    page.line(&changes.headline(), Style::Strong);
+    if !changes.workloads.is_empty() {
+        page.gap();
     }
-    for (index, change) in changes.iter().enumerate() {
-        if index > 0 {
-            page.gap();
+    for workload in &changes.workloads {
+        let line = format!("{}: {}", workload.name, workload.result.text());
+        page.line(&line, workload.result.style());
+        for reason in &workload.reasons {
+            page.paragraph("  - ", Style::Plain, reason, Style::Faint);
         }
+    }
+    for change in &changes.configurations {
         let ConfigurationChange {
             name,
             what,
             keys,
-            effects,
+            users,
         } = change;
-        page.line(&format!("{name}: {what}"), Style::Strong);
+        page.gap();
+        page.line(&format!("{name}: {what}"), Style::Plain);
         if !keys.is_empty() {
             page.paragraph("  keys: ", Style::Faint, &keys.join(", "), Style::Plain);
         }
-        if effects.is_empty() {
-            page.paragraph(
-                "  - ",
-                Style::Plain,
-                "no workload uses what has changed",
-                Style::Faint,
-            );
+        let users = match users.is_empty() {
+            true => "no workload".to_owned(),
+            false => users.join(", "),
+        };
+        page.paragraph("  read by: ", Style::Faint, &users, Style::Plain);
+    }
+}
+
+/// A workload that uses a configuration.
+#[derive(Debug)]
+pub(crate) struct ConfigurationUser {
+    /// The workload, with its uses of the configuration.
+    pub(crate) plan: proto::RestartPlan,
+    pub(crate) is_restarted: bool,
+    /// The conditions that prevent a restart.
+    pub(crate) reasons: Vec<String>,
+}
+
+// === impl ConfigurationUser ===
+
+impl ConfigurationUser {
+    /// For example "Deployment shop/web".
+    pub(crate) fn workload(&self) -> String {
+        let (namespace, kind, name) = identity(&self.plan);
+        match namespace {
+            "" => format!("{kind} {name}"),
+            namespace => format!("{kind} {namespace}/{name}"),
         }
-        for effect in effects {
-            let style = if effect.is_restarted {
-                Style::Good
-            } else {
-                Style::Faint
-            };
-            page.paragraph(
-                "  - ",
-                Style::Plain,
-                &format!("{}: {}", effect.workload(), effect.text()),
-                style,
-            );
+    }
+
+    /// What a change of the configuration does.
+    pub(crate) fn effect(&self) -> &'static str {
+        match self.is_restarted {
+            true => "restarts it",
+            false => "does not restart it",
         }
     }
 }
@@ -256,13 +327,11 @@ pub(crate) fn changes(page: &mut Page, changes: &[ConfigurationChange]) {
 pub(crate) fn uses(
     page: &mut Page,
     subject: &str,
-    all: &proto::PlanRestartsResponse,
-    selected: &proto::PlanRestartsResponse,
-    reason: &dyn Fn(&proto::RestartPlan) -> String,
+    users: &[ConfigurationUser],
+    response: &proto::PlanRestartsResponse,
 ) {
-    let count = all.plans.len();
-    let skipped = skipped(all);
-    let what = match count {
+    let skipped = skipped(response);
+    let what = match users.len() {
         0 if skipped.is_some() => "no use was found".to_owned(),
         0 => "not used by any workload".to_owned(),
         1 => "used by 1 workload".to_owned(),
@@ -273,13 +342,17 @@ pub(crate) fn uses(
         let text = format!("Incomplete: {skipped}, and may use it");
         page.line(&text, Style::Bad);
     }
-    if count == 0 {
+    if users.is_empty() {
         return;
     }
     page.gap();
-    let restarted: HashSet<_> = selected.plans.iter().map(identity).collect();
     let mut table = Columns::head(["NAMESPACE", "WORKLOAD", "USED AS", "KEYS", "A CHANGE"]);
-    for plan in &all.plans {
+    for user in users {
+        let ConfigurationUser {
+            plan,
+            is_restarted,
+            reasons,
+        } = user;
         for used in &plan.uses {
             let usages: Vec<&str> = used.usages().map(usage).collect();
             let keys = match used.keys.as_slice() {
@@ -287,15 +360,9 @@ pub(crate) fn uses(
                 keys => keys.join(page.separator()),
             };
             let plain = |text: String| (text, Style::Plain);
-            let is_restarted = restarted.contains(&identity(plan));
-            let reason = match is_restarted {
-                true => String::new(),
-                false => reason(plan),
-            };
-            let style = match (is_restarted, plan.kind.as_str()) {
-                (false, _) => Style::Faint,
-                (true, "Job" | "CronJob") => Style::Plain,
-                (true, _) => Style::Good,
+            let style = match is_restarted {
+                true => Style::Good,
+                false => Style::Faint,
             };
             table.row(
                 [
@@ -303,9 +370,9 @@ pub(crate) fn uses(
                     plain(format!("{}/{}", plan.kind, plan.name)),
                     plain(usages.join(", ")),
                     plain(keys),
-                    (effect_on(&plan.kind, is_restarted).to_owned(), style),
+                    (user.effect().to_owned(), style),
                 ],
-                &reason,
+                &reasons.join("; "),
             );
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rollplan_core::interrupt::Never;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use crate::proto::{ConfigurationKind, RestartPlan};
 use crate::wire::Violations;
@@ -17,6 +17,36 @@ const LISTED_MAX: usize = 5;
 
 /// Namespace, kind and name.
 pub(super) type ObjectKey = (String, String, String);
+
+/// Namespace, kind and name of an object.
+pub(super) fn id(object: &Json) -> ObjectKey {
+    let text = |pointer| {
+        let text = object.pointer(pointer).and_then(Json::as_str);
+        text.unwrap_or_default()
+    };
+    (
+        namespace_of(text("/metadata/namespace")).to_owned(),
+        text("/kind").to_owned(),
+        text("/metadata/name").to_owned(),
+    )
+}
+
+/// Namespace, kind and name of the workload of a plan.
+pub(super) fn plan_id(plan: &RestartPlan) -> ObjectKey {
+    (
+        namespace_of(&plan.namespace).to_owned(),
+        plan.kind.clone(),
+        plan.name.clone(),
+    )
+}
+
+/// The namespace of an object. Manifests may omit it.
+pub(super) fn namespace_of(namespace: &str) -> &str {
+    match namespace {
+        "" => "default",
+        namespace => namespace,
+    }
+}
 
 /// The objects in the input.
 #[derive(Debug, Default)]
@@ -47,7 +77,7 @@ impl RestartObjects {
                 .unwrap_or_default()
         };
         let id = |kind: &str, name| {
-            let namespace = text("/metadata/namespace");
+            let namespace = namespace_of(text("/metadata/namespace"));
             (namespace.to_owned(), kind.to_owned(), text(name).to_owned())
         };
         let mut annotations = strings(&object["metadata"]["annotations"]);
@@ -95,7 +125,8 @@ impl RestartObjects {
     pub(super) fn unknown(&self, plans: &[RestartPlan]) -> Vec<String> {
         let uses = plans.iter().flat_map(|plan| {
             let uses = plan.uses.iter();
-            uses.map(|used| (plan.namespace.clone(), kind(used.kind()), used.name.clone()))
+            let namespace = namespace_of(&plan.namespace);
+            uses.map(|used| (namespace.to_owned(), kind(used.kind()), used.name.clone()))
         });
         let unknown = uses.filter(|(namespace, kind, name)| {
             let id = (namespace.clone(), (*kind).to_owned(), name.clone());
@@ -107,53 +138,32 @@ impl RestartObjects {
         unknown.into_iter().collect()
     }
 
-    /// Why a change of a configuration does not restart a workload in the profile of Reloader.
-    pub(super) fn reloader_reason(
+    /// The annotations of a configuration.
+    pub(super) fn annotations(
         &self,
-        plan: &RestartPlan,
+        namespace: &str,
         of: ConfigurationKind,
         name: &str,
-    ) -> String {
-        let id =
-            |kind: &str, name: &str| (plan.namespace.clone(), kind.to_owned(), name.to_owned());
-        let none = BTreeMap::new();
-        let configuration = self
-            .configurations
-            .get(&id(kind(of), name))
-            .unwrap_or(&none);
-        let workload = self
-            .workloads
-            .get(&id(&plan.kind, &plan.name))
-            .unwrap_or(&none);
-        if configuration
-            .get("reloader.stakater.com/ignore")
-            .is_some_and(|it| it == "true")
-        {
-            return "reloader.stakater.com/ignore on the configuration".to_owned();
-        }
-        let excludes = workload.iter().find(|(key, value)| {
-            key.contains(".exclude.reloader.stakater.com/")
-                && value.split(',').any(|it| it.trim() == name)
-        });
-        match excludes {
-            Some((key, _)) => format!("excluded by {key}"),
-            None if is_reloader(workload) => {
-                "its annotations of Reloader do not select this configuration".to_owned()
-            }
-            None => "no annotation of Reloader".to_owned(),
-        }
+    ) -> BTreeMap<String, String> {
+        let namespace = namespace_of(namespace).to_owned();
+        let id = (namespace, kind(of).to_owned(), name.to_owned());
+        self.configurations.get(&id).cloned().unwrap_or_default()
+    }
+
+    /// The annotations of a workload, and of its template.
+    pub(super) fn workload(&self, id: &ObjectKey) -> BTreeMap<String, String> {
+        self.workloads.get(id).cloned().unwrap_or_default()
     }
 }
 
 /// The same objects without their annotations, which would decide which workloads are selected.
-pub(super) fn without_annotations(texts: &[String]) -> String {
-    let mut items = objects(texts);
-    for object in &mut items {
+pub(super) fn without_annotations(mut objects: Vec<Json>) -> Vec<Json> {
+    for object in &mut objects {
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.remove("annotations");
         }
     }
-    json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
+    objects
 }
 
 /// The objects in valid Kubernetes JSON, with all their fields.
@@ -175,7 +185,8 @@ fn strings(json: &Json) -> BTreeMap<String, String> {
     entries.collect()
 }
 
-fn is_reloader(annotations: &BTreeMap<String, String>) -> bool {
+/// Whether there is an annotation of Reloader.
+pub(super) fn is_reloader(annotations: &BTreeMap<String, String>) -> bool {
     annotations.keys().any(|key| key.contains(RELOADER))
 }
 
@@ -186,7 +197,8 @@ fn path(namespace: &str, name: &str) -> String {
     }
 }
 
-fn kind(kind: ConfigurationKind) -> &'static str {
+/// The name of a kind in Kubernetes.
+pub(super) fn kind(kind: ConfigurationKind) -> &'static str {
     match kind {
         ConfigurationKind::ConfigMap => "ConfigMap",
         ConfigurationKind::Secret => "Secret",

@@ -8,8 +8,10 @@ use prost_types::Timestamp;
 
 use super::print_commands;
 use super::read::refuse_cluster;
-use super::restart_changes;
-use super::restart_objects::{RestartObjects, without_annotations};
+use super::restart_changes::{self, Manifests};
+use super::restart_consequences::{self, Configurations, Consequence, Consequences};
+use super::restart_objects::{ObjectKey, RestartObjects, objects, without_annotations};
+use super::{restart_reasons, restart_uses};
 use crate::cli::cluster::{PROCESS_TIMEOUT, SOURCE};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -18,7 +20,7 @@ use crate::cli::kubectl::{Cause, Kubectl};
 use crate::cli::options::{AnswerArgs, ClusterArgs, Output};
 use crate::cli::planner::{Planner, Refusal};
 use crate::cli::{now, output, report, stderr};
-use crate::text::{self, span, time};
+use crate::text::{self, ConfigurationUser, span, time};
 use crate::{proto, wire};
 
 /// Appended to `--help`.
@@ -41,6 +43,10 @@ pub(in crate::cli) struct RestartsArgs {
     /// How long configurations must be unchanged before a restart [default: set by the profile]
     #[arg(long, value_name = "DURATION", value_parser = span::parse)]
     quiet: Option<Duration>,
+    /// How long after a change a pod must have started to count as using it, unless it was created after the change [default:
+    /// 10s]
+    #[arg(long, value_name = "DURATION", value_parser = span::parse)]
+    skew: Option<Duration>,
     /// Maximum number of concurrent restarts; 0 is unlimited
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..))]
     max_concurrent: i32,
@@ -52,7 +58,7 @@ pub(in crate::cli) struct RestartsArgs {
         long,
         value_name = "FILE",
         requires = "files",
-        conflicts_with_all = ["quiet", "max_concurrent"]
+        conflicts_with_all = ["quiet", "skew", "max_concurrent"]
     )]
     since: Vec<PathBuf>,
     #[command(flatten)]
@@ -157,6 +163,7 @@ pub(in crate::cli) fn run(args: RestartsArgs) -> Result<Exit, Error> {
     let RestartsArgs {
         from,
         quiet,
+        skew,
         max_concurrent,
         since,
         answer: AnswerArgs { output, server },
@@ -167,8 +174,9 @@ pub(in crate::cli) fn run(args: RestartsArgs) -> Result<Exit, Error> {
     }
     let mut request = from.read()?;
     if let Some(options) = &mut request.request.options {
-        // The parser of the command line has checked the range of both.
+        // The parser of the command line has checked the ranges.
         options.quiet = quiet.and_then(|quiet| quiet.try_into().ok());
+        options.skew = skew.and_then(|skew| skew.try_into().ok());
         options.max_concurrent = max_concurrent;
     }
     let response = request.plan(&planner)?;
@@ -206,20 +214,20 @@ fn changes(
     output: RestartsOutput,
     planner: &Planner,
 ) -> Result<Exit, Error> {
-    let old = restart_changes::earlier(since)?;
-    let mut request = from.read()?;
-    let new = restart_changes::configurations(&request.request.objects);
-    let Uses { all, selected } = request.all_uses(planner, from)?;
-    let changes = restart_changes::changes(&old, &new, &all.plans, &selected.plans);
-    let plans = || {
-        let mut plans = selected.clone();
-        let is_restarted = |plan: &proto::RestartPlan| {
-            let mut effects = changes.iter().flat_map(|change| &change.effects);
-            effects.any(|effect| effect.is_restarted && effect.is_on(plan))
-        };
-        plans.plans.retain(is_restarted);
-        plans
-    };
+    let old = Manifests::read(since)?;
+    let request = from.read()?;
+    let new = Manifests::new(&request.request.objects);
+    let objects = RestartObjects::read(&request.request.objects);
+    let mut response = request.uses(planner)?;
+    request.note(&response);
+    from.note_reloader(&objects);
+    let [before, after] = restart_changes::sides(&old, &new);
+    let consequences = request.consequences(planner, &before, &after)?;
+    let profile = from.profile();
+    let reason =
+        |id: &ObjectKey, it: &Consequence| restart_reasons::reason(&objects, profile, id, it);
+    let changes = restart_changes::changes(&old, &new, &consequences, &reason);
+    let exit = exit(&response);
     match output {
         RestartsOutput::Table => {
             let text = output::page(|page| text::changes(page, &changes));
@@ -228,14 +236,20 @@ fn changes(
         RestartsOutput::Markdown => {
             output::write(report::markdown::changes(&changes).as_bytes())?;
         }
-        RestartsOutput::Json => output::print(Output::Json, &plans(), |_| {})?,
-        RestartsOutput::Yaml => output::print(Output::Yaml, &plans(), |_| {})?,
+        RestartsOutput::Json | RestartsOutput::Yaml => {
+            response.plans = consequences.into_restarts();
+            let format = match output {
+                RestartsOutput::Yaml => Output::Yaml,
+                _ => Output::Json,
+            };
+            output::print(format, &response, |_| {})?;
+        }
         RestartsOutput::Kubectl => {
             let text = "-o kubectl cannot be used with --since: manifests have no state to change";
             return Err(Error::Usage(text.to_owned()));
         }
     }
-    Ok(exit(&all))
+    Ok(exit)
 }
 
 /// `rollplan uses`.
@@ -246,44 +260,38 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
         answer: AnswerArgs { output, server },
     } = args;
     let planner = Planner::new(server)?;
-    let mut request = from.read()?;
+    let request = from.read()?;
     let objects = RestartObjects::read(&request.request.objects);
-    let Uses {
-        mut all,
-        mut selected,
-    } = request.all_uses(&planner, &from)?;
-    (all.plans, selected.plans) =
-        restart_changes::users(&all.plans, &selected.plans, &|_, used| {
-            used.kind() == kind && used.name == name
-        });
+    let selected = request.uses(&planner)?;
+    request.note(&selected);
+    from.note_reloader(&objects);
+    let mut all = request.uses_of_all(&planner)?;
+    let is_meant = |used: &proto::ConfigurationUse| used.kind() == kind && used.name == name;
+    let plans = restart_uses::users(std::mem::take(&mut all.plans), selected.plans, &is_meant);
+    let [before, after] = restart_uses::sides(&plans, &objects, kind, &name);
+    let consequences = request.consequences(&planner, &before, &after)?;
+    let profile = from.profile();
+    let reason =
+        |id: &ObjectKey, it: &Consequence| restart_reasons::reason(&objects, profile, id, it);
+    let users = plans.into_iter();
+    let users = users.map(|plan| restart_uses::user(plan, &consequences, &reason));
+    let users: Vec<ConfigurationUser> = users.collect();
     let subject = format!("{}/{name}", kind_name(kind));
     let format = match output {
         UsesOutput::Table => Output::Table,
         UsesOutput::Json => Output::Json,
         UsesOutput::Yaml => Output::Yaml,
         UsesOutput::Markdown => {
-            let text =
-                report::markdown::uses(&subject, &text::effects(&all.plans, &selected.plans));
+            let text = report::markdown::uses(&subject, &users);
             output::write(text.as_bytes())?;
             return Ok(exit(&all));
         }
     };
+    all.plans = users.iter().map(|user| user.plan.clone()).collect();
     output::print(format, &all, |page| {
-        let reason = |plan: &proto::RestartPlan| match from.profile {
-            Profile::Reloader => objects.reloader_reason(plan, kind, &name),
-            Profile::Rollplan | Profile::Xing => String::new(),
-        };
-        text::uses(page, &subject, &all, &selected, &reason);
+        text::uses(page, &subject, &users, &all)
     })?;
     Ok(exit(&all))
-}
-
-/// What workloads use.
-struct Uses {
-    /// Of all workloads, in whichever profile.
-    all: proto::PlanRestartsResponse,
-    /// Of the workloads that a change restarts.
-    selected: proto::PlanRestartsResponse,
 }
 
 /// Skipped objects make the answer incomplete.
@@ -317,17 +325,12 @@ impl FromArgs {
             .documents()
             .map(|(place, json)| (place.to_owned(), json.to_owned()))
             .unzip();
-        let profile = match self.profile {
-            Profile::Rollplan => proto::RestartProfile::Rollplan,
-            Profile::Xing => proto::RestartProfile::Xing,
-            Profile::Reloader => proto::RestartProfile::Reloader,
-        };
         let restart_on = match self.restart_on {
             RestartOn::All => proto::RestartOn::All,
             RestartOn::Env => proto::RestartOn::Env,
         };
         let options = proto::RestartOptions {
-            profile: profile.into(),
+            profile: self.profile().into(),
             restart_on: restart_on.into(),
             all_workloads: self.all_workloads,
             ..proto::RestartOptions::default()
@@ -340,6 +343,14 @@ impl FromArgs {
             ..proto::PlanRestartsRequest::default()
         };
         Ok(Input { request, places })
+    }
+
+    fn profile(&self) -> proto::RestartProfile {
+        match self.profile {
+            Profile::Rollplan => proto::RestartProfile::Rollplan,
+            Profile::Xing => proto::RestartProfile::Xing,
+            Profile::Reloader => proto::RestartProfile::Reloader,
+        }
     }
 
     /// Notes that workloads have annotations of a profile that is not used.
@@ -377,8 +388,15 @@ impl FromArgs {
 
 impl Input {
     /// Requests all pages of the plan.
-    fn plan(&mut self, planner: &Planner) -> Result<proto::PlanRestartsResponse, Error> {
-        let mut request = self.request.clone();
+    fn plan(&self, planner: &Planner) -> Result<proto::PlanRestartsResponse, Error> {
+        self.pages(self.request.clone(), planner)
+    }
+
+    fn pages(
+        &self,
+        mut request: proto::PlanRestartsRequest,
+        planner: &Planner,
+    ) -> Result<proto::PlanRestartsResponse, Error> {
         let mut response: Option<proto::PlanRestartsResponse> = None;
         loop {
             let page = planner.plan_restarts(request.clone());
@@ -399,27 +417,33 @@ impl Input {
         }
     }
 
-    fn uses(&mut self, planner: &Planner) -> Result<proto::PlanRestartsResponse, Error> {
-        if let Some(options) = &mut self.request.options {
+    /// What the workloads use that the options select.
+    fn uses(&self, planner: &Planner) -> Result<proto::PlanRestartsResponse, Error> {
+        let mut request = self.request.clone();
+        if let Some(options) = &mut request.options {
             options.include_unchanged = true;
         }
-        self.plan(planner)
+        self.pages(request, planner)
     }
 
-    /// Requests the uses of the workloads that a change restarts, and then those of all workloads.
-    fn all_uses(&mut self, planner: &Planner, from: &FromArgs) -> Result<Uses, Error> {
-        let selected = self.uses(planner)?;
-        self.note(&selected);
-        from.note_reloader(&RestartObjects::read(&self.request.objects));
-        if let Some(options) = &mut self.request.options {
-            options.profile = proto::RestartProfile::Rollplan.into();
-            options.all_workloads = true;
-            options.image_pull_secrets = true;
-            options.restart_on = proto::RestartOn::All.into();
-        }
-        self.request.objects = vec![without_annotations(&self.request.objects)];
-        let all = self.uses(planner)?;
-        Ok(Uses { all, selected })
+    /// What all workloads use.
+    fn uses_of_all(&self, planner: &Planner) -> Result<proto::PlanRestartsResponse, Error> {
+        let mut request = self.request.clone();
+        request.options = request.options.map(restart_consequences::of_all_workloads);
+        let objects = without_annotations(objects(&request.objects));
+        request.objects = vec![restart_consequences::list(&objects)];
+        self.pages(request, planner)
+    }
+
+    /// What a change of configurations does to the workloads.
+    fn consequences(
+        &self,
+        planner: &Planner,
+        before: &Configurations,
+        after: &Configurations,
+    ) -> Result<Consequences, Error> {
+        let mut plan = |request| self.pages(request, planner);
+        Consequences::new(&self.request, before, after, &mut plan)
     }
 
     /// Prints notes about skipped objects.

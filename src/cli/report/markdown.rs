@@ -6,7 +6,7 @@ use super::RolloutResult;
 use crate::cli::goal::Goal;
 use crate::text::forecast::{Facts, Step};
 use crate::text::{
-    ChangeEffect, ConfigurationChange, Numbers, is_command, json_or_absent, one_line, parts,
+    ConfigurationUser, ManifestChanges, Numbers, is_command, json_or_absent, one_line, parts,
 };
 
 pub(super) fn document(command: &str, goal: &Goal, results: &[RolloutResult]) -> String {
@@ -67,56 +67,53 @@ fn causes(result: &RolloutResult) -> String {
     }
 }
 
-/// The changed configurations of manifests, with the workloads that they restart.
-pub(in crate::cli) fn changes(changes: &[ConfigurationChange]) -> String {
-    let effects = changes.iter().flat_map(|change| &change.effects);
-    let mut restarted: Vec<String> = effects
-        .filter(|effect| effect.is_restarted)
-        .map(ChangeEffect::workload)
-        .collect();
-    restarted.sort_unstable();
-    restarted.dedup();
-    let heading = match (changes.len(), restarted.len()) {
-        (0, _) => "no ConfigMap or Secret has changed".to_owned(),
-        (_, 0) => "this change restarts nothing".to_owned(),
-        (_, 1) => "this change restarts 1 workload".to_owned(),
-        (_, count) => format!("this change restarts {count} workloads"),
-    };
-    let mut text = format!("### rollplan restarts: {heading}\n\n");
-    if !changes.is_empty() {
-        text += "| Configuration | Keys | Workload | This change |\n| --- | --- | --- | --- |\n";
+/// What a change of manifests does to workloads, and the changed configurations.
+pub(in crate::cli) fn changes(changes: &ManifestChanges) -> String {
+    let mut text = format!(
+        "### rollplan restarts: {}\n\n",
+        escaped(&changes.headline())
+    );
+    if !changes.workloads.is_empty() {
+        text += "| Workload | This change | Why |\n| --- | --- | --- |\n";
     }
-    for change in changes {
+    for workload in &changes.workloads {
+        let reasons: Vec<String> = workload.reasons.iter().map(|it| escaped(it)).collect();
+        let result = workload.result.text().to_owned();
+        text += &row_of([escaped(&workload.name), result, reasons.join("<br>")]);
+    }
+    if !changes.configurations.is_empty() {
+        text += "\n| Configuration | Keys | Read by |\n| --- | --- | --- |\n";
+    }
+    for change in &changes.configurations {
         let name = format!("{}: {}", escaped(&change.name), change.what);
-        let keys: Vec<String> = change.keys.iter().map(|key| escaped(key)).collect();
-        let keys = keys.join(", ");
-        if change.effects.is_empty() {
-            text += &format!("| {name} | {keys} | – | no workload uses it |\n");
-        }
-        for effect in &change.effects {
-            text += &format!(
-                "| {name} | {keys} | {} | {} |\n",
-                escaped(&effect.workload()),
-                effect.text()
-            );
-        }
+        let joined = |texts: &[String]| {
+            let texts: Vec<String> = texts.iter().map(|it| escaped(it)).collect();
+            texts.join(", ")
+        };
+        let users = match change.users.is_empty() {
+            true => "no workload".to_owned(),
+            false => joined(&change.users),
+        };
+        text += &row_of([name, joined(&change.keys), users]);
     }
     text
 }
 
 /// The workloads that use a configuration.
-pub(in crate::cli) fn uses(subject: &str, effects: &[ChangeEffect]) -> String {
-    let heading = match effects.len() {
+pub(in crate::cli) fn uses(subject: &str, users: &[ConfigurationUser]) -> String {
+    let heading = match users.len() {
         0 => "not used by any workload".to_owned(),
         1 => "used by 1 workload".to_owned(),
         count => format!("used by {count} workloads"),
     };
     let mut text = format!("### {}: {heading}\n\n", escaped(subject));
-    if !effects.is_empty() {
-        text += "| Workload | A change |\n| --- | --- |\n";
+    if !users.is_empty() {
+        text += "| Workload | A change | Why |\n| --- | --- | --- |\n";
     }
-    for effect in effects {
-        text += &format!("| {} | {} |\n", escaped(&effect.workload()), effect.text());
+    for user in users {
+        let reasons: Vec<String> = user.reasons.iter().map(|it| escaped(it)).collect();
+        let effect = user.effect().to_owned();
+        text += &row_of([escaped(&user.workload()), effect, reasons.join("<br>")]);
     }
     text
 }

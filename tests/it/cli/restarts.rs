@@ -86,7 +86,8 @@ fn uses_prints_the_users_of_a_configuration() {
         printed,
         "configmap/app: used by 2 workloads\n\n\
          NAMESPACE  WORKLOAD          USED AS  KEYS     A CHANGE\n\
-         shop       Deployment/other  env      DB_HOST  does not restart it\n\
+         shop       Deployment/other  env      DB_HOST  does not restart it\n           \
+         no annotation rollplan.dev/restart: enabled\n\
          shop       Deployment/web    env      DB_HOST  restarts it\n"
     );
     let none = answered(&["uses", "secret/app", "-f", "-", NOW], &input);
@@ -370,31 +371,36 @@ fn changes_of_manifests_restart_those_who_read_them() {
     };
     assert_eq!(
         since(&manifests("a", "2"), &[]),
-        "ConfigMap app: changed\n  keys: PORT\n  - Deployment/all: restarts it\n  - Deployment/none: does not restart it\n"
+        "2 workloads: 1 restarted because of its configuration, 1 not restarted\n\n\
+         Deployment default/all: restarted because of its configuration\n  - PORT of ConfigMap default/app changed\n\
+         Deployment default/none: not restarted\n  - no annotation rollplan.dev/restart: enabled\n\n\
+         ConfigMap default/app: changed\n  keys: PORT\n  read by: Deployment default/all, Deployment default/none\n"
     );
     let printed = since(&manifests("b", "1"), &["-o", "markdown"]);
     assert_eq!(
         printed,
-        "### rollplan restarts: this change restarts 2 workloads\n\n\
-         | Configuration | Keys | Workload | This change |\n| --- | --- | --- | --- |\n\
-         | ConfigMap app: changed | HOST | Deployment/all | restarts it |\n\
-         | ConfigMap app: changed | HOST | Deployment/none | does not restart it |\n\
-         | ConfigMap app: changed | HOST | Deployment/one | restarts it |\n"
+        "### rollplan restarts: 3 workloads: 2 restarted because of their configurations, 1 not restarted\n\n\
+         | Workload | This change | Why |\n| --- | --- | --- |\n\
+         | Deployment default/all | restarted because of its configuration | HOST of ConfigMap default/app changed |\n\
+         | Deployment default/none | not restarted | no annotation rollplan.dev/restart: enabled |\n\
+         | Deployment default/one | restarted because of its configuration | HOST of ConfigMap default/app changed |\n\n\
+         | Configuration | Keys | Read by |\n| --- | --- | --- |\n\
+         | ConfigMap default/app: changed | HOST | Deployment default/all, Deployment default/none, Deployment default/one |\n"
     );
     assert_eq!(
         since(&manifests("a", "1"), &[]),
-        "No ConfigMap or Secret has changed.\n"
+        "no pod template, ConfigMap or Secret has changed\n"
     );
     let same = since(&manifests("a", "1"), &["-o=markdown"]);
     assert_eq!(
         same,
-        "### rollplan restarts: no ConfigMap or Secret has changed\n\n"
+        "### rollplan restarts: no pod template, ConfigMap or Secret has changed\n\n"
     );
     // Keys are printed, and values are not.
     let printed = since(&manifests("a", "1").replace("hunter2", "hunter3"), &[]);
     assert_eq!(
         printed,
-        "Secret db: changed\n  keys: password\n  - no workload uses what has changed\n"
+        "no workload uses what has changed\n\nSecret default/db: changed\n  keys: password\n  read by: no workload\n"
     );
     let json: Value = serde_json::from_str(&since(&manifests("b", "1"), &["-o=json"])).unwrap();
     assert_eq!(json["plans"].as_array().unwrap().len(), 2, "{json}");
@@ -440,7 +446,7 @@ fn changes_of_manifests_restart_those_who_read_them() {
     let args = [&args[..], &["--since", before.path()]].concat();
     let printed = answered(&args, &named("b"));
     assert!(
-        printed.contains("  - Deployment/none: restarts it\n"),
+        printed.contains("Deployment default/none: restarted because of its configuration\n"),
         "{printed}"
     );
     // Before the first manifest, there was an empty directory.
@@ -455,7 +461,8 @@ fn changes_of_manifests_restart_those_who_read_them() {
     ];
     let added = answered(&args, &manifests("a", "1"));
     assert!(
-        added.starts_with("ConfigMap app: added\n  keys: HOST, PORT\n"),
+        added.starts_with("3 workloads: 3 new\n")
+            && added.contains("ConfigMap default/app: added\n  keys: HOST, PORT\n"),
         "{added}"
     );
     for wrong in [&["-o", "kubectl"][..], &["--quiet=1s"]] {
@@ -470,6 +477,161 @@ fn changes_of_manifests_restart_those_who_read_them() {
     );
 }
 
+/// A workload of this kind that reads a ConfigMap, and the ConfigMap.
+fn pair(kind: &str, spec: &Value, image: &str, value: &str) -> String {
+    let api_version = match kind {
+        "CronJob" | "Job" => "batch/v1",
+        _ => "apps/v1",
+    };
+    let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [
+        {"name": "app", "image": image, "envFrom": [{"configMapRef": {"name": "app"}}]}]}});
+    let mut spec = spec.clone();
+    match kind {
+        "CronJob" => spec["jobTemplate"]["spec"]["template"] = template,
+        _ => spec["template"] = template,
+    }
+    let items = [
+        json!({"apiVersion": api_version, "kind": kind, "spec": spec,
+            "metadata": {"name": "web", "namespace": "shop", "annotations": {"rollplan.dev/restart": "enabled"}}}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app", "namespace": "shop"},
+            "data": {"HOST": value}}),
+    ];
+    json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
+}
+
+#[test]
+fn results_of_changes_depend_on_how_pods_are_replaced() {
+    let on_delete = json!({"updateStrategy": {"type": "OnDelete"}});
+    let partition = |partition| json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": partition}}});
+    let replaced = "replaced by its own template\n  - spec.containers[name=app].image\n";
+    let kept = "not restarted\n  - spec.containers[name=app].image\n";
+    let restarted =
+        "restarted because of its configuration\n  - HOST of ConfigMap shop/app changed\n";
+    for (kind, spec, by_template, by_configuration) in [
+        ("Deployment", json!({}), replaced.to_owned(), restarted.to_owned()),
+        ("DaemonSet", json!({}), replaced.to_owned(), restarted.to_owned()),
+        (
+            "Deployment",
+            json!({"paused": true}),
+            format!("{kept}  - the rollout is paused: the pods are replaced when it is resumed\n"),
+            "not restarted\n  - the rollout is paused\n".to_owned(),
+        ),
+        (
+            "Deployment",
+            json!({"replicas": 0}),
+            format!("{kept}  - there are no pods to replace\n"),
+            "not restarted\n  - there are no pods to restart: new ones start with the change\n".to_owned(),
+        ),
+        (
+            "StatefulSet",
+            on_delete.clone(),
+            format!("{kept}  - the update strategy is OnDelete: delete the pods to replace them\n"),
+            "not restarted\n  - the update strategy is OnDelete: delete the pods to restart them\n".to_owned(),
+        ),
+        (
+            "DaemonSet",
+            on_delete,
+            format!("{kept}  - the update strategy is OnDelete: delete the pods to replace them\n"),
+            "not restarted\n  - the update strategy is OnDelete: delete the pods to restart them\n".to_owned(),
+        ),
+        (
+            "StatefulSet",
+            partition(2),
+            format!("{replaced}  - only the last 1 of 3 pods (partition 2)\n"),
+            restarted.to_owned(),
+        ),
+        (
+            "StatefulSet",
+            partition(3),
+            format!("{kept}  - the partition of the update strategy includes all pods\n"),
+            "not restarted\n  - there are no pods to restart: new ones start with the change\n".to_owned(),
+        ),
+        (
+            "CronJob",
+            json!({}),
+            format!("{kept}  - the next Job starts with the new template\n"),
+            "not restarted\n  - the next Job starts with it\n".to_owned(),
+        ),
+        (
+            "Job",
+            json!({}),
+            format!("{kept}  - the API server refuses to change the template of a Job: delete the Job and create it again\n"),
+            "not restarted\n  - the template of a Job cannot be changed: create the Job again to run it with the new configuration\n"
+                .to_owned(),
+        ),
+    ] {
+        let old = Scratch::new(&pair(kind, &spec, "web:1", "a"));
+        let since = |image: &str, value: &str| {
+            let new = pair(kind, &spec, image, value);
+            let printed = answered(&["restarts", "-f", "-", NOW, "--since", old.path()], &new);
+            printed.replace("\n    ", " ") // wrapped lines
+        };
+        let result = format!("\n\n{kind} shop/web: {by_template}");
+        // If both change, the new pods also have the new configuration.
+        for value in ["a", "b"] {
+            let printed = since("web:2", value);
+            assert!(printed.contains(&result), "{kind} {spec}: {printed}");
+        }
+        let printed = since("web:1", "b");
+        let result = format!("\n\n{kind} shop/web: {by_configuration}\n");
+        assert!(printed.contains(&result), "{kind} {spec}: {printed}");
+        let same = since("web:1", "a");
+        assert_eq!(same, "no pod template, ConfigMap or Secret has changed\n");
+    }
+}
+
+/// Defaults, and different notations of the same value.
+#[test]
+fn equal_templates_are_not_a_change() {
+    let old = pair("Deployment", &json!({}), "web:1", "a");
+    let mut new: Value = serde_json::from_str(&old).unwrap();
+    let spec = &mut new["items"][0]["spec"]["template"]["spec"];
+    spec["restartPolicy"] = json!("Always");
+    spec["securityContext"] = json!({});
+    spec["containers"][0]["resources"] = json!({});
+    spec["containers"][0]["terminationMessagePath"] = json!("/dev/termination-log");
+    let old = Scratch::new(&old);
+    let args = ["restarts", "-f", "-", NOW, "--since", old.path()];
+    let same = "no pod template, ConfigMap or Secret has changed\n";
+    assert_eq!(answered(&args, &new.to_string()), same);
+    new["items"][0]["spec"]["template"]["spec"]["restartPolicy"] = json!("Never");
+    let printed = answered(&args, &new.to_string());
+    assert!(
+        printed.starts_with("1 workload: 1 replaced by its own template\n"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn missing_configurations_and_new_workloads_are_named() {
+    let both = pair("Deployment", &json!({}), "web:1", "a");
+    let without = |index: usize| {
+        let mut list: Value = serde_json::from_str(&both).unwrap();
+        list["items"].as_array_mut().unwrap().remove(index);
+        list.to_string()
+    };
+    let since = |old: &str, new: &str| {
+        let old = Scratch::new(old);
+        answered(&["restarts", "-f", "-", NOW, "--since", old.path()], new)
+    };
+    let printed = since(&both, &without(1));
+    assert!(
+        printed.starts_with(
+            "1 workload: 1 not restarted\n\nDeployment shop/web: not restarted\n  - ConfigMap shop/app does not exist, and pods \
+             cannot start without it\n\nConfigMap shop/app: removed\n  keys: HOST\n  read by: Deployment shop/web\n"
+        ),
+        "{printed}"
+    );
+    for (old, new, result) in [
+        (without(0), both.clone(), "new"),
+        (both.clone(), without(0), "removed"),
+    ] {
+        let printed = since(&old, &new);
+        let expected = format!("1 workload: 1 {result}\n\nDeployment shop/web: {result}\n");
+        assert_eq!(printed, expected);
+    }
+}
+
 #[test]
 fn uses_are_printed_as_markdown() {
     let printed = answered(
@@ -478,8 +640,10 @@ fn uses_are_printed_as_markdown() {
     );
     assert_eq!(
         printed,
-        "### configmap/app: used by 3 workloads\n\n| Workload | A change |\n| --- | --- |\n\
-         | Deployment/all | restarts it |\n| Deployment/none | does not restart it |\n| Deployment/one | restarts it |\n"
+        "### configmap/app: used by 3 workloads\n\n| Workload | A change | Why |\n| --- | --- | --- |\n\
+         | Deployment all | restarts it |  |\n\
+         | Deployment none | does not restart it | no annotation rollplan.dev/restart: enabled |\n\
+         | Deployment one | restarts it |  |\n"
     );
 }
 
@@ -527,7 +691,7 @@ fn pull_requests_list_the_restarts() {
         assert!(output.status.success(), "{output:?}");
         printed += &String::from_utf8(output.stdout).unwrap();
     }
-    let heading = "### rollplan restarts: this change restarts 2 workloads\n";
+    let heading = "### rollplan restarts: 3 workloads: 2 restarted because of their configurations, 1 not restarted\n";
     assert!(printed.starts_with(heading), "{printed}");
     assert_eq!(fs::read_to_string(summary).unwrap(), printed);
     // A commit without the directory.
@@ -545,7 +709,7 @@ fn pull_requests_list_the_restarts() {
         .unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(
-        printed.contains("| ConfigMap app: added | HOST, PORT | Deployment/all "),
+        printed.contains("| ConfigMap default/app: added | HOST, PORT | Deployment default/all, "),
         "{printed}"
     );
 }
