@@ -230,6 +230,15 @@ fn keys(
 // === impl Difference ===
 
 impl Difference {
+    /// Whether a key was removed. The API server does not record the time of that: no manager owns a removed field.
+    pub(super) fn has_removed_key(&self) -> bool {
+        let Self::Changed(changes) = self else {
+            return false;
+        };
+        let mut changes = changes.iter();
+        changes.any(|(_, change)| *change == ChangeKind::Removed)
+    }
+
     fn whole(change: ChangeKind) -> Self {
         Self::Changed(vec![(String::new(), change)])
     }

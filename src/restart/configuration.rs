@@ -30,8 +30,14 @@ pub struct Configuration {
     pub annotations: StringMap,
     /// Its content.
     pub content: Content,
+    /// When it was created, if known.
+    pub created_at: Option<Time>,
     /// The time of the last change to its data, if known.
     pub changed_at: Option<Time>,
+    /// Whether the data may have been last changed earlier, for example because this is the time of a change of a label.
+    pub is_change_uncertain: bool,
+    /// A resource version at which the data already had its current value, if known.
+    pub version: Option<u64>,
     /// The number of versions that the caller has observed. With more than one, a change is certain even if no checksum is
     /// recorded.
     pub observations: u32,

@@ -13,7 +13,7 @@ use super::plan::{Condition, Counts, Decision, Input, Use};
 use super::selection::{Index, Tracked, select};
 use super::state::{State, from_millis, millis};
 use super::window::Window;
-use super::workload::{Rollout, Workload, WorkloadKind};
+use super::workload::{Rollout, Started, Workload, WorkloadKind};
 
 /// Decides on a workload. `None` if it is not selected.
 pub(super) fn decide<'a>(
@@ -97,9 +97,25 @@ pub(super) fn decide<'a>(
             format!("{missing} does not exist, and pods cannot start without it"),
         );
     }
-    if drift.has_no_pods {
-        let message = "there are no pods to restart: new ones start with the change";
-        draft.note("NO_PODS", message.to_owned());
+    if !drift.unproven.is_empty() {
+        let subjects = drift.unproven.join(", ");
+        let message = format!(
+            "nothing was recorded, and the times do not show whether {subjects} changed after the pods were started: recorded as it is now"
+        );
+        draft.note("CHANGE_UNPROVEN", message);
+    }
+    if !drift.folded.is_empty() {
+        let subjects = drift.folded.join(", ");
+        match workload.started {
+            Started::Never => {
+                let message = "there are no pods to restart: new ones start with the change";
+                draft.note("NO_PODS", message.to_owned());
+            }
+            _ => {
+                let message = format!("the pods were started after the change of {subjects}");
+                draft.note("STARTED_WITH_CHANGE", message);
+            }
+        }
     }
     draft.changes = drift.changes;
     draft.find_undone(options);

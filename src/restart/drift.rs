@@ -7,14 +7,14 @@ use rollplan_core::time::Time;
 
 use super::compare::{Change, ChangeKind, Current, Difference, Reading};
 use super::configuration::{Configuration, ConfigurationKind, Content};
-use super::freshness::{Freshness, retry_at};
+use super::freshness::{FirstRead, Freshness, retry_at};
 use super::marker::applied_marker;
 use super::options::Profile;
 use super::plan::Input;
 use super::reference::Reference;
 use super::selection::{CHANGE_SET, Index, Tracked};
 use super::state::{Applied, State, key, millis};
-use super::workload::{Started, Workload};
+use super::workload::Workload;
 
 /// A changed configuration that causes a restart.
 #[derive(Debug)]
@@ -38,8 +38,10 @@ pub(super) struct Drift<'a> {
     pub(super) times: Option<Vec<i64>>,
     /// The latest change that all pods have started with.
     pub(super) folded_at: Option<i64>,
-    /// Whether a change needs no restart because there are no pods.
-    pub(super) has_no_pods: bool,
+    /// The configurations whose change needs no restart, because there are no pods, or all were started after it.
+    pub(super) folded: Vec<String>,
+    /// The configurations that are recorded although pods may have started with an older version of them.
+    pub(super) unproven: Vec<String>,
     /// Whether a configuration certainly needs a restart.
     pub(super) is_certain: bool,
     /// Whether it is unclear with which version of a configuration pods have started. Such a configuration is not recorded.
@@ -109,6 +111,12 @@ impl<'a, 's> Found<'a, 's> {
         }
     }
 
+    /// For example "ConfigMap shop/app".
+    fn subject(&self) -> String {
+        let Tracked { kind, name, .. } = &self.tracked;
+        format!("{kind} {}/{name}", self.workload.namespace)
+    }
+
     fn changed_at(&self) -> Option<Time> {
         self.configuration.and_then(|it| it.changed_at)
     }
@@ -129,10 +137,9 @@ impl<'a, 's> Found<'a, 's> {
             (Current::Unknown, _) | (Current::Same, None) => return,
             (Current::Same, Some(applied)) => applied,
             (Current::Missing(key), _) => {
-                let Tracked { kind, name, .. } = &self.tracked;
                 drift.missing.push(match key.as_str() {
-                    "" => format!("{kind} {}/{name}", self.workload.namespace),
-                    key => format!("{key} of {kind} {}/{name}", self.workload.namespace),
+                    "" => self.subject(),
+                    key => format!("{key} of {}", self.subject()),
                 });
                 return;
             }
@@ -145,12 +152,21 @@ impl<'a, 's> Found<'a, 's> {
                 drift.settled.push(id);
                 return;
             }
+            Changes::Unproven => {
+                drift.settled.push(id);
+                insert(recorded);
+                insert(restarted);
+                recorded.seen_at = recorded.seen_at.max(self.changed_at().map(millis));
+                drift.unproven.push(self.subject());
+                return;
+            }
             Changes::Record(is_fresh) => {
                 drift.settled.push(id);
                 insert(recorded);
                 insert(restarted);
-                drift.has_no_pods |=
-                    self.applied.is_some() && self.workload.started == Started::Never;
+                if is_fresh && self.applied.is_some() {
+                    drift.folded.push(self.subject());
+                }
                 if is_fresh {
                     let at = self.changed_at().map(millis);
                     drift.folded_at = drift.folded_at.max(at);
@@ -198,40 +214,28 @@ impl<'a, 's> Found<'a, 's> {
 
     fn changes(&self, state: &State, current: &Applied) -> Changes {
         let Input { options, now, .. } = self.input;
-        let freshness = Freshness::new(self.workload, self.changed_at(), options, *now);
-        let record = Changes::Record(freshness == Freshness::Fresh);
-        let unrecorded = || vec![(String::new(), ChangeKind::Unrecorded)];
+        let (workload, configuration) = (self.workload, self.configuration);
         let Some(applied) = &self.applied else {
-            let observations = self.configuration.map_or(0, |it| it.observations);
-            return match freshness {
-                Freshness::Fresh => record,
-                Freshness::Unclear => Changes::Unclear(Vec::new()),
-                Freshness::Stale if *current != Applied::Absent => Changes::Drift(unrecorded()),
-                _ if observations > 1 => Changes::Drift(unrecorded()),
-                Freshness::Stale | Freshness::Untold => record,
-            };
+            return self.unrecorded(current);
         };
+        let unrecorded = || vec![(String::new(), ChangeKind::Unrecorded)];
         let difference = match self.current {
             Current::Same => Difference::Same,
             _ => applied.difference(current),
         };
+        let is_removal = difference.has_removed_key();
+        let freshness = Freshness::new(workload, configuration, is_removal, options, *now);
+        let record = Changes::Record(freshness == Freshness::Fresh);
         let changed = match difference {
             Difference::Same => {
-                let changed_at = self.changed_at();
-                return match Freshness::of_restored(self.workload, changed_at, options, state) {
+                return match Freshness::of_restored(workload, configuration, options, state) {
                     Freshness::Stale => Changes::Drift(unrecorded()),
                     Freshness::Unclear => Changes::Unclear(Vec::new()),
                     Freshness::Fresh | Freshness::Untold => Changes::Same,
                 };
             }
             // Keys that the workload did not read before are not recorded.
-            Difference::Reading => {
-                return match freshness {
-                    Freshness::Fresh | Freshness::Untold => record,
-                    Freshness::Unclear => Changes::Unclear(Vec::new()),
-                    Freshness::Stale => Changes::Drift(unrecorded()),
-                };
-            }
+            Difference::Reading => return self.unrecorded(current),
             Difference::Changed(changed) => changed,
         };
         if freshness == Freshness::Fresh {
@@ -251,6 +255,31 @@ impl<'a, 's> Found<'a, 's> {
             _ => Changes::Drift(changed),
         }
     }
+
+    /// What to do about a configuration, or keys of it, of which nothing is recorded.
+    fn unrecorded(&self, current: &Applied) -> Changes {
+        let Input { options, now, .. } = self.input;
+        let configuration = self.configuration;
+        let freshness = Freshness::new(self.workload, configuration, false, options, *now);
+        let record = Changes::Record(freshness == Freshness::Fresh);
+        let observations = configuration.map_or(0, |it| it.observations);
+        let unrecorded = || Changes::Drift(vec![(String::new(), ChangeKind::Unrecorded)]);
+        match FirstRead::new(self.workload, configuration, freshness) {
+            FirstRead::Unclear => Changes::Unclear(Vec::new()),
+            _ if observations > 1 && freshness != Freshness::Fresh => unrecorded(),
+            FirstRead::BeforeCreation
+                if options.profile == Profile::Reloader && !options.reloader.reload_on_create =>
+            {
+                record
+            }
+            FirstRead::BeforeCreation if *current != Applied::Absent => {
+                Changes::Drift(vec![(String::new(), ChangeKind::Created)])
+            }
+            FirstRead::BeforeChange if *current != Applied::Absent => unrecorded(),
+            FirstRead::Unproven if *current != Applied::Absent => Changes::Unproven,
+            _ => record,
+        }
+    }
 }
 
 enum Changes {
@@ -259,6 +288,8 @@ enum Changes {
     Same,
     /// Record the current checksum, and whether all pods have started with it.
     Record(bool),
+    /// Record the current checksum, although pods may have started with an older version.
+    Unproven,
     /// It is not known yet whether pods have started with the current version. The changes are empty if no other version is
     /// recorded.
     Unclear(Vec<(String, ChangeKind)>),
@@ -272,7 +303,10 @@ fn absent(reading: &Reading<'_>) -> Current {
         name: String::new(),
         annotations: Default::default(),
         content: Content::Absent,
+        created_at: None,
         changed_at: None,
+        is_change_uncertain: false,
+        version: None,
         observations: 0,
     };
     reading.of(Some(&absent), Profile::Rollplan, None)

@@ -37,6 +37,8 @@ pub struct State {
     pub(super) restarts: Vec<i64>,
     /// Pods that started before this time do not have the applied configuration.
     pub(super) applied_at: Option<i64>,
+    /// The last change at the first observation of a configuration that pods may have started without.
+    pub(super) seen_at: Option<i64>,
 }
 
 /// A configuration as it was applied.
@@ -132,6 +134,7 @@ impl State {
                 .take(RESTARTS_MAX)
                 .collect(),
             applied_at: ours.get("appliedAt").and_then(Json::as_i64),
+            seen_at: ours.get("seenAt").and_then(Json::as_i64),
         };
         (state, is_readable)
     }
@@ -147,6 +150,9 @@ impl State {
         }
         if let Some(at) = self.applied_at {
             ours.insert("appliedAt".to_owned(), json!(at));
+        }
+        if let Some(at) = self.seen_at {
+            ours.insert("seenAt".to_owned(), json!(at));
         }
         if profile == Profile::Xing {
             let absent = self.applied.iter();

@@ -33,6 +33,10 @@ pub struct Workload {
     pub rollout: Rollout,
     /// When the pods of its current revision started.
     pub started: Started,
+    /// When the oldest pod of its current revision was created, if known.
+    pub oldest_created_at: Option<Time>,
+    /// A resource version at which none of these pods had a node yet, if known.
+    pub unscheduled_version: Option<u64>,
     /// When its current revision was created.
     pub revision_at: Option<Time>,
     /// Whether its rollout is paused.

@@ -37,6 +37,8 @@ type watched struct {
 	selector labels.Selector
 	// transform drops unneeded fields from a received object, which it may change. It is nil if all fields are needed.
 	transform func(*Object)
+	// forget is called for deleted objects, unless it is nil.
+	forget func(*Object)
 }
 
 // NewCache returns a cache of the Deployments of a kind that the selector matches, and of the ReplicaSets and pods, in
@@ -66,6 +68,11 @@ func newCache(api *API, namespaces []string, kinds []watched) (*Cache, error) {
 					return nil, err
 				}
 			}
+			if each.forget != nil {
+				if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: deleted(each.forget)}); err != nil {
+					return nil, err
+				}
+			}
 			c.informers[each.kind] = append(c.informers[each.kind], informer)
 		}
 	}
@@ -78,6 +85,17 @@ func transform(drop func(*Object)) cache.TransformFunc {
 			drop(received)
 		}
 		return object, nil
+	}
+}
+
+func deleted(forget func(*Object)) func(any) {
+	return func(object any) {
+		if final, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = final.Obj
+		}
+		if object, ok := object.(*Object); ok {
+			forget(object)
+		}
 	}
 }
 

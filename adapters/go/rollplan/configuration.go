@@ -77,8 +77,15 @@ func (c Checksums) summarize(o *Object) {
 		summary.Checksum = c.reloader(summary, entries)
 	}
 	summary.Annotations = planned(o.field("metadata.annotations"))
+	created := o.createdAt()
 	if at := o.dataChangedAt(); !at.IsZero() {
-		summary.ChangedAt = timestamppb.New(at)
+		summary.ChangedAt, summary.ChangeUncertain = timestamppb.New(at), o.dataWriteUncertain
+	}
+	if o.GVK() == SecretProviderClassPodStatus {
+		// The status of a new pod is not a change.
+		summary.ChangeUncertain = !o.dataWrite.After(created)
+	} else if !created.IsZero() {
+		summary.CreatedAt, summary.ResourceVersion = timestamppb.New(created), o.version()
 	}
 	o.Configuration, o.JSON, o.Labels = summary, "", nil
 }
@@ -155,13 +162,17 @@ func (c Checksums) reloader(summary *rollplanv1.Configuration, entries []entry) 
 	return hex.EncodeToString(sum[:])
 }
 
-// dataChangedAt returns the time of the last write of a configuration's data, or zero if it is unknown.
+// dataChangedAt returns the time of the last write that may have changed a configuration's data, or zero if it is unknown.
 func (o *Object) dataChangedAt() time.Time {
 	if o.field("immutable").Bool() {
-		created, _ := time.Parse(time.RFC3339, o.field("metadata.creationTimestamp").String())
-		return created
+		return o.createdAt()
 	}
 	return o.dataWrite
+}
+
+func (o *Object) createdAt() time.Time {
+	created, _ := time.Parse(time.RFC3339, o.field("metadata.creationTimestamp").String())
+	return created
 }
 
 // dataFields are the fields with the data of each kind of configuration.
@@ -171,30 +182,44 @@ var dataFields = map[schema.GroupVersionKind][]string{
 	SecretProviderClassPodStatus: {"f:status"},
 }
 
-// lastDataWrite returns the time of the latest write of a configuration's data according to managedFields. After the last
-// key is removed, no entry owns data, so the latest write of any field counts.
-func lastDataWrite(kind schema.GroupVersionKind, managedFields gjson.Result) time.Time {
-	fields, ok := dataFields[kind]
+// lastAppliedOnly is the metadata of a manager that has set no other label or annotation than that of kubectl apply.
+const lastAppliedOnly = `{"f:annotations":{".":{},"f:kubectl.kubernetes.io/last-applied-configuration":{}}}`
+
+// readDataWrites reads the times of the latest writes of a configuration from its managed fields. The time of a manager is that
+// of its last change of any field: if it owns other fields than data, it is uncertain what it has changed. After the last key is
+// removed, no entry owns data, so the latest write of any field counts.
+func (o *Object) readDataWrites(kind schema.GroupVersionKind, managedFields gjson.Result) {
+	data, ok := dataFields[kind]
 	if !ok {
-		return time.Time{}
+		return
 	}
-	var ofData, last time.Time
+	o.dataWriteUncertain = true
 	managedFields.ForEach(func(_, manager gjson.Result) bool {
 		at, err := time.Parse(time.RFC3339, manager.Get("time").String())
 		if err != nil {
 			return true
 		}
-		if last.Before(at) {
-			last = at
+		if o.lastWrite.Before(at) {
+			o.lastWrite = at
 		}
-		isOwner := slices.ContainsFunc(fields, func(field string) bool { return manager.Get("fieldsV1." + gjson.Escape(field)).Exists() })
-		if isOwner && ofData.Before(at) {
-			ofData = at
+		isOwner, isOnlyData := false, true
+		manager.Get("fieldsV1").ForEach(func(field, owned gjson.Result) bool {
+			switch {
+			case slices.Contains(data, field.String()):
+				isOwner = true
+			case field.String() == "f:metadata" && owned.Raw == lastAppliedOnly, field.String() == "f:type":
+			default:
+				isOnlyData = false
+			}
+			return true
+		})
+		if isOwner && !at.Before(o.dataWrite) {
+			o.dataWriteUncertain = !isOnlyData && (o.dataWriteUncertain || o.dataWrite.Before(at))
+			o.dataWrite = at
 		}
 		return true
 	})
-	if ofData.IsZero() {
-		return last
+	if o.dataWrite.IsZero() {
+		o.dataWrite = o.lastWrite
 	}
-	return ofData
 }

@@ -101,7 +101,7 @@ func (c *cluster) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		go func() {
 			for _, object := range objects {
-				fmt.Fprintf(writer, `{"type":"ADDED","object":%s}`+"\n", object)
+				fmt.Fprintf(writer, `{"type":"ADDED","object":%s}`+"\n", strings.ReplaceAll(object, "\n", " "))
 			}
 			fmt.Fprintln(writer, `{"type":"BOOKMARK","object":{"kind":"Any","apiVersion":"v1","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
 			<-request.Context().Done()

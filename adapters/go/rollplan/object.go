@@ -31,8 +31,11 @@ type Object struct {
 	// nativeStatusWrite is the time of the latest status write by the native Deployment controller, by the clock of the
 	// API server.
 	nativeStatusWrite time.Time
-	// dataWrite is the time of the latest write of the data of a configuration, by the clock of the API server.
-	dataWrite time.Time
+	// dataWrite is the time of the latest write of a configuration that may have changed its data, and lastWrite of any write, by
+	// the clock of the API server.
+	dataWrite, lastWrite time.Time
+	// dataWriteUncertain is whether the write may have changed something else only.
+	dataWriteUncertain bool
 }
 
 // DeepCopyObject implements [runtime.Object]. Objects are immutable, apart from their metadata.
@@ -110,7 +113,7 @@ func (o *Object) decodeMetadata(metadata gjson.Result, kind schema.GroupVersionK
 			_ = json.Unmarshal([]byte(value.Raw), &o.OwnerReferences) // from the API server, which has validated them
 		case "managedFields":
 			o.nativeStatusWrite = lastNativeStatusWrite(value)
-			o.dataWrite = lastDataWrite(kind, value)
+			o.readDataWrites(kind, value)
 			managedFields = span{last, value.Index + len(value.Raw)}
 			return true
 		}

@@ -53,18 +53,20 @@ func WorkloadKinds(profile rollplanv1.RestartProfile) []*rollplanv1.WorkloadKind
 // NewRestartCache returns a cache for [Restarts]. It never holds a value of a configuration: objects are trimmed, and
 // configurations replaced by checksums, before they are stored.
 func NewRestartCache(api *API, watches RestartWatches) (*Cache, error) {
+	seen := newHistory()
+	summarize := seen.configuration(watches.Checksums)
 	kinds := []watched{
-		{kind: ConfigMap, selector: watches.ConfigurationSelector, transform: watches.Checksums.summarize},
+		{kind: ConfigMap, selector: watches.ConfigurationSelector, transform: summarize, forget: seen.forget},
 		{kind: ReplicaSet, transform: trimReplicaSet},
-		{kind: Pod, transform: trimPod},
+		{kind: Pod, transform: seen.pod, forget: seen.forget},
 		{kind: Namespace, transform: trimOther},
 	}
 	for _, optional := range []struct {
 		isWatched bool
 		watched
 	}{
-		{watches.Secrets, watched{kind: Secret, selector: watches.ConfigurationSelector, transform: watches.Checksums.summarize}},
-		{watches.Classes, watched{kind: SecretProviderClassPodStatus, transform: watches.Checksums.summarize}},
+		{watches.Secrets, watched{kind: Secret, selector: watches.ConfigurationSelector, transform: summarize, forget: seen.forget}},
+		{watches.Classes, watched{kind: SecretProviderClassPodStatus, transform: summarize, forget: seen.forget}},
 		{watches.Budgets, watched{kind: PodDisruptionBudget, transform: trimOther}},
 	} {
 		if optional.isWatched {

@@ -310,7 +310,7 @@ func (r *Restarts) verify(ctx context.Context) error {
 }
 
 // unreported are the conditions that resolve themselves.
-var unreported = []string{"ROLLOUT_IN_PROGRESS", "STARTS_UNKNOWN", "MAX_CONCURRENT", "NEXT_JOB", "NO_PODS"}
+var unreported = []string{"ROLLOUT_IN_PROGRESS", "STARTS_UNKNOWN", "MAX_CONCURRENT", "NEXT_JOB", "NO_PODS", "STARTED_WITH_CHANGE"}
 
 // reportHeld records an event for each new reason that holds a restart or that users should know.
 func (r *Restarts) reportHeld(namespaces []string, workloads map[types.UID]*Object, plans []*rollplanv1.RestartPlan) {

@@ -3,6 +3,7 @@ package rollplan
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -108,11 +109,15 @@ func blankAnnotations(metadata fields, onlyCopies bool) {
 	}
 }
 
-// trimPod keeps the revision of a pod, and the start times of its containers.
-func trimPod(o *Object) {
+// trimPod keeps the revision of a pod, and the start times of its containers. unscheduled is the last version at which the pod
+// had no node, or 0.
+func trimPod(o *Object, unscheduled uint64) {
 	all := o.fields()
 	metadata := pick(child(all, "metadata"), "name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "ownerReferences")
 	metadata["labels"] = pick(child(all, "metadata", "labels"), "controller-revision-hash", "pod-template-generation")
+	if unscheduled > 0 {
+		metadata["annotations"] = fields{unscheduledVersion: strconv.FormatUint(unscheduled, 10)}
+	}
 	status := child(all, "status")
 	kept := pick(status, "phase")
 	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {

@@ -598,8 +598,14 @@ type Workload struct {
 	// newest other pod or of the revision. Until such pods report a start, nothing is recorded about configurations that
 	// have changed since this time. Absent if all pods have reported a start.
 	PodsStartingSince *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=pods_starting_since,json=podsStartingSince,proto3" json:"pods_starting_since,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// When the oldest pod of the current revision was created. If that is after a change, the pods have started with it.
+	OldestPodCreatedAt *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=oldest_pod_created_at,json=oldestPodCreatedAt,proto3" json:"oldest_pod_created_at,omitempty"`
+	// A resource version at which none of the pods of the current revision had a node yet: the smallest of their last
+	// versions without a node. If it is larger than `Configuration.resource_version`, the pods have started with the current
+	// data. Resource versions order writes within the same second. 0 if it is not known.
+	PodsUnscheduledVersion uint64 `protobuf:"varint,17,opt,name=pods_unscheduled_version,json=podsUnscheduledVersion,proto3" json:"pods_unscheduled_version,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
 }
 
 func (x *Workload) Reset() {
@@ -737,6 +743,20 @@ func (x *Workload) GetPodsStartingSince() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Workload) GetOldestPodCreatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.OldestPodCreatedAt
+	}
+	return nil
+}
+
+func (x *Workload) GetPodsUnscheduledVersion() uint64 {
+	if x != nil {
+		return x.PodsUnscheduledVersion
+	}
+	return 0
+}
+
 // Reference is one use of a configuration by a pod template.
 type Reference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -870,9 +890,19 @@ type Configuration struct {
 	ChangedAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=changed_at,json=changedAt,proto3" json:"changed_at,omitempty"`
 	// Number of versions of the data that the caller has observed. If more than one, a change is certain even if nothing is
 	// recorded on the workload. Must not be negative.
-	Observations  int32 `protobuf:"varint,9,opt,name=observations,proto3" json:"observations,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Observations int32 `protobuf:"varint,9,opt,name=observations,proto3" json:"observations,omitempty"`
+	// When the configuration was created. Without it, an unchanged configuration may count as changed when it is observed
+	// for the first time.
+	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	// Whether the data may have been changed earlier than `changed_at`, and something else at that time, for example a label:
+	// the time in `managedFields` is that of the last change of any field that the manager owns. If nothing is recorded, such
+	// a time restarts nothing.
+	ChangeUncertain bool `protobuf:"varint,11,opt,name=change_uncertain,json=changeUncertain,proto3" json:"change_uncertain,omitempty"`
+	// A resource version at which the data already had its current values, for example that of the object. 0 if it is not
+	// known.
+	ResourceVersion uint64 `protobuf:"varint,12,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Configuration) Reset() {
@@ -964,6 +994,27 @@ func (x *Configuration) GetChangedAt() *timestamppb.Timestamp {
 func (x *Configuration) GetObservations() int32 {
 	if x != nil {
 		return x.Observations
+	}
+	return 0
+}
+
+func (x *Configuration) GetCreatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return nil
+}
+
+func (x *Configuration) GetChangeUncertain() bool {
+	if x != nil {
+		return x.ChangeUncertain
+	}
+	return false
+}
+
+func (x *Configuration) GetResourceVersion() uint64 {
+	if x != nil {
+		return x.ResourceVersion
 	}
 	return 0
 }
@@ -2063,7 +2114,7 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"namespaces\x127\n" +
 	"\x17configurations_complete\x18\x06 \x01(\bR\x16configurationsComplete\x125\n" +
 	"\aoptions\x18\a \x01(\v2\x1b.rollplan.v1.RestartOptionsR\aoptions\x12%\n" +
-	"\x0econtinue_after\x18\b \x01(\tR\rcontinueAfter\"\xdf\x06\n" +
+	"\x0econtinue_after\x18\b \x01(\tR\rcontinueAfter\"\xe8\a\n" +
 	"\bWorkload\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
@@ -2083,7 +2134,9 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\x06paused\x18\f \x01(\bR\x06paused\x12\x1b\n" +
 	"\ton_delete\x18\r \x01(\bR\bonDelete\x124\n" +
 	"\x13disruptions_allowed\x18\x0e \x01(\x05H\x00R\x12disruptionsAllowed\x88\x01\x01\x12J\n" +
-	"\x13pods_starting_since\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\x11podsStartingSince\x1aF\n" +
+	"\x13pods_starting_since\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\x11podsStartingSince\x12M\n" +
+	"\x15oldest_pod_created_at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\x12oldestPodCreatedAt\x128\n" +
+	"\x18pods_unscheduled_version\x18\x11 \x01(\x04R\x16podsUnscheduledVersion\x1aF\n" +
 	"\x18TemplateAnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x16\n" +
@@ -2096,7 +2149,7 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\boptional\x18\x05 \x01(\bR\boptional\x12\x1c\n" +
 	"\tprojected\x18\x06 \x01(\bR\tprojected\x12\x1c\n" +
 	"\tcontainer\x18\a \x01(\tR\tcontainer\x12%\n" +
-	"\x0econtainer_list\x18\b \x01(\tR\rcontainerList\"\xab\x04\n" +
+	"\x0econtainer_list\x18\b \x01(\tR\rcontainerList\"\xbc\x05\n" +
 	"\rConfiguration\x122\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1e.rollplan.v1.ConfigurationKindR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -2107,7 +2160,12 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\x06absent\x18\a \x01(\bR\x06absent\x129\n" +
 	"\n" +
 	"changed_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tchangedAt\x12\"\n" +
-	"\fobservations\x18\t \x01(\x05R\fobservations\x1a>\n" +
+	"\fobservations\x18\t \x01(\x05R\fobservations\x129\n" +
+	"\n" +
+	"created_at\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12)\n" +
+	"\x10change_uncertain\x18\v \x01(\bR\x0fchangeUncertain\x12)\n" +
+	"\x10resource_version\x18\f \x01(\x04R\x0fresourceVersion\x1a>\n" +
 	"\x10AnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
@@ -2316,43 +2374,45 @@ var file_rollplan_v1_restart_proto_depIdxs = []int32{
 	26, // 9: rollplan.v1.Workload.revision_created_at:type_name -> google.protobuf.Timestamp
 	0,  // 10: rollplan.v1.Workload.rollout:type_name -> rollplan.v1.RolloutState
 	26, // 11: rollplan.v1.Workload.pods_starting_since:type_name -> google.protobuf.Timestamp
-	1,  // 12: rollplan.v1.Reference.kind:type_name -> rollplan.v1.ConfigurationKind
-	2,  // 13: rollplan.v1.Reference.usage:type_name -> rollplan.v1.ReferenceUsage
-	1,  // 14: rollplan.v1.Configuration.kind:type_name -> rollplan.v1.ConfigurationKind
-	23, // 15: rollplan.v1.Configuration.annotations:type_name -> rollplan.v1.Configuration.AnnotationsEntry
-	24, // 16: rollplan.v1.Configuration.key_checksums:type_name -> rollplan.v1.Configuration.KeyChecksumsEntry
-	26, // 17: rollplan.v1.Configuration.changed_at:type_name -> google.protobuf.Timestamp
-	25, // 18: rollplan.v1.NamespaceSettings.annotations:type_name -> rollplan.v1.NamespaceSettings.AnnotationsEntry
-	3,  // 19: rollplan.v1.RestartOptions.profile:type_name -> rollplan.v1.RestartProfile
-	4,  // 20: rollplan.v1.RestartOptions.restart_on:type_name -> rollplan.v1.RestartOn
-	28, // 21: rollplan.v1.RestartOptions.quiet:type_name -> google.protobuf.Duration
-	28, // 22: rollplan.v1.RestartOptions.max_wait:type_name -> google.protobuf.Duration
-	28, // 23: rollplan.v1.RestartOptions.min_interval:type_name -> google.protobuf.Duration
-	28, // 24: rollplan.v1.RestartOptions.max_hold:type_name -> google.protobuf.Duration
-	28, // 25: rollplan.v1.RestartOptions.skew:type_name -> google.protobuf.Duration
-	28, // 26: rollplan.v1.RestartOptions.disruption_budget_wait:type_name -> google.protobuf.Duration
-	13, // 27: rollplan.v1.RestartOptions.kinds:type_name -> rollplan.v1.WorkloadKind
-	14, // 28: rollplan.v1.RestartOptions.reloader:type_name -> rollplan.v1.ReloaderOptions
-	5,  // 29: rollplan.v1.ReloaderOptions.strategy:type_name -> rollplan.v1.ReloadStrategy
-	16, // 30: rollplan.v1.PlanRestartsResponse.plans:type_name -> rollplan.v1.RestartPlan
-	28, // 31: rollplan.v1.PlanRestartsResponse.requeue_after:type_name -> google.protobuf.Duration
-	20, // 32: rollplan.v1.PlanRestartsResponse.counts:type_name -> rollplan.v1.RestartCounts
-	21, // 33: rollplan.v1.PlanRestartsResponse.violations:type_name -> rollplan.v1.ItemViolation
-	6,  // 34: rollplan.v1.RestartPlan.decision:type_name -> rollplan.v1.RestartDecision
-	17, // 35: rollplan.v1.RestartPlan.changes:type_name -> rollplan.v1.ConfigurationChange
-	18, // 36: rollplan.v1.RestartPlan.conditions:type_name -> rollplan.v1.RestartCondition
-	29, // 37: rollplan.v1.RestartPlan.steps:type_name -> rollplan.v1.Step
-	26, // 38: rollplan.v1.RestartPlan.due:type_name -> google.protobuf.Timestamp
-	19, // 39: rollplan.v1.RestartPlan.uses:type_name -> rollplan.v1.ConfigurationUse
-	1,  // 40: rollplan.v1.ConfigurationChange.kind:type_name -> rollplan.v1.ConfigurationKind
-	26, // 41: rollplan.v1.RestartCondition.until:type_name -> google.protobuf.Timestamp
-	1,  // 42: rollplan.v1.ConfigurationUse.kind:type_name -> rollplan.v1.ConfigurationKind
-	2,  // 43: rollplan.v1.ConfigurationUse.usages:type_name -> rollplan.v1.ReferenceUsage
-	44, // [44:44] is the sub-list for method output_type
-	44, // [44:44] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	26, // 12: rollplan.v1.Workload.oldest_pod_created_at:type_name -> google.protobuf.Timestamp
+	1,  // 13: rollplan.v1.Reference.kind:type_name -> rollplan.v1.ConfigurationKind
+	2,  // 14: rollplan.v1.Reference.usage:type_name -> rollplan.v1.ReferenceUsage
+	1,  // 15: rollplan.v1.Configuration.kind:type_name -> rollplan.v1.ConfigurationKind
+	23, // 16: rollplan.v1.Configuration.annotations:type_name -> rollplan.v1.Configuration.AnnotationsEntry
+	24, // 17: rollplan.v1.Configuration.key_checksums:type_name -> rollplan.v1.Configuration.KeyChecksumsEntry
+	26, // 18: rollplan.v1.Configuration.changed_at:type_name -> google.protobuf.Timestamp
+	26, // 19: rollplan.v1.Configuration.created_at:type_name -> google.protobuf.Timestamp
+	25, // 20: rollplan.v1.NamespaceSettings.annotations:type_name -> rollplan.v1.NamespaceSettings.AnnotationsEntry
+	3,  // 21: rollplan.v1.RestartOptions.profile:type_name -> rollplan.v1.RestartProfile
+	4,  // 22: rollplan.v1.RestartOptions.restart_on:type_name -> rollplan.v1.RestartOn
+	28, // 23: rollplan.v1.RestartOptions.quiet:type_name -> google.protobuf.Duration
+	28, // 24: rollplan.v1.RestartOptions.max_wait:type_name -> google.protobuf.Duration
+	28, // 25: rollplan.v1.RestartOptions.min_interval:type_name -> google.protobuf.Duration
+	28, // 26: rollplan.v1.RestartOptions.max_hold:type_name -> google.protobuf.Duration
+	28, // 27: rollplan.v1.RestartOptions.skew:type_name -> google.protobuf.Duration
+	28, // 28: rollplan.v1.RestartOptions.disruption_budget_wait:type_name -> google.protobuf.Duration
+	13, // 29: rollplan.v1.RestartOptions.kinds:type_name -> rollplan.v1.WorkloadKind
+	14, // 30: rollplan.v1.RestartOptions.reloader:type_name -> rollplan.v1.ReloaderOptions
+	5,  // 31: rollplan.v1.ReloaderOptions.strategy:type_name -> rollplan.v1.ReloadStrategy
+	16, // 32: rollplan.v1.PlanRestartsResponse.plans:type_name -> rollplan.v1.RestartPlan
+	28, // 33: rollplan.v1.PlanRestartsResponse.requeue_after:type_name -> google.protobuf.Duration
+	20, // 34: rollplan.v1.PlanRestartsResponse.counts:type_name -> rollplan.v1.RestartCounts
+	21, // 35: rollplan.v1.PlanRestartsResponse.violations:type_name -> rollplan.v1.ItemViolation
+	6,  // 36: rollplan.v1.RestartPlan.decision:type_name -> rollplan.v1.RestartDecision
+	17, // 37: rollplan.v1.RestartPlan.changes:type_name -> rollplan.v1.ConfigurationChange
+	18, // 38: rollplan.v1.RestartPlan.conditions:type_name -> rollplan.v1.RestartCondition
+	29, // 39: rollplan.v1.RestartPlan.steps:type_name -> rollplan.v1.Step
+	26, // 40: rollplan.v1.RestartPlan.due:type_name -> google.protobuf.Timestamp
+	19, // 41: rollplan.v1.RestartPlan.uses:type_name -> rollplan.v1.ConfigurationUse
+	1,  // 42: rollplan.v1.ConfigurationChange.kind:type_name -> rollplan.v1.ConfigurationKind
+	26, // 43: rollplan.v1.RestartCondition.until:type_name -> google.protobuf.Timestamp
+	1,  // 44: rollplan.v1.ConfigurationUse.kind:type_name -> rollplan.v1.ConfigurationKind
+	2,  // 45: rollplan.v1.ConfigurationUse.usages:type_name -> rollplan.v1.ReferenceUsage
+	46, // [46:46] is the sub-list for method output_type
+	46, // [46:46] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_restart_proto_init() }

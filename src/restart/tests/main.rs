@@ -9,6 +9,7 @@
 mod checksums;
 mod decisions;
 mod differences;
+mod first;
 mod guards;
 mod references;
 mod reloader;

@@ -38,6 +38,10 @@ pub(crate) struct World {
 #[derive(Clone, Debug)]
 pub(crate) struct Running {
     pub(crate) object: Json,
+    /// When its pods were created. `None` if the planner does not receive that.
+    pub(crate) created: Option<i64>,
+    /// The resource version at which its pods had no node yet.
+    pub(crate) unscheduled: Option<u64>,
     /// When its pods started.
     pub(crate) started: Option<i64>,
     /// When the kubelet reports this start. `None` for at once.
@@ -53,7 +57,11 @@ pub(crate) struct Running {
 pub(crate) struct Stored {
     pub(crate) data: BTreeMap<String, String>,
     pub(crate) annotations: BTreeMap<String, String>,
+    pub(crate) created_at: i64,
     pub(crate) changed_at: i64,
+    /// Whether another field was changed at that time.
+    pub(crate) is_change_uncertain: bool,
+    pub(crate) version: Option<u64>,
     pub(crate) observations: u32,
     pub(crate) checksum: Option<String>,
 }
@@ -94,6 +102,8 @@ impl World {
         drop_empty(&mut object);
         let running = Running {
             object,
+            created: None,
+            unscheduled: None,
             started: Some(self.now),
             reported: None,
             rollout: Rollout::Complete,
@@ -113,10 +123,12 @@ impl World {
     /// Creates or updates a configuration.
     pub(crate) fn set(&mut self, kind: ConfigurationKind, name: &str, data: &[(&str, &str)]) {
         let now = self.now;
-        let stored = self
-            .configurations
-            .entry((kind, name.to_owned()))
-            .or_default();
+        let created = || Stored {
+            created_at: now,
+            ..Stored::default()
+        };
+        let entry = self.configurations.entry((kind, name.to_owned()));
+        let stored = entry.or_insert_with(created);
         let data = data.iter().map(|(key, value)| {
             let value = match kind {
                 Secret => base64(value),
@@ -250,6 +262,7 @@ impl World {
                 if template(&before) != template(&running.object["spec"]) {
                     running.restarts += 1;
                     running.started = running.started.map(|_| now + 1);
+                    running.created = running.created.map(|_| now + 1);
                     running.reported = None;
                 }
             }
@@ -275,6 +288,8 @@ impl World {
     fn workload(&self, running: &Running) -> Workload {
         let Running {
             object,
+            created,
+            unscheduled,
             started,
             reported,
             rollout,
@@ -312,6 +327,8 @@ impl World {
                 }
                 (true, Some(at)) => Started::At(time(*at)),
             },
+            oldest_created_at: created.filter(|_| self.tells_times).map(time),
+            unscheduled_version: *unscheduled,
             revision_at: None,
             is_paused: object["spec"]["paused"] == true,
             is_on_delete: object["spec"]["updateStrategy"]["type"] == "OnDelete",
@@ -345,7 +362,10 @@ impl World {
             name: name.to_owned(),
             annotations: stored.annotations.clone(),
             content,
+            created_at: self.tells_times.then(|| time(stored.created_at)),
             changed_at: self.tells_times.then(|| time(stored.changed_at)),
+            is_change_uncertain: stored.is_change_uncertain,
+            version: stored.version,
             observations: stored.observations,
         }
     }

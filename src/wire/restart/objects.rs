@@ -107,6 +107,8 @@ struct Budget {
 struct Class {
     versions: BTreeMap<String, String>,
     changed_at: Option<Time>,
+    /// Whether its latest status was not changed since its creation.
+    is_new: bool,
 }
 
 struct ObjectReader<'r, 'i> {
@@ -166,7 +168,7 @@ impl<'i> ObjectReader<'_, 'i> {
             metadata, status, ..
         } = object.read_leniently();
         let name = text(&status, "/secretProviderClassName").to_owned();
-        let changed_at = changed_at(&metadata, &["f:status"]);
+        let (changed_at, _) = changed_at(&metadata, &["f:status"]);
         let namespace = object.metadata.namespace.clone().into_owned();
         let class = self.classes.entry((namespace, name)).or_default();
         if !class.versions.is_empty() && changed_at < class.changed_at {
@@ -177,6 +179,8 @@ impl<'i> ObjectReader<'_, 'i> {
             .map(|it| (text(it, "/id").to_owned(), text(it, "/version").to_owned()))
             .collect();
         class.changed_at = changed_at;
+        // The status of a new pod is not a change.
+        class.is_new = changed_at <= time(&metadata, "/creationTimestamp");
     }
 
     fn object(&mut self, object: &Found<'i>) -> Result<(), Error> {
@@ -237,10 +241,12 @@ impl<'i> ObjectReader<'_, 'i> {
                 return Ok(());
             }
         };
-        let changed_at = match immutable {
-            true => time(&metadata, "/creationTimestamp"),
+        let created_at = time(&metadata, "/creationTimestamp");
+        let (changed_at, is_change_uncertain) = match immutable {
+            true => (created_at, false),
             false => changed_at(&metadata, &["f:data", "f:binaryData"]),
         };
+        let version = text(&metadata, "/resourceVersion").parse().ok();
         let is_manifest = object.metadata.uid.is_empty();
         let configuration = Configuration {
             kind,
@@ -248,7 +254,10 @@ impl<'i> ObjectReader<'_, 'i> {
             name: object.metadata.name.clone().into_owned(),
             annotations: strings(&metadata, "/annotations"),
             content,
+            created_at,
             changed_at,
+            is_change_uncertain,
+            version,
             observations: 0,
         };
         self.items
@@ -316,6 +325,8 @@ impl<'i> ObjectReader<'_, 'i> {
             pods_starting_since: starting_since.map(timestamp),
             no_pods_running: started.pods == Started::Never,
             revision_created_at: started.revision_at.map(timestamp),
+            oldest_pod_created_at: started.oldest_created_at.map(timestamp),
+            pods_unscheduled_version: started.unscheduled_version.unwrap_or_default(),
             rollout: rollout(&object.kind, &metadata, &spec, &status, started.is_failing).into(),
             paused: at(&spec, "/paused") == Some(&Value::Bool(true)),
             on_delete: text(&spec, "/updateStrategy/type") == "OnDelete",
@@ -345,7 +356,10 @@ impl<'i> ObjectReader<'_, 'i> {
                 namespace,
                 name,
                 annotations: BTreeMap::new(),
+                created_at: None,
                 changed_at: class.changed_at,
+                is_change_uncertain: class.is_new,
+                version: None,
                 observations: 0,
             };
             self.items.configurations.push(configuration);
@@ -353,18 +367,39 @@ impl<'i> ObjectReader<'_, 'i> {
     }
 }
 
-/// The time of the last write to one of these fields, according to the managed fields. kubectl prints these only on
-/// request.
-fn changed_at(metadata: &Value, fields: &[&str]) -> Option<Time> {
-    let managers = items(metadata, "/managedFields");
-    let times = |owns: &dyn Fn(&Value) -> bool| {
-        let managers = managers.iter().filter(|it| owns(it));
-        managers.filter_map(|it| time(it, "/time")).max()
+/// The metadata that a manager owns that has set no other label or annotation than that of `kubectl apply`.
+const LAST_APPLIED: &str = "f:kubectl.kubernetes.io/last-applied-configuration";
+
+/// The time of the last write that may have changed one of these fields, according to the managed fields, and whether it may
+/// have changed only others. kubectl prints managed fields only on request.
+///
+/// The time of a manager is that of the last change of any field that it owns (`managedFieldsUpdater` in
+/// `k8s.io/apimachinery/pkg/util/managedfields/internal`).
+fn changed_at(metadata: &Value, fields: &[&str]) -> (Option<Time>, bool) {
+    let managers = items(metadata, "/managedFields").iter();
+    let managers = managers.filter_map(|it| {
+        let owned = at(it, "/fieldsV1").and_then(Value::as_map)?;
+        Some((time(it, "/time")?, owned))
+    });
+    let is_data = |field: &str| fields.contains(&field);
+    let owners = managers
+        .clone()
+        .filter(|(_, owned)| owned.keys().any(|field| is_data(field)));
+    let Some(last) = owners.clone().map(|(at, _)| at).max() else {
+        // The manager that removed the last key owns none of the fields.
+        return (managers.map(|(at, _)| at).max(), true);
     };
-    let owns = |manager: &Value| {
-        let owned = at(manager, "/fieldsV1").and_then(Value::as_map);
-        owned.is_some_and(|owned| fields.iter().any(|field| owned.contains_key(*field)))
+    let is_neutral = |(field, owned): (&String, &Value)| match field.as_str() {
+        "f:type" => true,
+        "f:metadata" => owned.as_map().is_some_and(|metadata| {
+            let is_annotated = metadata.keys().all(|field| field == "f:annotations");
+            let annotations = metadata.get("f:annotations").and_then(Value::as_map);
+            let mut annotations = annotations.into_iter().flat_map(|it| it.keys());
+            is_annotated && annotations.all(|key| matches!(key.as_str(), "." | LAST_APPLIED))
+        }),
+        field => is_data(field),
     };
-    // The manager that removed the last key owns none of the fields.
-    times(&owns).or_else(|| times(&|_| true))
+    let mut last_owners = owners.filter(|(at, _)| *at == last);
+    let is_certain = last_owners.any(|(_, owned)| owned.iter().all(is_neutral));
+    (Some(last), !is_certain)
 }

@@ -10,6 +10,8 @@ use super::json::{at, integer, items, text, time};
 use crate::proto;
 use crate::wire::objects::Metadata;
 
+/// The annotation in which an adapter keeps the last resource version at which a pod had no node.
+const UNSCHEDULED_VERSION: &str = "rollplan.dev/unscheduled-version";
 const REVISION: &str = "deployment.kubernetes.io/revision";
 /// The label of pods with the revision of a StatefulSet or DaemonSet.
 const REVISION_HASH: &str = "controller-revision-hash";
@@ -38,6 +40,7 @@ struct PodState {
     revision_hash: String,
     generation: String,
     created_at: Option<Time>,
+    unscheduled_version: Option<u64>,
     /// The earliest start of its running containers, and of its init containers, which may have passed on what they read.
     started_at: Option<Time>,
     is_failing: bool,
@@ -55,6 +58,10 @@ struct Set {
 pub(super) struct PodsState {
     pub(super) pods: Started,
     pub(super) revision_at: Option<Time>,
+    /// When the oldest of these pods was created.
+    pub(super) oldest_created_at: Option<Time>,
+    /// A resource version at which none of these pods had a node yet.
+    pub(super) unscheduled_version: Option<u64>,
     /// Whether a container of these pods keeps failing.
     pub(super) is_failing: bool,
 }
@@ -91,6 +98,8 @@ impl Pods {
             revision_hash: label(REVISION_HASH),
             generation: label(GENERATION),
             created_at: time(metadata, "/creationTimestamp"),
+            unscheduled_version: annotation(metadata, UNSCHEDULED_VERSION)
+                .and_then(|it| it.parse().ok()),
             started_at: running.chain(init).min(),
             is_failing: containers.iter().any(is_failing),
         });
@@ -178,8 +187,7 @@ impl Pods {
         let current: Vec<&PodState> = pods.iter().filter(|it| label(it) == revision).collect();
         PodsState {
             pods: started(&current, expected, desired, created_at),
-            revision_at: None,
-            is_failing: current.iter().any(|it| it.is_failing),
+            ..PodsState::about(&current)
         }
     }
 
@@ -204,7 +212,7 @@ impl Pods {
                 false => started(&pods, set.replicas, desired, set.created_at),
             },
             revision_at: set.created_at,
-            is_failing: pods.iter().any(|it| it.is_failing),
+            ..PodsState::about(&pods)
         }
     }
 }
@@ -215,6 +223,18 @@ impl PodsState {
     fn of(pods: Started) -> Self {
         Self {
             pods,
+            ..Self::default()
+        }
+    }
+
+    /// What these pods show, except for their starts.
+    fn about(pods: &[&PodState]) -> Self {
+        let created: Option<Vec<Time>> = pods.iter().map(|it| it.created_at).collect();
+        let unscheduled: Option<Vec<u64>> = pods.iter().map(|it| it.unscheduled_version).collect();
+        Self {
+            oldest_created_at: created.and_then(|it| it.into_iter().min()),
+            unscheduled_version: unscheduled.and_then(|it| it.into_iter().min()),
+            is_failing: pods.iter().any(|it| it.is_failing),
             ..Self::default()
         }
     }
@@ -231,10 +251,7 @@ fn started(pods: &[&PodState], expected: i64, desired: i64, revision_at: Option<
         .map(|it| it.created_at.unwrap_or(Time::default()))
         .min();
     // Pods that are missing were created after those that are not.
-    let newest = pods
-        .iter()
-        .filter_map(|it| it.started_at.max(it.created_at))
-        .max();
+    let newest = pods.iter().filter_map(|it| it.created_at).max();
     let count = i64::try_from(pods.len()).unwrap_or(i64::MAX);
     let missing =
         (count < expected.max(1)).then(|| newest.max(revision_at).unwrap_or(Time::default()));

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
@@ -59,7 +60,8 @@ func TestLateStarts(t *testing.T) {
 		for i := range rounds {
 			r := newRestarts(ctx, t, s, s.kubeconfig, fmt.Sprintf("%s-%d", name, i))
 			delay := startsBeforeChange + time.Duration(i)*time.Second/time.Duration(rounds)
-			all, namespaces = append(all, &lateRound{r, delay, map[types.UID]string{}}), append(namespaces, r.namespace)
+			all = append(all, &lateRound{r, delay, i%2 == 1, map[types.UID]string{}})
+			namespaces = append(namespaces, r.namespace)
 		}
 		all[0].start(t, name, lateOptions, append(flags, "--namespaces="+strings.Join(namespaces, ","))...)
 		return all
@@ -106,6 +108,8 @@ type lateRound struct {
 	*restarts
 	// delay is the time between the start of a pod and the change of its configuration.
 	delay time.Duration
+	// isServerSide is whether the configuration is applied by the server, with labels that change when its data does not.
+	isServerSide bool
 	// values has the value with which each pod has started.
 	values map[types.UID]string
 }
@@ -125,8 +129,10 @@ type startedPod struct {
 
 func (r *lateRound) run(ctx context.Context) (outcome lateOutcome) {
 	annotations := map[string]any{"rollplan.dev/restart": "enabled"}
-	outcome.err = r.tryApply(ctx, configMap("app", "1"),
-		workload("Deployment", "web", annotations, map[string]any{"replicas": 1}, from("configMapRef", "app", false)))
+	outcome.err = r.write(ctx, "1", "a")
+	if outcome.err == nil {
+		outcome.err = r.tryApply(ctx, workload("Deployment", "web", annotations, map[string]any{"replicas": 1}, from("configMapRef", "app", false)))
+	}
 	for change := 1; change <= lateChanges && outcome.err == nil; change++ {
 		var lost int
 		lost, outcome.err = r.change(ctx, change)
@@ -161,10 +167,14 @@ func (r *lateRound) change(ctx context.Context, change int) (lost int, err error
 	}); err != nil {
 		return 0, err
 	}
+	if r.isServerSide {
+		if err := r.write(ctx, strconv.Itoa(change), "b"); err != nil {
+			return 0, err
+		}
+	}
 	time.Sleep(r.delay)
 	value := strconv.Itoa(change + 1)
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Data: map[string]string{"KEY": value}}
-	if _, err := r.Typed.CoreV1().ConfigMaps(r.namespace).Update(ctx, object, metav1.UpdateOptions{}); err != nil {
+	if err := r.write(ctx, value, "a"); err != nil {
 		return 0, err
 	}
 	time.Sleep(reportsAfterChange)
@@ -184,6 +194,22 @@ func (r *lateRound) change(ctx context.Context, change int) (lost int, err error
 		}
 	}
 	return lost, nil
+}
+
+// write creates or changes the configuration. The label only counts if the server applies it.
+func (r *lateRound) write(ctx context.Context, value, label string) error {
+	client := r.Typed.CoreV1().ConfigMaps(r.namespace)
+	if r.isServerSide {
+		applied := applycorev1.ConfigMap("app", r.namespace).WithLabels(map[string]string{"version": label}).WithData(map[string]string{"KEY": value})
+		_, err := client.Apply(ctx, applied, metav1.ApplyOptions{FieldManager: "owner"})
+		return err
+	}
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Data: map[string]string{"KEY": value}}
+	_, err := client.Update(ctx, object, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = client.Create(ctx, object, metav1.CreateOptions{})
+	}
+	return err
 }
 
 func (r *lateRound) await(ctx context.Context, what string, cond func(context.Context) error) error {

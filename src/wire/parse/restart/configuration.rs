@@ -50,6 +50,9 @@ impl Parser<'_> {
             absent,
             changed_at,
             observations,
+            created_at,
+            change_uncertain,
+            resource_version,
         } = message;
         let kind = self.configuration_kind(kind, path);
         let namespace = self.text(namespace, &path.field("namespace"));
@@ -87,13 +90,17 @@ impl Parser<'_> {
         };
         let observations = self.count(observations, &path.field("observations"));
         let changed_at = self.optional_time(changed_at, &path.field("changed_at"));
+        let created_at = self.optional_time(created_at, &path.field("created_at"));
         Some(Configuration {
             kind: kind?,
             namespace,
             name,
             annotations,
             content,
+            created_at,
             changed_at,
+            is_change_uncertain: change_uncertain,
+            version: Some(resource_version).filter(|it| *it > 0),
             observations: u32::try_from(observations).unwrap_or_default(),
         })
     }

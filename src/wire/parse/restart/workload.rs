@@ -67,6 +67,8 @@ impl Parser<'_> {
             on_delete,
             disruptions_allowed,
             pods_starting_since,
+            oldest_pod_created_at,
+            pods_unscheduled_version,
         } = message;
         self.kind_of_workload(&api_version, &kind, path);
         self.resource(&resource, &path.field("resource"));
@@ -152,6 +154,9 @@ impl Parser<'_> {
         };
         Workload {
             template_path: fields.split('.').map(str::to_owned).collect(),
+            oldest_created_at: self
+                .optional_time(oldest_pod_created_at, &path.field("oldest_pod_created_at")),
+            unscheduled_version: Some(pods_unscheduled_version).filter(|it| *it > 0),
             revision_at,
             api_version,
             kind,

@@ -559,3 +559,75 @@ fn pods_that_do_not_exist_yet_start_after_their_owner_was_created() {
         assert_eq!(decision(&set, &[]), expected, "{updated}");
     }
 }
+
+/// A StatefulSet without a recorded state, and its only pod.
+fn observed(created_at: &str, started_at: &str) -> [Value; 2] {
+    let mut set = workload("StatefulSet");
+    set["metadata"]["generation"] = json!(1);
+    set["spec"]["replicas"] = json!(1);
+    set["status"] = json!({"observedGeneration": 1, "replicas": 1, "readyReplicas": 1, "updatedReplicas": 1,
+        "updateRevision": "web-2"});
+    let mut pod = pod(&set, ("controller-revision-hash", "web-2"), started_at);
+    pod["metadata"]["creationTimestamp"] = json!(created_at);
+    [set, pod]
+}
+
+/// The time of a manager is that of its last change of any of its fields.
+#[test]
+fn first_observation_restarts_only_if_a_manager_can_only_have_changed_data() {
+    let last_applied = json!({"f:annotations": {".": {}, "f:kubectl.kubernetes.io/last-applied-configuration": {}}});
+    let mut annotated = last_applied.clone();
+    annotated["f:annotations"]["f:team"] = json!({});
+    for (fields, decision) in [
+        (json!({"f:data": {}}), "RESTART"),
+        (json!({"f:data": {}, "f:type": {}}), "RESTART"),
+        (json!({"f:data": {}, "f:metadata": last_applied}), "RESTART"),
+        (json!({"f:data": {}, "f:metadata": annotated}), "RECORD"),
+        (
+            json!({"f:data": {}, "f:metadata": {"f:labels": {"f:version": {}}}}),
+            "RECORD",
+        ),
+        (json!({"f:data": {}, "f:immutable": {}}), "RECORD"),
+    ] {
+        let [set, pod] = observed(BEFORE, BEFORE);
+        let mut map = config_map("app", json!({"A": "2"}));
+        map["metadata"]["creationTimestamp"] = json!("2026-01-01T00:10:00Z");
+        map["metadata"]["managedFields"] =
+            json!([{"manager": "m", "time": CHANGED, "fieldsV1": fields}]);
+        let answer = plan(&objects(&[map, set, pod], json!({"quiet": "0s"})));
+        assert_eq!(
+            decisions(&answer),
+            [("web".to_owned(), decision.to_owned())],
+            "{fields}"
+        );
+        let is_unproven = reasons(&answer.plans[0]).contains(&"CHANGE_UNPROVEN");
+        assert_eq!(is_unproven, decision == "RECORD", "{fields}");
+    }
+}
+
+/// Pods of the second of the change were created after it if they had no node at a later resource version.
+#[test]
+fn creation_of_pods_is_compared_with_the_change() {
+    let later = "2026-01-01T00:30:01Z";
+    for (created_at, unscheduled, decision) in [
+        (later, None, "RECORD"),
+        (CHANGED, None, "RESTART"),
+        (CHANGED, Some("99"), "RESTART"),
+        (CHANGED, Some("101"), "RECORD"),
+        (BEFORE, Some("101"), "RECORD"),
+    ] {
+        let [set, mut pod] = observed(created_at, created_at);
+        if let Some(version) = unscheduled {
+            pod["metadata"]["annotations"] = json!({"rollplan.dev/unscheduled-version": version});
+        }
+        let mut map = changed();
+        map["metadata"]["resourceVersion"] = json!("100");
+        let all = [map, recorded(set), pod];
+        let answer = plan(&objects(&all, json!({"quiet": "0s"})));
+        assert_eq!(
+            decisions(&answer),
+            [("web".to_owned(), decision.to_owned())],
+            "{created_at} {unscheduled:?}"
+        );
+    }
+}

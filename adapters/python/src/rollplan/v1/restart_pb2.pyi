@@ -353,6 +353,8 @@ class Workload(_message.Message):
     ON_DELETE_FIELD_NUMBER: _builtins.int
     DISRUPTIONS_ALLOWED_FIELD_NUMBER: _builtins.int
     PODS_STARTING_SINCE_FIELD_NUMBER: _builtins.int
+    OLDEST_POD_CREATED_AT_FIELD_NUMBER: _builtins.int
+    PODS_UNSCHEDULED_VERSION_FIELD_NUMBER: _builtins.int
     api_version: _builtins.str
     """API group and version of the object, for example "apps/v1". Required."""
     kind: _builtins.str
@@ -375,6 +377,11 @@ class Workload(_message.Message):
     """Whether the update strategy is OnDelete."""
     disruptions_allowed: _builtins.int
     """Number of pods that the PodDisruptionBudget of the workload allows to be disrupted now. Absent if there is none."""
+    pods_unscheduled_version: _builtins.int
+    """A resource version at which none of the pods of the current revision had a node yet: the smallest of their last
+    versions without a node. If it is larger than `Configuration.resource_version`, the pods have started with the current
+    data. Resource versions order writes within the same second. 0 if it is not known.
+    """
     @_builtins.property
     def metadata(self) -> _kubernetes_pb2.ObjectMeta:
         """Metadata of the object. Required."""
@@ -405,6 +412,10 @@ class Workload(_message.Message):
         have changed since this time. Absent if all pods have reported a start.
         """
 
+    @_builtins.property
+    def oldest_pod_created_at(self) -> _timestamp_pb2.Timestamp:
+        """When the oldest pod of the current revision was created. If that is after a change, the pods have started with it."""
+
     def __init__(
         self,
         *,
@@ -423,10 +434,12 @@ class Workload(_message.Message):
         on_delete: _builtins.bool = ...,
         disruptions_allowed: _builtins.int | None = ...,
         pods_starting_since: _timestamp_pb2.Timestamp | None = ...,
+        oldest_pod_created_at: _timestamp_pb2.Timestamp | None = ...,
+        pods_unscheduled_version: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed", "disruptions_allowed", b"disruptions_allowed", "metadata", b"metadata", "oldest_pod_started_at", b"oldest_pod_started_at", "pods_starting_since", b"pods_starting_since", "revision_created_at", b"revision_created_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed", "disruptions_allowed", b"disruptions_allowed", "metadata", b"metadata", "oldest_pod_created_at", b"oldest_pod_created_at", "oldest_pod_started_at", b"oldest_pod_started_at", "pods_starting_since", b"pods_starting_since", "revision_created_at", b"revision_created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed", "api_version", b"api_version", "disruptions_allowed", b"disruptions_allowed", "kind", b"kind", "metadata", b"metadata", "no_pods_running", b"no_pods_running", "oldest_pod_started_at", b"oldest_pod_started_at", "on_delete", b"on_delete", "paused", b"paused", "pods_starting_since", b"pods_starting_since", "references", b"references", "resource", b"resource", "revision_created_at", b"revision_created_at", "rollout", b"rollout", "template_annotations", b"template_annotations", "template_path", b"template_path"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed", "api_version", b"api_version", "disruptions_allowed", b"disruptions_allowed", "kind", b"kind", "metadata", b"metadata", "no_pods_running", b"no_pods_running", "oldest_pod_created_at", b"oldest_pod_created_at", "oldest_pod_started_at", b"oldest_pod_started_at", "on_delete", b"on_delete", "paused", b"paused", "pods_starting_since", b"pods_starting_since", "pods_unscheduled_version", b"pods_unscheduled_version", "references", b"references", "resource", b"resource", "revision_created_at", b"revision_created_at", "rollout", b"rollout", "template_annotations", b"template_annotations", "template_path", b"template_path"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__disruptions_allowed: _TypeAlias = _typing.Literal["disruptions_allowed"]  # noqa: Y015
     _WhichOneofArgType__disruptions_allowed: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed"]  # noqa: Y015
@@ -541,6 +554,9 @@ class Configuration(_message.Message):
     ABSENT_FIELD_NUMBER: _builtins.int
     CHANGED_AT_FIELD_NUMBER: _builtins.int
     OBSERVATIONS_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    CHANGE_UNCERTAIN_FIELD_NUMBER: _builtins.int
+    RESOURCE_VERSION_FIELD_NUMBER: _builtins.int
     kind: Global___ConfigurationKind.ValueType
     """Kind of the configuration. Required."""
     namespace: _builtins.str
@@ -556,6 +572,15 @@ class Configuration(_message.Message):
     observations: _builtins.int
     """Number of versions of the data that the caller has observed. If more than one, a change is certain even if nothing is
     recorded on the workload. Must not be negative.
+    """
+    change_uncertain: _builtins.bool
+    """Whether the data may have been changed earlier than `changed_at`, and something else at that time, for example a label:
+    the time in `managedFields` is that of the last change of any field that the manager owns. If nothing is recorded, such
+    a time restarts nothing.
+    """
+    resource_version: _builtins.int
+    """A resource version at which the data already had its current values, for example that of the object. 0 if it is not
+    known.
     """
     @_builtins.property
     def annotations(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -573,6 +598,12 @@ class Configuration(_message.Message):
         planned, but none is omitted.
         """
 
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp:
+        """When the configuration was created. Without it, an unchanged configuration may count as changed when it is observed
+        for the first time.
+        """
+
     def __init__(
         self,
         *,
@@ -585,10 +616,13 @@ class Configuration(_message.Message):
         absent: _builtins.bool = ...,
         changed_at: _timestamp_pb2.Timestamp | None = ...,
         observations: _builtins.int = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        change_uncertain: _builtins.bool = ...,
+        resource_version: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["changed_at", b"changed_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["changed_at", b"changed_at", "created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "annotations", b"annotations", "changed_at", b"changed_at", "checksum", b"checksum", "key_checksums", b"key_checksums", "kind", b"kind", "name", b"name", "namespace", b"namespace", "observations", b"observations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "annotations", b"annotations", "change_uncertain", b"change_uncertain", "changed_at", b"changed_at", "checksum", b"checksum", "created_at", b"created_at", "key_checksums", b"key_checksums", "kind", b"kind", "name", b"name", "namespace", b"namespace", "observations", b"observations", "resource_version", b"resource_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
