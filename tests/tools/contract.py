@@ -1,9 +1,10 @@
-"""Writes docs/contract: the contract as a descriptor set, as JSON Schema and as OpenAPI.
+"""Writes docs/contract: the contract as JSON Schema and as OpenAPI.
 
-    python3 tests/tools/contract.py SCHEMAS DESCRIPTORS OUT
+    python3 tests/tools/contract.py DESCRIPTORS OUT
 
-SCHEMAS has what protoc-gen-jsonschema makes of each message, DESCRIPTORS the descriptors in JSON, both of one contract.
-Only names and layout are changed: the schemas become one document, and the methods of the service become its paths.
+DESCRIPTORS are the descriptors of the contract in JSON, with comments. Schemas follow the rules of protobuf's JSON mapping:
+answers omit fields with default values, so no field is required, and contain 64-bit integers as strings; requests may also
+contain them as numbers. tests/clients/contract.py validates requests and answers of the service.
 """
 
 import json
@@ -11,7 +12,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-SUFFIX = ".jsonschema.strict.json"
 SERVICE = "RolloutPlanner"
 CODES = (
     "canceled unknown invalid_argument deadline_exceeded not_found already_exists permission_denied resource_exhausted "
@@ -40,50 +40,109 @@ ERROR = {
 }
 
 
-def adapted(value: Any, prefix: str) -> Any:
-    """With references into one document. Unknown fields are ignored, so schemas must not forbid them."""
-    if isinstance(value, list):
-        return [adapted(it, prefix) for it in value]
-    if not isinstance(value, dict):
-        return value
-    changed = {}
-    for key, it in value.items():
-        if key in ("$id", "$schema") or (key == "additionalProperties" and it is False):
-            continue
-        if key == "$ref":
-            it = prefix + it.removesuffix(SUFFIX)
-        elif key == "description" and isinstance(it, str):
-            it = " ".join(it.split())
-        changed[key] = adapted(it, prefix)
-    return changed
+INTEGERS = {
+    "TYPE_INT32": (-(2**31), 2**31 - 1),
+    "TYPE_UINT32": (0, 2**32 - 1),
+}
+SCALARS: dict[str, dict[str, Any]] = {
+    "TYPE_STRING": {"type": "string"},
+    "TYPE_BOOL": {"type": "boolean"},
+    "TYPE_DOUBLE": {"type": "number"},
+    "TYPE_BYTES": {"type": "string", "contentEncoding": "base64"},
+}
+INT64 = {"type": "string", "pattern": "^-?[0-9]{1,19}$"}
+# The messages of protobuf that have a JSON mapping of their own.
+WELL_KNOWN: dict[str, dict[str, Any]] = {
+    ".google.protobuf.Timestamp": {"type": "string", "format": "date-time"},
+    ".google.protobuf.Duration": {
+        "type": "string",
+        "pattern": r"^-?[0-9]{1,12}(\.[0-9]{1,9})?s$",
+        "description": "Seconds, for example 90s or 0.5s.",
+    },
+}
 
 
-def schemas(directory: Path, prefix: str) -> dict[str, Any]:
-    files = sorted(directory.glob(f"*{SUFFIX}"))
-    if not files:
-        sys.exit(f"{directory} has no schemas")
-    return {it.name.removesuffix(SUFFIX): adapted(json.loads(it.read_text()), prefix) for it in files}
+class Contract:
+    """The messages and methods of the contract."""
 
-
-def methods(descriptors: Path) -> list[tuple[str, str, str, str]]:
-    """Name, comment, request and response of each method."""
-    found = []
-    for file in json.loads(descriptors.read_text())["file"]:
-        for i, service in enumerate(file.get("service", [])):
-            if service["name"] != SERVICE:
-                continue
+    def __init__(self, descriptors: Path) -> None:
+        self.messages: dict[str, dict[str, Any]] = {}
+        self.enums: dict[str, list[str]] = {}
+        self.comments: dict[str, str] = {}
+        self.methods: list[tuple[str, str, str, str]] = []
+        for file in json.loads(descriptors.read_text())["file"]:
             comments = {
-                tuple(it.get("path", [])): " ".join(it.get("leadingComments", "").split())
+                tuple(it.get("path", [])): " ".join(it["leadingComments"].split())
                 for it in file["sourceCodeInfo"]["location"]
+                if "leadingComments" in it
             }
-            for j, method in enumerate(service["method"]):
-                messages = (method[key].removeprefix(".") for key in ("inputType", "outputType"))
-                found.append((method["name"], comments[6, i, 2, j], *messages))
-    return found
+            for i, enum in enumerate(file.get("enumType", [])):
+                self.enums[f".{file['package']}.{enum['name']}"] = [it["name"] for it in enum["value"]]
+            for i, message in enumerate(file.get("messageType", [])):
+                name = f".{file['package']}.{message['name']}"
+                if name in WELL_KNOWN:
+                    continue
+                self.messages[name] = message
+                self.comments[name] = comments.get((4, i), "")
+                for j, field in enumerate(message.get("field", [])):
+                    self.comments[f"{name}.{field['name']}"] = comments.get((4, i, 2, j), "")
+                for entry in message.get("nestedType", []):
+                    self.messages[f"{name}.{entry['name']}"] = entry
+            for i, service in enumerate(file.get("service", [])):
+                for j, method in enumerate(service["method"]):
+                    names = method["inputType"], method["outputType"]
+                    self.methods.append((method["name"], comments[6, i, 2, j], *names))
+        self.requested = self.reachable({request for _, _, request, _ in self.methods})
+
+    def reachable(self, names: set[str]) -> set[str]:
+        """These messages, and those that they contain."""
+        found: set[str] = set()
+        while names - found:
+            name = (names - found).pop()
+            found.add(name)
+            fields = self.messages[name].get("field", [])
+            names |= {it["typeName"] for it in fields if it.get("typeName") in self.messages}
+        return found
+
+    def schemas(self, prefix: str) -> dict[str, Any]:
+        """The schemas of all messages by name. References begin with the prefix."""
+        return {
+            name.removeprefix("."): self.schema(name, prefix)
+            for name, message in sorted(self.messages.items())
+            if not message.get("options", {}).get("mapEntry")
+        }
+
+    def schema(self, name: str, prefix: str) -> dict[str, Any]:
+        properties = {}
+        for field in self.messages[name].get("field", []):
+            value = self.value(name, field, prefix)
+            entry = self.messages.get(field.get("typeName", ""), {})
+            if entry.get("options", {}).get("mapEntry"):
+                content = next(it for it in entry["field"] if it["name"] == "value")
+                value = {"type": "object", "additionalProperties": self.value(name, content, prefix)}
+            elif field["label"] == "LABEL_REPEATED":
+                value = {"type": "array", "items": value}
+            comment = self.comments[f"{name}.{field['name']}"]
+            properties[field["jsonName"]] = {**value, "description": comment} if comment else value
+        return {"type": "object", "description": self.comments[name], "properties": properties}
+
+    def value(self, message: str, field: dict[str, Any], prefix: str) -> dict[str, Any]:
+        """The schema of a single value of a field."""
+        kind, name = field["type"], field.get("typeName", "")
+        if kind == "TYPE_ENUM":
+            return {"type": "string", "enum": self.enums[name]}
+        if kind == "TYPE_MESSAGE":
+            return WELL_KNOWN.get(name) or {"$ref": prefix + name.removeprefix(".")}
+        if kind in ("TYPE_INT64", "TYPE_UINT64"):
+            return {**INT64, "type": ["string", "integer"]} if message in self.requested else INT64
+        if kind in INTEGERS:
+            minimum, maximum = INTEGERS[kind]
+            return {"type": "integer", "minimum": minimum, "maximum": maximum}
+        return SCALARS[kind]
 
 
 def reference(schema: str) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{schema}"}
+    return {"$ref": f"#/components/schemas/{schema.removeprefix('.')}"}
 
 
 def content(schema: str) -> dict[str, Any]:
@@ -112,13 +171,14 @@ def operation(method: tuple[str, str, str, str]) -> dict[str, Any]:
     }
 
 
-# The calls for people: path, method that answers, name and summary.
+# The calls for people: path, method that answers, name and summary. `Show` keeps the names apart from those that languages use,
+# such as `history`.
 ENDPOINTS = (
-    ("/v1/status", "ComputeStatus", "Status", "ComputeStatus for what kubectl prints."),
-    ("/v1/plan", "PlanRollout", "Plan", "PlanRollout, with the report, for what kubectl prints."),
-    ("/v1/history", "ListRevisions", "History", "ListRevisions for what kubectl prints."),
-    ("/v1/undo", "Rollback", "Undo", "Rollback for what kubectl prints."),
-    ("/v1/restarts", "PlanRestarts", "Restarts", "PlanRestarts for what kubectl prints."),
+    ("/v1/status", "ComputeStatus", "ShowStatus", "ComputeStatus for what kubectl prints."),
+    ("/v1/plan", "PlanRollout", "ShowPlan", "PlanRollout, with the report, for what kubectl prints."),
+    ("/v1/history", "ListRevisions", "ShowHistory", "ListRevisions for what kubectl prints."),
+    ("/v1/undo", "Rollback", "ShowUndo", "Rollback for what kubectl prints."),
+    ("/v1/restarts", "PlanRestarts", "ShowRestarts", "PlanRestarts for what kubectl prints."),
 )
 TEXT: dict[str, Any] = {"type": "string"}
 BOOLEAN: dict[str, Any] = {"type": "boolean"}
@@ -167,8 +227,8 @@ def endpoint(path: str, name: str, summary: str, response: str) -> dict[str, Any
         ],
         "requestBody": {
             "required": True,
-            "description": "An object or a List, as kubectl prints it in JSON or YAML. Any content type is accepted.",
-            "content": {"*/*": {"schema": {"type": "object"}}},
+            "description": "An object or a List, as kubectl prints it in JSON. YAML and any content type are accepted as well.",
+            "content": {"application/json": {"schema": {"type": "object"}}},
         },
         "responses": {
             "200": {
@@ -204,19 +264,17 @@ def write(path: Path, document: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    directory, descriptors, out = map(Path, sys.argv[1:])
+    descriptors, out = map(Path, sys.argv[1:])
+    contract = Contract(descriptors)
     out.mkdir(parents=True, exist_ok=True)
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "rollplan.v1: the messages of the contract in JSON",
-        "$defs": schemas(directory, "#/$defs/"),
+        "$defs": contract.schemas("#/$defs/"),
     }
     write(out / "rollplan.v1.schema.json", schema)
-    found = methods(descriptors)
-    if not found:
-        sys.exit(f"{descriptors} has no {SERVICE}")
-    responses = {name: response for name, _, _, response in found}
-    components = schemas(directory, "#/components/schemas/")
+    responses = {name: response for name, _, _, response in contract.methods}
+    components = contract.schemas("#/components/schemas/")
     components["connect.error"] = ERROR
     openapi = {
         "openapi": "3.1.0",
@@ -228,7 +286,7 @@ def main() -> None:
         },
         "servers": [{"url": "http://127.0.0.1:50051"}],
         "paths": {
-            **{f"/rollplan.v1.{SERVICE}/{it[0]}": {"post": operation(it)} for it in found},
+            **{f"/rollplan.v1.{SERVICE}/{it[0]}": {"post": operation(it)} for it in contract.methods},
             **{path: {"post": endpoint(path, name, text, responses[it])} for path, it, name, text in ENDPOINTS},
         },
         "components": {"schemas": components},
