@@ -48,9 +48,11 @@ verdict={} last='' code=3
 end=$((SECONDS + ${TIMEOUT:-600}))
 while [ $SECONDS -lt $end ]; do
   answer=$(ask ComputeStatus "$(jq -nc --argjson fields "${fields:-"{}"}" --argjson verdict "$verdict" '$fields + {previousVerdict: $verdict}')")
-  message=$(jq -r '.report.message' <<<"$answer") verdict=$(jq -c '.report.verdict // {}' <<<"$answer")
-  [ "$message" = "$last" ] || printf '%s\n' "$message"
-  last=$message
+  verdict=$(jq -c '.report.verdict // {}' <<<"$answer")
+  # A line whenever the numbers or the causes change. Messages also contain ages, which change all the time.
+  state=$(jq -c '.report | [.phase, .counts, (.blockers[]? | .reason, .podCount)]' <<<"$answer")
+  [ "$state" = "$last" ] || jq -r '.report.message' <<<"$answer"
+  last=$state
   case $(jq -r 'if .final | not then "waiting" elif .outlook == "OUTLOOK_COMPLETE" then "complete"
       elif .certain then "certain" else "stalled" end' <<<"$verdict") in
     complete) exit 0 ;;

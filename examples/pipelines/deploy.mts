@@ -28,12 +28,14 @@ import { durationFromMs, type RolloutReport } from "rollplan/v1";
 
 const { ROLLPLAN_SERVER = "127.0.0.1:50051", TIMEOUT = "600", INTERVAL = "2", IMAGE_PULL } = process.env;
 
-/** Prints a line whenever something changes. */
+/** Prints a line whenever the numbers or the causes change. Messages also contain ages, which change all the time. */
 function progress(): (report: RolloutReport) => void {
   let last = "";
-  return ({ message }) => {
-    if (message !== last) console.log(message);
-    last = message;
+  return ({ message, phase, counts, blockers }) => {
+    const causes = blockers.map(({ reason, podCount }) => [reason, podCount]);
+    const state = JSON.stringify([phase, counts, causes]);
+    if (state !== last) console.log(message);
+    last = state;
   };
 }
 

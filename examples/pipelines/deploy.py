@@ -19,14 +19,15 @@ from rollplan.v1.report_pb2 import RolloutReport
 
 
 class Progress:
-    """Prints a line whenever something changes."""
+    """Prints a line whenever the numbers or the causes change. Messages also contain ages, which change all the time."""
 
     def __init__(self) -> None:
-        self.last = ""
+        self.last: object = None
 
     def __call__(self, report: RolloutReport) -> None:
-        if report.message != self.last:
-            self.last = report.message
+        state = (report.phase, report.counts, [(it.reason, it.pod_count) for it in report.blockers])
+        if state != self.last:
+            self.last = state
             print(report.message, flush=True)
 
 

@@ -22,12 +22,15 @@ kubectl apply -n "$namespace" -f "$manifest"
 code=0 once=()
 [ "${UNDO:-}" != once ] || once=(--on-failure roll-back)
 "${wait[@]}" "${once[@]}" ${FAIL_ON:+--fail-on "$FAIL_ON"} "${reports[@]}" || code=$?
-[ $code -eq 1 ] && [[ ! "${UNDO:-}" =~ ^(never|once)$ ]] || exit $code
+if [ $code -ne 1 ] || [[ "${UNDO:-}" =~ ^(never|once)$ ]]; then exit $code; fi
 
 # Roll back only if the failure is certain: after a deadline or a transient failure, the rollout may still complete.
 if jq -e '.report.verdict | .final and .certain' "$answer" >/dev/null; then
   echo "The failure is certain: rolling back."
   rollplan undo "deploy/$name" -n "$namespace" -o kubectl | sh
   "${wait[@]}" || true
+else
+  echo "The failure is not certain, so the rollout may still complete: not rolling back. To roll back:"
+  echo "  rollplan undo deploy/$name -n $namespace -o kubectl | sh"
 fi
 exit $code

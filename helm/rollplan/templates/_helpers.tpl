@@ -73,23 +73,6 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- .Values.adapter.serviceAccount.name | default $default -}}
 {{- end -}}
 
-{{/* Security contexts as the restricted Pod Security Standard requires them, with a read-only root file system. */}}
-{{- define "rollplan.podSecurityContext" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-seccompProfile:
-  type: RuntimeDefault
-{{- end -}}
-
-{{- define "rollplan.securityContext" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities:
-  drop: [ALL]
-{{- end -}}
-
 {{/* Topology spread constraints with a label selector: (list $ "server" $constraints). */}}
 {{- define "rollplan.topologySpreadConstraints" -}}
 {{- $labels := include "rollplan.selectorLabels" (list (index . 0) (index . 1)) | fromYaml -}}
