@@ -59,7 +59,7 @@ impl JsonPath {
                 continue;
             }
             let name = rest.strip_prefix('.').ok_or("missing dot before a name")?;
-            let (name, after) = name_of(name);
+            let (name, after) = name_of(name)?;
             match name.as_str() {
                 "*" => steps.push(Step::Every),
                 "" if after.starts_with('[') => {}
@@ -84,17 +84,23 @@ impl JsonPath {
 }
 
 /// The name at the start of a text without its escapes, and the text after it.
-fn name_of(text: &str) -> (String, &str) {
+fn name_of(text: &str) -> Result<(String, &str), String> {
     let mut name = String::new();
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {
         match c {
-            '.' | '[' => return (name, &text[at..]),
+            '.' | '[' => return Ok((name, &text[at..])),
             '\\' => name.extend(chars.next().map(|(_, escaped)| escaped)),
+            // In kubectl, these characters begin something else than a name: `range`, a text, a union, the root.
+            c if c.is_whitespace() || "\"',$@()]".contains(c) => {
+                return Err(format!(
+                    "{text} is not supported: it must be names, indices and filters, for example .status.phase"
+                ));
+            }
             c => name.push(c),
         }
     }
-    (name, "")
+    Ok((name, ""))
 }
 
 /// The position of the bracket that closes the one before this text.
@@ -312,6 +318,13 @@ mod tests {
             ("{.a[?(b==1)]}", "compares a path with == or !="),
             ("{.a[?(@.b==c)]}", "c is not supported in a filter"),
             ("{.a[?(@.b==1]}", "a filter ends with )"),
+            ("{range .items[*]}", "is not supported"),
+            ("{range}{.a}{end}", "must be a single path"),
+            ("{\"x\"}", "is not supported"),
+            ("{'x'}", "is not supported"),
+            ("{$.a}", "is not supported"),
+            ("{.a,.b}", "is not supported"),
+            ("{@}", "is not supported"),
         ] {
             let error = JsonPath::parse(path).unwrap_err();
             assert!(error.contains(expected), "{path}: {error}");

@@ -1,11 +1,15 @@
 //! Selects the requested object from the input.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
 use super::object::{Object, Objects, Role};
 use crate::cli::error::Error;
 use crate::cli::resource::Resource;
 use crate::cli::target::Target;
+
+/// The maximum number of kinds that an error names.
+const KINDS_MAX: usize = 10;
 
 /// The requested object.
 #[derive(Clone, Debug)]
@@ -48,7 +52,7 @@ pub(super) fn choose(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Result<u
                     let list = list(&candidates);
                     format!("{resource} {wanted} not found in the input, which has:{list}")
                 }
-                _ => format!("the input contains no {resource}"),
+                _ => format!("the input contains no {resource}{}", kinds(objects)),
             };
             Err(Error::input("", text))
         }
@@ -63,6 +67,21 @@ pub(super) fn choose(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Result<u
             let text = format!("several {}s {wanted} in the input:{list}", wanted.resource);
             Err(Error::input("", text))
         }
+    }
+}
+
+/// The kinds in the input with their numbers, for example ", only ConfigMap (2), Service (1)". Empty without objects.
+fn kinds(objects: &Objects<'_>) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for object in &objects.all {
+        *counts.entry(&object.found.kind).or_default() += 1;
+    }
+    let kinds = counts.iter().map(|(kind, count)| format!("{kind} ({count})"));
+    let kinds: Vec<String> = kinds.take(KINDS_MAX).collect();
+    let more = if counts.len() > KINDS_MAX { ", …" } else { "" };
+    match kinds.is_empty() {
+        true => String::new(),
+        false => format!(", only {}{more}", kinds.join(", ")),
     }
 }
 

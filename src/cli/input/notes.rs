@@ -122,6 +122,7 @@ pub(super) fn note_early_time(
     let times = times.filter_map(|time| time.as_str()?.parse::<Timestamp>().ok());
     let last = times.max_by_key(|time| time.seconds);
     if let Some(last) = last.filter(|last| last.seconds > now.seconds + CLOCKS_DIFFER_SECONDS) {
+        let now = in_seconds(now);
         note(&format_args!(
             "{}: the time of the decision, {now}, is before its last change, {last}: pass --now with the time of the snapshot",
             owner.label()
@@ -155,12 +156,18 @@ pub(super) fn note_late_time(
     };
     let latest = last.seconds.saturating_add(seconds.max(0));
     if now.seconds > latest.saturating_add(CLOCKS_DIFFER_SECONDS) {
+        let now = in_seconds(now);
         note(&format_args!(
             "{}: the time of the decision, {now}, is long after its last progress, {last}, and it does not report that its \
              deadline has passed: pass --now with the time of the snapshot",
             owner.label()
         ));
     }
+}
+
+/// A time in whole seconds, as Kubernetes prints times. That of the clock has nanoseconds.
+fn in_seconds(time: Timestamp) -> Timestamp {
+    Timestamp { nanos: 0, ..time }
 }
 
 /// Notes limits that no rollout can satisfy.

@@ -115,7 +115,7 @@ fn one_of_several_deployments_is_chosen_by_name() {
     );
     assert_eq!(
         refused(&plan_args(&[]), POD),
-        "error: the input contains no Deployment\n"
+        "error: the input contains no Deployment, only Pod (1)\n"
     );
     assert_eq!(
         refused(&plan_args(&[]), "# nothing\n"),
@@ -178,6 +178,6 @@ fn deployments_are_told_from_other_objects_with_their_name() {
     let skipped = "note: skipped: 1 PlannedDeployment (example.com/v1)\n";
     assert_eq!(
         err,
-        format!("{skipped}error: the input contains no Deployment\n")
+        format!("{skipped}error: the input contains no Deployment, only PlannedDeployment (1)\n")
     );
 }

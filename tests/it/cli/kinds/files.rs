@@ -207,8 +207,8 @@ fn names_missing_from_files_are_errors() {
             &["ds/web"],
             "error: DaemonSet web not found in the input, which has:\n  standard input, items[2] (DaemonSet shop/db)\n",
         ),
-        (&["web"], "error: the input contains no Deployment\n"),
-        (&["cj/web"], "error: the input contains no CronJob\n"),
+        (&["web"], "error: the input contains no Deployment, only "),
+        (&["cj/web"], "error: the input contains no CronJob, only "),
         (
             &["db", "--context=far"],
             "error: --context cannot be used with -f: it only applies to kubectl\n",
