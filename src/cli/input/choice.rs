@@ -73,7 +73,7 @@ pub(super) fn choose(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Result<u
 /// The kinds in the input with their numbers, for example ", only ConfigMap (2), Service (1)". Empty without objects.
 fn kinds(objects: &Objects<'_>) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for object in &objects.all {
+    for object in objects.all.iter() {
         *counts.entry(&object.found.kind).or_default() += 1;
     }
     let kinds = counts.iter().map(|(kind, count)| format!("{kind} ({count})"));

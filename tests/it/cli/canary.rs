@@ -137,7 +137,7 @@ impl World {
         pod["spec"]["containers"][0]["image"] = image.clone();
         pod["metadata"]["ownerReferences"][0]["uid"] = "canary".into();
         for condition in pod["status"]["conditions"].as_array_mut().unwrap() {
-            if condition["type"] == "Ready" {
+            if condition["type"] == "Ready" || condition["type"] == "ContainersReady" {
                 condition["lastTransitionTime"] = began.as_str().into();
                 condition["status"] = if ready.is_some() { "True" } else { "False" }.into();
             }
