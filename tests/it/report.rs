@@ -61,7 +61,7 @@ fn names(blocker: &proto::Blocker) -> Vec<&str> {
 #[test]
 fn image_pull_error_is_the_first_blocker() {
     let why = "image registry.example/web:404 of container web cannot be pulled (2 of 2 new pods: \
-               web-5c65c699f-42z9v ImagePullBackOff for 21s)";
+               web-5c65c699f-42z9v ImagePullBackOff for 21s): only its events show why";
     let blocker = check(
         "stuck-bad-image",
         Phase::Stalled,

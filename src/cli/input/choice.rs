@@ -76,9 +76,15 @@ fn kinds(objects: &Objects<'_>) -> String {
     for object in objects.all.iter() {
         *counts.entry(&object.found.kind).or_default() += 1;
     }
-    let kinds = counts.iter().map(|(kind, count)| format!("{kind} ({count})"));
+    let kinds = counts
+        .iter()
+        .map(|(kind, count)| format!("{kind} ({count})"));
     let kinds: Vec<String> = kinds.take(KINDS_MAX).collect();
-    let more = if counts.len() > KINDS_MAX { ", …" } else { "" };
+    let more = if counts.len() > KINDS_MAX {
+        ", …"
+    } else {
+        ""
+    };
     match kinds.is_empty() {
         true => String::new(),
         false => format!(", only {}{more}", kinds.join(", ")),

@@ -1,6 +1,7 @@
 //! Objects that are being deleted: what they wait for.
 
 use super::failure::evidence::is_node_lost;
+use super::pods::or;
 use super::text::{NAME_MAX, one_line, word};
 use super::{Blocker, Cause};
 use rollplan_core::snapshot::{ContainerState, ObjectMeta, Pod};
@@ -100,6 +101,14 @@ pub(crate) fn progress(due: Time, now: Time) -> String {
     match due > now {
         true => format!("{} of its grace period left", due.since(now)),
         false => format!("{} past its grace period", now.since(due)),
+    }
+}
+
+/// The progress of a terminating pod. The deletion timestamp of a pod is the end of its grace period.
+pub(crate) fn pod_progress(pod: &Pod, now: Time) -> String {
+    match pod.metadata.deletion_timestamp {
+        Some(due) => format!("Terminating, {}", progress(due, now)),
+        None => or(&pod.phase, "Pending").to_owned(),
     }
 }
 

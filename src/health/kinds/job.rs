@@ -5,8 +5,9 @@ use std::cmp::Reverse;
 
 use super::Condition;
 use super::scene::{Scene, counters, explained, phase_of};
+use crate::diagnosis::deletion;
 use crate::diagnosis::failure::Group;
-use crate::diagnosis::pods::{Finding, progress};
+use crate::diagnosis::pods::Finding;
 use crate::diagnosis::text::{KUBERNETES_MAX, PROGRAM_MAX, agree, because, count, one_line, word};
 use crate::diagnosis::{BlockedPod, Blocker, Cause};
 use crate::report::verdict::{Outlook, Verdict};
@@ -391,7 +392,11 @@ fn overdue(scene: &Scene<'_>) -> (String, String) {
     };
     let node = word(&pod.node_name);
     (
-        format!(": {} {}", pod.metadata.name, progress(pod, now)),
+        format!(
+            ": {} {}",
+            pod.metadata.name,
+            deletion::pod_progress(pod, now)
+        ),
         format!(
             "check what delays it: a container that does not stop, or its node: kubectl describe node {node}"
         ),

@@ -105,7 +105,7 @@ pub(crate) const TABLE: Table = Table {
         Row::undecided("pull QPS exceeded", Time, ""),
         // Kubelets before 1.32 report the error in an event only.
         Row::undecided(
-            "Back-off pulling image \"<image...>\"",
+            "Back-off pulling image \"<image>\"",
             Time,
             "read the events of the pod: kubectl describe pod <pod> -n <namespace>",
         )

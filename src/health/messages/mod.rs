@@ -342,18 +342,17 @@ mod tests {
         for table in TABLES {
             for row in table.rows {
                 let message = example(row.pattern);
-                let is_found = |message: &str| {
+                let check = |message: &str| {
                     let found = table.look_up(message).row;
-                    found.is_some_and(|found| found.pattern == row.pattern)
+                    let found = found.map(|found| found.pattern);
+                    assert_eq!(found, Some(row.pattern), "{message}");
                 };
-                assert!(is_found(&message), "{message}");
+                check(&message);
                 for wrapper in table.wrappers {
-                    let wrapped = format!("{}{message}", example(wrapper));
-                    assert!(is_found(&wrapped), "{wrapped}");
+                    check(&format!("{}{message}", example(wrapper)));
                 }
                 for ending in table.endings {
-                    let ended = format!("{message}{}", example(ending));
-                    assert!(is_found(&ended), "{ended}");
+                    check(&format!("{message}{}", example(ending)));
                 }
             }
         }

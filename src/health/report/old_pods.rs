@@ -1,7 +1,7 @@
 //! Old pods that Recreate waits for.
 
 use super::assessment::Assessment;
-use crate::diagnosis::pods::{or, progress};
+use crate::diagnosis::pods::or;
 use crate::diagnosis::text::count;
 use crate::diagnosis::{BlockedPod, Blocker, Cause, deletion};
 use rollplan_core::snapshot::Pod;
@@ -52,7 +52,11 @@ impl Assessment<'_> {
             return None;
         }
         let example = running.first().map_or_else(String::new, |pod| {
-            format!(": {} {}", pod.metadata.name, progress(pod, now))
+            format!(
+                ": {} {}",
+                pod.metadata.name,
+                deletion::pod_progress(pod, now)
+            )
         });
         let message = format!(
             "Recreate is waiting for {} to terminate{example}",

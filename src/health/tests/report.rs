@@ -221,11 +221,13 @@ fn waiting_container_is_explained() {
         "1 of 2 new pods is starting: a ContainerCreating for 1m",
         "",
     );
+    // It has no condition PodScheduled yet.
     check_pod(
         pod("a", "", Vec::new()),
-        Cause::Starting,
-        "1 of 2 new pods is starting: a Pending for 1m",
-        "",
+        Cause::Unschedulable,
+        "no scheduler has reported on the new pods (1 of 2 new pods: a Pending for 1m): their schedulerName is \
+         default-scheduler",
+        "check that the scheduler of the cluster is running",
     );
 }
 
@@ -1276,7 +1278,10 @@ fn causes_are_ordered_before_their_consequences() {
         vec![condition("PodScheduled", "False", "", "", 5)],
     );
     let unready = pod("unready", "Running", vec![container(running(9))]);
-    let starting = pod("starting", "Pending", Vec::new());
+    let starting = with_conditions(
+        pod("starting", "Pending", Vec::new()),
+        vec![condition("PodScheduled", "True", "", "", 5)],
+    );
     let pods = [
         ready("ready", 1),
         starting,

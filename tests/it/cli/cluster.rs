@@ -34,10 +34,14 @@ fn only_required_objects_are_read() {
         assert_eq!((run.exit, run.err.as_str()), (1, ""));
         // The remedies have the options of the same cluster.
         let out = match told.contains("--context") {
-            true => expected.replace(
-                "rollplan undo ",
-                "rollplan undo --context='my context' --kubeconfig=/no/such ",
-            ),
+            true => {
+                ["rollplan undo ", "kubectl "]
+                    .iter()
+                    .fold(expected.clone(), |expected, command| {
+                        let options = "--context='my context' --kubeconfig=/no/such ";
+                        expected.replace(command, &format!("{command}{options}"))
+                    })
+            }
             false => expected.clone(),
         };
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -225,7 +225,10 @@ fn causes_are_printed_once_below_the_live_view() {
     let words: Vec<_> = shown.last().split_whitespace().collect();
     let screen = words.join(" ");
     assert_eq!(screen.matches("cannot be pulled").count(), 1, "{screen}");
-    assert!(screen.contains("remedy: check the registry"), "{screen}");
+    assert!(
+        screen.contains("remedy: read the events of the pod"),
+        "{screen}"
+    );
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn wait_ends_when_the_rollout_fails() {
     // The causes follow, with remedies. Only the causes of several rollouts have headings.
     assert!(!run.out.contains("Deployment shop/web"), "{}", run.out);
     assert!(
-        run.out.contains("remedy: check the registry"),
+        run.out.contains("remedy: read the events of the pod"),
         "{}",
         run.out
     );
@@ -312,7 +312,7 @@ fn wait_ends_when_a_failure_is_certain() {
     let wrong = || {
         waiting(
             "InvalidImageName",
-            "couldn't parse image name: invalid reference format",
+            "couldn't parse image name \"web:1\": invalid reference format",
         )
     };
     let kubectl = Kubectl::new(&[nothing_yet(), wrong()]);

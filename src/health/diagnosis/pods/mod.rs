@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use super::failure::class::Class;
 use super::template::ProbeKind;
 use super::text::{KUBERNETES_MAX, one_line};
-use super::{BlockedPod, Cause, Log, deletion};
+use super::{BlockedPod, Cause, Log};
 use rollplan_core::snapshot::{Container, ObservedEvent, Pod, PodCondition};
 use rollplan_core::time::Time;
 
@@ -119,14 +119,6 @@ impl<'a> Finding<'a> {
             pod.since,
             &pod.name,
         )
-    }
-}
-
-/// The progress of a terminating pod. The deletion timestamp of a pod is the end of its grace period.
-pub(crate) fn progress(pod: &Pod, now: Time) -> String {
-    match pod.metadata.deletion_timestamp {
-        Some(due) => format!("Terminating, {}", deletion::progress(due, now)),
-        None => or(&pod.phase, "Pending").to_owned(),
     }
 }
 

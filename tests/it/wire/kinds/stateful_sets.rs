@@ -253,7 +253,7 @@ fn stateful_set_with_a_lost_node_is_degraded_and_waits_for_its_pod() {
     pods[0]["metadata"]["deletionTimestamp"] = json!(at(1200));
     set["status"]["currentRevision"] = json!("web-new");
     let message = "statefulset \"web\" is rolling out (3 of 3 updated, 2 of 3 available): 1 pod is terminating: web-0, 5m \
-                   past its grace period";
+                   past its grace period (node real-0)";
     check(
         &report(1500, &set, &pods),
         Phase::Progressing,
@@ -387,7 +387,7 @@ fn pod_whose_grace_period_ends_now_is_past_it() {
     assert_eq!(ended.reason, "OLD_PODS_RUNNING");
     assert_eq!(
         ended.message,
-        "1 pod is terminating: web-2, 0s past its grace period"
+        "1 pod is terminating: web-2, 0s past its grace period (node n)"
     );
     assert_eq!(ended.remaining, None);
     assert_eq!(ended.pods[0].since.as_ref().unwrap().seconds, START + 60);
