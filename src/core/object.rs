@@ -30,7 +30,7 @@ pub struct ObjectMeta {
     pub annotations: StringMap,
     /// All owners.
     pub owner_references: Vec<OwnerReference>,
-    /// What must be done before the object is removed, by whoever removes the entry.
+    /// What must be done before the object is removed, by the controller that removes the entry.
     pub finalizers: Vec<String>,
 }
 

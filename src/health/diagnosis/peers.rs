@@ -40,7 +40,7 @@ pub(crate) enum Role {
     Old,
     /// It belongs to the workload, and stays.
     Own,
-    /// It belongs to somebody else.
+    /// It belongs to another owner.
     Other,
 }
 

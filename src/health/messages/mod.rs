@@ -1,7 +1,7 @@
 //! What the messages of Kubernetes, of container runtimes and of registries mean, as data.
 //!
 //! A [`Table`] has the messages about one subject, one file each. A [`Row`] is one message: the format string of the component
-//! that prints it, what a person needs of it, how certain it is that the failure persists, who can resolve it, and how. Whoever
+//! that prints it, what a person needs of it, how certain it is that the failure persists, who can resolve it, and how. Anyone who
 //! meets a new message adds a row, the source file and function beside it, and a story in `tests/stories`.
 //!
 //! A pattern is a format string with named holes. `<name>` stands for one word, and `<name...>` for any text, which may be

@@ -7,7 +7,7 @@ use crate::diagnosis::text::{NAME_MAX, one_line};
 pub(super) type Holes = Vec<(&'static str, String)>;
 
 /// The parts of a pattern: a literal, and the hole before it, which the first part does not have.
-pub(super) fn pieces<'p>(pattern: &'p str) -> impl Iterator<Item = (Option<&'p str>, &'p str)> {
+pub(super) fn pieces(pattern: &str) -> impl Iterator<Item = (Option<&str>, &str)> {
     let mut pieces = pattern.split('<');
     let first = pieces.next().map(|literal| (None, literal));
     let others = pieces.filter_map(|piece| {

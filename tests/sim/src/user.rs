@@ -110,6 +110,7 @@ impl World {
             pods_complete: false,
             failures: Vec::new(),
             events: Arc::new([]),
+            surroundings: Arc::default(),
         };
         let Ok(rollback) = rollback(&snapshot, revision) else {
             return;

@@ -203,11 +203,10 @@ pub(super) fn fill(
         entry.parts.iter().filter(is_container)
     };
     if let Some(unscheduled) = unscheduled {
-        let since = unscheduled
-            .text
-            .is_empty()
-            .then_some("0 nodes are available")
-            .unwrap_or(&unscheduled.text);
+        let since = match unscheduled.text.as_str() {
+            "" => "0 nodes are available",
+            text => text,
+        };
         set("PodScheduled", false, created, "Unschedulable", since);
     } else if let Some(gated) = gated {
         let text = match gated.text.as_str() {

@@ -12,7 +12,7 @@ use rollplan_core::snapshot::Container;
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Directories for added software. An image may add a directory below one of them to PATH, and so may one that is named bin.
 const SOFTWARE: [&str; 5] = ["opt", "usr", "app", "home", "root"];
-/// Directories of data, which are no working directories.
+/// Directories of data, which programs do not use as their working directory.
 const DATA: [&str; 7] = ["dev", "etc", "proc", "run", "sys", "tmp", "var"];
 
 impl Examiner<'_> {

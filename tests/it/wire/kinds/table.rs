@@ -2110,7 +2110,7 @@ fn messages_have_the_errors_that_a_status_lists() {
     );
 }
 
-/// Whoever suspends an object resumes it.
+/// The owner that suspends an object resumes it.
 #[test]
 fn suspended_objects_of_a_queue_or_an_owner_are_resumed_by_it() {
     let of = |label: Option<&str>, owner: Option<(&str, bool)>| {

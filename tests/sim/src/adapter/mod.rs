@@ -152,6 +152,7 @@ impl World {
             pods_complete: with_pods,
             failures: self.adapter.failures.clone(),
             events: Arc::new([]),
+            surroundings: Arc::default(),
         })
     }
 

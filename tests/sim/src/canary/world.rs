@@ -203,6 +203,7 @@ impl CanaryWorld {
             pods_complete: true,
             failures: Vec::new(),
             events: Arc::new([]),
+            surroundings: Arc::default(),
         }
     }
 
