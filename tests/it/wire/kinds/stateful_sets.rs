@@ -397,7 +397,8 @@ fn pod_whose_grace_period_ends_now_is_past_it() {
     );
     assert_eq!(of(61).pods[0].since, None);
     assert_eq!(of(61).remaining.unwrap().seconds, 1);
-    let lost = "check what delays it, a container that does not stop or its node: kubectl describe node n";
+    let lost =
+        "check what delays it, a container that does not stop or its node: kubectl describe node n";
     assert_eq!((&*ended.remedy, &*of(61).remedy), (lost, ""));
     assert_eq!(
         of(61).message,
