@@ -7,6 +7,7 @@
 
 use super::Certainty::UnlessOnVolume;
 use super::Resolver::{Cluster, Image, Node, Template, Time};
+use super::mount::{MISSING_CONFIG_MAP, MISSING_SECRET};
 use super::{Row, Table};
 
 // Remedies of several rows.
@@ -253,16 +254,8 @@ pub(crate) const TABLE: Table = Table {
             "set runAsUser of container <container> to a number, or add user <user> to the image",
         ),
         // kubelet: pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables.
-        Row::definite(
-            "configmap \"<name>\" not found",
-            Cluster,
-            "create the missing configmap <name> in namespace <namespace>, or correct the reference to it",
-        ),
-        Row::definite(
-            "secret \"<name>\" not found",
-            Cluster,
-            "create the missing secret <name> in namespace <namespace>, or correct the reference to it",
-        ),
+        MISSING_CONFIG_MAP,
+        MISSING_SECRET,
         Row::definite(
             "couldn't find key <key...> in ConfigMap <object>",
             Cluster,

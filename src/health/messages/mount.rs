@@ -3,6 +3,19 @@
 use super::Resolver::Cluster;
 use super::{Row, Table};
 
+/// A ConfigMap that a volume or a variable refers to does not exist.
+pub(super) const MISSING_CONFIG_MAP: Row = Row::definite(
+    "configmap \"<name>\" not found",
+    Cluster,
+    "create the missing configmap <name> in namespace <namespace>, or correct the reference to it",
+);
+/// A Secret that a volume or a variable refers to does not exist.
+pub(super) const MISSING_SECRET: Row = Row::definite(
+    "secret \"<name>\" not found",
+    Cluster,
+    "create the missing secret <name> in namespace <namespace>, or correct the reference to it",
+);
+
 pub(crate) const TABLE: Table = Table {
     reasons: &["FailedMount"],
     wrappers: &[
@@ -12,16 +25,8 @@ pub(crate) const TABLE: Table = Table {
     endings: &[],
     rows: &[
         // kubelet: pkg/volume/configmap/configmap.go, pkg/volume/secret/secret.go, SetUpAt.
-        Row::definite(
-            "configmap \"<name>\" not found",
-            Cluster,
-            "create the missing configmap <name> in namespace <namespace>, or correct the reference to it",
-        ),
-        Row::definite(
-            "secret \"<name>\" not found",
-            Cluster,
-            "create the missing secret <name> in namespace <namespace>, or correct the reference to it",
-        ),
+        MISSING_CONFIG_MAP,
+        MISSING_SECRET,
         // kubelet: pkg/volume/configmap/configmap.go, pkg/volume/secret/secret.go, MakePayload.
         Row::definite(
             "configmap references non-existent config key: <key...>",
