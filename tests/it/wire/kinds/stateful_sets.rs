@@ -402,7 +402,7 @@ fn pod_whose_grace_period_ends_now_is_past_it() {
     assert_eq!((&*ended.remedy, &*of(61).remedy), (lost, ""));
     assert_eq!(
         of(61).message,
-        "1 pod is terminating: web-2, 1s of its grace period left"
+        "1 pod is terminating: web-2, 1s of its grace period left (node n)"
     );
 }
 
