@@ -193,8 +193,8 @@ impl Judge<'_, '_> {
     }
 
     fn failed(&self) -> Option<Report> {
-        let mut conditions = self.scene.observed.conditions.iter();
-        let failed = conditions.find(|condition| {
+        let conditions = self.scene.observed.conditions.iter();
+        let failed = conditions.filter(|condition| {
             let kind = condition.kind.as_str();
             let is_bad =
                 BAD.contains(&kind) || self.row.bad.contains(&kind) || kind.ends_with(TERMINAL);
@@ -207,7 +207,9 @@ impl Judge<'_, '_> {
                 }
                 _ => false,
             }
-        })?;
+        });
+        // A condition that is false because of a failure only refers to the one that reports it.
+        let failed = failed.min_by_key(|it| (it.status == "False", it.message.is_empty()))?;
         let what = format!("its condition {} is {}", name(failed), truth(failed));
         let what = format!("{what}{}", explained(failed));
         Some(self.stalled(what, failed.last_transition_time))

@@ -316,9 +316,12 @@ fn note_own_fix(set: &StatefulSet, blockers: &mut [Blocker], scene: &Scene<'_>) 
         Cause::ImagePull | Cause::ContainerConfig | Cause::CrashLoop
     );
     if let Some(pod) = first.pods.first().filter(|_| needs_fix) {
+        let before = match first.remedy.as_str() {
+            "" => String::new(),
+            remedy => format!("{remedy}; "),
+        };
         first.remedy = format!(
-            "{}; after a change of the template also: kubectl delete pod {}{}",
-            first.remedy,
+            "{before}after a change of the template also: kubectl delete pod {}{}",
             word(&pod.name),
             scene.in_namespace()
         );
