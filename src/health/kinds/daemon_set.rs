@@ -213,12 +213,13 @@ fn name_nodes(blocker: &mut Blocker, findings: &[Finding<'_>]) {
 
 /// The old pods that a user must delete, because the strategy is OnDelete.
 fn on_delete(set: &DaemonSet, desired: i32, scene: &Scene<'_>) -> Blocker {
-    let old: Vec<&Pod> = scene
+    let mut old: Vec<&Pod> = scene
         .observed
         .pods
         .iter()
         .filter(|pod| is_new(set, scene.observed, pod) == Some(false))
         .collect();
+    old.sort_by_key(|pod| &pod.metadata.name);
     let missing = i64::from(desired) - i64::from(set.updated);
     let have = if missing == 1 { "has" } else { "have" };
     let message = format!(

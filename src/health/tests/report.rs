@@ -12,7 +12,6 @@ use rollplan_core::snapshot::{
     Container, ContainerState, Deployment, DeploymentStatus, ObservedEvent, Options, Pod,
     PodCondition, Snapshot, StepFailure, Strategy,
 };
-use rollplan_core::template::Value;
 use rollplan_core::time::Span;
 use rollplan_core::{Plan, compute_status, plan_pass};
 use rollplan_health::diagnosis::failure::judgement::Judgement;
@@ -154,83 +153,6 @@ pub(super) fn with_conditions(mut pod: Pod, conditions: Vec<PodCondition>) -> Po
 
 /// Checks the first blocker of a rollout with one new pod.
 #[track_caller]
-fn check_pod(pod: Pod, cause: Cause, message: &str, remedy: &str) {
-    let snapshot = with_pods([pod]);
-    let found = &reported(&snapshot).blockers[0];
-    assert_eq!(
-        (found.cause, found.message.as_str(), found.remedy.as_str()),
-        (cause, message, remedy)
-    );
-    assert_eq!((found.pods.len(), found.pod_count), (1, 1));
-}
-
-#[test]
-fn waiting_container_is_explained() {
-    for (reason, message, why, remedy) in [
-        ("ErrImagePull", "something new", "something new", ""),
-        (
-            "ImagePullBackOff",
-            "Back-off pulling image \"web:2\"",
-            "only its events show why",
-            "read the events of the pod: kubectl describe pod a -n default",
-        ),
-        (
-            "InvalidImageName",
-            "Failed to apply default image tag \"A\": couldn't parse image name \"A\": invalid reference format",
-            "invalid reference format",
-            "correct the name of the image",
-        ),
-        (
-            "ErrImageNeverPull",
-            "Container image \"web:2\" is not present with pull policy of Never",
-            "Container image \"web:2\" is not present with pull policy of Never",
-            "load the image on the node, or change imagePullPolicy",
-        ),
-    ] {
-        check_pod(
-            pod("a", "Pending", vec![container(waiting(reason, message))]),
-            Cause::ImagePull,
-            &format!(
-                "image web:2 of container main cannot be pulled (1 of 2 new pods: a {reason} for 1m): {why}"
-            ),
-            remedy,
-        );
-    }
-    let missing = waiting("CreateContainerConfigError", "configmap \"web\" not found");
-    check_pod(
-        pod("a", "Pending", vec![container(missing)]),
-        Cause::ContainerConfig,
-        "container main cannot be created (1 of 2 new pods: a CreateContainerConfigError for 1m): \
-         configmap \"web\" not found",
-        "create the missing configmap web in namespace default, or correct the reference to it",
-    );
-    let silent = waiting("CreateContainerError", "");
-    check_pod(
-        pod("a", "Pending", vec![container(silent)]),
-        Cause::ContainerConfig,
-        "container main cannot be created (1 of 2 new pods: a CreateContainerError for 1m)",
-        "",
-    );
-    check_pod(
-        pod(
-            "a",
-            "Pending",
-            vec![container(waiting("ContainerCreating", ""))],
-        ),
-        Cause::Starting,
-        "1 of 2 new pods is starting: a ContainerCreating for 1m",
-        "",
-    );
-    // It has no condition PodScheduled yet.
-    check_pod(
-        pod("a", "", Vec::new()),
-        Cause::Unschedulable,
-        "no scheduler has reported on the new pods (1 of 2 new pods: a Pending for 1m): their schedulerName is \
-         default-scheduler",
-        "check that the scheduler of the cluster is running",
-    );
-}
-
 pub(super) fn crashing(restarts: i32, state: ContainerState, last_state: ContainerState) -> Pod {
     let container = Container {
         restarts,
@@ -238,61 +160,6 @@ pub(super) fn crashing(restarts: i32, state: ContainerState, last_state: Contain
         ..container(state)
     };
     pod("a", "Running", vec![container])
-}
-
-#[test]
-fn crashing_container_is_explained_with_its_last_output() {
-    let back_off = || {
-        waiting(
-            "CrashLoopBackOff",
-            "back-off 40s restarting failed container",
-        )
-    };
-    let cases = [
-        (
-            crashing(
-                3,
-                back_off(),
-                terminated(1, "Error", "starting\nfatal: no database\n\n"),
-            ),
-            "container main keeps crashing (3 restarts; 1 of 2 new pods: a CrashLoopBackOff for 20s): \
-             Error, exit code 1: fatal: no database",
-            "read its log: kubectl logs a -n default -c main",
-        ),
-        (
-            crashing(1, back_off(), terminated(137, "OOMKilled", "")),
-            "container main keeps running out of memory (1 restart; 1 of 2 new pods: a CrashLoopBackOff for 20s): \
-             OOMKilled, exit code 137",
-            "raise resources.limits.memory of container main",
-        ),
-        (
-            crashing(1, back_off(), ContainerState::Unknown),
-            "container main keeps crashing (1 restart; 1 of 2 new pods: a CrashLoopBackOff for 1m): \
-             back-off 40s restarting failed container",
-            "read its log: kubectl logs a -n default -c main",
-        ),
-        (
-            crashing(0, terminated(0, "", ""), ContainerState::Unknown),
-            "container main has terminated (1 of 2 new pods: a Terminated for 20s): exit code 0",
-            "read its log: kubectl logs a -n default -c main",
-        ),
-        // It runs briefly between two backoffs.
-        (
-            crashing(4, running(5), terminated(2, "Error", "")),
-            "container main keeps crashing (4 restarts; 1 of 2 new pods: a Running for 5s): \
-             Error, exit code 2",
-            "read its log: kubectl logs a -n default -c main --previous",
-        ),
-    ];
-    for (pod, message, remedy) in cases {
-        check_pod(pod, Cause::CrashLoop, message, remedy);
-    }
-    check_pod(
-        crashing(4, running(900), terminated(2, "Error", "")),
-        Cause::NotReady,
-        "container main is running but not ready (1 of 2 new pods: a Running for 15m)",
-        "",
-    );
 }
 
 #[test]
@@ -312,168 +179,6 @@ fn container_output_is_truncated_and_has_no_control_characters() {
         format!("Error, exit code 1: {wrote}")
     );
     assert!(found.message.ends_with(&wrote), "{}", found.message);
-}
-
-#[test]
-fn init_containers_block() {
-    let init = |state, restarts| Container {
-        name: "migrate".to_owned(),
-        init: true,
-        restarts,
-        ..container(state)
-    };
-    let main = || container(waiting("PodInitializing", ""));
-    check_pod(
-        pod(
-            "a",
-            "Pending",
-            vec![init(waiting("CrashLoopBackOff", "back-off"), 2), main()],
-        ),
-        Cause::CrashLoop,
-        "init container migrate keeps crashing (2 restarts; 1 of 2 new pods: a CrashLoopBackOff for 1m): \
-         back-off",
-        "read its log: kubectl logs a -n default -c migrate",
-    );
-    check_pod(
-        pod("a", "Pending", vec![init(running(30), 0), main()]),
-        Cause::Starting,
-        "1 of 2 new pods is starting: a Init for 30s: init container migrate is running",
-        "",
-    );
-    check_pod(
-        pod(
-            "a",
-            "Pending",
-            vec![init(terminated(0, "Completed", ""), 0), main()],
-        ),
-        Cause::Starting,
-        "1 of 2 new pods is starting: a PodInitializing for 1m",
-        "",
-    );
-    // A sidecar is not ready, although the main container is.
-    let ready_main = Container {
-        ready: true,
-        ..container(running(30))
-    };
-    check_pod(
-        pod("a", "Running", vec![init(running(40), 0), ready_main]),
-        Cause::NotReady,
-        "init container migrate is running but not ready (1 of 2 new pods: a Running for 40s)",
-        "",
-    );
-}
-
-#[test]
-fn sidecar_is_not_an_init_container() {
-    let sidecar = Value::from([("name", "proxy"), ("restartPolicy", "Always")]);
-    let spec = Value::from([
-        ("initContainers", Value::from(vec![sidecar])),
-        ("containers", Value::from(Vec::<Value>::new())),
-    ]);
-    let labels = Value::from([("labels", Value::from([("app", "web")]))]);
-    let template = Value::from([("metadata", labels), ("spec", spec)]);
-    let first = |state, restarts| {
-        let proxy = Container {
-            name: "proxy".to_owned(),
-            init: true,
-            restarts,
-            ..container(state)
-        };
-        let setup = Container {
-            name: "setup".to_owned(),
-            init: true,
-            ..container(running(30))
-        };
-        let mut snapshot = with_pods([pod("a", "Pending", vec![proxy, setup])]);
-        snapshot.deployment.spec.template = template.clone().into();
-        snapshot.replica_sets[0].template = template.clone().into();
-        reported(&snapshot).blockers.swap_remove(0).message
-    };
-    assert_eq!(
-        first(waiting("CrashLoopBackOff", "back-off"), 2),
-        "sidecar container proxy keeps crashing (2 restarts; 1 of 2 new pods: a CrashLoopBackOff for 1m): back-off"
-    );
-    // The init containers after a sidecar do not wait for it to be ready.
-    assert_eq!(
-        first(running(40), 0),
-        "1 of 2 new pods is starting: a Init for 30s: init container setup is running"
-    );
-}
-
-#[test]
-fn problems_of_whole_pods_are_explained() {
-    let mut evicted = pod("a", "Failed", Vec::new());
-    (evicted.reason, evicted.message) = (
-        "Evicted".to_owned(),
-        "The node was low on\nmemory.".to_owned(),
-    );
-    check_pod(
-        evicted,
-        Cause::PodFailed,
-        "1 new pod failed: a Evicted for 1m: The node was low on memory.",
-        "check why the pods failed: their events and the state of the node",
-    );
-    check_pod(
-        pod("a", "Failed", Vec::new()),
-        Cause::PodFailed,
-        "1 new pod failed: a Failed for 1m",
-        "check why the pods failed: their events and the state of the node",
-    );
-    let nodes = "0/1 nodes are available: 1 Insufficient cpu.";
-    check_pod(
-        with_conditions(
-            pod("a", "Pending", Vec::new()),
-            vec![condition(
-                "PodScheduled",
-                "False",
-                "Unschedulable",
-                nodes,
-                50,
-            )],
-        ),
-        Cause::Unschedulable,
-        "no node can run the new pods (1 of 2 new pods: a Unschedulable for 50s): 0/1 nodes are available: \
-         1 Insufficient cpu.",
-        "add or free resources, or lower the requests of the pods",
-    );
-    let gated = "Scheduling is blocked due to non-empty scheduling gates";
-    check_pod(
-        with_conditions(
-            pod("a", "Pending", Vec::new()),
-            vec![condition(
-                "PodScheduled",
-                "False",
-                "SchedulingGated",
-                gated,
-                50,
-            )],
-        ),
-        Cause::Unschedulable,
-        "the new pods are waiting for a scheduling gate (1 of 2 new pods: a SchedulingGated for 50s): \
-         Scheduling is blocked due to non-empty scheduling gates",
-        "check which controller must remove the gate",
-    );
-    let up = Container {
-        ready: true,
-        ..container(running(30))
-    };
-    let gate = "corresponding condition of pod readiness gate \"lb\" does not exist.";
-    check_pod(
-        with_conditions(
-            pod("a", "Running", vec![up]),
-            vec![condition(
-                "Ready",
-                "False",
-                "ReadinessGatesNotReady",
-                gate,
-                30,
-            )],
-        ),
-        Cause::NotReady,
-        "the new pods are running but waiting for a readiness gate (1 of 2 new pods: a ReadinessGatesNotReady for 30s): \
-         corresponding condition of pod readiness gate \"lb\" does not exist.",
-        "check which controller must set the condition of the gate",
-    );
 }
 
 #[test]
@@ -565,36 +270,6 @@ fn blocker_lists_at_most_20_pods_with_the_longest_blocked_first() {
 }
 
 #[test]
-fn crash_loop_differs_from_a_slow_start() {
-    let cause = |container: Container| {
-        let pods = with_pods([pod("a", "Running", vec![container])]);
-        reported(&pods).blockers[0].cause
-    };
-    let crashed = |state: ContainerState, restarts: i32| Container {
-        restarts,
-        last_state: terminated(1, "Error", ""),
-        ..container(state)
-    };
-    // The kubelet reports it, or the container has been restarted before.
-    let backing_off = || waiting("CrashLoopBackOff", "");
-    assert_eq!(cause(crashed(backing_off(), 0)), Cause::CrashLoop);
-    let creating = || waiting("ContainerCreating", "");
-    assert_eq!(cause(crashed(creating(), 1)), Cause::CrashLoop);
-    assert_eq!(cause(crashed(creating(), 0)), Cause::Starting);
-    // A restarted container may crash again until the kubelet resets its backoff.
-    assert_eq!(cause(crashed(running(599), 1)), Cause::CrashLoop);
-    assert_eq!(cause(crashed(running(600), 1)), Cause::NotReady);
-    assert_eq!(cause(crashed(running(599), 0)), Cause::NotReady);
-}
-
-#[test]
-fn terminating_pods_do_not_count() {
-    let mut going = pod("a", "Pending", vec![container(waiting("ErrImagePull", ""))]);
-    going.metadata.deletion_timestamp = Some(now());
-    assert!(!causes(&with_pods([going])).contains(&Cause::ImagePull));
-}
-
-#[test]
 fn limits_block_scaling() {
     let snapshot = half_way();
     assert_eq!(
@@ -668,48 +343,6 @@ fn limits_block_only_existing_pods() {
     assert!(!causes(&snapshot).contains(&Cause::HeldBySurge));
     snapshot.replica_sets.truncate(1);
     assert!(!causes(&snapshot).contains(&Cause::HeldByAvailability));
-}
-
-#[test]
-fn pause_is_reported_with_its_duration() {
-    let mut snapshot = half_way();
-    snapshot.deployment.spec.paused = true;
-    snapshot.deployment.status.conditions = vec![mk_condition(
-        "Progressing",
-        "Unknown",
-        "DeploymentPaused",
-        at(-90),
-    )];
-    let report = reported(&snapshot);
-    assert_eq!(report.phase, Phase::Paused);
-    assert_eq!(
-        report.message,
-        "deployment \"web\" has been paused for 1m30s (2 of 4 updated, 3 of 4 available, 3 old)"
-    );
-    let first = &report.blockers[0];
-    assert_eq!(first.cause, Cause::Paused);
-    assert_eq!(first.message, "the rollout has been paused for 1m30s");
-    assert_eq!(
-        first.remedy,
-        "resume it: kubectl rollout resume deploy/web -n default"
-    );
-    assert_eq!(first.since, Some(at(-90)));
-    // The limits do not block a paused rollout.
-    assert_eq!(
-        causes(&snapshot),
-        [Cause::Paused, Cause::NotAvailable],
-        "{report:?}"
-    );
-
-    // A pause does not replace a Progressing condition with another reason.
-    let late = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-90));
-    snapshot.deployment.status.conditions = vec![late];
-    let report = reported(&snapshot);
-    assert_eq!(
-        report.message,
-        "deployment \"web\" is paused (2 of 4 updated, 3 of 4 available, 3 old)"
-    );
-    assert_eq!(report.blockers[0].message, "the rollout is paused");
 }
 
 /// The message of the last rejection remains until the ReplicaSet controller tries again, up to a quarter of an hour later.
@@ -811,46 +444,6 @@ fn pods_of_another_controller_that_the_selector_matches_are_a_warning() {
     let mut unrelated = other("Deployment", "api");
     unrelated.metadata.labels = strings([("app", "api")]);
     assert_eq!(with(half_way(), unrelated), alone);
-}
-
-#[test]
-fn rejected_pods_are_explained() {
-    let mut snapshot = half_way();
-    let mut failure = mk_condition("ReplicaFailure", "True", "FailedCreate", at(-30));
-    failure.message = "pods \"web-v2-x\" is forbidden: exceeded quota".to_owned();
-    snapshot.replica_sets[0].status = mk_set_status(0, 0);
-    snapshot.replica_sets[0].status.conditions = vec![failure];
-    let report = reported(&snapshot);
-    // Only events show whether it can be resolved.
-    assert_eq!(report.phase, Phase::Progressing);
-    let first = &report.blockers[0];
-    assert_eq!(
-        (first.cause, first.message.as_str()),
-        (
-            Cause::PodsRefused,
-            "the API server rejects the pods (FailedCreate): pods \"web-v2-x\" is forbidden: exceeded quota"
-        )
-    );
-    assert_eq!(
-        report.message,
-        format!(
-            "deployment \"web\" is rolling out (0 of 4 updated, 3 of 4 available, 3 old): {}",
-            first.message
-        )
-    );
-    assert!(!causes(&snapshot).contains(&Cause::NotAvailable));
-
-    let conditions = &mut snapshot.replica_sets[0].status.conditions;
-    conditions[0].message.clear();
-    assert_eq!(
-        blocker(&snapshot, Cause::PodsRefused).message,
-        "the API server rejects the pods (FailedCreate)"
-    );
-    snapshot.replica_sets[0].status.conditions[0].reason = "FailedDelete".to_owned();
-    assert_eq!(
-        blocker(&snapshot, Cause::PodsRefused).message,
-        "pods cannot be deleted"
-    );
 }
 
 /// A Deployment whose new ReplicaSet was rejected.
@@ -1109,42 +702,6 @@ fn stale_annotation_of_an_observed_generation_blocks() {
 }
 
 #[test]
-fn exceeded_deadline_is_ranked_after_its_causes() {
-    let mut snapshot = with_pods([pod(
-        "a",
-        "Pending",
-        vec![container(waiting("ErrImagePull", ""))],
-    )]);
-    snapshot.deployment.spec.progress_deadline_seconds = 60;
-    let progress = mk_condition("Progressing", "True", "ReplicaSetUpdated", at(-30));
-    snapshot.deployment.status.conditions = vec![progress];
-    snapshot.deployment.status.replicas = 5;
-    snapshot.deployment.status.updated_replicas = 2;
-    snapshot.deployment.status.ready_replicas = 3;
-    snapshot.deployment.status.available_replicas = 3;
-    let before = reported(&snapshot);
-    assert_eq!(before.phase, Phase::Progressing);
-    assert_eq!(before.deadline, Some(at(30)));
-
-    let late = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-30));
-    snapshot.deployment.status.conditions = vec![late];
-    let after = reported(&snapshot);
-    assert_eq!(after.phase, Phase::Stalled);
-    assert_eq!(after.deadline, None);
-    assert_eq!(
-        causes(&snapshot),
-        [Cause::ImagePull, Cause::DeadlineExceeded]
-    );
-    let last = after.blockers.last().unwrap();
-    assert_eq!(last.message, "no progress within the deadline of 1m");
-    assert_eq!(
-        last.remedy,
-        "fix the blockers above, or roll back: rollplan undo deploy/web -n default"
-    );
-    assert_eq!(last.since, Some(at(-30)));
-}
-
-#[test]
 fn each_phase_has_its_message() {
     let complete = || {
         let mut snapshot = half_way();
@@ -1211,25 +768,6 @@ fn complete_but_unobserved() -> Snapshot {
     snapshot
 }
 
-/// `test5` of kubectl's rollout status viewer.
-#[test]
-fn rollout_is_not_complete_before_its_generation_is_observed() {
-    let mut snapshot = complete_but_unobserved();
-    let unobserved = "deployment \"web\" is rolling out (4 of 4 updated, 4 of 4 available, 0 old): no controller has \
-                      observed the latest change yet: generation 2, observed 1";
-    for paused in [false, true] {
-        snapshot.deployment.spec.paused = paused;
-        let found = reported(&snapshot);
-        assert_eq!(found.phase, Phase::Progressing, "paused: {paused}");
-        assert!(causes(&snapshot).contains(&Cause::GenerationUnobserved));
-        if !paused {
-            assert_eq!(found.message, unobserved);
-        }
-    }
-    snapshot.deployment.status.observed_generation = 2;
-    assert_eq!(reported(&snapshot).phase, Phase::Complete);
-}
-
 #[test]
 fn plan_that_publishes_the_generation_reports_it_as_observed() {
     let snapshot = complete_but_unobserved();
@@ -1243,20 +781,6 @@ fn plan_that_publishes_the_generation_reports_it_as_observed() {
         Some(Action::UpdateDeploymentStatus { .. })
     ));
     assert_eq!(of_plan(others).phase, Phase::Progressing);
-}
-
-#[test]
-fn unobserved_change_is_not_stalled_by_the_previous_deadline() {
-    let mut snapshot = half_way();
-    let late = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-30));
-    snapshot.deployment.status.conditions = vec![late];
-    snapshot.deployment.status.replicas = 5;
-    snapshot.deployment.status.updated_replicas = 2;
-    snapshot.deployment.status.ready_replicas = 3;
-    snapshot.deployment.status.available_replicas = 3;
-    assert_eq!(reported(&snapshot).phase, Phase::Stalled);
-    snapshot.deployment.metadata.generation = 2;
-    assert_eq!(reported(&snapshot).phase, Phase::Progressing);
 }
 
 #[test]
@@ -1320,22 +844,6 @@ fn causes_are_ordered_before_their_consequences() {
             Cause::MinReadySeconds,
             Cause::DeadlineExceeded
         ]
-    );
-}
-
-#[test]
-fn worst_container_determines_the_cause() {
-    let sidecar = Container {
-        name: "proxy".to_owned(),
-        ..container(waiting("ContainerCreating", ""))
-    };
-    let bad = container(waiting("ErrImagePull", ""));
-    let snapshot = with_pods([pod("a", "Pending", vec![sidecar, bad])]);
-    assert_eq!(causes(&snapshot)[0], Cause::ImagePull);
-    assert!(!causes(&snapshot).contains(&Cause::Starting));
-    assert_eq!(
-        blocker(&snapshot, Cause::ImagePull).pods[0].container,
-        "main"
     );
 }
 
@@ -1535,16 +1043,6 @@ fn cause_has_a_stable_name() {
     assert_eq!(Cause::HeldBySurge.as_str(), "HELD_BY_SURGE");
 }
 
-#[test]
-fn message_contains_terminating_pods() {
-    let mut snapshot = half_way();
-    snapshot.replica_sets[1].status.terminating_replicas = Some(2);
-    let message = reported(&snapshot).message;
-    assert!(message.contains(", 3 old, 2 terminating)"), "{message}");
-    let message = reported(&half_way()).message;
-    assert!(message.contains(", 3 old)"), "{message}");
-}
-
 /// With an incomplete list of ReplicaSets, nothing is planned and the report contains only the phase that the Deployment
 /// itself shows.
 #[test]
@@ -1606,25 +1104,6 @@ fn incomplete_replica_sets_have_a_phase_only() {
 }
 
 #[test]
-fn failed_pods_do_not_degrade_a_rollout() {
-    let phase = |phase: &str| {
-        let mut pod = pod("a", phase, Vec::new());
-        pod.metadata.creation_timestamp = Some(at(-900));
-        completed(
-            [with_conditions(
-                pod,
-                vec![condition("Ready", "False", "", "", 500)],
-            )],
-            4,
-            3,
-        )
-        .phase
-    };
-    assert_eq!(phase("Running"), Phase::Degraded);
-    assert_eq!(phase("Failed"), Phase::Progressing);
-}
-
-#[test]
 fn program_that_cannot_be_started_is_explained_without_the_runtime() {
     let found = |output: &str| {
         let end = terminated(128, "StartError", output);
@@ -1659,76 +1138,6 @@ fn program_that_cannot_be_started_is_explained_without_the_runtime() {
 }
 
 #[test]
-fn pod_of_a_lost_node_names_the_node() {
-    let up = Container {
-        ready: true,
-        ..container(running(500))
-    };
-    let mut lost = pod("a", "Running", vec![up]);
-    lost.node_name = "node-1".to_owned();
-    let lost = with_conditions(lost, vec![condition("Ready", "False", "", "", 30)]);
-    assert_eq!(
-        reported(&with_pods([lost])).blockers.remove(0).remedy,
-        "check the node: kubectl describe node node-1"
-    );
-}
-
-#[test]
-fn blank_lines_at_the_end_of_the_output_are_skipped() {
-    let end = terminated(1, "Error", "fatal: no\n   \n\u{7}\n");
-    let pod = crashing(1, waiting("CrashLoopBackOff", ""), end);
-    let message = reported(&with_pods([pod])).blockers.remove(0).message;
-    assert!(message.ends_with("exit code 1: fatal: no"), "{message}");
-    // A name alone is not a function of Go.
-    let pod = crashing(
-        1,
-        waiting("CrashLoopBackOff", ""),
-        terminated(1, "Error", "start\nerror(5)"),
-    );
-    let message = reported(&with_pods([pod])).blockers.remove(0).message;
-    assert!(message.ends_with("exit code 1: error(5)"), "{message}");
-}
-
-#[test]
-fn verdict_on_a_deployment_that_is_being_deleted_names_it() {
-    let mut deleting = half_way();
-    deleting.deployment.metadata.deletion_timestamp = Some(now());
-    let verdict = reported(&deleting).verdict;
-    assert_eq!(
-        (verdict.reason, verdict.message.as_str()),
-        ("DELETING", "the Deployment is being deleted")
-    );
-}
-
-#[test]
-fn pod_that_does_not_start_is_explained_by_its_last_failure() {
-    let mut snapshot = with_pods([pod(
-        "a",
-        "Pending",
-        vec![container(waiting("ContainerCreating", ""))],
-    )]);
-    let event = |kind: &str, reason: &str, last: i64| ObservedEvent {
-        object_uid: "a-uid".to_owned(),
-        kind: kind.to_owned(),
-        reason: reason.to_owned(),
-        message: "no".to_owned(),
-        last: Some(at(last)),
-        ..ObservedEvent::default()
-    };
-    snapshot.events = Arc::new([
-        event("Warning", "FailedCreatePodSandBox", -40),
-        event("Warning", "FailedScheduling", -30),
-        event("Warning", "NetworkNotReady", -20),
-        event("Normal", "FailedOver", -10),
-    ]);
-    let message = reported(&snapshot).blockers.remove(0).message;
-    assert!(
-        message.ends_with(": FailedCreatePodSandBox: no"),
-        "{message}"
-    );
-}
-
-#[test]
 fn paused_deployment_without_replicas_does_not_wait() {
     let mut snapshot = half_way();
     snapshot.deployment.spec.paused = true;
@@ -1737,22 +1146,6 @@ fn paused_deployment_without_replicas_does_not_wait() {
     assert_ne!(reported(&snapshot).verdict.reason, "PAUSED");
     snapshot.deployment.spec.replicas = 1;
     assert_eq!(reported(&snapshot).verdict.reason, "PAUSED");
-}
-
-#[test]
-fn container_that_runs_out_of_memory_names_its_limit() {
-    let limits = Value::from([("limits", Value::from([("memory", "128Mi")]))]);
-    let main = Value::from([("name", Value::from("main")), ("resources", limits)]);
-    let spec = Value::from([("containers", Value::from(vec![main]))]);
-    let template = Value::from([("spec", spec)]);
-    let end = terminated(137, "OOMKilled", "");
-    let mut snapshot = with_pods([crashing(1, waiting("CrashLoopBackOff", ""), end)]);
-    snapshot.deployment.spec.template = template.clone().into();
-    snapshot.replica_sets[0].template = template.into();
-    assert_eq!(
-        reported(&snapshot).blockers.remove(0).remedy,
-        "raise resources.limits.memory of container main (now 128Mi)"
-    );
 }
 
 /// Only a ReplicaSet with the template may be adopted.
@@ -1766,26 +1159,4 @@ fn paused_deployment_waits_in_spite_of_orphans_with_another_template() {
     assert_eq!(reported(&snapshot).verdict.reason, "PAUSED");
     snapshot.replica_sets[0].template = snapshot.deployment.spec.template.clone();
     assert_ne!(reported(&snapshot).verdict.reason, "PAUSED");
-}
-
-#[test]
-fn running_init_container_is_not_a_sidecar() {
-    let setup = Value::from([("name", "setup")]);
-    let spec = Value::from([
-        ("initContainers", Value::from(vec![setup])),
-        ("containers", Value::from(Vec::<Value>::new())),
-    ]);
-    let template = Value::from([("spec", spec)]);
-    let setup = Container {
-        name: "setup".to_owned(),
-        init: true,
-        ..container(running(30))
-    };
-    let mut snapshot = with_pods([pod("a", "Pending", vec![setup])]);
-    snapshot.deployment.spec.template = template.clone().into();
-    snapshot.replica_sets[0].template = template.into();
-    assert_eq!(
-        reported(&snapshot).blockers.swap_remove(0).message,
-        "1 of 2 new pods is starting: a Init for 30s: init container setup is running"
-    );
 }

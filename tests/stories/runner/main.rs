@@ -44,6 +44,12 @@ fn stories_have_the_expected_answers() {
                 break;
             };
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if update
+                .as_ref()
+                .is_some_and(|it| it.ends_with(".md") && *it != name)
+            {
+                continue;
+            }
             let is_updated = update.as_ref().is_some_and(|it| it == "1" || *it == name);
             let found = check(&path, &name, is_updated);
             if !found.is_empty() {
@@ -120,7 +126,7 @@ struct Changes {
 fn tell(story: &Story, changes: &mut Changes) -> Result<(), Vec<String>> {
     let mut failures = Vec::new();
     let Some(table) = &story.table else {
-        let told = Telling::new(&story.blocks).and_then(|it| it.run(&story.blocks));
+        let told = Telling::new(&story.blocks, false).and_then(|it| it.run(&story.blocks));
         for failure in told.map_err(|error| vec![error])? {
             changes
                 .outputs
@@ -134,8 +140,19 @@ fn tell(story: &Story, changes: &mut Changes) -> Result<(), Vec<String>> {
         };
     };
     for (line, cells) in &table.rows {
-        let blocks = story.with(&table.names, cells);
-        match Telling::new(&blocks).and_then(|it| it.run(&blocks)) {
+        let mut blocks = story.with(&table.names, cells);
+        let mut answers = table
+            .names
+            .iter()
+            .zip(cells)
+            .filter(|(name, _)| story.is_answer(name));
+        if table.names.iter().any(|name| story.is_answer(name))
+            && answers.all(|(_, cell)| cell.is_empty())
+        {
+            // A row without answers would accept too much.
+            page::forget(&mut blocks);
+        }
+        match Telling::new(&blocks, true).and_then(|it| it.run(&blocks)) {
             Err(error) => failures.push(format!("{error} (row in line {line})")),
             Ok(found) => {
                 if let Some(first) = found.first() {
@@ -156,38 +173,77 @@ fn tell(story: &Story, changes: &mut Changes) -> Result<(), Vec<String>> {
     }
 }
 
-/// Sets the cells that are answers from an output.
+/// Sets the cells that are answers from an output. A line whose cells are all empty is not printed.
 fn fill(story: &Story, names: &[String], cells: &mut [String], failure: &Failure) {
     let Some(command) = story.commands().find(|it| it.line == failure.line) else {
         return;
     };
-    let is_exit = |line: &&String| line.starts_with("[exit code");
-    let omitted = command.expected.iter().position(|line| line == OMITTED);
-    let count = command.expected.len();
-    for (index, template) in command.expected.iter().enumerate() {
-        let line = match omitted {
-            _ if is_exit(&template) => failure.printed.iter().rfind(is_exit),
-            Some(omitted) if index > omitted => {
-                let printed: Vec<&String> =
-                    failure.printed.iter().filter(|it| !is_exit(it)).collect();
-                let ends = command.expected.iter().any(|it| is_exit(&it));
-                (printed.len() + usize::from(ends) + index)
-                    .checked_sub(count)
-                    .and_then(|at| printed.get(at).copied())
-            }
-            _ => failure.printed.get(index),
+    let mut lines = failure.printed.as_slice();
+    let mut is_omitted = false;
+    for template in &command.expected {
+        if template == OMITTED {
+            is_omitted = true;
+            continue;
+        }
+        let place = |name: &String| format!("{{{name}}}");
+        let found = names
+            .iter()
+            .position(|name| template.contains(&place(name)) && story.is_answer(name));
+        let (before, after) = match found {
+            Some(found) => template
+                .split_once(&place(&names[found]))
+                .unwrap_or_default(),
+            None => (template.as_str(), ""),
         };
-        for (name, cell) in names.iter().zip(cells.iter_mut()) {
-            let place = format!("{{{name}}}");
-            let Some((before, after)) = template.split_once(&place) else {
-                continue;
-            };
-            let inner = line.map_or(Some(""), |it| it.strip_prefix(before)?.strip_suffix(after));
-            if let Some(inner) = inner.filter(|_| story.is_answer(name)) {
-                inner.clone_into(cell);
-            }
+        let (before, after) = (
+            with_cells(before, names, cells),
+            with_cells(after, names, cells),
+        );
+        let inner = |line: &String| {
+            let inner = line.strip_prefix(&*before)?.strip_suffix(&*after);
+            inner
+                .filter(|_| found.is_some() || *line == before)
+                .map(str::to_owned)
+        };
+        let count = if is_omitted {
+            lines.len()
+        } else {
+            1.min(lines.len())
+        };
+        let at = lines[..count].iter().position(|line| inner(line).is_some());
+        if let Some(found) = found {
+            cells[found] = at.and_then(|at| inner(&lines[at])).unwrap_or_default();
+        }
+        if let Some(at) = at {
+            lines = &lines[at + 1..];
+            is_omitted = false;
         }
     }
+}
+
+fn with_cells(text: &str, names: &[String], cells: &[String]) -> String {
+    let filled = names.iter().zip(cells);
+    filled.fold(text.to_owned(), |text, (name, cell)| {
+        text.replace(&format!("{{{name}}}"), cell)
+    })
+}
+
+/// The lines of an output as they were before they were broken.
+fn whole(lines: Vec<String>) -> Vec<String> {
+    let mut whole: Vec<String> = Vec::new();
+    for line in lines {
+        let text = line.trim_start();
+        let indent = line.len() - text.len();
+        let is_item = text.starts_with("remedy: ") || text.starts_with("- ");
+        match whole
+            .last_mut()
+            .filter(|last| last.starts_with(' ') && indent >= 4 && !is_item)
+        {
+            Some(last) => *last = format!("{last} {text}"),
+            None => whole.push(line),
+        }
+    }
+    whole
 }
 
 /// An output that is not as expected.
@@ -206,6 +262,8 @@ struct Telling {
     directory: tempfile::TempDir,
     /// Whether the story has files: their names are not changed.
     has_files: bool,
+    /// Whether lines are not broken, because they are cells of a table.
+    is_whole: bool,
 }
 
 // === impl Changes ===
@@ -274,7 +332,7 @@ impl std::fmt::Display for Failure {
 // === impl Telling ===
 
 impl Telling {
-    fn new(blocks: &[Block]) -> Result<Self, String> {
+    fn new(blocks: &[Block], is_whole: bool) -> Result<Self, String> {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         // The files of the repository have the same names.
         for name in ["examples", "tests"] {
@@ -284,6 +342,7 @@ impl Telling {
         Ok(Self {
             directory,
             has_files,
+            is_whole,
         })
     }
 
@@ -314,7 +373,7 @@ impl Telling {
 
     /// Runs a command on the state, and on the state with other names in another order.
     fn command(&self, command: &Command, state: Option<&State>) -> Result<Option<Failure>, String> {
-        let wanted = wanted(&command.expected);
+        let wanted = command.expected.clone();
         let failure = |variation, wanted: &[String], printed| {
             Some(Failure {
                 line: command.line,
@@ -390,14 +449,8 @@ impl Telling {
             Some(code) => lines.push(format!("[exit code {code}]")),
             None => lines.push("[signal]".to_owned()),
         }
-        Ok(lines)
+        Ok(if self.is_whole { whole(lines) } else { lines })
     }
-}
-
-/// The expected lines. Cells of a table may be empty.
-fn wanted(expected: &[String]) -> Vec<String> {
-    let is_zero = |line: &&String| !matches!(line.as_str(), "[exit code ]" | "[exit code 0]");
-    expected.iter().filter(is_zero).cloned().collect()
 }
 
 /// The lines between those that are omitted.
@@ -440,4 +493,80 @@ fn has_words(parts: &[&[String]], lines: &[String]) -> bool {
     let parts: Vec<Vec<String>> = parts.iter().map(|part| words(part)).collect();
     let parts: Vec<&[String]> = parts.iter().map(Vec::as_slice).collect();
     matches(&parts, &words(lines))
+}
+
+// The harness itself.
+
+/// The error of a story with this state, or the failures of its command.
+fn told(text: &str) -> Result<usize, String> {
+    let stories = page::stories(text)?;
+    let mut changes = Changes::default();
+    match tell(&stories[0], &mut changes) {
+        Ok(()) => Ok(0),
+        Err(failures) => match changes.is_empty() {
+            true => Err(failures.concat()),
+            false => Ok(failures.len()),
+        },
+    }
+}
+
+#[test]
+fn errors_in_a_story_have_a_line_number() {
+    let console = "```console\n$ rollplan status\n…\n```\n";
+    for (text, error) in [
+        ("# Nothing\n", "1: no story"),
+        ("## A\n", "1: the story checks nothing"),
+        ("## A\n```states\n```\n", "2: unknown block \"states\""),
+        ("## A\n```state\n", "2: the block does not end"),
+        (
+            &format!("## A\n```state\npods web\n```\n{console}"),
+            "3: unknown word pods\n  pods web",
+        ),
+        (
+            &format!("## A\n```state\npod web ready color=red\n```\n{console}"),
+            "3: unknown word color (pod web)",
+        ),
+        (
+            &format!("## A\n```state\npod web ready\n  probe x\n```\n{console}"),
+            "4: unknown word probe\n    probe x",
+        ),
+        (
+            &format!("## A\n```state\njob a active=x\n```\n{console}"),
+            "3: active=x: invalid digit found in string (job a)",
+        ),
+        (
+            &format!("## A\n```state\npod web\n```\n{console}"),
+            "3: the state of the container is missing: ready, running, starting, waiting=... (pod web)",
+        ),
+        (
+            &format!("## A\n{console}\n| color |\n| --- |\n| red |\n"),
+            "1: {color} is not in the story",
+        ),
+    ] {
+        assert_eq!(told(text), Err(error.to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn output_must_be_the_expected_one() {
+    let story = |expected: &str| {
+        format!(
+            "## A\n```state\npod web ready\n```\n```console\n$ rollplan status\n{expected}```\n"
+        )
+    };
+    for (expected, failures) in [
+        ("Pod shop/web: complete\npod \"web\" is ready\n", 0),
+        ("Pod shop/web: complete\n…\n", 0),
+        ("…\npod \"web\" is ready\n", 0),
+        ("Pod shop/web: complete\n", 1),
+        ("pod \"web\" is ready\n", 1),
+        ("Pod shop/web\n…\n", 1),
+        ("Pod shop/web: complete\n…\n[exit code 3]\n", 1),
+        ("", 1),
+    ] {
+        assert_eq!(told(&story(expected)), Ok(failures), "{expected}");
+    }
+    // A row without answers accepts nothing.
+    let table = "| answer |\n| --- |\n| |\n";
+    assert_eq!(told(&format!("{}{table}", story("{answer}\n…\n"))), Ok(1));
 }

@@ -177,8 +177,51 @@ impl Builder<'_> {
         Ok(object)
     }
 
+    /// A ReplicaSet of a Deployment that differs from the one that the Deployment would have.
+    fn changed_set(&mut self, deployment: &str, entry: &Entry) -> Result<(), String> {
+        let mut keys = entry.keys.clone();
+        let revision = &entry.name[deployment.len() + 1..];
+        let owner = self
+            .find("Deployment", deployment)
+            .ok_or("the Deployment comes first")?;
+        let index = self.replica_set(owner, revision)?;
+        let set = &mut self.objects[index];
+        if let Some(image) = keys.text("image") {
+            set["spec"]["template"]["spec"]["containers"][0]["image"] = image.into();
+        }
+        if let Some(revision) = keys.text("revision") {
+            set["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = revision.into();
+        }
+        if let Some(created) = keys.time("created")? {
+            set["metadata"]["creationTimestamp"] = timestamp(created).into();
+        }
+        if let Some(generation) = keys.number("generation")? {
+            set["metadata"]["generation"] = generation.into();
+        }
+        set_numbers(&mut set["spec"], &mut keys, &[("replicas", "replicas")])?;
+        set_numbers(
+            &mut set["status"],
+            &mut keys,
+            &[("observed", "observedGeneration")],
+        )?;
+        for patch in &entry.patches {
+            merge(set, patch);
+        }
+        self.owned[index].keys.extend(keys);
+        Ok(())
+    }
+
     fn workload(&mut self, entry: &Entry) -> Result<(), String> {
         let name = entry.name.as_str();
+        let is_owner =
+            |it: &&Entry| it.kind == "deployment" && name.starts_with(&format!("{}-", it.name));
+        let mut entries = self.state.entries.iter();
+        if let Some(owner) = entries
+            .find(is_owner)
+            .filter(|_| entry.kind == "replicaset")
+        {
+            return self.changed_set(&owner.name, entry);
+        }
         let mut keys = entry.keys.clone();
         let (version, kind) = match entry.kind.as_str() {
             "deployment" => ("apps/v1", "Deployment"),
@@ -242,10 +285,13 @@ impl Builder<'_> {
                 }
             }
         }
+        let mut has_set = false;
         match kind {
             "Deployment" => {
                 spec["paused"] = keys.flag("paused")?.into();
-                let revision = keys.text("revision").unwrap_or_else(|| "2".to_owned());
+                has_set = keys.text("new").is_none_or(|it| it != "none");
+                let revision = if has_set { "2" } else { "1" };
+                let revision = keys.text("revision").unwrap_or_else(|| revision.to_owned());
                 metadata["annotations"] = json!({"deployment.kubernetes.io/revision": revision});
             }
             "StatefulSet" => {
@@ -277,25 +323,14 @@ impl Builder<'_> {
             }
             _ => {}
         }
-        let mut replica_set = None;
-        if kind == "ReplicaSet" {
-            let is_owner =
-                |it: &&Entry| it.kind == "deployment" && name.starts_with(&format!("{}-", it.name));
-            replica_set = self.state.entries.iter().find(is_owner);
-        }
         for patch in &entry.patches {
             merge(&mut object, patch);
         }
-        if let Some(deployment) = replica_set {
-            let owner = self
-                .find("Deployment", &deployment.name)
-                .ok_or("the Deployment comes first")?;
-            let owner = self.objects[owner].clone();
-            let revision = keys.text("revision").unwrap_or_else(|| "1".to_owned());
-            own_set(&mut object, &owner, &revision);
-        }
         merge(&mut object, &json!({"status": status}));
         self.push(object, keys);
+        if has_set {
+            self.replica_set(self.objects.len() - 1, "new")?;
+        }
         Ok(())
     }
 
@@ -332,7 +367,11 @@ impl Builder<'_> {
         object["status"] = json!({"observedGeneration": 1});
         let current = &owner["metadata"]["annotations"]["deployment.kubernetes.io/revision"];
         let current: i64 = current.as_str().and_then(|it| it.parse().ok()).unwrap_or(2);
-        let number = if is_new { current } else { current - 1 };
+        let is_current = is_new
+            || self
+                .find("ReplicaSet", &format!("{}-new", pods::name(&owner)))
+                .is_none();
+        let number = if is_current { current } else { current - 1 };
         own_set(&mut object, &owner, &number.to_string());
         self.push(object, Keys::default());
         Ok(self.objects.len() - 1)
@@ -413,6 +452,9 @@ impl Builder<'_> {
         }
         pods::fill(&mut object, entry, &mut keys, created)?;
         keys.check_empty()?;
+        for part in entry.parts.iter().filter(|it| it.kind == "condition") {
+            at_part(part, pods::condition(&mut object, part))?;
+        }
         for patch in &entry.patches {
             merge(&mut object, patch);
         }
@@ -489,13 +531,9 @@ impl Builder<'_> {
             .find(kind, name)
             .ok_or_else(|| format!("no {kind} {name}"))?;
         if entry.kind == "on" {
-            let mut keys = entry.keys.clone();
-            if let Some(owned) = self.owned.get_mut(index) {
-                owned.keys.extend(keys);
-            } else {
-                keys.check_empty()?;
-                keys = Keys::default();
-                let _ = keys;
+            match self.owned.get_mut(index) {
+                Some(owned) => owned.keys.extend(entry.keys.clone()),
+                None => entry.keys.check_empty()?,
             }
             for patch in &entry.patches {
                 merge(&mut self.objects[index], patch);
@@ -508,7 +546,9 @@ impl Builder<'_> {
         }
         for part in &entry.parts {
             let done = match part.kind.as_str() {
-                "condition" => pods::condition(&mut self.objects[index], part),
+                "condition" if kind != "Pod" || entry.kind == "on" => {
+                    pods::condition(&mut self.objects[index], part)
+                }
                 "warning" | "normal" => self.event(index, part),
                 _ => Ok(()),
             };
@@ -550,10 +590,8 @@ impl Builder<'_> {
             });
         let mut involved = json!({"apiVersion": object["apiVersion"], "kind": object["kind"], "name": name,
             "uid": object["metadata"]["uid"]});
-        for key in ["namespace"] {
-            if let Some(namespace) = object["metadata"].get(key) {
-                involved[key] = namespace.clone();
-            }
+        if let Some(namespace) = object["metadata"].get("namespace") {
+            involved["namespace"] = namespace.clone();
         }
         if let Some(container) = keys.text("container") {
             involved["fieldPath"] = format!("spec.containers{{{container}}}").into();

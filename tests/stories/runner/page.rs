@@ -156,6 +156,17 @@ pub(super) fn row(cells: &[String]) -> String {
     format!("|{}", cells.iter().map(cell).collect::<String>())
 }
 
+/// Removes what is expected.
+pub(super) fn forget(blocks: &mut [Block]) {
+    for block in blocks {
+        if let Block::Console(commands) = block {
+            commands
+                .iter_mut()
+                .for_each(|command| command.expected.clear());
+        }
+    }
+}
+
 // === impl Story ===
 
 impl Story {
@@ -229,10 +240,23 @@ impl Story {
                 lines: lines(it),
             },
             Block::Console(commands) => {
+                let is_empty = |line: &&String| {
+                    let mut cells = names.iter().zip(cells);
+                    let places = cells
+                        .by_ref()
+                        .filter(|(name, _)| line.contains(&format!("{{{name}}}")));
+                    let cells: Vec<&String> = places.map(|(_, cell)| cell).collect();
+                    !cells.is_empty() && cells.iter().all(|cell| cell.is_empty())
+                };
                 let command = |it: &Command| Command {
                     line: it.line,
                     args: fill(&it.args),
-                    expected: it.expected.iter().map(|line| fill(line)).collect(),
+                    expected: it
+                        .expected
+                        .iter()
+                        .filter(|line| !is_empty(line))
+                        .map(|line| fill(line))
+                        .collect(),
                 };
                 Block::Console(commands.iter().map(command).collect())
             }

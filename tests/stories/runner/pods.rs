@@ -1,5 +1,7 @@
 //! Pods of a state: their templates, their status, and the counters of their owners.
 
+use std::collections::BTreeSet;
+
 use rollplan_world::json as builders;
 use serde_json::{Map, Value, json};
 
@@ -170,9 +172,14 @@ pub(super) fn fill(
     let unscheduled = keys.take("unscheduled");
     let is_starting = keys.flag("starting")?;
     let is_scheduled = !is_pending && gated.is_none() && unscheduled.is_none();
-    let node = keys.text("node");
-    if is_scheduled && node.as_deref() != Some("none") {
+    let node = keys.text("node").filter(|node| node != "none");
+    if is_scheduled {
         pod["spec"]["nodeName"] = node.unwrap_or_else(|| "node-1".to_owned()).into();
+    } else if let Some(node) = node {
+        // As the DaemonSet controller selects a node.
+        let field = json!({"key": "metadata.name", "operator": "In", "values": [node]});
+        pod["spec"]["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+            {"nodeSelectorTerms": [{"matchFields": [field]}]}}});
     }
     let mut status = json!({"phase": "Pending"});
     if let Some(node) = keys.text("nominated") {
@@ -203,11 +210,11 @@ pub(super) fn fill(
         entry.parts.iter().filter(is_container)
     };
     if let Some(unscheduled) = unscheduled {
-        let since = match unscheduled.text.as_str() {
+        let text = match unscheduled.text.as_str() {
             "" => "0 nodes are available",
             text => text,
         };
-        set("PodScheduled", false, created, "Unschedulable", since);
+        set("PodScheduled", false, created, "Unschedulable", text);
     } else if let Some(gated) = gated {
         let text = match gated.text.as_str() {
             "" => "Scheduling is blocked due to non-empty scheduling gates",
@@ -234,8 +241,22 @@ pub(super) fn fill(
             )?;
             let of = |list: &str| status[list].as_array().cloned().unwrap_or_default();
             let (inits, mains) = (of("initContainerStatuses"), of("containerStatuses"));
-            let waits = |it: &Value| !it["ready"].as_bool().unwrap_or(false);
-            let is_initialized = !inits.iter().any(waits);
+            let is_sidecar = |it: &Value| {
+                let specs = pod["spec"]["initContainers"].as_array();
+                specs
+                    .into_iter()
+                    .flatten()
+                    .any(|spec| spec["name"] == it["name"] && spec["restartPolicy"] == "Always")
+            };
+            let waits = |it: &Value| it["ready"] != true;
+            let is_done = |it: &Value| {
+                if is_sidecar(it) {
+                    it["started"] == true
+                } else {
+                    it["ready"] == true
+                }
+            };
+            let is_initialized = inits.iter().all(is_done);
             set(
                 "Initialized",
                 is_initialized,
@@ -254,7 +275,11 @@ pub(super) fn fill(
                 "",
                 "",
             );
-            let all: Vec<&Value> = mains.iter().collect();
+            let all: Vec<&Value> = inits
+                .iter()
+                .filter(|it| is_sidecar(it))
+                .chain(&mains)
+                .collect();
             let unready: Vec<&str> = all
                 .iter()
                 .filter(|it| waits(it))
@@ -528,6 +553,17 @@ fn is_ready(pod: &Value) -> Option<&str> {
         .flatten()
 }
 
+/// The node of a pod, or the one for which the DaemonSet controller has created it.
+fn node_of(pod: &Value) -> Option<String> {
+    let term =
+        "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0";
+    let wanted = pod["spec"].pointer(&format!("{term}/matchFields/0/values/0"));
+    let node = pod["spec"]["nodeName"]
+        .as_str()
+        .or_else(|| wanted?.as_str());
+    node.map(str::to_owned)
+}
+
 /// Sets the counters of a workload as its controller does.
 pub(super) fn count(object: &mut Value, owned: &Owned, sets: &[Value], now: i64) {
     let is_over = |pod: &Value| {
@@ -579,18 +615,25 @@ pub(super) fn count(object: &mut Value, owned: &Owned, sets: &[Value], now: i64)
             );
         }
         "DaemonSet" => {
-            let nodes: std::collections::BTreeSet<_> = active()
-                .map(|(_, pod)| pod["spec"]["nodeName"].to_string())
-                .collect();
-            set("desiredNumberScheduled", number(nodes.len()));
-            set("currentNumberScheduled", number(nodes.len()));
-            set("updatedNumberScheduled", number(updated));
-            set("numberReady", number(ready));
-            set("numberAvailable", number(available));
+            let nodes = |is: &dyn Fn(&str, &Value) -> bool| {
+                let pods = active().filter(|(revision, pod)| is(revision, pod));
+                let nodes: BTreeSet<String> = pods.filter_map(|(_, pod)| node_of(pod)).collect();
+                nodes.len()
+            };
+            let all = nodes(&|_, _| true);
+            let available = nodes(&|_, pod| is_available(pod));
+            set("desiredNumberScheduled", number(all));
+            set("currentNumberScheduled", number(all));
             set(
-                "numberUnavailable",
-                number(nodes.len().saturating_sub(available)),
+                "updatedNumberScheduled",
+                number(nodes(&|revision, _| revision == "new")),
             );
+            set(
+                "numberReady",
+                number(nodes(&|_, pod| is_ready(pod).is_some())),
+            );
+            set("numberAvailable", number(available));
+            set("numberUnavailable", number(all - available));
             set("numberMisscheduled", 0.into());
         }
         "Job" => {

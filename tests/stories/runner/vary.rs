@@ -128,7 +128,8 @@ pub(super) fn reverse(objects: &mut [Value]) {
     objects.reverse();
     for object in objects {
         if let Some(status) = object["status"].as_object_mut() {
-            for key in ["conditions", "containerStatuses", "initContainerStatuses"] {
+            // The order of init containers is that in which they run.
+            for key in ["conditions", "containerStatuses"] {
                 if let Some(Value::Array(items)) = status.get_mut(key) {
                     items.reverse();
                 }

@@ -1,6 +1,5 @@
 //! The reports on kinds other than Deployments, for each state.
 
-mod daemon_sets;
 mod jobs;
 mod others;
 mod requests;
@@ -83,19 +82,6 @@ fn listed(blocker: &proto::Blocker) -> Vec<(&str, &str)> {
     pods.map(|pod| (&*pod.name, &*pod.reason)).collect()
 }
 
-/// The message of the first blocker, if the request has some pods or all.
-fn message_with_pods(target: &Value, pods: &[Value], is_complete: bool) -> String {
-    let mut request = request(60, target, pods);
-    request.snapshot.as_mut().unwrap().pods_complete = is_complete;
-    let report = wire::compute_status(request).unwrap().report.unwrap();
-    report.blockers[0].message.clone()
-}
-
-fn counters(report: &proto::RolloutReport) -> Vec<(&str, i64)> {
-    let counters = report.counters.iter();
-    counters.map(|it| (it.name.as_str(), it.value)).collect()
-}
-
 /// An object with the fields that the API server sets.
 fn object(api_version: &str, kind: &str, name: &str, spec: Value, status: Value) -> Value {
     let mut object = json::object(api_version, kind, name);
@@ -134,21 +120,6 @@ fn ready() -> Value {
 fn no_image() -> Value {
     let text = "failed to pull and unpack image \"web:2\": failed to resolve reference \"web:2\": not found";
     json!({"containerStatuses": container(json!({"waiting": {"reason": "ErrImagePull", "message": text}}))})
-}
-
-/// A pod that was ready until time 50.
-fn unready() -> Value {
-    let mut status = running();
-    status["conditions"][0]["lastTransitionTime"] = at(50).into();
-    status
-}
-
-/// A pod that has never been ready, because its image is missing.
-fn never_ready() -> Value {
-    let mut status = no_image();
-    status["conditions"] =
-        json!([{"type": "Ready", "status": "False", "lastTransitionTime": at(0)}]);
-    status
 }
 
 fn running() -> Value {
