@@ -4,8 +4,8 @@ use rollplan_core::compute_status_until;
 use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::snapshot::{Options, Snapshot};
 use rollplan_core::time::{Span, Time};
+use rollplan_health::diagnosis::diagnose_until;
 use rollplan_health::diagnosis::failure::judgement::Judgement;
-use rollplan_health::diagnosis::{Cause, diagnose_until};
 use rollplan_health::report::report;
 use rollplan_health::report::verdict::{Outlook, Verdict};
 
@@ -177,19 +177,10 @@ pub(crate) fn verdict(
     Ok(report(&diagnosis, &status, &[]).verdict)
 }
 
-/// Whether the verdict is that the pods of the template certainly need a change, and no free capacity would help.
+/// Whether the rollout has certainly failed. By the default rules, only failures of the template and of what it refers to
+/// are certain: not those of nodes, and not those that free capacity resolves.
 pub(crate) fn is_failure(verdict: &Verdict) -> bool {
-    let is_of_template = matches!(
-        Cause::from_reason(verdict.reason),
-        Some(
-            Cause::ReplicaSetRefused
-                | Cause::ImagePull
-                | Cause::ContainerConfig
-                | Cause::CrashLoop
-                | Cause::PodsRefused
-        )
-    );
-    verdict.outlook == Outlook::NeedsChange && verdict.is_certain && is_of_template
+    verdict.outlook == Outlook::NeedsChange && verdict.is_final && verdict.is_certain
 }
 
 fn after(time: Time, span: Span) -> Time {

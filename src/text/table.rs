@@ -170,7 +170,7 @@ fn remedy(page: &mut Page, blocker: &proto::Blocker) {
 fn decision(page: &mut Page, verdict: &proto::Verdict) {
     let text = match (verdict.outlook(), verdict.certain) {
         // A deletion needs no change.
-        (proto::Outlook::NeedsChange, true) if verdict.reason == "DELETING" => return,
+        (proto::Outlook::NeedsChange, true) if !verdict.r#final && !verdict.awaits_user => return,
         (proto::Outlook::NeedsChange, true) => "It will not complete until something is changed.",
         (proto::Outlook::CompletesByItself, _) => "It will complete by itself if nothing fails.",
         _ => return,

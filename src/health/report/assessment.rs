@@ -1,5 +1,6 @@
 //! The input of a report: the diagnosis, and the numbers after the plan.
 
+use std::collections::BTreeSet;
 use std::slice;
 
 use super::verdict::{Outlook, Verdict};
@@ -248,19 +249,20 @@ impl<'a> Assessment<'a> {
 
     /// The pods of a complete rollout that have become unready, which the controllers have not counted yet.
     fn unready_note(&self) -> String {
-        let mut unready = self.diagnosis.new_pods().iter().filter(|pod| {
+        let unready = self.diagnosis.new_pods().iter().filter(|pod| {
             let ready = pods::condition(pod, "Ready");
             pod.metadata.deletion_timestamp.is_none()
                 && !matches!(pod.phase.as_str(), "Failed" | "Succeeded")
                 && ready.is_some_and(|ready| ready.status != "True")
         });
-        let Some(first) = unready.next() else {
+        let names: BTreeSet<&str> = unready.map(|pod| pod.metadata.name.as_str()).collect();
+        let Some(first) = names.first() else {
             return String::new();
         };
-        let name = one_line(&first.metadata.name, NAME_MAX);
-        match unready.count() {
-            0 => format!("; pod {name} is not ready"),
-            others => format!("; pod {name} and {others} more are not ready"),
+        let name = one_line(first, NAME_MAX);
+        match names.len() {
+            1 => format!("; pod {name} is not ready"),
+            all => format!("; pod {name} and {} more are not ready", all - 1),
         }
     }
 
