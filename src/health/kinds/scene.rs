@@ -23,6 +23,24 @@ use rollplan_core::time::Time;
 const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 /// An owner that never resumes what it has created.
 const CRON_JOB: &str = "CronJob";
+/// The conditions of a namespace that is being deleted, and what to do about them. Content may also remain because of the
+/// problems before it.
+const CONTENT: [(&str, &str); 5] = [
+    (
+        "NamespaceDeletionDiscoveryFailure",
+        "check the API services that do not answer: kubectl get apiservices",
+    ),
+    (
+        "NamespaceDeletionGroupVersionParsingFailure",
+        "check the API services: kubectl get apiservices",
+    ),
+    ("NamespaceDeletionContentFailure", ""),
+    (
+        "NamespaceFinalizersRemaining",
+        "check the controllers that remove these finalizers",
+    ),
+    ("NamespaceContentRemaining", ""),
+];
 
 /// An object, and the examiner of its pods.
 pub(super) struct Scene<'a> {
@@ -169,7 +187,7 @@ impl<'a> Scene<'a> {
                 let remedy = deletion::remedy(pod, now);
                 Some(Blocker::new(Cause::Deleting, message, remedy))
             }
-            _ => None,
+            _ => self.remaining_content(),
         };
         let blocker = deletion::finalizers(metadata, now).or_else(ending);
         let verdict = Verdict::deleting(&self.observed.kind, blocker.as_ref());
@@ -180,6 +198,20 @@ impl<'a> Scene<'a> {
             verdict,
             Vec::new(),
         )
+    }
+
+    /// The blocker if the deletion of a namespace waits for its content (kube-controller-manager:
+    /// pkg/controller/namespace/deletion/status_condition_utils.go).
+    fn remaining_content(&self) -> Option<Blocker> {
+        let is_namespace = self.group().is_empty() && self.observed.kind == "Namespace";
+        let mut conditions = CONTENT.iter().filter(|_| is_namespace);
+        conditions.find_map(|(kind, remedy)| {
+            let condition = self.true_condition(kind)?;
+            let what = format!("its condition {kind} is true");
+            let mut blocker = self.of_condition(Cause::Deleting, &what, condition);
+            (*remedy).clone_into(&mut blocker.remedy);
+            Some(blocker)
+        })
     }
 
     /// The blocker if the status is missing or of an earlier generation.

@@ -90,6 +90,23 @@ pub(crate) static REFUSALS: Table = Table {
             Cluster,
             CLOUD,
         ),
+        // In earlier versions.
+        Row::undecided(
+            "no instance type satisfied resources <resources...> (no instance type has enough resources)<rest...>",
+            Template,
+            LARGER,
+        ),
+        Row::undecided(
+            "no instance type satisfied resources <resources...> (no instance type met all requirements)<rest...>",
+            Template,
+            LABELS,
+        ),
+        // Several of these reasons.
+        Row::undecided(
+            "no instance type <rest...>",
+            Template,
+            "let a NodePool provide larger or other instance types, or change the requests, nodeSelector or affinity of the template",
+        ),
         // karpenter: pkg/scheduling/requirements.go, Compatible.
         Row::undecided(
             "label <label> does not have known values<rest...>",
@@ -100,6 +117,11 @@ pub(crate) static REFUSALS: Table = Table {
         // karpenter: pkg/scheduling/taints.go, Tolerates.
         Row::undecided(
             "did not tolerate taint<rest...>",
+            Template,
+            "add a toleration for the taint of the NodePool to the template, or use another NodePool",
+        ),
+        Row::undecided(
+            "did not tolerate <taint...>",
             Template,
             "add a toleration for the taint of the NodePool to the template, or use another NodePool",
         ),

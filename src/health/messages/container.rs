@@ -6,7 +6,7 @@
 //! program proves that everything before has succeeded.
 
 use super::Certainty::UnlessOnVolume;
-use super::Resolver::{Cluster, Image, Node, Template, Time};
+use super::Resolver::{Cluster, Image, Node, Platform, Template, Time};
 use super::mount::{MISSING_CONFIG_MAP, MISSING_SECRET};
 use super::{Row, Table};
 
@@ -14,6 +14,7 @@ use super::{Row, Table};
 const STALE: &str = "delete the pod, because its mount at <target> may be stale: kubectl delete pod <pod> -n <namespace>";
 const COMMAND: &str =
     "correct the command of container <container>, or use an image that contains <file>";
+const LINE: &str = "list the program and its arguments as separate items of the command of container <container>: no program is called <file>";
 const EXECUTABLE: &str =
     "make <file> executable in the image, or correct the command of container <container>";
 const DIRECTORY: &str =
@@ -21,8 +22,15 @@ const DIRECTORY: &str =
 const NO_DIRECTORY: &str = "correct workingDir of container <container>: <file> is not a directory";
 const ENTER: &str =
     "correct workingDir of container <container>, or let its user (runAsUser) enter <file>";
+const FORMAT: &str =
+    "use an image for the platform of node <node>, or begin <file> with #! if it is a script";
+const INTERPRETER: &str = "add the interpreter in the first line of <file>, or its dynamic loader, to the image: a line that ends as on \
+                           Windows names another file";
+const PERMITTED: &str =
+    "make <file> and its interpreter executable for the user of container <container> (runAsUser)";
+const CAPABILITIES: &str = "let container <container> have the capabilities of <file> (securityContext.capabilities), or remove them from the file";
 
-pub(crate) const TABLE: Table = Table {
+pub(crate) static TABLE: Table = Table {
     reasons: &[
         "CreateContainerConfigError",
         "CreateContainerError",
@@ -76,7 +84,19 @@ pub(crate) const TABLE: Table = Table {
     rows: &[
         // runc: libcontainer/standard_init_linux.go, Init, with the errors of exec.LookPath of Go.
         Row::definite(
+            "exec: \"<file>\": executable file not found in $PATH",
+            Template,
+            COMMAND,
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
             "exec: \"<file...>\": executable file not found in $PATH",
+            Template,
+            LINE,
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
+            "exec: \"<file>\": stat <path>: no such file or directory",
             Template,
             COMMAND,
         )
@@ -84,7 +104,7 @@ pub(crate) const TABLE: Table = Table {
         Row::definite(
             "exec: \"<file...>\": stat <path...>: no such file or directory",
             Template,
-            COMMAND,
+            LINE,
         )
         .with(UnlessOnVolume),
         Row::definite(
@@ -134,7 +154,19 @@ pub(crate) const TABLE: Table = Table {
         .with(UnlessOnVolume),
         // crun: src/libcrun/utils.c, find_executable; up to 1.20 src/libcrun/container.c, container_init_setup.
         Row::definite(
+            "executable file `<file>` not found in $PATH: No such file or directory",
+            Template,
+            COMMAND,
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
             "executable file `<file...>` not found in $PATH: No such file or directory",
+            Template,
+            LINE,
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
+            "executable file `<file>` not found: No such file or directory",
             Template,
             COMMAND,
         )
@@ -142,7 +174,7 @@ pub(crate) const TABLE: Table = Table {
         Row::definite(
             "executable file `<file...>` not found: No such file or directory",
             Template,
-            COMMAND,
+            LINE,
         )
         .with(UnlessOnVolume),
         Row::definite(
@@ -301,5 +333,55 @@ pub(crate) const TABLE: Table = Table {
             "wait: the node is still busy with an earlier attempt to create the container; if it stays, check the node: kubectl \
              describe node <node>",
         ),
+    ],
+};
+
+/// Programs that the kernel does not execute. The container has started by then, so the runtime writes the error to its log,
+/// from which the kubelet copies it with `terminationMessagePolicy: FallbackToLogsOnError`, and ends with a failure.
+///
+/// runc: internal/linux/linux.go, `Exec`. crun: src/libcrun/container.c, `container_init`.
+pub(crate) static EXECUTIONS: Table = Table {
+    reasons: &[],
+    // crun: src/libcrun/error.c, write_json_error.
+    wrappers: &["{\"msg\":\""],
+    endings: &["\",\"level\":\"error\",<rest...>"],
+    rows: &[
+        // Linux: fs/exec.c, search_binary_handler.
+        Row::definite("exec <file>: exec format error", Platform, FORMAT).with(UnlessOnVolume),
+        Row::definite(
+            "exec container process `<file>`: Exec format error",
+            Platform,
+            FORMAT,
+        )
+        .with(UnlessOnVolume),
+        // Linux: fs/exec.c, open_exec. The file itself exists, because the runtime has found it.
+        Row::definite("exec <file>: no such file or directory", Image, INTERPRETER)
+            .with(UnlessOnVolume),
+        Row::definite(
+            "exec container process (missing dynamic library?) `<file>`: No such file or directory",
+            Image,
+            INTERPRETER,
+        )
+        .with(UnlessOnVolume),
+        Row::definite("exec <file>: permission denied", Image, PERMITTED).with(UnlessOnVolume),
+        Row::definite(
+            "exec container process `<file>`: Permission denied",
+            Image,
+            PERMITTED,
+        )
+        .with(UnlessOnVolume),
+        // Linux: security/commoncap.c, cap_bprm_creds_from_file.
+        Row::definite(
+            "exec <file>: operation not permitted",
+            Template,
+            CAPABILITIES,
+        )
+        .with(UnlessOnVolume),
+        Row::definite(
+            "exec container process `<file>`: Operation not permitted",
+            Template,
+            CAPABILITIES,
+        )
+        .with(UnlessOnVolume),
     ],
 };

@@ -22,6 +22,8 @@ const NAME: &str =
 const PARTS: &str = "push the image again: the registry, or a mirror before it, lacks a part of it";
 /// The remedy for an answer of another server than a registry.
 const PROXY: &str = "check the registry, and the proxies and mirrors before it";
+/// The remedy for a certificate that is not valid.
+const TRUST: &str = "let the runtime of node <node> trust the certificate of the registry, or correct the certificate";
 /// The remedy for an image without the platform of the node.
 const PLATFORM: &str = "push the image for the platform of node <node>, or select other nodes (nodeSelector kubernetes.io/arch)";
 /// The remedy for a rate limit.
@@ -85,6 +87,8 @@ pub(crate) const TABLE: Table = Table {
         "writing blob: ",
         "fetching blob: ",
         "requesting bearer token: ",
+        "choosing image instance: ",
+        "received unexpected HTTP status: ",
         // dockerd with cri-dockerd: daemon/images/image_pull.go.
         "Error response from daemon: ",
         "failed to register layer: ",
@@ -166,6 +170,19 @@ pub(crate) const TABLE: Table = Table {
             Registry,
             "check the registry, and the proxies and mirrors before it: the answer is not an image",
         ),
+        // containerd: client/pull.go, fetch; core/remotes/docker/resolver.go, Resolve.
+        Row::definite(
+            "not implemented: media type \"<media_type>\" is no longer supported since containerd <version>, please rebuild the \
+             image as <types...>",
+            Image,
+            "build and push the image again: the runtime of node <node> no longer supports the format of its manifest",
+        ),
+        // containerd: plugins/content/local/writer.go, Commit.
+        Row::undecided(
+            "failed commit on ref \"<ref>\": unexpected commit digest <digest>, expected <expected>: failed precondition",
+            Registry,
+            "check the registry, and the proxies and mirrors before it: the answer is not the expected part of the image",
+        ),
         // containerd: core/remotes/docker/fetcher.go, Fetch, FetchByDigest; resolver.go, withErrorCheck.
         Row::undecided(
             "could not fetch content descriptor <digest> (<media_type>) from remote: not found",
@@ -230,11 +247,16 @@ pub(crate) const TABLE: Table = Table {
         Row::undecided("dial tcp: lookup <host...>: no such host", Registry, NAME),
         Row::undecided("dial tcp <address>: connect: connection refused", Registry, REACH),
         Row::undecided("dial tcp <address>: i/o timeout", Registry, REACH),
-        Row::undecided(
-            "tls: failed to verify certificate: <error...>",
-            Registry,
-            "let the runtime of node <node> trust the certificate of the registry, or correct the certificate",
-        ),
+        Row::undecided("dial tcp <address>: connect: no route to host", Registry, REACH),
+        Row::undecided("dial tcp <address>: connect: network is unreachable", Registry, REACH),
+        Row::undecided("net/http: TLS handshake timeout", Registry, REACH),
+        Row::undecided("net/http: request canceled<details...>", Registry, REACH),
+        Row::undecided("context deadline exceeded<details...>", Registry, REACH),
+        Row::undecided("read tcp <addresses>: read: connection reset by peer", Registry, REACH),
+        Row::undecided("<operation...>: unexpected EOF", Registry, REACH),
+        Row::undecided("tls: failed to verify certificate: <error...>", Registry, TRUST),
+        Row::undecided("x509: certificate signed by unknown authority<details...>", Registry, TRUST),
+        Row::undecided("x509: certificate has expired or is not yet valid: <details...>", Registry, TRUST),
         Row::undecided(
             "http: server gave HTTP response to HTTPS client",
             Registry,

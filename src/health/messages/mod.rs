@@ -18,6 +18,7 @@ mod pattern;
 pub(crate) mod probe;
 mod quota;
 pub(crate) mod refusal;
+pub(crate) mod sandbox;
 pub(crate) mod scheduler;
 pub(crate) mod volume;
 
@@ -291,6 +292,11 @@ impl Message {
         }
     }
 
+    /// Whether a row has the message.
+    pub(crate) fn is_known(&self) -> bool {
+        self.row.is_some()
+    }
+
     /// Whether the failure persists, according to the message alone.
     pub(crate) fn is_definite(&self) -> bool {
         matches!(self.certainty(), Certainty::Definite | Certainty::Missing)
@@ -307,19 +313,26 @@ mod tests {
     use super::pattern::pieces;
     use super::*;
 
-    const TABLES: [&Table; 11] = [
-        &container::TABLE,
-        &image::TABLE,
-        &mount::TABLE,
-        &probe::TABLE,
-        &refusal::TABLE,
-        &autoscaler::GROUPS,
-        &autoscaler::REFUSALS,
-        &volume::ATTACHMENTS,
-        &volume::ATTACHED,
-        &volume::CLAIMS,
-        &volume::WAITS,
-    ];
+    fn tables() -> impl Iterator<Item = &'static Table> {
+        let tables = [
+            &container::TABLE,
+            &container::EXECUTIONS,
+            &image::TABLE,
+            &mount::TABLE,
+            &probe::TABLE,
+            &refusal::TABLE,
+            &sandbox::TABLE,
+            &autoscaler::GROUPS,
+            &autoscaler::REFUSALS,
+            &volume::ATTACHMENTS,
+            &volume::ATTACHED,
+            &volume::CLAIMS,
+            &volume::UNPROCESSED,
+            &volume::WAITS,
+        ];
+        let reasons = scheduler::TABLES.iter().map(|(_, table)| table);
+        tables.into_iter().chain(reasons)
+    }
 
     /// A message that a pattern matches.
     fn example(pattern: &str) -> String {
@@ -339,7 +352,7 @@ mod tests {
 
     #[test]
     fn each_message_is_found_alone_and_after_each_wrapper() {
-        for table in TABLES {
+        for table in tables() {
             for row in table.rows {
                 let message = example(row.pattern);
                 let check = |message: &str| {
@@ -360,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_message_is_not_a_message() {
-        for table in TABLES {
+        for table in tables() {
             for row in table.rows {
                 let message = format!("somebody wrote: {}", example(row.pattern));
                 let found = table.look_up(&message).row;
@@ -373,7 +386,7 @@ mod tests {
     #[test]
     fn causes_and_remedies_use_the_holes_of_their_messages() {
         const FACTS: [&str; 6] = ["namespace", "pod", "container", "node", "probe", "log"];
-        for table in TABLES {
+        for table in tables() {
             for row in table.rows {
                 let named = |pattern: &'static str| {
                     let holes = pieces(pattern).filter_map(|(hole, _)| hole);

@@ -1,6 +1,6 @@
 //! Volumes that cannot be mounted, according to events.
 
-use super::Resolver::Cluster;
+use super::Resolver::{Cluster, Node, Time};
 use super::{Row, Table};
 
 /// A ConfigMap that a volume or a variable refers to does not exist.
@@ -16,11 +16,18 @@ pub(super) const MISSING_SECRET: Row = Row::definite(
     "create the missing secret <name> in namespace <namespace>, or correct the reference to it",
 );
 
-pub(crate) const TABLE: Table = Table {
-    reasons: &["FailedMount"],
+pub(crate) static TABLE: Table = Table {
+    reasons: &["FailedMount", "FailedMapVolume"],
     wrappers: &[
         // kubelet: pkg/volume/util/operationexecutor/operation_generator.go, GenerateMountVolumeFunc.
-        "MountVolume.SetUp failed for volume \"<volume>\" : ",
+        "MountVolume.<step> failed for volume \"<volume>\" : ",
+        "MapVolume.<step> failed for volume \"<volume>\" : ",
+        // kubelet: pkg/volume/csi/csi_mounter.go, SetUpAt; csi_attacher.go, MountDevice; csi_block.go.
+        "kubernetes.io/csi: <operation...> failed to get CSI client: ",
+        "kubernetes.io/csi: <operation...> failed to create newCsiDriverClient: ",
+        "rpc error: code = <code> desc = ",
+        // secrets-store-csi-driver: pkg/secrets-store/nodeserver.go, NodePublishVolume; utils.go, getSecretProviderItem.
+        "failed to get secretproviderclass <object>, error: ",
     ],
     endings: &[],
     rows: &[
@@ -37,6 +44,37 @@ pub(crate) const TABLE: Table = Table {
             "references non-existent secret key: <key...>",
             Cluster,
             "add key <key> to the Secret of the volume, or correct the reference to it",
+        ),
+        Row::definite(
+            "SecretProviderClass.secrets-store.csi.x-k8s.io \"<name>\" not found",
+            Cluster,
+            "create SecretProviderClass <name> in namespace <namespace>, or correct the reference to it",
+        ),
+        // kubelet: pkg/kubelet/util/manager/watch_based_manager.go, Get: the kubelet has not registered the pod yet.
+        Row::undecided("object \"<target>\"/\"<name>\" not registered", Time, ""),
+        // kubelet: pkg/volume/projected/projected.go, collectData.
+        Row::undecided(
+            "failed to fetch token: serviceaccounts \"<name>\" not found",
+            Cluster,
+            "create ServiceAccount <name> in namespace <namespace> again",
+        ),
+        // kubelet: pkg/volume/csi/csi_client.go, newCsiDriverClient.
+        Row::undecided(
+            "driver name <driver> not found in the list of registered CSI drivers",
+            Node,
+            "check that CSI driver <driver> is running on node <node>",
+        ),
+        // kubelet: pkg/volume/hostpath/host_path.go, typeMatchedOrError.
+        Row::undecided(
+            "hostPath type check failed: <path> is not a <kind...>",
+            Node,
+            "create <path> on node <node>, or correct the type of the hostPath volume",
+        ),
+        // mount-utils: mount_linux.go, doMount, for example of NFS.
+        Row::undecided(
+            "mount failed: <error...>",
+            Node,
+            "check the server of volume <volume>, and that node <node> may mount it",
         ),
     ],
 };

@@ -86,8 +86,7 @@ pub(crate) static WAITS: Table = Table {
     rows: &[
         // kubelet: pkg/kubelet/volumemanager/volume_manager.go, WaitForAttachAndMount, in this and in earlier versions.
         Row::undecided(
-            "unmounted volumes=[<volumes...>], unattached volumes=[<unattached...>], failed to process volumes=[<failed...>]: \
-             <error...>",
+            "unmounted volumes=[<volumes...>], unattached volumes=[<unattached...>], failed to process volumes=[]: <error...>",
             Node,
             "",
         ),
@@ -100,6 +99,44 @@ pub(crate) static WAITS: Table = Table {
             "unmounted volumes=[<volumes...>]. list of unattached volumes=[<unattached...>]",
             Node,
             "",
+        ),
+    ],
+};
+
+/// Volumes that the kubelet cannot process, because of their claims.
+pub(crate) static UNPROCESSED: Table = Table {
+    reasons: &["FailedMount"],
+    wrappers: &[
+        // kubelet: pkg/kubelet/kubelet.go, SyncPod; volumemanager/volume_manager.go, WaitForAttachAndMount.
+        "Unable to attach or mount volumes: ",
+        "unmounted volumes=[<volumes...>], unattached volumes=[<unattached...>], failed to process volumes=[<failed...>]: ",
+        // kubelet: pkg/kubelet/volumemanager/populator/desired_state_of_world_populator.go, createVolumeSpec.
+        "error processing PVC <claim>: ",
+        "failed to fetch PVC from API server: ",
+    ],
+    endings: &[],
+    rows: &[
+        // apimachinery: pkg/api/errors/errors.go, NewNotFound.
+        Row::undecided(
+            "persistentvolumeclaims \"<name>\" not found",
+            Cluster,
+            "create claim <name> in namespace <namespace>, or correct the reference to it",
+        ),
+        Row::undecided(
+            "persistentvolumeclaim \"<name>\" not found",
+            Cluster,
+            "create claim <name> in namespace <namespace>, or correct the reference to it",
+        ),
+        // getPVCExtractPV.
+        Row::undecided(
+            "PVC is being deleted",
+            Cluster,
+            "create the claim again once it is deleted: kubectl get pvc -n <namespace>",
+        ),
+        Row::undecided(
+            "PVC is not bound",
+            Cluster,
+            "check the claim and its events: kubectl describe pvc -n <namespace>",
         ),
     ],
 };

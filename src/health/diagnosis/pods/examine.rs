@@ -46,7 +46,11 @@ impl<'a> Examiner<'a> {
                     let how = self.termination(pod, container, &container.state);
                     let (how, at) = how.unwrap_or_default();
                     let finding = finding(or(reason, &pod.phase), "", at.or(since));
-                    finding.with_message(how).of_container(container)
+                    let mut finding = finding.with_message(how).of_container(container);
+                    if let Some(error) = start_error(&container.state) {
+                        finding.remedy = self.start_remedy(pod, container, &error);
+                    }
+                    finding
                 }
                 (_, Some(condition)) if pod.reason.is_empty() => {
                     finding(&condition.reason, &condition.message, since.or(created))
@@ -171,7 +175,6 @@ impl<'a> Examiner<'a> {
             let mut finding = finding(Cause::CrashLoop, reason, &how, at);
             finding = finding.of_class(class, !self.is_inherited(pod));
             if let Some(error) = start_error(state) {
-                let error = messages::container::TABLE.look_up(error);
                 finding.is_definite &= self.is_certain(&error, Some(container));
                 finding.remedy = self.start_remedy(pod, container, &error);
             }
@@ -320,10 +323,7 @@ impl<'a> Examiner<'a> {
     ) -> Option<(String, Option<Time>)> {
         let (reason, exit_code, message, finished_at) = termination_of(state)?;
         let output = match start_error(state) {
-            Some(error) => {
-                let facts = self.facts(pod, container);
-                messages::container::TABLE.look_up(error).cause(&facts)
-            }
+            Some(error) => error.cause(&self.facts(pod, container)),
             None => last_line(message),
         };
         let reason = match reason {
@@ -474,8 +474,12 @@ fn termination_of(state: &ContainerState) -> Option<(&str, i32, &str, Option<Tim
     }
 }
 
-/// The error of the runtime because of which a container could not be started.
-fn start_error(state: &ContainerState) -> Option<&str> {
-    let (reason, _, message, _) = termination_of(state)?;
-    START_ERROR.contains(&reason).then_some(message)
+/// The error of the runtime because of which the program of a container could not be started.
+pub(super) fn start_error(state: &ContainerState) -> Option<Message> {
+    let (reason, exit_code, message, _) = termination_of(state)?;
+    if START_ERROR.contains(&reason) {
+        return Some(messages::container::TABLE.look_up(message));
+    }
+    let error = messages::container::EXECUTIONS.look_up(message);
+    (exit_code != 0 && error.is_known()).then_some(error)
 }

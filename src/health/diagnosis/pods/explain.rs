@@ -200,6 +200,7 @@ impl Examiner<'_> {
                 Some(failing) => probe_remedy(failing, log(previous)),
                 None => format!("read its log: {}", log(previous)),
             },
+            Cause::PodFailed if !finding.remedy.is_empty() => finding.remedy.clone(),
             Cause::PodFailed if finding.container.is_some() => {
                 format!("read its log: {}", log(previous))
             }

@@ -2,9 +2,9 @@
 
 mod examine;
 mod explain;
+mod mounted_program;
 mod probe;
 mod scheduling;
-mod volume;
 mod volumes;
 
 use std::cmp::Reverse;

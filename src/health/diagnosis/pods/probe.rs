@@ -1,6 +1,7 @@
 //! Failing probes according to events, and containers that the kubelet stops because of them.
 
-use super::{Finding, OOM_KILLED, POST_START_ERROR, START_ERROR};
+use super::examine::start_error;
+use super::{Finding, OOM_KILLED, POST_START_ERROR};
 use crate::diagnosis::examiner::{Examiner, may_concern};
 use crate::diagnosis::failure::class::Class;
 use crate::diagnosis::failure::evidence::{CLOCK_SKEW_SECONDS, was_ready};
@@ -39,7 +40,7 @@ impl<'a> Examiner<'a> {
         else {
             return Class::CrashLoop;
         };
-        if START_ERROR.contains(&reason.as_str()) {
+        if start_error(end).is_some() {
             return Class::StartError;
         }
         let is_killed = KILLED.contains(exit_code) && reason != OOM_KILLED;

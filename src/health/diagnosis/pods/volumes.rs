@@ -6,7 +6,7 @@ use crate::diagnosis::Cause;
 use crate::diagnosis::examiner::Examiner;
 use crate::diagnosis::peers::{Replacement, Role};
 use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, one_line, word};
-use crate::messages::{Facts, volume};
+use crate::messages::{Facts, Table, mount, sandbox, volume};
 use rollplan_core::snapshot::{ContainerState, ObservedEvent, Pod};
 use rollplan_core::time::Span;
 
@@ -18,6 +18,13 @@ const CREATING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 const PROVISIONED: &str = "ProvisioningSucceeded";
 /// The reason of the event that a claim waits for its provisioner, which is repeated.
 const WAITS_FOR_PROVISIONER: &str = "ExternalProvisioning";
+/// The messages about a pod that has not started.
+static STARTS: [&Table; 4] = [
+    &volume::ATTACHMENTS,
+    &volume::UNPROCESSED,
+    &mount::TABLE,
+    &sandbox::TABLE,
+];
 
 impl<'a> Examiner<'a> {
     /// The event that shows why a pod has not started: the latest, except that the kubelet only repeats that it waits. A volume
@@ -27,7 +34,8 @@ impl<'a> Examiner<'a> {
             let events = self.events_about(&pod.metadata.uid);
             events.filter(|event| {
                 event.kind == "Warning"
-                    && event.reason.starts_with("Failed")
+                    && (event.reason.starts_with("Failed")
+                        || sandbox::TABLE.reasons.contains(&event.reason.as_str()))
                     && !matches!(event.reason.as_str(), "FailedScheduling" | "FailedScaleUp")
                     && !self.is_attached_since(pod, event)
             })
@@ -70,12 +78,18 @@ impl<'a> Examiner<'a> {
         if is_wait(event) {
             return self.remedy_for_claims(pod);
         }
-        let message = volume::ATTACHMENTS.look_up(&event.message);
-        match message.hole("pods") {
-            Some(pods) if event.reason == "FailedAttachVolume" => {
-                self.remedy_for_attachment(pod, pods)
-            }
-            _ => message.remedy(&self.facts_of(pod)),
+        let tables = STARTS.into_iter();
+        let mut tables = tables.filter(|table| table.reasons.contains(&event.reason.as_str()));
+        let found = tables.find_map(|table| {
+            Some(table.look_up(&event.message)).filter(|message| message.is_known())
+        });
+        match found
+            .as_ref()
+            .map(|message| (message, message.hole("pods")))
+        {
+            Some((_, Some(pods))) => self.remedy_for_attachment(pod, pods),
+            Some((message, None)) => message.remedy(&self.facts_of(pod)),
+            None => String::new(),
         }
     }
 
@@ -227,7 +241,6 @@ impl<'a> Examiner<'a> {
 /// Whether the kubelet only reports that it waits for volumes.
 fn is_wait(event: &ObservedEvent) -> bool {
     volume::WAITS.reasons.contains(&event.reason.as_str())
-        && volume::WAITS
-            .position(&volume::WAITS.look_up(&event.message))
-            .is_some()
+        && !volume::UNPROCESSED.look_up(&event.message).is_known()
+        && volume::WAITS.look_up(&event.message).is_known()
 }
