@@ -181,25 +181,14 @@ fn container_output_is_truncated_and_has_no_control_characters() {
     assert!(found.message.ends_with(&wrote), "{}", found.message);
 }
 
+/// `tests/stories/new-pods.md` has the messages.
 #[test]
-fn ready_pods_wait_for_min_ready_seconds() {
+fn pods_that_wait_for_min_ready_seconds_have_a_time_left() {
     let mut snapshot = with_pods([ready("b", 10), ready("a", 40)]);
     snapshot.deployment.spec.min_ready_seconds = 60;
     let found = blocker(&snapshot, Cause::MinReadySeconds);
-    assert_eq!(
-        found.message,
-        "2 of 2 new pods are ready, but not yet for minReadySeconds (1m): a Ready for 40s, 20s left"
-    );
-    assert_eq!(found.remedy, "");
     assert_eq!(found.since, Some(at(-40)));
     assert_eq!(found.remaining, Some(Span::from_seconds(20)));
-    // One of them has been ready long enough.
-    snapshot.pods = Arc::new([ready("b", 10), ready("a", 60)]);
-    let found = blocker(&snapshot, Cause::MinReadySeconds);
-    assert_eq!(
-        found.message,
-        "1 of 2 new pods is ready, but not yet for minReadySeconds (1m): b Ready for 10s, 50s left"
-    );
 }
 
 #[test]
@@ -269,82 +258,6 @@ fn blocker_lists_at_most_20_pods_with_the_longest_blocked_first() {
     );
 }
 
-#[test]
-fn limits_block_scaling() {
-    let snapshot = half_way();
-    assert_eq!(
-        blocker(&snapshot, Cause::HeldBySurge).message,
-        "2 more new pods must wait: at most 5 pods may exist (4 + maxSurge 1 = 5)"
-    );
-    let found = blocker(&snapshot, Cause::HeldByAvailability);
-    assert_eq!(
-        (found.message.as_str(), found.remedy.as_str()),
-        (
-            "3 old pods must stay: at least 3 of 4 must be available (4 − 1)",
-            ""
-        )
-    );
-    let mut snapshot = half_way();
-    snapshot.replica_sets[0].replicas = 3;
-    snapshot.replica_sets[1].replicas = 1;
-    snapshot.replica_sets[1].status = mk_set_status(1, 1);
-    snapshot.deployment.spec.strategy = rolling(0, 1);
-    assert_eq!(
-        blocker(&snapshot, Cause::HeldBySurge).message,
-        "1 more new pod must wait: at most 4 pods may exist (4 + maxSurge 0 = 4)"
-    );
-    assert_eq!(
-        blocker(&snapshot, Cause::HeldByAvailability).message,
-        "1 old pod must stay: at least 3 of 4 must be available (4 − 1)"
-    );
-    let mut snapshot = half_way();
-    snapshot.replica_sets[0].replicas = 1;
-    snapshot.replica_sets[1].replicas = 4;
-    assert_eq!(
-        blocker(&snapshot, Cause::HeldBySurge).message,
-        "3 more new pods must wait: at most 5 pods may exist (4 + maxSurge 1 = 5)"
-    );
-}
-
-#[test]
-fn limits_in_percent_are_shown_as_in_the_spec() {
-    use IntOrPercent::{Int, Percent};
-    for (max_surge, max_unavailable, surge, unavailable) in [
-        (Percent(25), Percent(25), "4 + maxSurge 25% = 5", "4 − 25%"),
-        (
-            Percent(10),
-            Percent(49),
-            "4 + maxSurge 10% rounded up = 5",
-            "4 − 49%",
-        ),
-        // If both are 0, one pod may be unavailable.
-        (Int(0), Percent(0), "4 + maxSurge 0 = 4", "4 − 1"),
-    ] {
-        let mut snapshot = half_way();
-        snapshot.deployment.spec.strategy = Strategy::RollingUpdate {
-            max_surge,
-            max_unavailable,
-        };
-        let arithmetic = |cause| {
-            let message = blocker(&snapshot, cause).message;
-            let (_, arithmetic) = message.rsplit_once('(').unwrap();
-            arithmetic.trim_end_matches(')').to_owned()
-        };
-        assert_eq!(arithmetic(Cause::HeldBySurge), surge);
-        assert_eq!(arithmetic(Cause::HeldByAvailability), unavailable);
-    }
-}
-
-#[test]
-fn limits_block_only_existing_pods() {
-    let mut snapshot = half_way();
-    snapshot.replica_sets[0].replicas = 4;
-    snapshot.replica_sets[1].replicas = 1;
-    assert!(!causes(&snapshot).contains(&Cause::HeldBySurge));
-    snapshot.replica_sets.truncate(1);
-    assert!(!causes(&snapshot).contains(&Cause::HeldByAvailability));
-}
-
 /// The message of the last rejection remains until the ReplicaSet controller tries again, up to a quarter of an hour later.
 #[test]
 fn quota_that_may_have_room_again_waits_for_the_next_attempt() {
@@ -400,50 +313,6 @@ fn quota_that_may_have_room_again_waits_for_the_next_attempt() {
     check_full(&rejected);
     snapshot.pods_complete = false;
     check_full(&snapshot);
-}
-
-#[test]
-fn pods_of_another_controller_that_the_selector_matches_are_a_warning() {
-    let other = |kind: &str, name: &str| {
-        let mut deployment = half_way().deployment;
-        deployment.kind = kind.to_owned();
-        deployment.metadata.name = name.to_owned();
-        deployment.metadata.uid = "other".to_owned();
-        mk_set(&deployment, "v9", 0, 0)
-    };
-    let with = |mut snapshot: Snapshot, set| {
-        snapshot.replica_sets.push(set);
-        reported(&snapshot)
-    };
-    let alone = reported(&half_way());
-    let report = with(half_way(), other("Deployment", "api"));
-    let warning = report.blockers.last().unwrap();
-    assert_eq!(
-        (warning.cause, warning.message.as_str()),
-        (
-            Cause::SelectorOverlap,
-            "the selector also matches the pods of Deployment api (ReplicaSet web-v9)"
-        )
-    );
-    // It changes nothing else.
-    assert_eq!(
-        (&report.verdict, &report.message),
-        (&alone.verdict, &alone.message)
-    );
-    assert_eq!(report.blockers.len(), alone.blockers.len() + 1);
-    // A complete rollout has it, too.
-    let mut complete = half_way();
-    complete.replica_sets.truncate(1);
-    complete.replica_sets[0].replicas = 4;
-    complete.replica_sets[0].status = mk_set_status(4, 4);
-    let report = with(complete, other("Rollout", "web"));
-    assert_eq!(report.phase, Phase::Complete);
-    assert_eq!(report.blockers[0].cause, Cause::SelectorOverlap);
-    // The ReplicaSets of a deleted Deployment with the same name are being deleted, and others do not match.
-    assert_eq!(with(half_way(), other("Deployment", "web")), alone);
-    let mut unrelated = other("Deployment", "api");
-    unrelated.metadata.labels = strings([("app", "api")]);
-    assert_eq!(with(half_way(), unrelated), alone);
 }
 
 /// A Deployment whose new ReplicaSet was rejected.
@@ -1101,40 +970,6 @@ fn incomplete_replica_sets_have_a_phase_only() {
         (status.available_replicas, status.ready_replicas) = (wanted, wanted);
     });
     check(&complete, Phase::Complete);
-}
-
-#[test]
-fn program_that_cannot_be_started_is_explained_without_the_runtime() {
-    let found = |output: &str| {
-        let end = terminated(128, "StartError", output);
-        let pod = crashing(3, waiting("CrashLoopBackOff", ""), end);
-        reported(&with_pods([pod])).blockers.remove(0)
-    };
-    let started = found(
-        "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start \
-         container process: error during container init: exec: \"/app\": stat /app: no such file or directory: unknown",
-    );
-    assert!(
-        started.message.ends_with(
-            "StartError, exit code 128: exec: \"/app\": stat /app: no such file or directory"
-        ),
-        "{}",
-        started.message
-    );
-    assert!(
-        started
-            .message
-            .starts_with("container main cannot be started (3 restarts; "),
-        "{}",
-        started.message
-    );
-    assert_eq!(
-        started.remedy,
-        "correct the command of container main, or use an image that contains /app"
-    );
-    // Another text is not cut.
-    let other = found("entrypoint: exec: not found").message;
-    assert!(other.ends_with(": entrypoint: exec: not found"), "{other}");
 }
 
 #[test]

@@ -1,12 +1,10 @@
 //! Crashing containers, judged by their restarts during the rollout.
 
 use super::{check_decided, check_never, judged, verdict, with_rule, young};
-use crate::report::{
-    condition, container, crashing, pod, running, terminated, waiting, with_conditions, with_pods,
-};
+use crate::report::{container, running, waiting, with_pods};
 use rollplan_core::snapshot::{Container, ContainerState, Snapshot};
 use rollplan_health::diagnosis::failure::class::{Class, Limit};
-use rollplan_world::{at, mk_set_status};
+use rollplan_world::at;
 
 /// A container that crashes after a second, `crashes` times, with the backoff of the kubelet.
 pub(crate) fn crash(seconds: i64, crashes: usize, reason: &str) -> Snapshot {
@@ -73,58 +71,4 @@ fn crashes_until_a_dependency_is_ready_are_never_failed() {
     let judgement = with_rule(Class::CrashLoop, Limit::Restarts(2));
     assert!(judged(&crash(20, 3, "Error"), judgement).verdict.is_certain);
     assert!(!judged(&crash(3, 3, "Error"), judgement).verdict.is_certain);
-}
-
-#[test]
-fn pod_with_the_most_restarts_is_named() {
-    let crashing = |name: &str, restarts: i32| {
-        let crashing = crashing(
-            restarts,
-            waiting("CrashLoopBackOff", ""),
-            terminated(1, "Error", ""),
-        );
-        let mut pod = pod(name, "Running", crashing.containers);
-        pod.start_time = Some(at(-300));
-        pod
-    };
-    let found = verdict(&with_pods([crashing("a", 4), crashing("b", 5)]));
-    assert!(found.is_certain);
-    assert!(
-        found
-            .message
-            .starts_with("container main keeps crashing (5 restarts; 2 of 2 new pods: b "),
-        "{}",
-        found.message
-    );
-}
-
-#[test]
-fn crashing_sidecar_of_ready_containers_is_not_a_lost_node() {
-    let mut crashing = crashing(
-        5,
-        waiting("CrashLoopBackOff", ""),
-        terminated(1, "Error", ""),
-    );
-    crashing.containers[0].init = true;
-    let web = Container {
-        ready: true,
-        ..container(running(200))
-    };
-    crashing.containers.push(web);
-    let mut pod = with_conditions(
-        crashing,
-        vec![condition("Ready", "False", "ContainersNotReady", "", 300)],
-    );
-    pod.start_time = Some(at(-300));
-    let mut snapshot = with_pods([pod]);
-    snapshot.replica_sets[0].status = mk_set_status(1, 0);
-    let found = verdict(&snapshot);
-    assert!(
-        found
-            .message
-            .starts_with("init container main keeps crashing (5 restarts;"),
-        "{}",
-        found.message
-    );
-    assert!(found.is_certain, "{}", found.message);
 }

@@ -9,7 +9,6 @@ mod evidence;
 mod images;
 mod kubelet;
 mod phases;
-mod probes;
 mod refusals;
 mod scheduling;
 

@@ -1,19 +1,16 @@
 //! Verdicts without failed pods: phases, generations, and rollouts that only need time.
 
 use super::crashes::crashed;
-use super::{verdict, young};
-use crate::report::{
-    completed, condition, container, half_way, of_plan, pod, ready, rejected, reported, running,
-    waiting, with_conditions, with_pods,
-};
+use super::verdict;
+use crate::report::{half_way, of_plan, ready, rejected, reported, with_pods};
 use rollplan_core::action::Step;
 use rollplan_core::plan_settled;
-use rollplan_core::revision::{DESIRED_REPLICAS, MAX_REPLICAS, ROLLBACK_TO};
-use rollplan_core::snapshot::{Container, Options, Strategy};
+use rollplan_core::revision::{DESIRED_REPLICAS, MAX_REPLICAS};
+use rollplan_core::snapshot::{Options, Strategy};
 use rollplan_health::diagnosis::Cause;
 use rollplan_health::report::Phase;
 use rollplan_health::report::verdict::Outlook;
-use rollplan_world::{at, mk_condition, mk_set_status, rolling, strings};
+use rollplan_world::{at, mk_condition, mk_set_status, strings};
 
 #[test]
 fn unobserved_changes_take_precedence_and_are_never_failed() {
@@ -57,24 +54,6 @@ fn unobserved_change_stays_undecided_after_a_rejected_call() {
     assert_eq!(found.phase, Phase::Progressing);
     assert_eq!(found.verdict.reason, "GENERATION_UNOBSERVED");
     assert_eq!(found.verdict.outlook, Outlook::Undecided);
-}
-
-/// A controller changes the template of such a Deployment next, so that its pods no longer matter.
-#[test]
-fn rollout_that_an_annotation_rolls_back_is_never_failed() {
-    let mut snapshot = crashed();
-    assert!(verdict(&snapshot).is_certain);
-    let annotations = &mut snapshot.deployment.metadata.annotations;
-    annotations.insert(ROLLBACK_TO.to_owned(), "0".to_owned());
-    let found = reported(&snapshot);
-    assert_eq!(found.verdict.outlook, Outlook::Undecided);
-    assert!(!found.verdict.is_certain);
-    assert_eq!(found.phase, Phase::Progressing);
-    // A pause delays the rollback.
-    snapshot.deployment.spec.paused = true;
-    let found = verdict(&snapshot);
-    assert_eq!(found.outlook, Outlook::NeedsChange);
-    assert!(found.is_certain);
 }
 
 #[test]
@@ -156,56 +135,6 @@ fn pause_is_not_certain_until_proportional_scaling_is_done() {
     assert_eq!(found.verdict.outlook, Outlook::Undecided);
 }
 
-#[test]
-fn deployment_with_pods_that_were_ready_is_degraded() {
-    let lost = |seconds: i64| {
-        let up = Container {
-            ready: true,
-            ..container(running(900))
-        };
-        let mut pod = with_conditions(
-            pod("lost", "Running", vec![up]),
-            vec![condition("Ready", "False", "", "", seconds)],
-        );
-        pod.metadata.creation_timestamp = Some(at(-900));
-        pod.node_name = "real-0".to_owned();
-        pod
-    };
-    let found = completed([ready("a", 800), lost(157)], 2, 1);
-    assert_eq!(found.phase, Phase::Degraded);
-    assert_eq!(found.verdict.outlook, Outlook::Undecided);
-    assert!(
-        found.message.starts_with("deployment \"web\" is degraded")
-            && found
-                .verdict
-                .message
-                .ends_with("node real-0 may have stopped reporting"),
-        "{found:?}"
-    );
-    // An additional pod that is starting is scaling, not degradation.
-    let starting = young("new", vec![container(waiting("ContainerCreating", ""))]);
-    let found = completed([ready("a", 800), starting], 2, 1);
-    assert_eq!(found.phase, Phase::Progressing);
-}
-
-#[test]
-fn zero_replicas_and_one_replica_without_surge_have_verdicts() {
-    let mut snapshot = half_way();
-    snapshot.deployment.spec.replicas = 0;
-    snapshot.replica_sets.truncate(1);
-    snapshot.replica_sets[0].replicas = 0;
-    snapshot.replica_sets[0].status = mk_set_status(0, 0);
-    assert_eq!(verdict(&snapshot).outlook, Outlook::Complete);
-    let mut snapshot = crashed();
-    snapshot.deployment.spec.replicas = 1;
-    snapshot.deployment.spec.strategy = rolling(0, 1);
-    snapshot.replica_sets.truncate(1);
-    snapshot.replica_sets[0].replicas = 1;
-    snapshot.replica_sets[0].status = mk_set_status(1, 0);
-    snapshot.pods = snapshot.pods.iter().take(1).cloned().collect();
-    assert!(verdict(&snapshot).is_certain);
-}
-
 /// A plan publishes the generation before its scale-down has an effect.
 #[test]
 fn failing_pods_that_are_not_desired_need_no_change() {
@@ -217,38 +146,4 @@ fn failing_pods_that_are_not_desired_need_no_change() {
     let found = of_plan(&snapshot, &plan);
     assert_eq!(found.phase, Phase::Progressing);
     assert_eq!(found.verdict.outlook, Outlook::Undecided);
-}
-
-#[test]
-fn completes_by_itself_if_only_time_is_missing() {
-    let mut snapshot = with_pods([ready("b", 10), ready("a", 40)]);
-    snapshot.deployment.spec.min_ready_seconds = 60;
-    let found = verdict(&snapshot);
-    assert_eq!(
-        (found.outlook, found.is_certain),
-        (Outlook::CompletesByItself, false)
-    );
-    assert!(
-        found.message.ends_with("a Ready for 40s, 20s left"),
-        "{}",
-        found.message
-    );
-}
-
-#[test]
-fn completes_by_itself_while_only_old_pods_are_left() {
-    let mut snapshot = half_way();
-    snapshot.replica_sets[0].replicas = 4;
-    snapshot.replica_sets[0].status = mk_set_status(4, 4);
-    snapshot.replica_sets[1].replicas = 0;
-    let found = verdict(&snapshot);
-    assert_eq!(
-        (found.outlook, found.reason),
-        (Outlook::CompletesByItself, "")
-    );
-    // Pods that do not exist yet may fail.
-    let mut snapshot = half_way();
-    snapshot.replica_sets[0].replicas = 0;
-    snapshot.replica_sets[0].status = mk_set_status(0, 0);
-    assert_eq!(verdict(&snapshot).outlook, Outlook::Undecided);
 }
