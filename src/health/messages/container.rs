@@ -253,6 +253,39 @@ pub(crate) static TABLE: Table = Table {
             Template,
             "raise resources.limits.memory of container <container>",
         ),
+        Row::undecided(
+            "error setting cgroup config for procHooks process: <error...>",
+            Node,
+            "",
+        ),
+        // The first process ends before it reports, for example because memory or processes are limited.
+        Row::undecided(
+            "can't get final child's PID from pipe: <error...>",
+            Node,
+            "",
+        ),
+        // runc: libcontainer/standard_init_linux.go, Init.
+        Row::undecided(
+            "unable to apply apparmor profile: <error...>",
+            Node,
+            "load the AppArmor profile of container <container> on node <node>",
+        ),
+        // containerd: core/runtime/v2/shim_manager.go, startShim.
+        Row::undecided("failed to start shim: <error...>", Node, ""),
+        // containerd: cmd/containerd-shim-runc-v2/process/init_state.go: the container has ended before it was started.
+        Row::undecided("cannot start a stopped process", Time, ""),
+        // containerd: internal/cri/opts/spec_linux_opts.go, WithMounts: a hostPath volume.
+        Row::undecided(
+            "failed to stat \"<path...>\": no such file or directory",
+            Node,
+            "create <path> on node <node>, or set the type of the hostPath volume to DirectoryOrCreate or FileOrCreate",
+        ),
+        // kubelet: pkg/kubelet/kubelet_pods.go, makeMounts.
+        Row::undecided(
+            "failed to prepare subPath for volumeMount \"<mount>\" of container \"<name>\"",
+            Cluster,
+            "check subPath of volumeMount <mount>: only the log of the kubelet on node <node> has the error",
+        ),
         // runc: libcontainer/configs/config.go, Hooks.Run: hooks of device plugins, for example of GPUs.
         Row::undecided("error running <hook...>: <error...>", Node, ""),
         // containerd: internal/cri/server/container_create.go and pkg/cdi: devices of a device plugin or driver.

@@ -84,12 +84,12 @@ impl<'a> Examiner<'a> {
         let has_started = pod.containers.iter().any(|container| {
             !container.init && matches!(container.state, ContainerState::Running { .. })
         });
-        // The worst container determines the cause.
+        // The worst container determines the cause, and of several the one whose probe certainly fails.
         let worst = pod
             .containers
             .iter()
             .filter_map(|container| self.examine_container(pod, container, has_started))
-            .min_by_key(|finding| finding.cause);
+            .min_by_key(|finding| (finding.cause, finding.failing.is_none()));
         let worst = match (worst, self.kept_running(pod)) {
             (Some(mut worst), Some(kept)) if worst.cause < Cause::NotReady => {
                 let state = worst.container.map(|container| &container.state);
@@ -277,15 +277,16 @@ impl<'a> Examiner<'a> {
                 let mut finding = finding(Cause::NotReady, "Running", "", *started_at);
                 finding.available_by = available_by.filter(|end| *end > self.now);
                 let failure = self.readiness_failure(pod, container, *started_at);
-                if let Some(probe) = readiness {
-                    let action = probe.action;
-                    finding.detail = match &failure {
-                        Some(failure) => {
-                            format!("readiness probe {action} fails{}", because(failure))
-                        }
-                        None => format!("readiness probe {action} has not passed yet"),
-                    };
-                }
+                // A webhook may have added the container, and its probe.
+                let action = readiness.map(|probe| format!(" {}", probe.action));
+                finding.detail = match (&failure, action) {
+                    (Some(failure), action) => {
+                        let action = action.unwrap_or_default();
+                        format!("readiness probe{action} fails{}", because(failure))
+                    }
+                    (None, Some(action)) => format!("readiness probe{action} has not passed yet"),
+                    (None, None) => String::new(),
+                };
                 finding.failing = failure.map(|failure| (ProbeKind::Readiness, failure));
                 Some(finding.of_class(Class::NotReady, false))
             }
