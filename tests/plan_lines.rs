@@ -1,7 +1,8 @@
 //! Answers, one a line: reads a request in JSON from each line of standard input, and answers with a line of JSON: the
 //! response, 64-bit integers as numbers, or `{"error": "..."}`.
 //!
-//! A line is a `PlanRolloutRequest`, or the name of a method and its request: `ComputeStatus {...}`.
+//! A line is a `PlanRolloutRequest`, or the name of a method and its request: `ComputeStatus {...}`. `ReadDocuments` reads a file as the
+//! command line does.
 //! Tests in other languages hold the planner against their own through this, without a server.
 
 use std::error::Error as _;
@@ -35,10 +36,22 @@ fn answer(line: &str) -> Result<String, Error> {
         "ForecastRollout" => {
             json::to_kubernetes_json(&wire::forecast_rollout(json::from_json(request)?)?)
         }
+        "ReadDocuments" => Ok(documents(request)),
         _ => {
             let request: PlanRolloutRequest = json::from_json(line)?;
             json::to_kubernetes_json(&wire::plan_rollout(request)?)
         }
+    }
+}
+
+/// The documents of a file, which the request contains as bytes: `{"bytes": [97]}`.
+fn documents(request: &str) -> String {
+    let request: serde_json::Value = serde_json::from_str(request).unwrap_or_default();
+    let bytes = request["bytes"].as_array().into_iter().flatten();
+    let bytes = bytes.filter_map(|byte| u8::try_from(byte.as_u64()?).ok());
+    match rollplan::cli::documents(bytes.collect()) {
+        Ok(documents) => serde_json::json!({ "documents": documents }).to_string(),
+        Err(error) => serde_json::json!({ "error": error }).to_string(),
     }
 }
 

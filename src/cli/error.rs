@@ -86,16 +86,25 @@ pub(super) struct Diagnostic {
     pub(super) text: String,
 }
 
+// === impl Diagnostic ===
+
+impl Diagnostic {
+    /// An error about a whole file or object.
+    pub(super) fn new(place: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            place: place.into(),
+            field: String::new(),
+            text: text.into(),
+        }
+    }
+}
+
 // === impl Error ===
 
 impl Error {
     /// An error about a whole file or object.
     pub(super) fn input(place: impl Into<String>, text: impl Into<String>) -> Self {
-        Self::Input(vec![Diagnostic {
-            place: place.into(),
-            field: String::new(),
-            text: text.into(),
-        }])
+        Self::Input(vec![Diagnostic::new(place, text)])
     }
 
     /// Whether a retry may succeed.

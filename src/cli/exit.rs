@@ -28,6 +28,14 @@ pub enum Exit {
 // === impl Exit ===
 
 impl Exit {
+    /// The exit code if a part of the input could not be read: a failed rollout takes precedence.
+    pub(super) fn of_input(self, is_partial: bool) -> Self {
+        match self {
+            Self::Done | Self::Going | Self::NotJudged if is_partial => Self::Usage,
+            exit => exit,
+        }
+    }
+
     /// The exit code for a report, by its verdict. docs/verdict.md has the table.
     pub(super) fn of(report: Option<&RolloutReport>) -> Self {
         let verdict = report.and_then(|report| report.verdict.as_ref());

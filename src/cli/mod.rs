@@ -82,6 +82,18 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     }
 }
 
+/// The documents of a file as JSON, as the commands read them.
+///
+/// # Errors
+///
+/// The message that the commands print for a file that cannot be read.
+pub fn documents(bytes: Vec<u8>) -> Result<Vec<String>, String> {
+    let message = |error: Error| error.texts().join("\n");
+    let sources = [input::Source::new("file", bytes).map_err(message)?];
+    let texts = input::Texts::read(&sources).map_err(message)?;
+    Ok(texts.documents().map(|(_, json)| json.to_owned()).collect())
+}
+
 fn parse(args: Vec<OsString>) -> Result<CommandLine, clap::Error> {
     program::start(args.first().map(Path::new));
     let mut command = variables::without_empty(CommandLine::command()).bin_name(program::command());

@@ -32,6 +32,15 @@ pub(super) struct SourceArgs {
     pub(super) files: Vec<PathBuf>,
 }
 
+/// How directories of --filename are searched.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[group(skip)]
+pub(super) struct SearchArgs {
+    /// Also search the directories in the directories of --filename
+    #[arg(short = 'R', long)]
+    pub(super) recursive: bool,
+}
+
 /// Which objects a command is about: one or several, in a cluster or in files.
 #[derive(Args, Debug)]
 pub(super) struct ScopeArgs {
@@ -68,7 +77,8 @@ pub(super) struct WhichArgs {
     /// File or directory with Kubernetes objects, or - for standard input; may be repeated
     ///
     /// JSON or YAML, one or several documents, single objects or Lists. Of a directory, the files that end with .json, .yaml
-    /// or .yml are read. With names, status reports only on the objects with these names.
+    /// or .yml are read. What cannot be read is skipped with a note, and the exit code is 2. With names, status reports only on
+    /// the objects with these names.
     #[arg(
         short,
         long = "filename",
@@ -76,6 +86,8 @@ pub(super) struct WhichArgs {
         conflicts_with_all = ["selector", "all", "all_namespaces"]
     )]
     pub(super) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) search: SearchArgs,
 }
 
 /// Which cluster and namespace kubectl reads.
@@ -100,6 +112,8 @@ pub(super) struct ClusterArgs {
 pub(super) struct InputArgs {
     #[command(flatten)]
     pub(super) source: SourceArgs,
+    #[command(flatten)]
+    pub(super) search: SearchArgs,
     #[command(flatten)]
     pub(super) cluster: ClusterArgs,
     /// The Deployment to use, if the files contain several

@@ -1,6 +1,6 @@
 //! Checksums of configurations: one for each key, and those of the xing controller and Reloader, bit for bit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use base64::Engine as _;
@@ -60,6 +60,8 @@ impl Hasher {
         data: Data<'_>,
     ) -> Result<Content, DataError> {
         let decode = |field, key: &str, text: &str| {
+            // Go's decoder ignores line breaks.
+            let text = text.replace(['\r', '\n'], "");
             STANDARD.decode(text).map_err(|_| DataError {
                 field,
                 key: key.to_owned(),
@@ -79,6 +81,7 @@ impl Hasher {
         for (key, text) in data.binary_data.into_iter().flatten() {
             let value = decode("binaryData", key, text)?;
             keys.insert(key.clone(), self.hex(&value));
+            let text = STANDARD.encode(value);
             entries.push([key.as_bytes(), b"=", text.as_bytes()].concat());
         }
         let whole = match profile {
@@ -88,6 +91,12 @@ impl Hasher {
         };
         Ok(Content::Present {
             keys: Some(keys),
+            binary: data
+                .binary_data
+                .into_iter()
+                .flatten()
+                .map(|(key, _)| key.clone())
+                .collect(),
             whole,
         })
     }
@@ -114,6 +123,7 @@ impl Hasher {
         };
         Content::Present {
             keys: Some(keys.collect()),
+            binary: BTreeSet::new(),
             whole,
         }
     }

@@ -6,6 +6,7 @@ use std::fmt;
 use super::checksum::digest;
 use super::configuration::{Configuration, ConfigurationKind, Content};
 use super::options::Profile;
+use super::reference::Usage;
 use super::state::{Applied, Entry};
 
 /// The maximum number of keys whose checksums are recorded individually.
@@ -53,6 +54,9 @@ pub enum ChangeKind {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reading<'a> {
     pub(super) is_whole: bool,
+    /// Whether all keys include those of `binaryData`, which `envFrom` does not read (kubelet_pods.go:
+    /// `makeEnvironmentVariables`).
+    pub(super) reads_binary: bool,
     pub(super) keys: BTreeSet<&'a str>,
     /// Whether pods do not start without the configuration.
     pub(super) is_required: bool,
@@ -87,15 +91,19 @@ impl<'a> Reading<'a> {
     pub(super) fn whole() -> Self {
         Self {
             is_whole: true,
+            reads_binary: true,
             ..Self::default()
         }
     }
 
     /// Adds the given keys, or all keys for `None`.
-    pub(super) fn add(&mut self, keys: Option<&'a [String]>, is_required: bool) {
+    pub(super) fn add(&mut self, keys: Option<&'a [String]>, is_required: bool, usage: Usage) {
         self.is_required |= is_required;
         match keys {
-            None => self.is_whole = true,
+            None => {
+                self.is_whole = true;
+                self.reads_binary |= usage != Usage::EnvFrom;
+            }
             Some(keys) => {
                 self.keys.extend(keys.iter().map(String::as_str));
                 if is_required {
@@ -115,10 +123,14 @@ impl<'a> Reading<'a> {
         let Some(configuration) = configuration else {
             return Current::Unknown;
         };
-        let (keys, whole) = match &configuration.content {
+        let (keys, binary, whole) = match &configuration.content {
             Content::Absent if self.is_required => return Current::Missing(String::new()),
             Content::Absent => return Current::Known(Applied::Absent),
-            Content::Present { keys, whole } => (keys, whole),
+            Content::Present {
+                keys,
+                binary,
+                whole,
+            } => (keys, binary, whole),
         };
         let Some(keys) = keys else {
             return Current::Known(Applied::whole(whole.clone()));
@@ -133,40 +145,40 @@ impl<'a> Reading<'a> {
         if profile != Profile::Rollplan && !whole.is_empty() {
             return Current::Known(Applied::whole(whole.clone()));
         }
-        let digest = digest(self.read(keys).flat_map(|(key, checksum)| [key, checksum]));
+        let read: Vec<_> = self.read(keys, binary).collect();
+        let digest = digest(read.iter().flat_map(|(key, checksum)| [*key, *checksum]));
         if let Some(Applied::Present(applied)) = applied
             && applied.is_whole == self.is_whole
             && applied.digest == digest
         {
             return Current::Same;
         }
-        Current::Known(Applied::Present(self.entry(keys, digest)))
+        Current::Known(Applied::Present(self.entry(&read, digest)))
     }
 
     /// The keys that the workload reads, with their short checksums, in order.
     fn read<'s>(
         &'s self,
         keys: &'s BTreeMap<String, String>,
+        binary: &'s BTreeSet<String>,
     ) -> impl Iterator<Item = (&'s str, &'s str)> {
         let short = |checksum: &'s String| &checksum[..checksum.floor_char_boundary(KEY_DIGITS)];
-        let all = keys.iter().filter(|_| self.is_whole);
+        let is_read = move |key: &String| self.reads_binary || !binary.contains(key);
+        let all = keys
+            .iter()
+            .filter(move |(key, _)| self.is_whole && is_read(key));
         let all = all.map(move |(key, checksum)| (key.as_str(), short(checksum)));
         let some = self.keys.iter().filter(|_| !self.is_whole);
         let some = some.map(move |key| (*key, keys.get(*key).map_or(ABSENT, short)));
         all.chain(some)
     }
 
-    fn entry(&self, keys: &BTreeMap<String, String>, digest: String) -> Entry {
-        let count = match self.is_whole {
-            true => keys.len(),
-            false => self.keys.len(),
-        };
-        let read = self.read(keys);
-        let read = read.map(|(key, checksum)| (key.to_owned(), checksum.to_owned()));
+    fn entry(&self, read: &[(&str, &str)], digest: String) -> Entry {
+        let owned = |(key, checksum): &(&str, &str)| ((*key).to_owned(), (*checksum).to_owned());
         Entry {
             digest,
             is_whole: self.is_whole,
-            keys: (count <= KEYS_MAX).then(|| read.collect()),
+            keys: (read.len() <= KEYS_MAX).then(|| read.iter().map(owned).collect()),
         }
     }
 }

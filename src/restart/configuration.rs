@@ -1,6 +1,6 @@
 //! ConfigMaps, Secrets and SecretProviderClasses, represented by checksums.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use rollplan_core::snapshot::StringMap;
@@ -52,6 +52,8 @@ pub enum Content {
     Present {
         /// Checksum of each key: at least 16 lower-case hexadecimal digits. `None` if only `whole` is known.
         keys: Option<BTreeMap<String, String>>,
+        /// The keys of `binaryData`, which `envFrom` does not read.
+        binary: BTreeSet<String>,
         /// Checksum of everything, in the format of the profile. Empty if only `keys` are known.
         whole: String,
     },

@@ -44,6 +44,8 @@ pub enum Usage {
     Unmounted,
     /// `imagePullSecrets`.
     ImagePull,
+    /// The credentials with which a volume is mounted, such as those of a CSI driver.
+    VolumeAccess,
     /// By name, in an annotation.
     Named,
 }
@@ -80,9 +82,17 @@ struct Source {
 
 struct Mount {
     volume: String,
-    /// `Some("")` for `subPathExpr`.
-    sub_path: Option<String>,
+    sub_path: SubPath,
     container: Option<ContainerAt>,
+}
+
+/// The part of a volume that is mounted.
+enum SubPath {
+    Everything,
+    /// A file, or a directory of files.
+    Path(String),
+    /// A path that depends on environment variables.
+    Expression,
 }
 
 #[derive(Default)]
@@ -116,6 +126,7 @@ impl Usage {
             Self::Volume => "volume",
             Self::Unmounted => "unmounted",
             Self::ImagePull => "imagePullSecret",
+            Self::VolumeAccess => "volumeAccess",
             Self::Named => "named",
         }
     }
@@ -167,6 +178,7 @@ impl Walk {
             }
             "SecretProjection" => self.source(ConfigurationKind::Secret, "name", true, value),
             "CSIVolumeSource" => self.csi(value),
+            "AzureFileVolumeSource" => self.volume_access(text(value, "secretName")),
             "VolumeMount" => self.mount(value),
             "Volume" => self.volume = text(value, "name").to_owned(),
             _ => {}
@@ -174,6 +186,13 @@ impl Walk {
         for (key, inner) in entries {
             let Some(field) = of.field(key) else { continue };
             match (&field.kind, inner) {
+                // The Secrets of volumes in upstream's `VisitPodSecretNames` (pkg/api/v1/pod/util.go).
+                (Kind::Struct(reference), inner)
+                    if reference.name == "LocalObjectReference"
+                        && matches!(key.as_str(), "secretRef" | "nodePublishSecretRef") =>
+                {
+                    self.volume_access(text(inner, "name"));
+                }
                 (Kind::List(Kind::Struct(item)), Value::List(items)) => {
                     self.list(key, item, items, depth);
                 }
@@ -272,11 +291,26 @@ impl Walk {
         }
     }
 
+    fn volume_access(&mut self, name: &str) {
+        if !name.is_empty() {
+            self.found.push(Reference {
+                kind: ConfigurationKind::Secret,
+                name: name.to_owned(),
+                keys: None,
+                usage: Usage::VolumeAccess,
+                optional: true,
+                projected: false,
+                container: None,
+            });
+        }
+    }
+
     fn mount(&mut self, value: &Value) {
-        let path = text(value, "subPath");
+        let path = cleaned(text(value, "subPath"));
         let sub_path = match text(value, "subPathExpr") {
-            "" => (!path.is_empty()).then(|| path.to_owned()),
-            _ => Some(String::new()),
+            "" if path.is_empty() => SubPath::Everything,
+            "" => SubPath::Path(path),
+            _ => SubPath::Expression,
         };
         self.mounts.push(Mount {
             volume: text(value, "name").to_owned(),
@@ -304,20 +338,30 @@ impl Walk {
 impl Source {
     fn mounted(&self, mount: &Mount) -> Reference {
         let container = mount.container.clone();
-        let Some(path) = &mount.sub_path else {
-            return self.used(self.all_keys(), Usage::Volume, container);
-        };
         let is_class = self.kind == ConfigurationKind::SecretProviderClass;
-        let is_file = !path.is_empty() && !path.contains('/') && !is_class;
-        let keys = match &self.items {
-            _ if !is_file => self.all_keys(),
-            None => Some(vec![path.clone()]),
+        let path = match &mount.sub_path {
+            SubPath::Everything => return self.used(self.all_keys(), Usage::Volume, container),
+            SubPath::Path(path) if !is_class => path,
+            _ => return self.used(self.all_keys(), Usage::SubPath, container),
+        };
+        let keys: Vec<String> = match &self.items {
+            // Keys have no slashes.
+            None if path.contains('/') => Vec::new(),
+            None => vec![path.clone()],
             Some(items) => {
-                let items = items.iter().filter(|(_, file)| file == path);
-                Some(items.map(|(key, _)| key.clone()).collect())
+                let is_in = |file: &str| match cleaned(file).strip_prefix(path.as_str()) {
+                    Some(rest) => rest.is_empty() || rest.starts_with('/'),
+                    None => false,
+                };
+                let items = items.iter().filter(|(_, file)| is_in(file));
+                items.map(|(key, _)| key.clone()).collect()
             }
         };
-        self.used(keys, Usage::SubPath, container)
+        match keys.is_empty() {
+            // No file of the volume is mounted.
+            true => self.used(None, Usage::Unmounted, None),
+            false => self.used(Some(keys), Usage::SubPath, container),
+        }
     }
 
     fn all_keys(&self) -> Option<Vec<String>> {
@@ -341,6 +385,12 @@ impl Source {
             container,
         }
     }
+}
+
+/// The path without empty components and dots, as the kubelet joins it with that of the volume.
+fn cleaned(path: &str) -> String {
+    let components = path.split('/').filter(|it| !matches!(*it, "" | "."));
+    components.collect::<Vec<_>>().join("/")
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {

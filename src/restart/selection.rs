@@ -94,7 +94,8 @@ fn ours<'a>(
     };
     let ignored = listed(annotations, IGNORE, &mut invalid);
     let counts = |it: &&Reference| match it.usage {
-        Usage::ImagePull => options.image_pull_secrets,
+        // Both are read whenever a pod starts, and a change of them changes nothing in a running pod.
+        Usage::ImagePull | Usage::VolumeAccess => options.image_pull_secrets,
         Usage::Unmounted => false,
         usage => restart_on == RestartOn::All || usage.needs_restart(),
     };
@@ -106,7 +107,7 @@ fn ours<'a>(
             reading: Reading::default(),
             uses: Vec::new(),
         });
-        entry.reading.add(None, false);
+        entry.reading.add(None, false, Usage::Named);
     }
     tracked.retain(|id, tracked| {
         let configuration = index.get(tracked.kind, &workload.namespace, tracked.name);
@@ -132,7 +133,9 @@ fn group<'a>(
             uses: Vec::new(),
         });
         let keys = reference.keys.as_deref();
-        entry.reading.add(keys, !reference.optional);
+        entry
+            .reading
+            .add(keys, !reference.optional, reference.usage);
         entry.uses.push(reference);
     }
     tracked
@@ -235,7 +238,11 @@ fn reloader<'a>(
         return None;
     }
     let counts = |it: &&Reference| {
-        !matches!(it.usage, Usage::ImagePull | Usage::Unmounted) && !is_ephemeral(it)
+        let is_read = !matches!(
+            it.usage,
+            Usage::ImagePull | Usage::VolumeAccess | Usage::Unmounted
+        );
+        is_read && !is_ephemeral(it)
     };
     let mut candidates = group(workload.references.iter().filter(counts));
     for kind in ConfigurationKind::ALL {

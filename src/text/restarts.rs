@@ -389,5 +389,6 @@ fn usage(usage: proto::ReferenceUsage) -> &'static str {
         proto::ReferenceUsage::Unmounted => "unmounted volume",
         proto::ReferenceUsage::ImagePull => "imagePullSecret",
         proto::ReferenceUsage::Named => "named",
+        proto::ReferenceUsage::VolumeAccess => "access to a volume",
     }
 }

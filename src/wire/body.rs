@@ -179,7 +179,7 @@ mod tests {
         );
         assert_eq!(
             texts("a: [1"),
-            Err("snapshot.objects[0]: YAML line 2, column 1: while parsing a flow sequence, expected ',' or ']'".to_owned())
+            Err("snapshot.objects[0]: YAML line 1, column 4: unclosed bracket '['".to_owned())
         );
         assert_eq!(
             texts("# nothing\n"),

@@ -65,7 +65,11 @@ func (c Checksums) summarize(o *Object) {
 		entries = dataEntries(o, "data", true)
 	default:
 		summary.Kind = rollplanv1.ConfigurationKind_CONFIGURATION_KIND_CONFIG_MAP
-		entries = append(dataEntries(o, "data", false), dataEntries(o, "binaryData", true)...)
+		binary := dataEntries(o, "binaryData", true)
+		for _, entry := range binary {
+			summary.BinaryKeys = append(summary.BinaryKeys, strings.Clone(entry.key))
+		}
+		entries = append(dataEntries(o, "data", false), binary...)
 	}
 	for _, entry := range entries {
 		summary.KeyChecksums[strings.Clone(entry.key)] = c.hex(entry.value)

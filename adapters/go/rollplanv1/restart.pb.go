@@ -159,6 +159,8 @@ const (
 	ReferenceUsage_REFERENCE_USAGE_IMAGE_PULL ReferenceUsage = 6
 	// Named by an annotation of the workload.
 	ReferenceUsage_REFERENCE_USAGE_NAMED ReferenceUsage = 7
+	// The credentials with which a volume is mounted, for example those of a CSI driver.
+	ReferenceUsage_REFERENCE_USAGE_VOLUME_ACCESS ReferenceUsage = 8
 )
 
 // Enum value maps for ReferenceUsage.
@@ -172,16 +174,18 @@ var (
 		5: "REFERENCE_USAGE_UNMOUNTED",
 		6: "REFERENCE_USAGE_IMAGE_PULL",
 		7: "REFERENCE_USAGE_NAMED",
+		8: "REFERENCE_USAGE_VOLUME_ACCESS",
 	}
 	ReferenceUsage_value = map[string]int32{
-		"REFERENCE_USAGE_UNSPECIFIED": 0,
-		"REFERENCE_USAGE_ENV":         1,
-		"REFERENCE_USAGE_ENV_FROM":    2,
-		"REFERENCE_USAGE_SUB_PATH":    3,
-		"REFERENCE_USAGE_VOLUME":      4,
-		"REFERENCE_USAGE_UNMOUNTED":   5,
-		"REFERENCE_USAGE_IMAGE_PULL":  6,
-		"REFERENCE_USAGE_NAMED":       7,
+		"REFERENCE_USAGE_UNSPECIFIED":   0,
+		"REFERENCE_USAGE_ENV":           1,
+		"REFERENCE_USAGE_ENV_FROM":      2,
+		"REFERENCE_USAGE_SUB_PATH":      3,
+		"REFERENCE_USAGE_VOLUME":        4,
+		"REFERENCE_USAGE_UNMOUNTED":     5,
+		"REFERENCE_USAGE_IMAGE_PULL":    6,
+		"REFERENCE_USAGE_NAMED":         7,
+		"REFERENCE_USAGE_VOLUME_ACCESS": 8,
 	}
 )
 
@@ -901,8 +905,10 @@ type Configuration struct {
 	// A resource version at which the data already had its current values, for example that of the object. 0 if it is not
 	// known.
 	ResourceVersion uint64 `protobuf:"varint,12,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Keys whose values are in binaryData of a ConfigMap. envFrom does not read them.
+	BinaryKeys    []string `protobuf:"bytes,13,rep,name=binary_keys,json=binaryKeys,proto3" json:"binary_keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Configuration) Reset() {
@@ -1019,6 +1025,13 @@ func (x *Configuration) GetResourceVersion() uint64 {
 	return 0
 }
 
+func (x *Configuration) GetBinaryKeys() []string {
+	if x != nil {
+		return x.BinaryKeys
+	}
+	return nil
+}
+
 // NamespaceSettings are the settings of a namespace.
 type NamespaceSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1110,7 +1123,7 @@ type RestartOptions struct {
 	MaxConcurrent int32 `protobuf:"varint,13,opt,name=max_concurrent,json=maxConcurrent,proto3" json:"max_concurrent,omitempty"`
 	// Whether workloads without an annotation are restarted, in the profile of rollplan.
 	AllWorkloads bool `protobuf:"varint,14,opt,name=all_workloads,json=allWorkloads,proto3" json:"all_workloads,omitempty"`
-	// Whether image pull secrets count.
+	// Whether image pull secrets count, and the Secrets with which volumes are mounted.
 	ImagePullSecrets bool `protobuf:"varint,15,opt,name=image_pull_secrets,json=imagePullSecrets,proto3" json:"image_pull_secrets,omitempty"`
 	// Whether a workload that is stalled after a restart holds the restarts of others for the same configuration. Defaults to
 	// true.
@@ -2149,7 +2162,7 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\boptional\x18\x05 \x01(\bR\boptional\x12\x1c\n" +
 	"\tprojected\x18\x06 \x01(\bR\tprojected\x12\x1c\n" +
 	"\tcontainer\x18\a \x01(\tR\tcontainer\x12%\n" +
-	"\x0econtainer_list\x18\b \x01(\tR\rcontainerList\"\xbc\x05\n" +
+	"\x0econtainer_list\x18\b \x01(\tR\rcontainerList\"\xdd\x05\n" +
 	"\rConfiguration\x122\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1e.rollplan.v1.ConfigurationKindR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -2165,7 +2178,9 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"created_at\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12)\n" +
 	"\x10change_uncertain\x18\v \x01(\bR\x0fchangeUncertain\x12)\n" +
-	"\x10resource_version\x18\f \x01(\x04R\x0fresourceVersion\x1a>\n" +
+	"\x10resource_version\x18\f \x01(\x04R\x0fresourceVersion\x12\x1f\n" +
+	"\vbinary_keys\x18\r \x03(\tR\n" +
+	"binaryKeys\x1a>\n" +
 	"\x10AnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
@@ -2283,7 +2298,7 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\x1eCONFIGURATION_KIND_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dCONFIGURATION_KIND_CONFIG_MAP\x10\x01\x12\x1d\n" +
 	"\x19CONFIGURATION_KIND_SECRET\x10\x02\x12,\n" +
-	"(CONFIGURATION_KIND_SECRET_PROVIDER_CLASS\x10\x03*\xfc\x01\n" +
+	"(CONFIGURATION_KIND_SECRET_PROVIDER_CLASS\x10\x03*\x9f\x02\n" +
 	"\x0eReferenceUsage\x12\x1f\n" +
 	"\x1bREFERENCE_USAGE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13REFERENCE_USAGE_ENV\x10\x01\x12\x1c\n" +
@@ -2292,7 +2307,8 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\x16REFERENCE_USAGE_VOLUME\x10\x04\x12\x1d\n" +
 	"\x19REFERENCE_USAGE_UNMOUNTED\x10\x05\x12\x1e\n" +
 	"\x1aREFERENCE_USAGE_IMAGE_PULL\x10\x06\x12\x19\n" +
-	"\x15REFERENCE_USAGE_NAMED\x10\a*\x87\x01\n" +
+	"\x15REFERENCE_USAGE_NAMED\x10\a\x12!\n" +
+	"\x1dREFERENCE_USAGE_VOLUME_ACCESS\x10\b*\x87\x01\n" +
 	"\x0eRestartProfile\x12\x1f\n" +
 	"\x1bRESTART_PROFILE_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18RESTART_PROFILE_ROLLPLAN\x10\x01\x12\x18\n" +

@@ -8,13 +8,15 @@ use prost_types::Timestamp;
 use serde_json::Value;
 
 use super::plan::Horizon;
-use super::read::read;
+use super::read::{read, texts};
 use super::template_change::TemplateArgs;
 use crate::cli::cluster::Needs;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
-use crate::cli::input::{self, Objects, Request, Texts, Wanted};
-use crate::cli::options::{AnswerArgs, ClusterArgs, CompleteArgs, InputArgs, Output, SourceArgs};
+use crate::cli::input::{self, Objects, Request, Wanted};
+use crate::cli::options::{
+    AnswerArgs, ClusterArgs, CompleteArgs, InputArgs, Output, SearchArgs, SourceArgs,
+};
 use crate::cli::planner::Planner;
 use crate::cli::{output, report};
 use crate::proto;
@@ -151,6 +153,7 @@ pub(in crate::cli) fn run(args: ForecastArgs) -> Result<Exit, Error> {
         subject,
         snapshot,
         source_map,
+        is_partial,
         ..
     } = request;
     let has_changes = !changes.is_empty();
@@ -169,7 +172,7 @@ pub(in crate::cli) fn run(args: ForecastArgs) -> Result<Exit, Error> {
     let expected = response.expected.as_ref();
     Ok(match expected.map(|it| it.outcome()) {
         Some(proto::Outcome::Never) => Exit::Failed,
-        _ => Exit::Done,
+        _ => Exit::Done.of_input(is_partial),
     })
 }
 
@@ -226,6 +229,7 @@ fn from_cluster(which: TargetArgs, change: &ChangeArgs) -> Result<Changed, Error
             target: vec![format!("{}/{}", target.resource.argument(), target.name)],
             files: Vec::new(),
         },
+        search: SearchArgs::default(),
         cluster: cluster.clone(),
         deployment: None,
         now: None,
@@ -267,16 +271,18 @@ fn from_files(which: TargetArgs, change: &ChangeArgs) -> Result<Changed, Error> 
             target: Vec::new(),
             files: snapshot,
         },
+        search: SearchArgs::default(),
         cluster,
         deployment,
         now,
         complete,
     };
-    let request = read(&input, Needs::Rollout, None)?;
+    let mut request = read(&input, Needs::Rollout, None)?;
     let mut json = None;
     if !change.template.files.is_empty() {
-        let sources = input::sources(&change.template.files)?;
-        let texts = Texts::read(&sources)?;
+        let sources = input::sources(&change.template.files, false)?;
+        let texts = texts(&sources)?;
+        request.is_partial |= texts.is_partial;
         json = Some(manifest_of(&request, &Objects::find(&texts)?)?);
     } else if !change.template.images.is_empty() {
         json = Some(with_images(&request, &change.template.images)?);

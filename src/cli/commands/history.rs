@@ -54,8 +54,10 @@ pub(in crate::cli) fn run(args: HistoryArgs) -> Result<Exit, Error> {
         snapshot,
         source_map,
         uid,
+        is_partial,
         ..
     } = read(&input, Needs::Revisions, None)?;
+    let exit = Exit::Done.of_input(is_partial);
     let now = snapshot.now;
     let request = proto::ListRevisionsRequest {
         snapshot: Some(snapshot.clone()),
@@ -67,7 +69,7 @@ pub(in crate::cli) fn run(args: HistoryArgs) -> Result<Exit, Error> {
         output::print(output, &response, |page| {
             text::history(page, &subject, now.as_ref(), &response);
         })?;
-        return Ok(Exit::Done);
+        return Ok(exit);
     };
     let history = History {
         subject: &subject,
@@ -82,7 +84,7 @@ pub(in crate::cli) fn run(args: HistoryArgs) -> Result<Exit, Error> {
         output::print(output, &changes, |page| {
             text::comparison(page, &subject, &changes);
         })?;
-        return Ok(Exit::Done);
+        return Ok(exit);
     }
     let template = history.template(&found);
     response.revisions = vec![found];
@@ -90,7 +92,7 @@ pub(in crate::cli) fn run(args: HistoryArgs) -> Result<Exit, Error> {
         text::history(page, &subject, now.as_ref(), &response);
         text::template(page, &output::yaml_text(&template));
     })?;
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 /// The revisions of a Deployment, with its objects.

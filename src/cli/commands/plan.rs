@@ -78,6 +78,7 @@ pub(in crate::cli) fn run(args: PlanArgs) -> Result<Exit, Error> {
         subject,
         snapshot,
         source_map,
+        is_partial,
         ..
     } = read(&input, Needs::Plan, answers.as_deref())?;
     let request = proto::PlanRolloutRequest {
@@ -103,7 +104,7 @@ pub(in crate::cli) fn run(args: PlanArgs) -> Result<Exit, Error> {
     }
     Ok(match text::lacks_sets(response.report.as_ref()) {
         true => Exit::Usage,
-        false => Exit::Done,
+        false => Exit::Done.of_input(is_partial),
     })
 }
 

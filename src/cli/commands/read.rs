@@ -7,7 +7,7 @@ use prost_types::Timestamp;
 use crate::cli::cluster::{Cluster, Needs, Scope};
 use crate::cli::error::Error;
 use crate::cli::goal::Goal;
-use crate::cli::input::{self, Complete, Objects, Request, Texts, Wanted};
+use crate::cli::input::{self, Complete, Objects, Request, Sources, Texts, Wanted};
 use crate::cli::options::{ClusterArgs, CompleteArgs, InputArgs, ScopeArgs, SourceArgs, WhichArgs};
 use crate::cli::resource::Resource;
 use crate::cli::target::{self, Target};
@@ -21,6 +21,7 @@ pub(super) fn read(
 ) -> Result<Request, Error> {
     let InputArgs {
         source: SourceArgs { target, files },
+        search,
         cluster,
         deployment,
         now,
@@ -43,8 +44,8 @@ pub(super) fn read(
             deployment.as_deref().map(Wanted::parse).transpose()?
         }
     };
-    let sources = input::sources(files)?;
-    let texts = Texts::read(&sources)?;
+    let sources = input::sources(files, search.recursive)?;
+    let texts = texts(&sources)?;
     input::request(
         &Objects::find(&texts)?,
         wanted.as_ref(),
@@ -69,8 +70,8 @@ pub(super) fn all(
         true => refuse_cluster(cluster)?,
         false => refuse_cluster_of_named(cluster)?,
     }
-    let sources = input::sources(&which.files)?;
-    let texts = Texts::read(&sources)?;
+    let sources = input::sources(&which.files, which.search.recursive)?;
+    let texts = texts(&sources)?;
     let namespace = cluster.namespace.as_deref();
     let wanted = named.into_iter().map(|it| Wanted::in_files(it, namespace));
     let wanted: Vec<Wanted> = match deployment {
@@ -96,6 +97,7 @@ pub(super) fn scope(args: &ScopeArgs, goal: &Goal) -> Result<Scope, Error> {
         all,
         all_namespaces,
         files: _,
+        search: _,
     } = which;
     let usage = |text: &str| Err(Error::Usage(text.to_owned()));
     if *all_namespaces && cluster.namespace.is_some() {
@@ -146,10 +148,17 @@ fn refuse_goal<'r>(
     }
 }
 
-/// The objects in files, to be read from the cluster. Objects that the goal does not apply to are skipped.
-pub(super) fn applied(args: &ScopeArgs, goal: &Goal) -> Result<Vec<Target>, Error> {
-    let sources = input::sources(&args.which.files)?;
-    let texts = Texts::read(&sources)?;
+/// Reads texts of files, and prints notes about those that are skipped.
+pub(super) fn texts(sources: &Sources) -> Result<Texts<'_>, Error> {
+    Texts::of_files(sources, &mut |note| stderr::eprint_note(note))
+}
+
+/// The objects in files, to be read from the cluster, and whether a part of the files could not be read. Objects that the goal
+/// does not apply to are skipped.
+pub(super) fn applied(args: &ScopeArgs, goal: &Goal) -> Result<(Vec<Target>, bool), Error> {
+    let WhichArgs { files, search, .. } = &args.which;
+    let sources = input::sources(files, search.recursive)?;
+    let texts = texts(&sources)?;
     let mut targets = input::targets(&Objects::find(&texts)?)?;
     let given = args.cluster.namespace.as_ref();
     for target in &mut targets {
@@ -172,7 +181,7 @@ pub(super) fn applied(args: &ScopeArgs, goal: &Goal) -> Result<Vec<Target>, Erro
             "",
             "the input contains no objects to wait for",
         )),
-        false => Ok(targets),
+        false => Ok((targets, texts.is_partial)),
     }
 }
 
@@ -195,7 +204,7 @@ fn complete(args: &CompleteArgs) -> Complete {
 }
 
 /// Refuses the options of a cluster for objects in files that are named, apart from the namespace of the names.
-fn refuse_cluster_of_named(cluster: &ClusterArgs) -> Result<(), Error> {
+pub(super) fn refuse_cluster_of_named(cluster: &ClusterArgs) -> Result<(), Error> {
     refuse_cluster(&ClusterArgs {
         namespace: None,
         ..cluster.clone()
@@ -203,7 +212,7 @@ fn refuse_cluster_of_named(cluster: &ClusterArgs) -> Result<(), Error> {
 }
 
 /// Refuses the options of a cluster for objects in files.
-pub(super) fn refuse_cluster(cluster: &ClusterArgs) -> Result<(), Error> {
+fn refuse_cluster(cluster: &ClusterArgs) -> Result<(), Error> {
     match cluster.options().next() {
         None => Ok(()),
         Some((option, _)) => {

@@ -1,16 +1,15 @@
 //! `rollplan restarts --since`: what a change of manifests does to the pods of workloads.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rollplan_core::interrupt::Never;
 use rollplan_core::template::{Value, template_changes};
 use serde_json::{Value as Json, json};
 
 use super::restart_consequences::{Configurations, Consequence, Consequences, configuration_kind};
 use super::restart_objects::{ObjectKey, id, objects};
-use crate::cli::error::Error;
-use crate::cli::input::{self, Texts};
 use crate::proto;
 use crate::text::{ConfigurationChange, ManifestChanges, WorkloadChange, WorkloadResult};
 
@@ -31,16 +30,6 @@ impl Manifests {
     pub(super) fn new(texts: &[String]) -> Self {
         let objects = objects(texts).into_iter();
         Self(objects.map(|object| (id(&object), object)).collect())
-    }
-
-    /// Reads files and directories. A directory without manifests has none.
-    pub(super) fn read(files: &[PathBuf]) -> Result<Self, Error> {
-        let files = files.iter().filter(|file| !is_empty_directory(file));
-        let files: Vec<_> = files.cloned().collect();
-        let sources = input::sources(&files)?;
-        let texts = Texts::read(&sources)?;
-        let texts: Vec<String> = texts.documents().map(|(_, json)| json.to_owned()).collect();
-        Ok(Self::new(&texts))
     }
 
     fn configurations(&self) -> BTreeMap<&ObjectKey, Entries> {
@@ -82,24 +71,31 @@ fn absence((namespace, kind, name): &ObjectKey) -> proto::Configuration {
     }
 }
 
-/// In the commit before the first manifest, the directory may be missing or empty.
-fn is_empty_directory(file: &Path) -> bool {
-    std::fs::read_dir(file).is_ok_and(|mut entries| entries.next().is_none())
-}
-
 fn is_configuration(id: &ObjectKey) -> bool {
     matches!(id.1.as_str(), "ConfigMap" | "Secret")
 }
 
+/// The entries as the API server stores them: it adds `stringData` of a Secret to its data.
 fn entries(object: &Json) -> Entries {
-    let fields = ["data", "binaryData", "stringData"];
-    let fields = fields
-        .iter()
-        .filter_map(|field| object.get(*field)?.as_object());
-    let entries = fields.flatten();
-    entries
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
+    let is_secret = object["kind"] == "Secret";
+    let of = |field: &str, is_base64: bool| {
+        let entries = object.get(field).and_then(Json::as_object);
+        let entries = entries.into_iter().flatten();
+        entries.map(move |(key, value)| {
+            let value = match (value.as_str(), is_base64) {
+                // Go's decoder ignores line breaks.
+                (Some(text), true) => json!(text.replace(['\r', '\n'], "")),
+                (Some(text), false) if is_secret => json!(STANDARD.encode(text)),
+                _ => value.clone(),
+            };
+            (key.clone(), value)
+        })
+    };
+    let data = of("data", is_secret).chain(of("binaryData", true));
+    match is_secret {
+        true => data.chain(of("stringData", false)).collect(),
+        false => data.collect(),
+    }
 }
 
 /// The changed configurations, and what happens to the workloads. `reason` explains why a workload does not react to a

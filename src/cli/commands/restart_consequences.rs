@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::restart_objects::{ObjectKey, id, namespace_of, objects, plan_id, without_annotations};
+use super::restart_objects::{
+    ObjectKey, as_workloads, id, namespace_of, objects, other_kinds, plan_id, without_annotations,
+};
 use crate::cli::error::Error;
 use crate::proto::{
     self, PlanRestartsRequest, PlanRestartsResponse, RestartDecision, RestartOptions, RestartPlan,
@@ -94,6 +96,14 @@ impl Consequences {
             )
         });
         let workloads: Vec<Json> = workloads.collect();
+        let of_all_kinds = as_workloads(objects(&request.objects)).into_iter();
+        let of_all_kinds = of_all_kinds.filter(|object| {
+            !matches!(
+                object["kind"].as_str(),
+                Some("ConfigMap" | "Secret" | "SecretProviderClassPodStatus")
+            )
+        });
+        let of_all_kinds: Vec<Json> = of_all_kinds.collect();
         let options = request.options.clone().unwrap_or_default();
         let immediate = RestartOptions {
             quiet: Some(prost_types::Duration::default()),
@@ -115,7 +125,7 @@ impl Consequences {
         let rolled_out: Vec<Json> = workloads.iter().cloned().map(rolled_out).collect();
         let selected = planned(immediate, &rolled_out, before, after)?;
         let (before, after) = (before.without_annotations(), after.without_annotations());
-        let all = planned(every, &without_annotations(workloads), &before, &after)?;
+        let all = planned(every, &without_annotations(of_all_kinds), &before, &after)?;
         Ok(Self { selected, all })
     }
 
@@ -289,6 +299,7 @@ pub(super) fn of_all_workloads(options: RestartOptions) -> RestartOptions {
         image_pull_secrets: true,
         restart_on: proto::RestartOn::All.into(),
         include_unchanged: true,
+        kinds: other_kinds(),
         ..options
     }
 }

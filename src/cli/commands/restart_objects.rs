@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rollplan_core::interrupt::Never;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
-use crate::proto::{ConfigurationKind, RestartPlan};
+use crate::proto::{ConfigurationKind, RestartPlan, WorkloadKind};
 use crate::wire::Violations;
 use crate::wire::objects::{FIELD, Objects};
 
@@ -43,7 +43,7 @@ pub(super) fn plan_id(plan: &RestartPlan) -> ObjectKey {
 /// The namespace of an object. Manifests may omit it.
 pub(super) fn namespace_of(namespace: &str) -> &str {
     match namespace {
-        "" => "default",
+        "" => DEFAULT_NAMESPACE,
         namespace => namespace,
     }
 }
@@ -164,6 +164,122 @@ pub(super) fn without_annotations(mut objects: Vec<Json>) -> Vec<Json> {
         }
     }
     objects
+}
+
+/// The namespace of objects without one.
+pub(super) const DEFAULT_NAMESPACE: &str = "default";
+
+/// Kinds with a pod template that no profile restarts: API version, kind, and path of the template.
+const OTHER_KINDS: [(&str, &str, &str); 8] = [
+    ("v1", "Pod", "spec.template"),
+    ("v1", "ReplicationController", "spec.template"),
+    ("apps/v1", "ReplicaSet", "spec.template"),
+    ("apps.kruise.io/v1alpha1", "CloneSet", "spec.template"),
+    ("apps.openshift.io/v1", "DeploymentConfig", "spec.template"),
+    ("argoproj.io/v1alpha1", "Rollout", "spec.template"),
+    ("batch/v1beta1", "CronJob", "spec.jobTemplate.spec.template"),
+    ("serving.knative.dev/v1", "Service", "spec.template"),
+];
+
+/// Kinds from which controllers create ConfigMaps, Secrets or workloads: API group, and kind.
+const SOURCES: [(&str, &str); 10] = [
+    ("argoproj.io", "Application"),
+    ("bitnami.com", "SealedSecret"),
+    ("cert-manager.io", "Certificate"),
+    ("external-secrets.io", "ClusterExternalSecret"),
+    ("external-secrets.io", "ExternalSecret"),
+    ("helm.cattle.io", "HelmChart"),
+    ("helm.toolkit.fluxcd.io", "HelmRelease"),
+    ("isindir.github.com", "SopsSecret"),
+    ("kustomize.toolkit.fluxcd.io", "Kustomization"),
+    ("secrets.hashicorp.com", "VaultStaticSecret"),
+];
+
+/// Kinds of workloads that `uses` names, besides those that are restarted.
+pub(super) fn other_kinds() -> Vec<WorkloadKind> {
+    let kinds = OTHER_KINDS.map(|(api_version, kind, path)| WorkloadKind {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        resource: String::new(),
+        template_path: path.to_owned(),
+    });
+    kinds.to_vec()
+}
+
+/// Whether no profile restarts workloads of this kind. Only an old version of a CronJob is of such a kind.
+pub(super) fn is_other_kind(kind: &str) -> bool {
+    kind != "CronJob" && OTHER_KINDS.iter().any(|(_, other, _)| *other == kind)
+}
+
+/// The objects with those of `other_kinds` that have no controller. A pod becomes the template of a workload.
+pub(super) fn as_workloads(objects: Vec<Json>) -> Vec<Json> {
+    let objects = objects.into_iter().filter_map(|mut object| {
+        let is_part = is_of(&object, "v1", "Pod") || is_of(&object, "apps/v1", "ReplicaSet");
+        if !is_part {
+            return Some(object);
+        }
+        let owners = object.pointer("/metadata/ownerReferences");
+        let mut owners = owners.and_then(Json::as_array).into_iter().flatten();
+        if owners.any(|owner| owner["controller"] == true) {
+            return None;
+        }
+        if is_of(&object, "v1", "Pod") {
+            object["spec"] = json!({"template": {"spec": object["spec"].take()}});
+        }
+        Some(object)
+    });
+    objects.collect()
+}
+
+fn is_of(object: &Json, api_version: &str, kind: &str) -> bool {
+    object["apiVersion"] == api_version && object["kind"] == kind
+}
+
+/// The objects that may create or use configurations and that are not examined, for a note. `None` if there are none.
+pub(super) fn unexamined(texts: &[String]) -> Option<String> {
+    let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for object in objects(texts) {
+        let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let is_source = SOURCES.contains(&(group, kind.as_str()));
+        let is_known = matches!(group, "" | "apps" | "batch")
+            || OTHER_KINDS
+                .iter()
+                .any(|it| (it.0, it.1) == (api_version.as_str(), kind.as_str()));
+        let has_pods = object.pointer("/spec/template/spec/containers").is_some();
+        if is_source || has_pods && !is_known {
+            *counts.entry((kind, api_version)).or_default() += 1;
+        }
+    }
+    let list = counts.iter();
+    let list = list.map(|((kind, version), count)| format!("{count} {kind} ({version})"));
+    (!counts.is_empty()).then(|| list.collect::<Vec<_>>().join(", "))
+}
+
+/// A text in which objects without a namespace are in the given one, or in `default`. Objects in other namespaces than the given
+/// one are removed.
+pub(super) fn in_namespace(text: &str, namespace: Option<&str>) -> String {
+    let mut items = objects(&[text.to_owned()]);
+    items.retain_mut(|object| {
+        if object["kind"] == "Namespace" {
+            return true;
+        }
+        let own = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        if !own.is_empty() {
+            return namespace.is_none_or(|namespace| namespace == own);
+        }
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            let namespace = namespace.unwrap_or(DEFAULT_NAMESPACE);
+            metadata.insert("namespace".to_owned(), json!(namespace));
+        }
+        true
+    });
+    match items.as_slice() {
+        // Violations name the position of an object in its text.
+        [one] if !text.contains("\"items\"") => one.to_string(),
+        items => json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string(),
+    }
 }
 
 /// The objects in valid Kubernetes JSON, with all their fields.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::restart_consequences::Consequence;
-use super::restart_objects::{ObjectKey, RestartObjects, is_reloader, kind};
+use super::restart_objects::{ObjectKey, RestartObjects, is_other_kind, is_reloader, kind};
 use crate::proto::{ReferenceUsage, RestartProfile};
 
 /// Whether a workload is restarted.
@@ -26,6 +26,11 @@ pub(super) fn reason(
     let ignores = |list: &String| list.split(',').any(|it| it.trim() == ignored);
     let is_restarted_by_xing = matches!(workload_kind.as_str(), "Deployment" | "StatefulSet");
     let reason = match profile {
+        _ if workload_kind == "Pod" => "delete the pod and create it again",
+        _ if matches!(workload_kind.as_str(), "ReplicaSet" | "ReplicationController") => {
+            "it replaces no pods: delete them, so that it creates new ones"
+        }
+        _ if is_other_kind(workload_kind) => "rollplan does not restart this kind",
         RestartProfile::Reloader if consequence.reacts => {
             "by default, Reloader ignores configurations that are created or deleted"
         }
@@ -54,6 +59,9 @@ pub(super) fn reason(
         }
         _ if used.usages().all(|it| it == ReferenceUsage::ImagePull) => {
             "image pull secrets do not count: they are read whenever an image is pulled"
+        }
+        _ if used.usages().all(|it| it == ReferenceUsage::VolumeAccess) => {
+            "it is read whenever the volume is mounted, and running pods keep the volume"
         }
         _ => "the kubelet updates the files in running pods",
     };

@@ -7,17 +7,20 @@ use clap::{Args, ValueEnum};
 use prost_types::Timestamp;
 
 use super::print_commands;
-use super::read::refuse_cluster;
+use super::read::{refuse_cluster_of_named, texts};
 use super::restart_changes::{self, Manifests};
 use super::restart_consequences::{self, Configurations, Consequence, Consequences};
-use super::restart_objects::{ObjectKey, RestartObjects, objects, without_annotations};
+use super::restart_objects::{
+    DEFAULT_NAMESPACE, ObjectKey, RestartObjects, as_workloads, in_namespace, objects, unexamined,
+    without_annotations,
+};
 use super::{restart_reasons, restart_uses};
 use crate::cli::cluster::{PROCESS_TIMEOUT, SOURCE};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
-use crate::cli::input::{self, Source, SourceMap, Texts};
+use crate::cli::input::{self, Source, SourceMap, Sources};
 use crate::cli::kubectl::{Cause, Kubectl};
-use crate::cli::options::{AnswerArgs, ClusterArgs, Output};
+use crate::cli::options::{AnswerArgs, ClusterArgs, Output, SearchArgs};
 use crate::cli::planner::{Planner, Refusal};
 use crate::cli::{now, output, report, stderr};
 use crate::text::{self, ConfigurationUser, span, time};
@@ -116,6 +119,8 @@ struct FromArgs {
     #[arg(short, long = "filename", value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
+    search: SearchArgs,
+    #[command(flatten)]
     cluster: ClusterArgs,
     /// The project whose annotations and checksums are used
     #[arg(long, value_enum, default_value_t)]
@@ -193,7 +198,7 @@ pub(in crate::cli) fn run(args: RestartsArgs) -> Result<Exit, Error> {
         RestartsOutput::Yaml => Output::Yaml,
         RestartsOutput::Kubectl => {
             print_commands(&output::script::restarts(&from.cluster, &response)?)?;
-            return Ok(exit(&response));
+            return Ok(exit(&response, request.is_partial));
         }
         RestartsOutput::Markdown => {
             return Err(Error::Usage(
@@ -204,7 +209,7 @@ pub(in crate::cli) fn run(args: RestartsArgs) -> Result<Exit, Error> {
     output::print(format, &response, |page| {
         text::restarts(page, &response, &unknown);
     })?;
-    Ok(exit(&response))
+    Ok(exit(&response, request.is_partial))
 }
 
 /// `rollplan restarts --since`.
@@ -214,8 +219,10 @@ fn changes(
     output: RestartsOutput,
     planner: &Planner,
 ) -> Result<Exit, Error> {
-    let old = Manifests::read(since)?;
-    let request = from.read()?;
+    let mut earlier = from.earlier(since)?;
+    let mut request = from.read()?;
+    from.set_namespace(&mut [&mut earlier.objects, &mut request.request.objects]);
+    let old = Manifests::new(&earlier.objects);
     let new = Manifests::new(&request.request.objects);
     let objects = RestartObjects::read(&request.request.objects);
     let mut response = request.uses(planner)?;
@@ -227,7 +234,7 @@ fn changes(
     let reason =
         |id: &ObjectKey, it: &Consequence| restart_reasons::reason(&objects, profile, id, it);
     let changes = restart_changes::changes(&old, &new, &consequences, &reason);
-    let exit = exit(&response);
+    let exit = exit(&response, request.is_partial || earlier.is_partial);
     match output {
         RestartsOutput::Table => {
             let text = output::page(|page| text::changes(page, &changes));
@@ -284,28 +291,53 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
         UsesOutput::Markdown => {
             let text = report::markdown::uses(&subject, &users);
             output::write(text.as_bytes())?;
-            return Ok(exit(&all));
+            return Ok(exit(&all, request.is_partial));
         }
     };
     all.plans = users.iter().map(|user| user.plan.clone()).collect();
     output::print(format, &all, |page| {
         text::uses(page, &subject, &users, &all)
     })?;
-    Ok(exit(&all))
+    Ok(exit(&all, request.is_partial))
 }
 
 /// Skipped objects make the answer incomplete.
-fn exit(response: &proto::PlanRestartsResponse) -> Exit {
-    match response.violations.is_empty() {
-        true => Exit::Done,
-        false => Exit::Usage,
-    }
+fn exit(response: &proto::PlanRestartsResponse, is_partial: bool) -> Exit {
+    Exit::Done.of_input(is_partial || !response.violations.is_empty())
+}
+
+/// The objects of files, with their places.
+struct Manifest {
+    places: Vec<String>,
+    objects: Vec<String>,
+    is_partial: bool,
 }
 
 /// A request, with the sources of its objects.
 struct Input {
     request: proto::PlanRestartsRequest,
     places: Vec<String>,
+    /// Whether a part of the files could not be read.
+    is_partial: bool,
+}
+
+// === impl Manifest ===
+
+impl Manifest {
+    fn read(sources: &Sources) -> Result<Self, Error> {
+        let texts = texts(sources)?;
+        let documents = texts.documents();
+        let documents = documents.map(|(place, json)| (place.to_owned(), json.to_owned()));
+        let (places, objects): (_, Vec<String>) = documents.unzip();
+        if let Some(kinds) = unexamined(&objects) {
+            stderr::eprint_note(format_args!("not examined: {kinds}"));
+        }
+        Ok(Self {
+            places,
+            objects,
+            is_partial: texts.is_partial,
+        })
+    }
 }
 
 // === impl FromArgs ===
@@ -316,15 +348,19 @@ impl FromArgs {
         let (sources, configurations_complete) = match self.files.as_slice() {
             [] => self.namespace()?,
             files => {
-                refuse_cluster(&self.cluster)?;
-                (input::sources(files)?, self.configurations_complete)
+                refuse_cluster_of_named(&self.cluster)?;
+                let sources = input::sources(files, self.search.recursive)?;
+                (sources, self.configurations_complete)
             }
         };
-        let texts = Texts::read(&sources)?;
-        let (places, objects) = texts
-            .documents()
-            .map(|(place, json)| (place.to_owned(), json.to_owned()))
-            .unzip();
+        let Manifest {
+            places,
+            mut objects,
+            is_partial,
+        } = Manifest::read(&sources)?;
+        if !self.files.is_empty() {
+            self.set_namespace(&mut [&mut objects]);
+        }
         let restart_on = match self.restart_on {
             RestartOn::All => proto::RestartOn::All,
             RestartOn::Env => proto::RestartOn::Env,
@@ -342,7 +378,41 @@ impl FromArgs {
             options: Some(options),
             ..proto::PlanRestartsRequest::default()
         };
-        Ok(Input { request, places })
+        Ok(Input {
+            request,
+            places,
+            is_partial,
+        })
+    }
+
+    /// Reads the earlier manifests. In the commit before the first manifest, a directory may be empty.
+    fn earlier(&self, files: &[PathBuf]) -> Result<Manifest, Error> {
+        let is_empty = |file: &PathBuf| {
+            std::fs::read_dir(file).is_ok_and(|mut entries| entries.next().is_none())
+        };
+        let files: Vec<PathBuf> = files
+            .iter()
+            .filter(|file| !is_empty(file))
+            .cloned()
+            .collect();
+        Manifest::read(&input::sources(&files, self.search.recursive)?)
+    }
+
+    /// Puts objects of files without a namespace into that of the command line, and removes those in others. Without one, they are
+    /// in the same namespace as objects in `default`.
+    fn set_namespace(&self, texts: &mut [&mut Vec<String>]) {
+        let namespace = self.cluster.namespace.as_deref();
+        let is_default = |text: &String| {
+            let mut objects = objects(std::slice::from_ref(text)).into_iter();
+            objects.any(|object| object["metadata"]["namespace"] == DEFAULT_NAMESPACE)
+        };
+        let texts_of = || texts.iter().flat_map(|texts| texts.iter());
+        if namespace.is_none() && !texts_of().any(is_default) {
+            return;
+        }
+        for text in texts.iter_mut().flat_map(|texts| texts.iter_mut()) {
+            *text = in_namespace(text, namespace);
+        }
     }
 
     fn profile(&self) -> proto::RestartProfile {
@@ -366,7 +436,7 @@ impl FromArgs {
     }
 
     /// Reads the objects of the namespace. Returns whether these include all its ConfigMaps and Secrets.
-    fn namespace(&self) -> Result<(Vec<Source>, bool), Error> {
+    fn namespace(&self) -> Result<(Sources, bool), Error> {
         let kubectl = Kubectl::new(&self.cluster);
         let objects = kubectl.list_with_managers(RESOURCES, PROCESS_TIMEOUT)?;
         let mut sources = vec![Source::new(SOURCE, objects)?];
@@ -376,11 +446,11 @@ impl FromArgs {
                 stderr::eprint_note(format_args!(
                     "the answer is computed without Secrets, so their changes are unknown: {failure}"
                 ));
-                return Ok((sources, false));
+                return Ok((sources.into(), false));
             }
             Err(failure) => return Err(failure.into()),
         }
-        Ok((sources, true))
+        Ok((sources.into(), true))
     }
 }
 
@@ -430,7 +500,7 @@ impl Input {
     fn uses_of_all(&self, planner: &Planner) -> Result<proto::PlanRestartsResponse, Error> {
         let mut request = self.request.clone();
         request.options = request.options.map(restart_consequences::of_all_workloads);
-        let objects = without_annotations(objects(&request.objects));
+        let objects = without_annotations(as_workloads(objects(&request.objects)));
         request.objects = vec![restart_consequences::list(&objects)];
         self.pages(request, planner)
     }

@@ -104,6 +104,7 @@ fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
         }
         false => {
             let requests = read::all(&scope, deployment.as_deref(), now, &complete)?;
+            let is_partial = requests.iter().any(|request| request.is_partial);
             let statuses = requests.iter().map(|request| {
                 let mut status = status_of(&planner, request, &options)?;
                 add_cluster(&mut status.response, cluster);
@@ -113,7 +114,8 @@ fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
                 Ok(status)
             });
             let statuses: Result<Vec<Status>, Error> = statuses.collect();
-            return print(output, statuses?, Vec::new(), reporter);
+            let exit = print(output, statuses?, Vec::new(), reporter)?;
+            return Ok(exit.of_input(is_partial));
         }
     };
     if watch {

@@ -42,6 +42,7 @@ pub(in crate::cli) fn run(args: UndoArgs) -> Result<Exit, Error> {
         subject,
         snapshot,
         source_map,
+        is_partial,
         ..
     } = read(&input, Needs::Revisions, None)?;
     let request = proto::RollbackRequest {
@@ -61,5 +62,5 @@ pub(in crate::cli) fn run(args: UndoArgs) -> Result<Exit, Error> {
             print_commands(&commands)?;
         }
     }
-    Ok(Exit::Done)
+    Ok(Exit::Done.of_input(is_partial))
 }

@@ -145,22 +145,28 @@ fn watch(
     reporter: &mut Reporter,
 ) -> Result<Exit, Error> {
     let planner = Planner::new(server)?;
+    let mut is_partial = false;
     let scoped = match scope.which.files.is_empty() {
         true => read::scope(scope, &options.goal)?,
-        false if scope.which.names.is_empty() => Scope::Named(read::applied(scope, &options.goal)?),
+        false if scope.which.names.is_empty() => {
+            let (targets, partial) = read::applied(scope, &options.goal)?;
+            is_partial = partial;
+            Scope::Named(targets)
+        }
         false => {
             let text = "names cannot be combined with --filename: wait for the names, or for all objects of the files";
             return Err(Error::Usage(text.to_owned()));
         }
     };
     let group = Group::new(&planner, &scope.cluster, scoped, options, reporter);
-    let Some(roll_back) = roll_back else {
-        return group.run();
+    let exit = match roll_back {
+        None => group.run(),
+        Some(roll_back) => group.run_with(&mut |target| {
+            // The rollout has failed in any case.
+            if let Err(error) = roll_back.carry_out(&planner, &scope.cluster, target) {
+                stderr::eprint_error(&error.texts());
+            }
+        }),
     };
-    group.run_with(&mut |target| {
-        // The rollout has failed in any case.
-        if let Err(error) = roll_back.carry_out(&planner, &scope.cluster, target) {
-            stderr::eprint_error(&error.texts());
-        }
-    })
+    Ok(exit?.of_input(is_partial))
 }

@@ -26,7 +26,7 @@ pub(in crate::cli) fn answers(file: &Path) -> Result<Answers, Error> {
     }
     let source = source(file)?;
     let mut read = Answers::default();
-    for document in documents(&source)? {
+    for document in documents(&source, &mut |_| {})? {
         let items: Result<Vec<&RawValue>, _> = serde_json::from_str(&document.json);
         let Ok(items) = items else {
             return Err(Error::input(

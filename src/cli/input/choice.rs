@@ -176,13 +176,12 @@ impl Wanted {
         absent(&self.resource, &self.name, self.namespace.as_deref())
     }
 
-    /// Whether an object is in the requested namespace. In a cluster, an object without a namespace is in every namespace.
+    /// Whether an object is in the requested namespace. An object without a namespace is in every namespace: in a cluster, because
+    /// it is not namespaced, and in files, because it is applied to the namespace that is given.
     fn is_in_namespace(&self, object: &Object<'_>) -> bool {
         let wanted = self.namespace.as_deref();
         let namespace = &object.found.metadata.namespace;
-        wanted.is_none_or(|wanted| {
-            namespace == wanted || self.is_in_cluster() && namespace.is_empty()
-        })
+        wanted.is_none_or(|wanted| namespace == wanted || namespace.is_empty())
     }
 }
 

@@ -1,6 +1,7 @@
-//! Splits text into JSON documents: consecutive JSON values, YAML documents, or both.
+//! Splits text into JSON documents: consecutive JSON values or YAML documents.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use serde_json::value::RawValue;
 
@@ -21,25 +22,31 @@ pub(super) struct Document<'a> {
     pub(super) json: Cow<'a, str>,
 }
 
-/// All documents of a source that are not empty.
-pub(super) fn documents(source: &Source) -> Result<Vec<Document<'_>>, Error> {
-    let mut texts = Vec::new();
+/// All documents of a source that are not empty, as kubectl reads them.
+pub(super) fn documents<'s>(
+    source: &'s Source,
+    note: &mut dyn FnMut(String),
+) -> Result<Vec<Document<'s>>, Error> {
     let is_blank = source.text.trim().is_empty();
     if let Some(what) = wire::unreadable(&source.text).filter(|_| !is_blank) {
         return Err(Error::input(&source.name, what));
     }
-    for part in parts(&source.text) {
-        let read = match part.text.trim_start().as_bytes().first() {
-            Some(b'{' | b'[') => json(&part, &mut texts),
-            _ => yaml(&part, &mut texts),
+    let place = |YamlFault { line, column, text }: YamlFault| match column {
+        Some(column) => format!("line {line}, column {column}: {text}"),
+        None => format!("line {line}: {text}"),
+    };
+    let mut notes = Vec::new();
+    let mut texts = read(&source.text, &mut notes).map_err(|fault| {
+        let text = match template_line(&source.text) {
+            Some(line) => format!(
+                "line {line}: this is a template: render it first, for example with helm template"
+            ),
+            None => place(fault),
         };
-        read.map_err(|YamlFault { line, column, text }| {
-            let line = match column {
-                Some(column) => format!("line {line}, column {column}: "),
-                None => format!("line {line}: "),
-            };
-            Error::input(&source.name, format!("{line}{text}"))
-        })?;
+        Error::input(&source.name, text)
+    })?;
+    for fault in notes {
+        note(format!("{}: {}", source.name, place(fault)));
     }
     texts.retain(|json| json != "null");
     let several = texts.len() > 1;
@@ -53,10 +60,20 @@ pub(super) fn documents(source: &Source) -> Result<Vec<Document<'_>>, Error> {
     Ok(documents.collect())
 }
 
+/// The first line with an action of Go's templates.
+fn template_line(text: &str) -> Option<usize> {
+    let mut lines = text.lines();
+    let is_template = |line: &str| line.contains("{{") && line.contains("}}");
+    lines.position(is_template).map(|index| index + 1)
+}
+
 /// All documents of a source, with arrays replaced by their items.
-pub(super) fn flat_documents(source: &Source) -> Result<Vec<Document<'_>>, Error> {
+pub(super) fn flat_documents<'s>(
+    source: &'s Source,
+    note: &mut dyn FnMut(String),
+) -> Result<Vec<Document<'s>>, Error> {
     let mut flat = Vec::new();
-    for document in documents(source)? {
+    for document in documents(source, note)? {
         flatten(document, "", 0, &mut flat)?;
     }
     Ok(flat)
@@ -116,74 +133,78 @@ fn items<'a>(array: &Cow<'a, str>) -> Result<Vec<Cow<'a, str>>, serde_json::Erro
     }
 }
 
-/// The text between two `---` lines. Neither JSON nor YAML allows such a line anywhere else.
-struct Part<'a> {
-    lines_before: usize,
-    text: &'a str,
-}
-
-fn parts(text: &str) -> Vec<Part<'_>> {
-    let mut parts = Vec::new();
-    let mut part = Part {
-        lines_before: 0,
-        text,
-    };
-    let mut start = 0;
-    let mut at = 0;
-    for (number, line) in text.split_inclusive('\n').enumerate() {
-        if is_separator(line) {
-            part.text = &text[start..at];
-            parts.push(part);
-            // The rest of the line belongs to the next document.
-            start = at + DASHES.len();
-            part = Part {
-                lines_before: number,
-                text,
-            };
+/// Reads JSON values and YAML documents as kubectl does (apimachinery, util/yaml/decoder.go: `YAMLOrJSONDecoder`): a text that
+/// begins as JSON is JSON, but at most one value may precede YAML. Unlike kubectl, it may be an array, such as the output of
+/// `jq .items`.
+fn read<'a>(text: &'a str, notes: &mut Vec<YamlFault>) -> Result<Vec<Cow<'a, str>>, YamlFault> {
+    let mut texts = Vec::new();
+    if wire::is_yaml(text.as_bytes()) {
+        yaml(text, 0, &mut texts, notes)?;
+        return Ok(texts);
+    }
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<&'a RawValue>();
+    loop {
+        let end = values.byte_offset();
+        match values.next() {
+            None => return Ok(texts),
+            Some(Ok(value)) => texts.push(Cow::Borrowed(value.get())),
+            Some(Err(error)) => {
+                let fault = YamlFault {
+                    line: error.line(),
+                    column: Some(error.column()),
+                    text: json_text(&error),
+                };
+                if texts.len() > 1 {
+                    return Err(fault);
+                }
+                // The rest of the line belongs to the value.
+                let rest = text[end..].trim_start_matches(|c: char| c != '\n' && c.is_whitespace());
+                let rest = rest.strip_prefix('\n').unwrap_or(rest);
+                let lines_before = text[..text.len() - rest.len()].matches('\n').count();
+                yaml(rest, lines_before, &mut texts, notes).map_err(|_| fault)?;
+                return Ok(texts);
+            }
         }
-        at += line.len();
     }
-    part.text = &text[start..];
-    parts.push(part);
-    parts.retain(|part| !is_blank(part.text));
-    parts
 }
 
-const DASHES: &str = "---";
-
-fn is_separator(line: &str) -> bool {
-    line.strip_prefix(DASHES)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
-}
-
-/// Whether a part contains only comments and directives.
-fn is_blank(text: &str) -> bool {
-    text.lines()
-        .map(str::trim)
-        .all(|line| line.is_empty() || line.starts_with(['#', '%']))
-}
-
-fn json<'a>(part: &Part<'a>, texts: &mut Vec<Cow<'a, str>>) -> Result<(), YamlFault> {
-    let stream = serde_json::Deserializer::from_str(part.text).into_iter::<&'a RawValue>();
-    for value in stream {
-        let value = value.map_err(|error| YamlFault {
-            line: part.lines_before + error.line(),
-            column: Some(error.column()),
-            text: json_text(&error),
-        })?;
-        texts.push(Cow::Borrowed(value.get()));
+/// Reads YAML documents. As for kubectl, each line that begins with `---` separates documents, and only a comment may follow.
+fn yaml<'a>(
+    text: &'a str,
+    lines_before: usize,
+    texts: &mut Vec<Cow<'a, str>>,
+    notes: &mut Vec<YamlFault>,
+) -> Result<(), YamlFault> {
+    let (mut start, mut start_line, mut at) = (0, lines_before, 0);
+    let mut part = |range: Range<usize>, line: usize| -> Result<(), YamlFault> {
+        let moved = |fault: YamlFault| YamlFault {
+            line: line + fault.line,
+            ..fault
+        };
+        let mut found = Vec::new();
+        let value = yaml::read(&text[range], &mut found).map_err(moved)?;
+        notes.extend(found.into_iter().map(moved));
+        texts.extend(value.map(|value| Cow::Owned(value.to_string())));
+        Ok(())
+    };
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        let end = at + line.len();
+        if let Some(rest) = line.strip_prefix("---") {
+            let rest = rest.trim();
+            if !rest.is_empty() && !rest.starts_with('#') {
+                return Err(YamlFault {
+                    line: lines_before + index + 1,
+                    column: Some(4),
+                    text: "kubectl allows no content on the line of ---: begin it on the next line"
+                        .to_owned(),
+                });
+            }
+            part(start..at, start_line)?;
+            (start, start_line) = (end, lines_before + index + 1);
+        }
+        at = end;
     }
-    Ok(())
-}
-
-fn yaml<'a>(part: &Part<'a>, texts: &mut Vec<Cow<'a, str>>) -> Result<(), YamlFault> {
-    let mut values = Vec::new();
-    yaml::read(part.text, &mut values).map_err(|fault| YamlFault {
-        line: part.lines_before + fault.line,
-        ..fault
-    })?;
-    texts.extend(values.iter().map(|value| Cow::Owned(value.to_string())));
-    Ok(())
+    part(start..text.len(), start_line)
 }
 
 #[cfg(test)]
@@ -198,7 +219,7 @@ mod tests {
             name: "test".to_owned(),
             text: text.to_owned(),
         };
-        let documents = flat_documents(&source).expect("documents");
+        let documents = flat_documents(&source, &mut |_| {}).expect("documents");
         let found: Vec<_> = documents
             .iter()
             .map(|document| {
@@ -226,7 +247,7 @@ mod tests {
         );
         check("- [a]\n", &[("test, [0][0]", json!("a"))]);
         check(
-            "%YAML 1.1\n---\na: 1\n---\n{\"b\": 2}\n---\n---\nnull\n---\nc: |\n  x\n  ---\n",
+            "--- # x\na: 1\n---\n{\"b\": 2}\n---\n---\nnull\n---\nc: |\n  x\n  ---\n",
             &[
                 ("test, document 1", json!({"a": 1})),
                 ("test, document 2", json!({"b": 2})),
@@ -244,7 +265,7 @@ mod tests {
             name: "test".to_owned(),
             text: nested(DEPTH_MAX + 2),
         };
-        let error = flat_documents(&source).expect_err("too deep");
+        let error = flat_documents(&source, &mut |_| {}).expect_err("too deep");
         assert_eq!(error.texts(), ["test: more than 128 levels deep"]);
     }
 }

@@ -24,6 +24,6 @@ pub(super) use self::object::{Dependents, Objects, Texts};
 pub(super) use self::snapshot::{
     Related, Request, listed, manifest, named, related, request, requests, targets,
 };
-pub(super) use self::source::{Source, sources};
+pub(super) use self::source::{Source, Sources, sources};
 pub(super) use self::source_map::SourceMap;
 pub(super) use self::tree::{Health, Node, Place, tree};

@@ -1,17 +1,25 @@
 //! The Kubernetes objects in texts, found by the same code as in the service. At this point, only their kind and
 //! metadata are read.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 use rollplan_core::interrupt::Never;
 use serde_json::{Map, Value, json};
 
 use super::document::{Document, flat_documents};
-use super::source::Source;
+use super::source::{Source, Sources};
 use crate::cli::error::{Diagnostic, Error, chain};
 use crate::cli::resource::{Resource, is_inert};
 use crate::wire;
 use crate::wire::objects::{self, Found, ObjectIndex, is_deployment};
+
+const NO_KIND: &str = "not a Kubernetes object: missing kind";
+/// The API group of kustomizations and their components, which are not sent to clusters.
+const KUSTOMIZE_GROUP: &str = "kustomize.config.k8s.io/";
+const KUSTOMIZATION: &str =
+    "this is a kustomization: render it first, for example with kubectl kustomize";
 
 /// The API group of PlannedDeployments.
 const PLANNED_GROUP: &str = "apps.rollplan.dev/";
@@ -21,7 +29,11 @@ pub(super) const TEXTS: &str = objects::FIELD;
 
 /// The JSON documents of all sources.
 #[derive(Debug)]
-pub(in crate::cli) struct Texts<'s>(Vec<Document<'s>>);
+pub(in crate::cli) struct Texts<'s> {
+    documents: Vec<Document<'s>>,
+    /// Whether a part of the files could not be read.
+    pub(in crate::cli) is_partial: bool,
+}
 
 /// All objects in these texts.
 #[derive(Debug)]
@@ -29,6 +41,8 @@ pub(in crate::cli) struct Objects<'t> {
     pub(super) all: ObjectIndex<'t, Object<'t>>,
     /// The place of a list that is only one page of a longer list.
     pub(super) continued: Option<&'t str>,
+    /// Whether a part of the files could not be read.
+    pub(in crate::cli) is_partial: bool,
 }
 
 /// An object of which only the kind and metadata are read.
@@ -64,18 +78,165 @@ pub(in crate::cli) enum Dependents {
 // === impl Texts ===
 
 impl<'s> Texts<'s> {
+    /// Reads texts that must be readable.
     pub(in crate::cli) fn read(sources: &'s [Source]) -> Result<Self, Error> {
-        let mut texts = Vec::new();
+        let mut documents = Vec::new();
         for source in sources {
-            texts.extend(flat_documents(source)?);
+            documents.extend(flat_documents(source, &mut |_| {})?);
         }
-        Ok(Self(texts))
+        Ok(Self {
+            documents,
+            is_partial: false,
+        })
+    }
+
+    /// Reads texts of files. What cannot be read is skipped with a note, unless nothing can be read.
+    pub(in crate::cli) fn of_files(
+        sources: &'s Sources,
+        note: &mut dyn FnMut(&dyn Display),
+    ) -> Result<Self, Error> {
+        let mut documents = Vec::new();
+        let mut skipped = sources.errors.clone();
+        for source in &sources.list {
+            if source.is_kustomization() {
+                skipped.push(Diagnostic::new(&source.name, KUSTOMIZATION));
+                continue;
+            }
+            let read = match flat_documents(source, &mut |text| note(&text)) {
+                Ok(read) => read,
+                Err(Error::Input(diagnostics)) => {
+                    skipped.extend(diagnostics);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            for document in read {
+                documents.extend(checked(document, &mut skipped)?);
+            }
+        }
+        if documents.is_empty() && !skipped.is_empty() {
+            return Err(Error::Input(skipped));
+        }
+        for skipped in &skipped {
+            note(&format_args!("skipped: {skipped}"));
+        }
+        for directory in &sources.unsearched {
+            let directory = directory.display();
+            note(&format_args!(
+                "{directory} is not searched: pass -R to search directories in directories"
+            ));
+        }
+        Ok(Self {
+            documents,
+            is_partial: !skipped.is_empty(),
+        })
     }
 
     /// The place and JSON of each text.
     pub(in crate::cli) fn documents(&self) -> impl Iterator<Item = (&str, &str)> {
-        let documents = self.0.iter();
+        let documents = self.documents.iter();
         documents.map(|document| (document.place.as_str(), &*document.json))
+    }
+}
+
+/// The document without items that are not objects. `None` if it is not an object itself.
+fn checked<'s>(
+    mut document: Document<'s>,
+    skipped: &mut Vec<Diagnostic>,
+) -> Result<Option<Document<'s>>, Error> {
+    let mut violations = wire::Violations::default();
+    let texts = std::slice::from_ref(&document.json);
+    let objects = objects::Objects::find(TEXTS, texts, &mut violations, &Never);
+    let objects = objects.map_err(|error| Error::input(&document.place, chain(&error)))?;
+    let is_known = |it: &Found<'_>| {
+        !it.metadata.name.is_empty() && !it.api_version.is_empty() && !it.kind.is_empty()
+    };
+    if violations.is_empty() && objects.found.iter().all(is_known) {
+        let is_kustomization = |it: &Found<'_>| it.api_version.starts_with(KUSTOMIZE_GROUP);
+        return Ok(match &objects.found[..] {
+            [object] if is_kustomization(object) => {
+                skipped.push(Diagnostic::new(&document.place, KUSTOMIZATION));
+                None
+            }
+            _ => Some(document),
+        });
+    }
+    let mut value: Value = serde_json::from_str(&document.json).unwrap_or_default();
+    let before = skipped.len();
+    match value.get_mut("items").and_then(Value::as_array_mut) {
+        Some(items) => {
+            let mut index = 0;
+            items.retain(|item| {
+                let place = format!("{}, items[{index}]", document.place);
+                let fault = identity_fault(item, place);
+                index += 1;
+                let is_sound = fault.is_none();
+                skipped.extend(fault);
+                is_sound
+            });
+        }
+        None => {
+            let has_kind = value.get("kind").and_then(Value::as_str).is_some();
+            let fault = identity_fault(&value, document.place.clone());
+            let fault = fault.or((!has_kind).then(|| Diagnostic::new(&document.place, NO_KIND)));
+            if fault.is_some() && violations.is_empty() {
+                skipped.extend(fault);
+                return Ok(None);
+            }
+        }
+    }
+    if skipped.len() > before {
+        document.json = Cow::Owned(value.to_string());
+        return checked(document, skipped);
+    }
+    if violations.is_empty() {
+        return Ok(Some(document));
+    }
+    let violations = violations.listed.into_iter();
+    skipped.extend(violations.map(|it| diagnostic(&document.place, it)));
+    Ok(None)
+}
+
+/// Why kubectl does not accept the identity of an object.
+fn identity_fault(object: &Value, place: String) -> Option<Diagnostic> {
+    if !object.is_object() {
+        return Some(Diagnostic::new(place, format!("{object} is not an object")));
+    }
+    for path in ["apiVersion", "kind", "metadata.name", "metadata.namespace"] {
+        let pointer = format!("/{}", path.replace('.', "/"));
+        let kind = match object.pointer(&pointer) {
+            Some(Value::Number(_)) => "a number",
+            Some(Value::Bool(_)) => "a boolean",
+            Some(Value::Array(_)) => "a list",
+            Some(Value::Object(_)) => "a map",
+            None | Some(Value::Null | Value::String(_)) => continue,
+        };
+        let value = object.pointer(&pointer).unwrap_or(&Value::Null);
+        return Some(Diagnostic {
+            place,
+            field: path.to_owned(),
+            text: format!("{value} is {kind}, and must be a string: put it in quotes"),
+        });
+    }
+    let metadata = object.get("metadata");
+    let has = |field: &str| {
+        metadata
+            .and_then(|it| it.get(field))
+            .is_some_and(|it| !it.is_null())
+    };
+    (has("generateName") && !has("name")).then(|| {
+        let text = "the object has generateName and no name: kubectl apply refuses it, and kubectl create gives it a new name \
+                    each time";
+        Diagnostic::new(place, text)
+    })
+}
+
+fn diagnostic(document: &str, violation: wire::Violation) -> Diagnostic {
+    let (place, field) = split(document, &violation.field);
+    Diagnostic {
+        place,
+        field,
+        text: violation.description,
     }
 }
 
@@ -86,7 +247,7 @@ impl<'t> Objects<'t> {
         let mut all = Vec::new();
         let mut diagnostics = Vec::new();
         let mut continued = None;
-        for Document { place, json } in &texts.0 {
+        for Document { place, json } in &texts.documents {
             let mut violations = wire::Violations::default();
             let texts = std::slice::from_ref(json);
             let objects = objects::Objects::find(TEXTS, texts, &mut violations, &Never);
@@ -94,14 +255,8 @@ impl<'t> Objects<'t> {
             if objects.is_continued {
                 continued = Some(place.as_str());
             }
-            diagnostics.extend(violations.listed.into_iter().map(|violation| {
-                let (place, field) = split(place, &violation.field);
-                Diagnostic {
-                    place,
-                    field,
-                    text: violation.description,
-                }
-            }));
+            let violations = violations.listed.into_iter();
+            diagnostics.extend(violations.map(|it| diagnostic(place, it)));
             all.extend(objects.found.into_iter().map(|found| Object {
                 document: place,
                 found,
@@ -109,12 +264,7 @@ impl<'t> Objects<'t> {
         }
         for object in &all {
             if object.found.kind.is_empty() {
-                let text = "not a Kubernetes object: missing kind";
-                diagnostics.push(Diagnostic {
-                    place: object.position(),
-                    field: String::new(),
-                    text: text.to_owned(),
-                });
+                diagnostics.push(Diagnostic::new(object.position(), NO_KIND));
             }
         }
         if !diagnostics.is_empty() {
@@ -122,7 +272,11 @@ impl<'t> Objects<'t> {
         }
         let all = ObjectIndex::new(all, &Never);
         let all = all.map_err(|error| Error::input("", chain(&error)))?;
-        Ok(Self { all, continued })
+        Ok(Self {
+            all,
+            continued,
+            is_partial: texts.is_partial,
+        })
     }
 
     /// Refuses one page of a longer list, for readers that would not notice the missing objects.

@@ -40,6 +40,8 @@ pub(in crate::cli) struct Request {
     pub(in crate::cli) needs_discovery: bool,
     /// The whole object, if it is kept.
     pub(in crate::cli) object: Option<Value>,
+    /// Whether a part of the files could not be read.
+    pub(in crate::cli) is_partial: bool,
     /// The UIDs of all objects in the request.
     uids: BTreeSet<String>,
     /// The claims for which pods in the request wait.
@@ -226,6 +228,7 @@ fn about(
         expiry: expiry(owner),
         needs_discovery: owner.may_lack_status(),
         object: None,
+        is_partial: objects.is_partial,
         uids: selection.uids.iter().map(|uid| (*uid).to_owned()).collect(),
         claims: selection.claims.clone(),
         snapshot,

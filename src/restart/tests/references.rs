@@ -83,13 +83,81 @@ fn references_in_volumes_have_the_usage_of_their_mounts() {
             "configmap/whole * volume? containers[0]",
             "secret/items k subPath containers[0]",
             "configmap/one key subPath containers[0]",
-            "configmap/deep * subPath containers[0]",
+            "configmap/deep * unmounted",
             "configmap/expr * subPath containers[0]",
             "configmap/p1 a volume projected containers[0]",
             "secret/p2 * volume projected containers[0]",
             "secretproviderclass/vault * volume? containers[0]",
             "configmap/unused * unmounted",
         ]
+    );
+}
+
+/// A file of a volume has the path of its item, or the name of its key.
+#[test]
+fn sub_path_reads_the_files_at_its_path() {
+    let items = json!([
+        {"key": "a", "path": "conf/a.yaml"}, {"key": "b", "path": "conf/b.yaml"}, {"key": "c", "path": "conf.yaml"},
+    ]);
+    for (path, without_items, with_items) in [
+        (".", "* volume", "a+b+c volume"),
+        ("./", "* volume", "a+b+c volume"),
+        ("a", "a subPath", "* unmounted"),
+        ("./a", "a subPath", "* unmounted"),
+        ("conf", "conf subPath", "a+b subPath"),
+        ("conf/", "conf subPath", "a+b subPath"),
+        ("conf//b.yaml", "* unmounted", "b subPath"),
+        ("conf.yaml", "conf.yaml subPath", "c subPath"),
+        ("conf/c.yaml", "* unmounted", "* unmounted"),
+    ] {
+        let of = |source: Json| {
+            let mounts = json!([{"name": "v", "mountPath": "/m", "subPath": path}]);
+            let volumes = json!([{"name": "v", "configMap": source}]);
+            let containers = json!([{"name": "app", "volumeMounts": mounts}]);
+            found(&json!({"spec": {"containers": containers, "volumes": volumes}})).remove(0)
+        };
+        let expected = |reads: &str| match reads.contains("unmounted") {
+            true => format!("configmap/cfg {reads}"),
+            false => format!("configmap/cfg {reads} containers[0]"),
+        };
+        assert_eq!(
+            of(json!({"name": "cfg"})),
+            expected(without_items),
+            "{path}"
+        );
+        let source = json!({"name": "cfg", "items": items});
+        assert_eq!(of(source), expected(with_items), "{path}");
+    }
+}
+
+#[test]
+fn secrets_with_which_volumes_are_mounted_are_found() {
+    let volumes = json!([
+        {"name": "a", "azureFile": {"secretName": "azure", "shareName": "x"}},
+        {"name": "b", "cephfs": {"secretRef": {"name": "ceph"}}},
+        {"name": "c", "cinder": {"secretRef": {"name": "cinder"}}},
+        {"name": "d", "flexVolume": {"driver": "x", "secretRef": {"name": "flex"}}},
+        {"name": "e", "rbd": {"secretRef": {"name": "rbd"}}},
+        {"name": "f", "scaleIO": {"secretRef": {"name": "scale"}}},
+        {"name": "g", "iscsi": {"secretRef": {"name": "iscsi"}}},
+        {"name": "h", "storageos": {"secretRef": {"name": "storageos"}}},
+        {"name": "i", "csi": {"driver": "x", "nodePublishSecretRef": {"name": "csi"}}},
+        {"name": "j", "rbd": {"secretRef": null}},
+    ]);
+    let names = [
+        "azure",
+        "ceph",
+        "cinder",
+        "flex",
+        "rbd",
+        "scale",
+        "iscsi",
+        "storageos",
+        "csi",
+    ];
+    assert_eq!(
+        found(&json!({"spec": {"volumes": volumes}})),
+        names.map(|name| format!("secret/{name} * volumeAccess?"))
     );
 }
 

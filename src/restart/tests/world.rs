@@ -345,6 +345,7 @@ impl World {
         let content = match (&stored.checksum, kind) {
             (Some(checksum), _) => Content::Present {
                 keys: None,
+                binary: std::collections::BTreeSet::new(),
                 whole: checksum.clone(),
             },
             (None, SecretProviderClass) => hasher.class(name, profile, &stored.data),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::template::Value;
@@ -36,6 +38,7 @@ objects! {
         metadata: Value = "metadata",
         data: Option<BTreeMap<String, String>> = "data",
         binary_data: Option<BTreeMap<String, String>> = "binaryData",
+        string_data: Option<BTreeMap<String, String>> = "stringData",
         immutable: bool = "immutable",
     }
 
@@ -222,17 +225,34 @@ impl<'i> ObjectReader<'_, 'i> {
             metadata,
             data,
             binary_data,
+            string_data,
             immutable,
         }) = self.content(object)?
         else {
             return Ok(());
         };
-        let data = Data {
-            data: data.as_ref(),
-            binary_data: binary_data.as_ref(),
-        };
+        // In manifests of Secrets. The API server adds it to the data.
+        let written = string_data.filter(|_| kind == ConfigurationKind::Secret);
+        let written = written.into_iter().flatten();
+        let written = written.map(|(key, value)| (key, STANDARD.encode(value)));
+        let written: BTreeMap<String, String> = written.collect();
         let profile = self.options.plan.profile;
-        let content = match self.hasher.content(kind, profile, data) {
+        let content_of = |data: Option<&BTreeMap<String, String>>| {
+            let data = Data {
+                data,
+                binary_data: binary_data.as_ref(),
+            };
+            self.hasher.content(kind, profile, data)
+        };
+        // Values that are replaced must be valid, too.
+        let content = content_of(data.as_ref()).and_then(|content| match written.is_empty() {
+            true => Ok(content),
+            false => {
+                let all = data.into_iter().flatten().chain(written);
+                content_of(Some(&all.collect()))
+            }
+        });
+        let content = match content {
             Ok(content) => content,
             Err(error) => {
                 let field = format!("{origin}.{}[{:?}]", error.field, error.key);

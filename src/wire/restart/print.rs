@@ -280,6 +280,7 @@ fn usage(of: Use) -> proto::ConfigurationUse {
         Usage::Unmounted => proto::ReferenceUsage::Unmounted,
         Usage::ImagePull => proto::ReferenceUsage::ImagePull,
         Usage::Named => proto::ReferenceUsage::Named,
+        Usage::VolumeAccess => proto::ReferenceUsage::VolumeAccess,
     });
     proto::ConfigurationUse {
         kind: self::kind(kind),

@@ -215,33 +215,35 @@ fn invalid_yaml_and_json_are_refused() {
     );
     check(
         &format!("{DEPLOYMENT}---\n{{\n\"kind\" 5}}\n"),
-        &["standard input: line 22, column 8: expected `:`"],
+        &["standard input: line 22, column 8: invalid trailing content after double-quoted scalar"],
     );
     check(
         "a: [1\nb: 2\n",
         &["standard input: line 2, column 2: illegal placement of ':' indicator"],
     );
     check(
-        "a: 1\na: 2\n",
-        &["standard input: line 2, column 1: duplicate key \"a\""],
+        "<<: 1\n",
+        &["standard input: line 1, column 5: a merge key (<<) needs a map or a list of maps"],
     );
     check(
-        "<<: {a: 1}\n",
-        &["standard input: line 1, column 1: merge keys (<<) are not supported"],
-    );
-    check(
-        "on: 1\n",
-        &[
-            "standard input: line 1, column 1: the key on must be quoted: without quotes, it is not a string",
-        ],
-    );
-    check(
-        "a: !!set {b}\n",
-        &["standard input: line 1, column 4: the tag tag:yaml.org,2002:set is not supported"],
+        "~: 1\n",
+        &["standard input: line 1, column 1: a key must be a string: put it in quotes"],
     );
     check(
         "a: .inf\n",
-        &["standard input: line 1, column 4: .inf is not a number in JSON"],
+        &["standard input: line 1, column 4: infinity and NaN are not numbers in JSON"],
+    );
+    check(
+        "--- {a: b}\n",
+        &[
+            "standard input: line 1, column 4: kubectl allows no content on the line of ---: begin it on the next line",
+        ],
+    );
+    check(
+        "a:\n  b: {{ .Values.b }}\n",
+        &[
+            "standard input: line 2: this is a template: render it first, for example with helm template",
+        ],
     );
     check(
         "a: &a [*a]\n",
@@ -273,10 +275,7 @@ fn yaml_bombs_are_refused() {
         aliases += &format!("a{level}: &a{level} [{}]\n", [alias.as_str(); 10].join(","));
     }
     let err = refused(&plan_args(&[]), &aliases);
-    assert!(
-        err.contains("aliases add up to more than 1000000 values"),
-        "{err}"
-    );
+    assert!(err.contains("too many values come from aliases"), "{err}");
     let err = refused(&plan_args(&[]), &format!("a: {}", "[".repeat(100_000)));
     assert!(
         err.contains("128 levels deep") || err.contains("recursion"),
@@ -302,25 +301,18 @@ fn unreadable_files_are_refused() {
     );
     assert_eq!(
         refused(&["plan", "-f", "tests/it/cli"], ""),
-        "error: tests/it/cli: the directory contains no files that end with .json, .yaml or .yml\n"
+        "error: tests/it/cli: the directory contains no files that end with .json, .yaml or .yml; -R also searches the directories in \
+         it\n"
     );
     assert_eq!(
         refused(&["plan", "-f", "-", "-f", "-"], ""),
         "error: -f - can be used only once\n"
     );
     let file = Scratch::new("");
-    std::fs::write(file.path(), [0xff, 0xfe, b'{', 0]).unwrap();
+    std::fs::write(file.path(), [0x1f, 0x8b, 0, 0xff]).unwrap();
     assert_eq!(
         refused(&["plan", "-f", file.path()], ""),
-        format!(
-            "error: {}: is encoded in UTF-16, and must be UTF-8\n",
-            file.path()
-        )
-    );
-    std::fs::write(file.path(), [b'{', 0xff]).unwrap();
-    assert_eq!(
-        refused(&["plan", "-f", file.path()], ""),
-        format!("error: {}: is not UTF-8 text\n", file.path())
+        format!("error: {}: is not a text\n", file.path())
     );
 }
 

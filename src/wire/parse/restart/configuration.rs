@@ -1,6 +1,6 @@
 //! Parses the configurations of a request for restarts, given as checksums.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rollplan_restart::{Configuration, ConfigurationKind, Content};
 
@@ -53,6 +53,7 @@ impl Parser<'_> {
             created_at,
             change_uncertain,
             resource_version,
+            binary_keys,
         } = message;
         let kind = self.configuration_kind(kind, path);
         let namespace = self.text(namespace, &path.field("namespace"));
@@ -81,10 +82,12 @@ impl Parser<'_> {
             // Only an empty configuration has neither.
             (false, true, true) => Content::Present {
                 keys: Some(BTreeMap::new()),
+                binary: BTreeSet::new(),
                 whole: String::new(),
             },
             (false, is_whole, _) => Content::Present {
                 keys: (!is_whole).then_some(key_checksums),
+                binary: binary_keys.into_iter().collect(),
                 whole: checksum,
             },
         };

@@ -199,6 +199,7 @@ impl Parser<'_> {
             Ok(proto::ReferenceUsage::Unmounted) => Some(Usage::Unmounted),
             Ok(proto::ReferenceUsage::ImagePull) => Some(Usage::ImagePull),
             Ok(proto::ReferenceUsage::Named) => Some(Usage::Named),
+            Ok(proto::ReferenceUsage::VolumeAccess) => Some(Usage::VolumeAccess),
             Ok(proto::ReferenceUsage::Unspecified) => {
                 let description = "is required";
                 self.violation(&path.field("usage"), Reason::Required, description);

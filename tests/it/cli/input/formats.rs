@@ -50,7 +50,7 @@ fn yaml_json_lists_and_documents_have_the_same_answer() {
         "{pod}\n---\n{set}\n---\n---\n# nothing\n---\n{DEPLOYMENT}"
     ));
     same(format!(
-        "\u{feff}%YAML 1.1\n--- # first\n{DEPLOYMENT}...\n---\n{set}\n---\n{POD}...\n"
+        "\u{feff}--- # first\n{DEPLOYMENT}...\n---\n{set}\n---\n{POD}...\n"
     ));
     same(format!(
         "---\r\n{}",

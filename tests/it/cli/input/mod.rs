@@ -1,6 +1,7 @@
 //! The input of the command line: files, formats, objects and options.
 
 mod completeness;
+mod files;
 mod formats;
 mod objects;
 

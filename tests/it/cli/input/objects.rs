@@ -54,7 +54,7 @@ fn objects_of_other_owners_are_ignored() {
         .map(|n| {
             let metadata =
                 json!({"name": format!("p{n}"), "namespace": "shop", "uid": format!("p{n}")});
-            json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}).to_string() + "\n"
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}).to_string() + "\n---\n"
         })
         .collect();
     let input = [DEPLOYMENT, REPLICA_SET, &odd, &orphan, &pod, &pods].join("\n---\n");

@@ -37,7 +37,7 @@ fn answers_and_errors_contain_no_values() {
     let annotations = json!({"kubectl.kubernetes.io/last-applied-configuration": applied});
     let secret = |data: Value| {
         json!({"apiVersion": "v1", "kind": "Secret",
-        "metadata": {"name": "db", "namespace": "shop", "annotations": annotations}, "data": data, "stringData": {"k": of_applied}})
+        "metadata": {"name": "db", "namespace": "shop", "annotations": annotations}, "data": data, "stringData": {"w": of_applied}})
     };
     let map = |data: Value| {
         json!({"apiVersion": "v1", "kind": "ConfigMap",
@@ -84,9 +84,10 @@ fn answers_and_errors_contain_no_values() {
         }
     }
     assert!(emitted.contains("db"));
-    // Errors and violations, wherever a value can be wrong.
+    // Errors and violations, wherever a value can be wrong, also if it is replaced by one of stringData.
     for wrong in [
         secret(json!({"k": of_secret})),
+        secret(json!({"w": of_secret})),
         secret(json!([of_secret])),
         secret(json!(of_secret)),
         map(json!({"k": {"x": of_map}})),

@@ -101,6 +101,8 @@ class _ReferenceUsageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Refere
     """An image pull secret."""
     REFERENCE_USAGE_NAMED: _ReferenceUsage.ValueType  # 7
     """Named by an annotation of the workload."""
+    REFERENCE_USAGE_VOLUME_ACCESS: _ReferenceUsage.ValueType  # 8
+    """The credentials with which a volume is mounted, for example those of a CSI driver."""
 
 class ReferenceUsage(_ReferenceUsage, metaclass=_ReferenceUsageEnumTypeWrapper):
     """ReferenceUsage states how a pod uses a configuration."""
@@ -121,6 +123,8 @@ REFERENCE_USAGE_IMAGE_PULL: ReferenceUsage.ValueType  # 6
 """An image pull secret."""
 REFERENCE_USAGE_NAMED: ReferenceUsage.ValueType  # 7
 """Named by an annotation of the workload."""
+REFERENCE_USAGE_VOLUME_ACCESS: ReferenceUsage.ValueType  # 8
+"""The credentials with which a volume is mounted, for example those of a CSI driver."""
 Global___ReferenceUsage: _TypeAlias = ReferenceUsage  # noqa: Y015
 
 class _RestartProfile:
@@ -557,6 +561,7 @@ class Configuration(_message.Message):
     CREATED_AT_FIELD_NUMBER: _builtins.int
     CHANGE_UNCERTAIN_FIELD_NUMBER: _builtins.int
     RESOURCE_VERSION_FIELD_NUMBER: _builtins.int
+    BINARY_KEYS_FIELD_NUMBER: _builtins.int
     kind: Global___ConfigurationKind.ValueType
     """Kind of the configuration. Required."""
     namespace: _builtins.str
@@ -604,6 +609,10 @@ class Configuration(_message.Message):
         for the first time.
         """
 
+    @_builtins.property
+    def binary_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Keys whose values are in binaryData of a ConfigMap. envFrom does not read them."""
+
     def __init__(
         self,
         *,
@@ -619,10 +628,11 @@ class Configuration(_message.Message):
         created_at: _timestamp_pb2.Timestamp | None = ...,
         change_uncertain: _builtins.bool = ...,
         resource_version: _builtins.int = ...,
+        binary_keys: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["changed_at", b"changed_at", "created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "annotations", b"annotations", "change_uncertain", b"change_uncertain", "changed_at", b"changed_at", "checksum", b"checksum", "created_at", b"created_at", "key_checksums", b"key_checksums", "kind", b"kind", "name", b"name", "namespace", b"namespace", "observations", b"observations", "resource_version", b"resource_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "annotations", b"annotations", "binary_keys", b"binary_keys", "change_uncertain", b"change_uncertain", "changed_at", b"changed_at", "checksum", b"checksum", "created_at", b"created_at", "key_checksums", b"key_checksums", "kind", b"kind", "name", b"name", "namespace", b"namespace", "observations", b"observations", "resource_version", b"resource_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -715,7 +725,7 @@ class RestartOptions(_message.Message):
     all_workloads: _builtins.bool
     """Whether workloads without an annotation are restarted, in the profile of rollplan."""
     image_pull_secrets: _builtins.bool
-    """Whether image pull secrets count."""
+    """Whether image pull secrets count, and the Secrets with which volumes are mounted."""
     breaker: _builtins.bool
     """Whether a workload that is stalled after a restart holds the restarts of others for the same configuration. Defaults to
     true.
