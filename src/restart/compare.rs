@@ -6,7 +6,7 @@ use std::fmt;
 use super::checksum::digest;
 use super::configuration::{Configuration, ConfigurationKind, Content};
 use super::options::Profile;
-use super::reference::Usage;
+use super::reference::{Reference, Usage};
 use super::state::{Applied, Entry};
 
 /// The maximum number of keys whose checksums are recorded individually.
@@ -58,10 +58,12 @@ pub(super) struct Reading<'a> {
     /// `makeEnvironmentVariables`).
     pub(super) reads_binary: bool,
     pub(super) keys: BTreeSet<&'a str>,
+    /// The keys among these that are read as files. Variables do not read `binaryData`, either.
+    pub(super) files: BTreeSet<&'a str>,
     /// Whether pods do not start without the configuration.
     pub(super) is_required: bool,
-    /// Keys without which pods do not start.
-    pub(super) required_keys: BTreeSet<&'a str>,
+    /// Keys without which pods do not start, and whether they may be in `binaryData`.
+    pub(super) required_keys: BTreeSet<(&'a str, bool)>,
 }
 
 /// The current state of a configuration.
@@ -96,21 +98,33 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Adds the given keys, or all keys for `None`.
-    pub(super) fn add(&mut self, keys: Option<&'a [String]>, is_required: bool, usage: Usage) {
-        self.is_required |= is_required;
-        match keys {
+    /// Adds what a reference reads.
+    pub(super) fn add(&mut self, reference: &'a Reference) {
+        let is_file = !matches!(reference.usage, Usage::Env | Usage::EnvFrom);
+        match &reference.keys {
             None => {
                 self.is_whole = true;
-                self.reads_binary |= usage != Usage::EnvFrom;
+                self.reads_binary |= is_file;
             }
             Some(keys) => {
-                self.keys.extend(keys.iter().map(String::as_str));
-                if is_required {
-                    self.required_keys.extend(keys.iter().map(String::as_str));
-                }
+                let keys = keys.iter().map(String::as_str);
+                self.keys.extend(keys.clone());
+                self.files.extend(keys.filter(|_| is_file));
             }
         }
+        self.require(reference);
+    }
+
+    /// Adds what pods need to start.
+    pub(super) fn require(&mut self, reference: &'a Reference) {
+        if reference.optional {
+            return;
+        }
+        self.is_required = true;
+        let is_file = !matches!(reference.usage, Usage::Env | Usage::EnvFrom);
+        let keys = reference.required_keys.iter();
+        self.required_keys
+            .extend(keys.map(|key| (key.as_str(), is_file)));
     }
 
     /// The current state of this part of a configuration, compared with the applied one.
@@ -135,11 +149,10 @@ impl<'a> Reading<'a> {
         let Some(keys) = keys else {
             return Current::Known(Applied::whole(whole.clone()));
         };
-        if let Some(missing) = self
-            .required_keys
-            .iter()
-            .find(|it| !keys.contains_key(**it))
-        {
+        let exists =
+            |key: &str, is_file: bool| keys.contains_key(key) && (is_file || !binary.contains(key));
+        let mut required = self.required_keys.iter();
+        if let Some((missing, _)) = required.find(|(key, is_file)| !exists(key, *is_file)) {
             return Current::Missing((*missing).to_owned());
         }
         if profile != Profile::Rollplan && !whole.is_empty() {
@@ -163,13 +176,18 @@ impl<'a> Reading<'a> {
         binary: &'s BTreeSet<String>,
     ) -> impl Iterator<Item = (&'s str, &'s str)> {
         let short = |checksum: &'s String| &checksum[..checksum.floor_char_boundary(KEY_DIGITS)];
-        let is_read = move |key: &String| self.reads_binary || !binary.contains(key);
+        let is_read = move |key: &str, reads_binary: bool| {
+            reads_binary || !binary.contains(key) || self.files.contains(key)
+        };
         let all = keys
             .iter()
-            .filter(move |(key, _)| self.is_whole && is_read(key));
+            .filter(move |(key, _)| self.is_whole && is_read(key, self.reads_binary));
         let all = all.map(move |(key, checksum)| (key.as_str(), short(checksum)));
         let some = self.keys.iter().filter(|_| !self.is_whole);
-        let some = some.map(move |key| (*key, keys.get(*key).map_or(ABSENT, short)));
+        let some = some.map(move |key| {
+            let checksum = keys.get(*key).filter(|_| is_read(key, false));
+            (*key, checksum.map_or(ABSENT, short))
+        });
         all.chain(some)
     }
 

@@ -30,7 +30,7 @@ pub(super) fn decide<'a>(
         false => select(workload, options, index, &mut notes)?,
     };
     counts.selected += 1;
-    counts.references += tracked.len();
+    counts.references += tracked.iter().filter(|it| it.counts).count();
     let (state, is_readable) = State::read(&workload.annotations, options.profile);
     let mut conditions: Vec<Condition> = notes
         .into_iter()
@@ -41,7 +41,7 @@ pub(super) fn decide<'a>(
         conditions.push(condition("STATE_UNREADABLE", message, None));
     }
     let uses = match options.uses {
-        true => tracked.iter().map(uses).collect(),
+        true => tracked.iter().filter(|it| it.counts).map(uses).collect(),
         false => Vec::new(),
     };
     let mut recorded = state.clone();

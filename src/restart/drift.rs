@@ -98,7 +98,7 @@ impl<'a, 's> Found<'a, 's> {
     }
 
     pub(super) fn is_unknown(&self) -> bool {
-        matches!(self.current, Current::Unknown)
+        self.tracked.counts && matches!(self.current, Current::Unknown)
     }
 
     fn change(&self, key: String, change: ChangeKind) -> Change {
@@ -129,20 +129,22 @@ impl<'a, 's> Found<'a, 's> {
         recorded: &mut State,
         restarted: &mut State,
     ) {
+        if let Current::Missing(key) = &self.current {
+            drift.missing.push(match key.as_str() {
+                "" => self.subject(),
+                key => format!("{key} of {}", self.subject()),
+            });
+        }
+        if !self.tracked.counts {
+            return;
+        }
         let annotations = self.configuration.map(|it| &it.annotations);
         let change_set = annotations.and_then(|it| it.get(CHANGE_SET));
         drift.change_sets.extend(change_set.map(String::as_str));
         let id = (self.tracked.kind, self.tracked.name);
         let current = match (&self.current, self.applied.as_deref()) {
-            (Current::Unknown, _) | (Current::Same, None) => return,
+            (Current::Unknown | Current::Missing(_), _) | (Current::Same, None) => return,
             (Current::Same, Some(applied)) => applied,
-            (Current::Missing(key), _) => {
-                drift.missing.push(match key.as_str() {
-                    "" => self.subject(),
-                    key => format!("{key} of {}", self.subject()),
-                });
-                return;
-            }
             (Current::Known(current), _) => current,
         };
         let insert = |state: &mut State| state.apply(self.key.clone(), current.clone());

@@ -23,6 +23,8 @@ pub struct Reference {
     pub usage: Usage,
     /// Whether pods can start without it.
     pub optional: bool,
+    /// The keys without which pods cannot start, unless it is optional.
+    pub required_keys: Vec<String>,
     /// Whether it is part of a projected volume.
     pub projected: bool,
     /// The container that uses it.
@@ -40,7 +42,7 @@ pub enum Usage {
     SubPath,
     /// A volume, which is updated in place.
     Volume,
-    /// A volume that no container mounts.
+    /// A volume that no container mounts, or of which a container mounts no file.
     Unmounted,
     /// `imagePullSecrets`.
     ImagePull,
@@ -228,8 +230,8 @@ impl Walk {
     }
 
     fn key(&mut self, kind: ConfigurationKind, value: &Value) {
-        let keys = Some(vec![text(value, "key").to_owned()]);
-        self.add(kind, value, keys, Usage::Env, is_optional(value));
+        let keys = vec![text(value, "key").to_owned()];
+        self.add(kind, value, Some(keys), Usage::Env, is_optional(value));
     }
 
     fn env_from(&mut self, kind: ConfigurationKind, value: &Value) {
@@ -249,6 +251,7 @@ impl Walk {
             self.found.push(Reference {
                 kind,
                 name: name.to_owned(),
+                required_keys: keys.clone().unwrap_or_default(),
                 keys,
                 usage,
                 optional,
@@ -299,6 +302,7 @@ impl Walk {
                 keys: None,
                 usage: Usage::VolumeAccess,
                 optional: true,
+                required_keys: Vec::new(),
                 projected: false,
                 container: None,
             });
@@ -359,7 +363,7 @@ impl Source {
         };
         match keys.is_empty() {
             // No file of the volume is mounted.
-            true => self.used(None, Usage::Unmounted, None),
+            true => self.used(None, Usage::Unmounted, container),
             false => self.used(Some(keys), Usage::SubPath, container),
         }
     }
@@ -381,16 +385,24 @@ impl Source {
             keys,
             usage,
             optional: self.optional,
+            // The kubelet creates an empty directory for a subPath that does not exist (kubelet_pods.go: `makeMounts`), but no
+            // volume without its items (volume/configmap: `MakePayload`).
+            required_keys: self.all_keys().unwrap_or_default(),
             projected: self.projected,
             container,
         }
     }
 }
 
-/// The path without empty components and dots, as the kubelet joins it with that of the volume.
+/// The path without empty components and dots, as the kubelet joins it with that of the volume. The files of a volume are links
+/// to those in its directory `..data` (volume/util/atomic_writer.go).
 fn cleaned(path: &str) -> String {
     let components = path.split('/').filter(|it| !matches!(*it, "" | "."));
-    components.collect::<Vec<_>>().join("/")
+    let components: Vec<_> = components.collect();
+    components
+        .strip_prefix(&["..data"])
+        .unwrap_or(&components)
+        .join("/")
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {

@@ -29,11 +29,13 @@ const XING_ENABLED: &str = "com.xing.deployment-restart";
 /// The maximum length of a pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 1024;
 
-/// A configuration that a workload reacts to.
+/// A configuration that a workload reacts to, or that its pods need to start.
 #[derive(Debug)]
 pub(super) struct Tracked<'a> {
     pub(super) kind: ConfigurationKind,
     pub(super) name: &'a str,
+    /// Whether the workload reacts to it.
+    pub(super) counts: bool,
     pub(super) reading: Reading<'a>,
     /// The relevant uses, in the order of the template.
     pub(super) uses: Vec<&'a Reference>,
@@ -69,7 +71,15 @@ fn ours<'a>(
 ) -> Option<Vec<Tracked<'a>>> {
     let annotations = &workload.annotations;
     let mut invalid = |key: &str, value: &str| {
-        notes.push(format!("annotation {key} has the invalid value {value:?}"));
+        let hint = match key {
+            ALSO | IGNORE => {
+                ": it must list configurations of the same namespace, such as configmap/app, secret/db"
+            }
+            _ => "",
+        };
+        notes.push(format!(
+            "annotation {key} has the invalid value {value:?}{hint}"
+        ));
     };
     let is_enabled = match annotations.get(ENABLED).map(String::as_str) {
         Some("enabled" | "true") => true,
@@ -101,13 +111,11 @@ fn ours<'a>(
     };
     let mut tracked = group(workload.references.iter().filter(counts));
     for (kind, name) in listed(annotations, ALSO, &mut invalid) {
-        let entry = tracked.entry((kind, name)).or_insert_with(|| Tracked {
-            kind,
-            name,
-            reading: Reading::default(),
-            uses: Vec::new(),
-        });
-        entry.reading.add(None, false, Usage::Named);
+        let entry = tracked
+            .entry((kind, name))
+            .or_insert_with(|| Tracked::new(kind, name));
+        entry.reading.is_whole = true;
+        entry.reading.reads_binary = true;
     }
     tracked.retain(|id, tracked| {
         let configuration = index.get(tracked.kind, &workload.namespace, tracked.name);
@@ -116,6 +124,20 @@ fn ours<'a>(
             annotations.is_some_and(|it| it.get(IGNORE).is_some_and(|it| it == "true"));
         !is_ignored && !ignored.contains(id)
     });
+    let is_needed = |it: &&Reference| match it.usage {
+        Usage::ImagePull | Usage::VolumeAccess | Usage::Named => false,
+        // The kubelet sets up no volume that is not mounted.
+        Usage::Unmounted => it.container.is_some(),
+        Usage::Env | Usage::EnvFrom | Usage::SubPath | Usage::Volume => true,
+    };
+    for needed in workload.references.iter().filter(is_needed) {
+        let id = (needed.kind, needed.name.as_str());
+        let entry = tracked.entry(id).or_insert_with(|| Tracked {
+            counts: false,
+            ..Tracked::new(needed.kind, &needed.name)
+        });
+        entry.reading.require(needed);
+    }
     Some(tracked.into_values().collect())
 }
 
@@ -126,16 +148,10 @@ fn group<'a>(
     let mut tracked = BTreeMap::new();
     for reference in references {
         let (kind, name) = (reference.kind, reference.name.as_str());
-        let entry = tracked.entry((kind, name)).or_insert_with(|| Tracked {
-            kind,
-            name,
-            reading: Reading::default(),
-            uses: Vec::new(),
-        });
-        let keys = reference.keys.as_deref();
-        entry
-            .reading
-            .add(keys, !reference.optional, reference.usage);
+        let entry = tracked
+            .entry((kind, name))
+            .or_insert_with(|| Tracked::new(kind, name));
+        entry.reading.add(reference);
         entry.uses.push(reference);
     }
     tracked
@@ -153,6 +169,9 @@ fn listed<'a>(
     let items = text.split(',').map(str::trim).filter(|it| !it.is_empty());
     let items = items.filter_map(|item| {
         let (kind, name) = item.split_once('/')?;
+        if name.contains('/') {
+            return None;
+        }
         let kinds = ConfigurationKind::ALL.into_iter();
         let kind = kinds.into_iter().find(|it| it.key() == kind)?;
         Some((kind, name))
@@ -238,21 +257,20 @@ fn reloader<'a>(
         return None;
     }
     let counts = |it: &&Reference| {
-        let is_read = !matches!(
-            it.usage,
-            Usage::ImagePull | Usage::VolumeAccess | Usage::Unmounted
-        );
+        let is_read = match it.usage {
+            Usage::ImagePull | Usage::VolumeAccess => false,
+            // Reloader counts a mount of no file.
+            Usage::Unmounted => it.container.is_some(),
+            _ => true,
+        };
         is_read && !is_ephemeral(it)
     };
     let mut candidates = group(workload.references.iter().filter(counts));
     for kind in ConfigurationKind::ALL {
         for named in index.named(workload, kind, notes) {
-            candidates.entry((kind, named)).or_insert_with(|| Tracked {
-                kind,
-                name: named,
-                reading: Reading::whole(),
-                uses: Vec::new(),
-            });
+            candidates
+                .entry((kind, named))
+                .or_insert_with(|| Tracked::new(kind, named));
         }
     }
     let tracked = candidates.into_values().filter(|it| {
@@ -331,6 +349,20 @@ fn reloader_annotations<'a>(workload: &'a Workload, keys: [&str; 4]) -> &'a Stri
 /// Go: `strconv.ParseBool`.
 fn is_true(text: Option<&str>) -> bool {
     matches!(text, Some("1" | "t" | "T" | "true" | "TRUE" | "True"))
+}
+
+// === impl Tracked ===
+
+impl<'a> Tracked<'a> {
+    fn new(kind: ConfigurationKind, name: &'a str) -> Self {
+        Self {
+            kind,
+            name,
+            counts: true,
+            reading: Reading::default(),
+            uses: Vec::new(),
+        }
+    }
 }
 
 // === impl Index ===

@@ -21,8 +21,8 @@ pub(crate) use self::numbers::{Numbers, counter};
 pub(crate) use self::page::{Page, Style, fit, is_command, padded, paint, parts, width, wrapped};
 pub(crate) use self::printable::{ascii, is_unprintable, one_line, printable, printable_json};
 pub(crate) use self::restarts::{
-    ConfigurationChange, ConfigurationUser, ManifestChanges, WorkloadChange, WorkloadResult,
-    changes, identity, restarts, uses, violations,
+    ConfigurationChange, ConfigurationUser, ManifestChanges, ObjectName, WorkloadChange,
+    WorkloadResult, changes, identity, restarts, usage, uses, violations,
 };
 pub(crate) use self::revision::{comparison, history, json_or_absent, template, undo, undo_title};
 pub(crate) use self::rollouts::{RowWidths, causes, deleted_row, row, row_head};

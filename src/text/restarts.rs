@@ -1,5 +1,7 @@
 //! Formats restarts of workloads, and the uses of a configuration.
 
+use std::fmt;
+
 use super::page::{Columns, Page, Style};
 use super::table::requeue;
 use crate::proto;
@@ -146,15 +148,26 @@ pub(crate) struct ManifestChanges {
     /// The workloads that are affected, or use a configuration that has changed.
     pub(crate) workloads: Vec<WorkloadChange>,
     pub(crate) configurations: Vec<ConfigurationChange>,
+    /// What the answer may lack.
+    pub(crate) notes: Vec<String>,
 }
 
 /// What a change does to a workload.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct WorkloadChange {
-    /// For example "Deployment shop/web".
-    pub(crate) name: String,
+    pub(crate) workload: ObjectName,
     pub(crate) result: WorkloadResult,
     pub(crate) reasons: Vec<String>,
+    /// The required configurations and keys without which new pods cannot start.
+    pub(crate) missing: Vec<String>,
+}
+
+/// Namespace, kind and name of an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ObjectName {
+    pub(crate) namespace: String,
+    pub(crate) kind: String,
+    pub(crate) name: String,
 }
 
 /// What happens to the pods of a workload.
@@ -175,14 +188,32 @@ pub(crate) enum WorkloadResult {
 /// A changed configuration in manifests.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ConfigurationChange {
-    /// For example "ConfigMap shop/app".
-    pub(crate) name: String,
+    pub(crate) configuration: ObjectName,
     /// "changed", "added" or "removed".
     pub(crate) what: &'static str,
     /// The keys whose values differ.
     pub(crate) keys: Vec<String>,
     /// The workloads that use what has changed.
-    pub(crate) users: Vec<String>,
+    pub(crate) users: Vec<ObjectName>,
+    /// Why the API server refuses the change. Empty if it does not.
+    pub(crate) refusal: &'static str,
+}
+
+// === impl ObjectName ===
+
+/// For example "Deployment shop/web".
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            namespace,
+            kind,
+            name,
+        } = self;
+        match namespace.as_str() {
+            "" => write!(f, "{kind} {name}"),
+            namespace => write!(f, "{kind} {namespace}/{name}"),
+        }
+    }
 }
 
 // === impl ManifestChanges ===
@@ -190,12 +221,19 @@ pub(crate) struct ConfigurationChange {
 impl ManifestChanges {
     /// The number of workloads with each result.
     pub(crate) fn headline(&self) -> String {
+        let is_refused = |it: &&ConfigurationChange| !it.refusal.is_empty();
+        let refused = match self.configurations.iter().filter(is_refused).count() {
+            0 => String::new(),
+            1 => "; the API server refuses 1 change".to_owned(),
+            count => format!("; the API server refuses {count} changes"),
+        };
         if self.workloads.is_empty() {
-            let headline = match self.configurations.is_empty() {
-                true => "no pod template, ConfigMap or Secret has changed",
-                false => "no workload uses what has changed",
+            let headline = match (self.configurations.is_empty(), refused.is_empty()) {
+                (true, _) => "no pod template, ConfigMap or Secret has changed",
+                (false, true) => "no workload uses what has changed",
+                (false, false) => "no workload is affected",
             };
-            return headline.to_owned();
+            return format!("{headline}{refused}");
         }
         let results = [
             (
@@ -229,7 +267,13 @@ impl ManifestChanges {
             1 => "1 workload".to_owned(),
             count => format!("{count} workloads"),
         };
-        format!("{workloads}: {}", parts.join(", "))
+        let missing = self.workloads.iter().filter(|it| !it.missing.is_empty());
+        let missing = match missing.count() {
+            0 => String::new(),
+            1 => "; new pods of 1 workload could not start".to_owned(),
+            count => format!("; new pods of {count} workloads could not start"),
+        };
+        format!("{workloads}: {}{missing}{refused}", parts.join(", "))
     }
 }
 
@@ -266,30 +310,43 @@ pub(crate) fn changes(page: &mut Page, changes: &ManifestChanges) {
         page.gap();
     }
     for workload in &changes.workloads {
-        let line = format!("{}: {}", workload.name, workload.result.text());
+        let line = format!("{}: {}", workload.workload, workload.result.text());
         page.line(&line, workload.result.style());
         for reason in &workload.reasons {
             page.paragraph("  - ", Style::Plain, reason, Style::Faint);
         }
+        for missing in &workload.missing {
+            page.paragraph("  - ", Style::Plain, missing, Style::Bad);
+        }
     }
     for change in &changes.configurations {
         let ConfigurationChange {
-            name,
+            configuration,
             what,
             keys,
             users,
+            refusal,
         } = change;
         page.gap();
-        page.line(&format!("{name}: {what}"), Style::Plain);
+        page.line(&format!("{configuration}: {what}"), Style::Plain);
+        if !refusal.is_empty() {
+            page.paragraph("  - ", Style::Plain, refusal, Style::Bad);
+        }
         if !keys.is_empty() {
             page.paragraph("  keys: ", Style::Faint, &keys.join(", "), Style::Plain);
         }
         let users = match users.is_empty() {
             true => "no workload".to_owned(),
-            false => users.join(", "),
+            false => listed(users),
         };
         page.paragraph("  read by: ", Style::Faint, &users, Style::Plain);
     }
+}
+
+/// For example "Deployment shop/api, Deployment shop/web".
+fn listed(objects: &[ObjectName]) -> String {
+    let objects: Vec<String> = objects.iter().map(ObjectName::to_string).collect();
+    objects.join(", ")
 }
 
 /// A workload that uses a configuration.
@@ -298,19 +355,20 @@ pub(crate) struct ConfigurationUser {
     /// The workload, with its uses of the configuration.
     pub(crate) plan: proto::RestartPlan,
     pub(crate) is_restarted: bool,
-    /// The conditions that prevent a restart.
+    /// Why a change does not restart it.
     pub(crate) reasons: Vec<String>,
 }
 
 // === impl ConfigurationUser ===
 
 impl ConfigurationUser {
-    /// For example "Deployment shop/web".
-    pub(crate) fn workload(&self) -> String {
+    pub(crate) fn workload(&self) -> ObjectName {
         let (namespace, kind, name) = identity(&self.plan);
-        match namespace {
-            "" => format!("{kind} {name}"),
-            namespace => format!("{kind} {namespace}/{name}"),
+        let [namespace, kind, name] = [namespace, kind, name].map(str::to_owned);
+        ObjectName {
+            namespace,
+            kind,
+            name,
         }
     }
 
@@ -379,7 +437,8 @@ pub(crate) fn uses(
     page.columns(&table);
 }
 
-fn usage(usage: proto::ReferenceUsage) -> &'static str {
+/// For example "envFrom".
+pub(crate) fn usage(usage: proto::ReferenceUsage) -> &'static str {
     match usage {
         proto::ReferenceUsage::Unspecified => "?",
         proto::ReferenceUsage::Env => "env",

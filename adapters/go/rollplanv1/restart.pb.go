@@ -772,7 +772,7 @@ type Reference struct {
 	Keys []string `protobuf:"bytes,3,rep,name=keys,proto3" json:"keys,omitempty"`
 	// How it is used. Required.
 	Usage ReferenceUsage `protobuf:"varint,4,opt,name=usage,proto3,enum=rollplan.v1.ReferenceUsage" json:"usage,omitempty"`
-	// Whether pods start without it.
+	// Whether pods start without the configuration.
 	Optional bool `protobuf:"varint,5,opt,name=optional,proto3" json:"optional,omitempty"`
 	// Whether it is a source of a projected volume.
 	Projected bool `protobuf:"varint,6,opt,name=projected,proto3" json:"projected,omitempty"`
@@ -780,6 +780,9 @@ type Reference struct {
 	Container string `protobuf:"bytes,7,opt,name=container,proto3" json:"container,omitempty"`
 	// Field of the pod spec that lists the container. Defaults to "containers".
 	ContainerList string `protobuf:"bytes,8,opt,name=container_list,json=containerList,proto3" json:"container_list,omitempty"`
+	// Keys without which pods do not start, unless the configuration is optional. The key of a variable and the items of a volume
+	// are required; a file that is only mounted with subPath is not.
+	RequiredKeys  []string `protobuf:"bytes,9,rep,name=required_keys,json=requiredKeys,proto3" json:"required_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -868,6 +871,13 @@ func (x *Reference) GetContainerList() string {
 		return x.ContainerList
 	}
 	return ""
+}
+
+func (x *Reference) GetRequiredKeys() []string {
+	if x != nil {
+		return x.RequiredKeys
+	}
+	return nil
 }
 
 // Configuration is a ConfigMap, Secret or SecretProviderClass, as checksums.
@@ -2153,7 +2163,7 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\x18TemplateAnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x16\n" +
-	"\x14_disruptions_allowed\"\x99\x02\n" +
+	"\x14_disruptions_allowed\"\xbe\x02\n" +
 	"\tReference\x122\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1e.rollplan.v1.ConfigurationKindR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -2162,7 +2172,8 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\boptional\x18\x05 \x01(\bR\boptional\x12\x1c\n" +
 	"\tprojected\x18\x06 \x01(\bR\tprojected\x12\x1c\n" +
 	"\tcontainer\x18\a \x01(\tR\tcontainer\x12%\n" +
-	"\x0econtainer_list\x18\b \x01(\tR\rcontainerList\"\xdd\x05\n" +
+	"\x0econtainer_list\x18\b \x01(\tR\rcontainerList\x12#\n" +
+	"\rrequired_keys\x18\t \x03(\tR\frequiredKeys\"\xdd\x05\n" +
 	"\rConfiguration\x122\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1e.rollplan.v1.ConfigurationKindR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +

@@ -9,9 +9,11 @@ use rollplan_core::template::{Value, template_changes};
 use serde_json::{Value as Json, json};
 
 use super::restart_consequences::{Configurations, Consequence, Consequences, configuration_kind};
-use super::restart_objects::{ObjectKey, id, objects};
+use super::restart_objects::{ObjectKey, id, is_other_kind, objects, pod_template};
 use crate::proto;
-use crate::text::{ConfigurationChange, ManifestChanges, WorkloadChange, WorkloadResult};
+use crate::text::{
+    ConfigurationChange, ManifestChanges, ObjectName, WorkloadChange, WorkloadResult,
+};
 
 /// The maximum number of changed fields of a template that are listed.
 const FIELDS_LISTED_MAX: usize = 3;
@@ -21,15 +23,27 @@ const FIELDS_LISTED_MAX: usize = 3;
 pub(super) struct Manifests(BTreeMap<ObjectKey, Json>);
 
 /// The entries of a configuration, by key.
-type Entries = BTreeMap<String, Json>;
+type Entries = BTreeMap<String, Entry>;
+
+/// An entry of a configuration.
+#[derive(PartialEq, Eq)]
+struct Entry {
+    /// Whether it is in `binaryData`, which variables do not read.
+    is_binary: bool,
+    /// In base64.
+    value: Json,
+}
 
 // === impl Manifests ===
 
 impl Manifests {
     /// The objects in texts of Kubernetes JSON.
     pub(super) fn new(texts: &[String]) -> Self {
-        let objects = objects(texts).into_iter();
-        Self(objects.map(|object| (id(&object), object)).collect())
+        let objects = objects(texts)
+            .into_iter()
+            .map(|object| (id(&object), object));
+        let objects = objects.filter(|(id, it)| is_configuration(id) || pod_template(it).is_some());
+        Self(objects.collect())
     }
 
     fn configurations(&self) -> BTreeMap<&ObjectKey, Entries> {
@@ -39,26 +53,46 @@ impl Manifests {
 
     /// The pod template of a workload.
     fn template(&self, id: &ObjectKey) -> Option<Value> {
-        let path = match id.1.as_str() {
-            "CronJob" => "/spec/jobTemplate/spec/template",
-            _ => "/spec/template",
-        };
-        self.0.get(id)?.pointer(path).map(Value::from)
+        let template = pod_template(self.0.get(id)?)?;
+        Some(Value::from(&template))
     }
 }
 
-/// The configurations of manifests before and after a change. One that only one side has does not exist on the other.
+/// The configurations of manifests before and after a change. One that only one side has does not exist on the other, and one
+/// that the API server does not change stays as it is.
 pub(super) fn sides(old: &Manifests, new: &Manifests) -> [Configurations; 2] {
     let side = |this: &Manifests, other: &Manifests| {
         let own = this.0.iter().filter(|(id, _)| is_configuration(id));
+        let own = own.map(|(id, object)| match old.0.get(id) {
+            Some(before) if !refusal(before, object).is_empty() => before.clone(),
+            _ => object.clone(),
+        });
         let absent = other.0.keys().filter(|id| is_configuration(id));
         let absent = absent.filter(|id| !this.0.contains_key(*id));
         Configurations {
-            objects: own.map(|(_, object)| object.clone()).collect(),
+            objects: own.collect(),
             summaries: absent.map(absence).collect(),
         }
     };
     [side(old, new), side(new, old)]
+}
+
+/// Why the API server refuses the change of a configuration (pkg/apis/core/validation: `ValidateConfigMapUpdate`,
+/// `ValidateSecretUpdate`). Empty if it does not.
+fn refusal(old: &Json, new: &Json) -> &'static str {
+    let is_immutable = |object: &Json| object["immutable"] == true;
+    let has_changed = || entries(old) != entries(new) || !is_immutable(new);
+    let secret_type = |object: &Json| match object["type"].as_str() {
+        None | Some("") => "Opaque".to_owned(),
+        Some(text) => text.to_owned(),
+    };
+    if is_immutable(old) && has_changed() {
+        return "the API server refuses the change, because the object is immutable: give the new one another name";
+    }
+    if old["kind"] == "Secret" && secret_type(old) != secret_type(new) {
+        return "the API server refuses the change, because the type of a Secret is immutable: give the new one another name";
+    }
+    ""
 }
 
 fn absence((namespace, kind, name): &ObjectKey) -> proto::Configuration {
@@ -78,17 +112,21 @@ fn is_configuration(id: &ObjectKey) -> bool {
 /// The entries as the API server stores them: it adds `stringData` of a Secret to its data.
 fn entries(object: &Json) -> Entries {
     let is_secret = object["kind"] == "Secret";
-    let of = |field: &str, is_base64: bool| {
+    let of = |field: &'static str, is_base64: bool| {
         let entries = object.get(field).and_then(Json::as_object);
         let entries = entries.into_iter().flatten();
         entries.map(move |(key, value)| {
             let value = match (value.as_str(), is_base64) {
                 // Go's decoder ignores line breaks.
                 (Some(text), true) => json!(text.replace(['\r', '\n'], "")),
-                (Some(text), false) if is_secret => json!(STANDARD.encode(text)),
-                _ => value.clone(),
+                (Some(text), false) => json!(STANDARD.encode(text)),
+                (None, _) => value.clone(),
             };
-            (key.clone(), value)
+            let entry = Entry {
+                is_binary: field == "binaryData",
+                value,
+            };
+            (key.clone(), entry)
         })
     };
     let data = of("data", is_secret).chain(of("binaryData", true));
@@ -107,30 +145,30 @@ pub(super) fn changes(
     reason: &dyn Fn(&ObjectKey, &Consequence) -> String,
 ) -> ManifestChanges {
     let known: BTreeSet<&ObjectKey> = consequences.workloads().collect();
-    let kinds = ["CronJob", "DaemonSet", "Deployment", "Job", "StatefulSet"];
+    let workload = |id: &ObjectKey, result, reasons| WorkloadChange {
+        workload: name(id),
+        result,
+        reasons,
+        missing: consequences.missing(id),
+    };
     let removed = old
         .0
         .keys()
-        .filter(|id| kinds.contains(&id.1.as_str()) && !new.0.contains_key(*id));
+        .filter(|id| !is_configuration(id) && !new.0.contains_key(*id));
     let removed = removed.map(|id| workload(id, WorkloadResult::Removed, Vec::new()));
     let workloads = known.iter().filter_map(|id| {
         let Some(before) = old.template(id) else {
-            return Some(workload(
-                id,
-                WorkloadResult::Added,
-                consequences.missing(id),
-            ));
+            return Some(workload(id, WorkloadResult::Added, Vec::new()));
         };
         let after = new.template(id)?;
         if let Some(fields) = difference(before, after) {
             let object = new.0.get(*id).unwrap_or(&Json::Null);
             let (result, note) = replaced(id, object);
             let notes = [fields].into_iter().chain(note);
-            let notes = notes.chain(consequences.missing(id));
             return Some(workload(id, result, notes.collect()));
         }
         let mut consequence = consequences.of(id)?;
-        if consequence.reasons.is_empty() {
+        if consequence.reasons.is_empty() && consequences.missing(id).is_empty() {
             consequence.reasons = vec![reason(id, &consequence)];
         }
         let result = match consequence.is_restarted {
@@ -140,24 +178,20 @@ pub(super) fn changes(
         Some(workload(id, result, consequence.reasons))
     });
     let mut workloads: Vec<WorkloadChange> = workloads.chain(removed).collect();
-    workloads.sort_by(|a, b| a.name.cmp(&b.name));
+    workloads.sort_by_cached_key(|it| it.workload.to_string());
     ManifestChanges {
         workloads,
         configurations: configurations(old, new, consequences),
+        notes: Vec::new(),
     }
 }
 
-fn workload(id: &ObjectKey, result: WorkloadResult, reasons: Vec<String>) -> WorkloadChange {
-    WorkloadChange {
-        name: name(id),
-        result,
-        reasons,
+fn name((namespace, kind, name): &ObjectKey) -> ObjectName {
+    ObjectName {
+        namespace: namespace.clone(),
+        kind: kind.clone(),
+        name: name.clone(),
     }
-}
-
-/// For example "Deployment shop/web".
-fn name((namespace, kind, name): &ObjectKey) -> String {
-    format!("{kind} {namespace}/{name}")
 }
 
 /// The fields that differ. `None` if the templates are equal, as the planner compares them.
@@ -181,6 +215,17 @@ fn replaced(id: &ObjectKey, object: &Json) -> (WorkloadResult, Option<String>) {
     let is_on_delete = object.pointer("/spec/updateStrategy/type") == Some(&json!("OnDelete"));
     let is_paused = object.pointer("/spec/paused") == Some(&Json::Bool(true));
     let note = match id.1.as_str() {
+        "Pod" => {
+            "the API server refuses most changes of a pod, and a new image restarts only its container: delete the pod and create \
+             it again"
+        }
+        "ReplicaSet" | "ReplicationController" => {
+            "it replaces no pods: delete them, so that it creates new ones"
+        }
+        kind if is_other_kind(kind) => {
+            let note = "rollplan does not know the update strategy of this kind".to_owned();
+            return (WorkloadResult::Replaced, Some(note));
+        }
         "CronJob" => "the next Job starts with the new template",
         "Job" => {
             "the API server refuses to change the template of a Job: delete the Job and create it again"
@@ -212,6 +257,7 @@ fn configurations(
     new: &Manifests,
     consequences: &Consequences,
 ) -> Vec<ConfigurationChange> {
+    let manifests = (old, new);
     let (old, new) = (old.configurations(), new.configurations());
     let ids: BTreeSet<&ObjectKey> = old.keys().chain(new.keys()).copied().collect();
     let changed = ids.into_iter().filter_map(|id| {
@@ -221,21 +267,47 @@ fn configurations(
         let keys: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
         let keys = keys.into_iter().filter(|key| was.get(*key) != is.get(*key));
         let keys: Vec<String> = keys.cloned().collect();
+        let has_changed = |used: &proto::ConfigurationUse| {
+            let is_variable = |it: proto::ReferenceUsage| {
+                matches!(
+                    it,
+                    proto::ReferenceUsage::Env | proto::ReferenceUsage::EnvFrom
+                )
+            };
+            let has_variables = used.usages().any(is_variable);
+            let has_files = !used.usages().all(is_variable);
+            let variable =
+                |it: Option<&Entry>| it.filter(|it| !it.is_binary).map(|it| it.value.clone());
+            let file = |it: Option<&Entry>| it.map(|it| it.value.clone());
+            keys.iter().any(|key| {
+                let (was, is) = (was.get(key), is.get(key));
+                (used.keys.is_empty() || used.keys.contains(key))
+                    && (has_variables && variable(was) != variable(is)
+                        || has_files && file(was) != file(is))
+            })
+        };
         let what = match (before, after) {
             (None, _) => "added",
             (_, None) => "removed",
-            _ if keys.is_empty() => return None,
             _ => "changed",
         };
+        let refusal = match (manifests.0.0.get(id), manifests.1.0.get(id)) {
+            (Some(old), Some(new)) => refusal(old, new),
+            _ => "",
+        };
+        let is_whole = what != "changed" || !refusal.is_empty();
+        if !is_whole && keys.is_empty() {
+            return None;
+        }
+        let part: &dyn Fn(&proto::ConfigurationUse) -> bool = &has_changed;
+        let users = consequences.users(id, (!is_whole).then_some(part));
+        let users: Vec<ObjectName> = users.into_iter().map(name).collect();
         Some(ConfigurationChange {
-            name: name(id),
+            configuration: name(id),
             what,
             keys,
-            users: consequences
-                .users(id, what == "changed")
-                .into_iter()
-                .map(name)
-                .collect(),
+            users,
+            refusal,
         })
     });
     changed.collect()

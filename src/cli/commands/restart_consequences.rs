@@ -23,13 +23,13 @@ const STATES: [&str; 2] = [
 const EXPLAINS: [&str; 9] = [
     "FROZEN",
     "HELD_UNTIL",
+    "INVALID_ANNOTATION",
     "JOB",
     "NEXT_JOB",
     "NO_PODS",
     "OBJECT_REQUIRED",
     "ON_DELETE",
     "PAUSED",
-    REQUIRED_MISSING,
 ];
 const REQUIRED_MISSING: &str = "REQUIRED_MISSING";
 
@@ -138,11 +138,13 @@ impl Consequences {
     pub(super) fn of(&self, id: &ObjectKey) -> Option<Consequence> {
         let (selected, all) = (self.selected.get(id), self.all.get(id));
         let known = || [selected, all].into_iter().flatten();
-        let missing = known().flat_map(Planned::missing);
-        let missing = missing.filter(|it| !known().any(|known| known.was_missing.contains(it)));
-        let missing: Vec<String> = missing.cloned().collect();
+        let mut missing = known().flat_map(Planned::missing);
+        let is_missing = missing.any(|it| !known().any(|known| known.was_missing.contains(it)));
         let changes = || known().flat_map(|it| &it.plan.changes);
-        if missing.is_empty() && changes().next().is_none() {
+        let conditions = selected.into_iter().flat_map(|it| &it.plan.conditions);
+        // Without pods, a change is only recorded.
+        let is_recorded = conditions.into_iter().any(|it| it.reason == "NO_PODS");
+        if !is_missing && !is_recorded && changes().next().is_none() {
             return None;
         }
         let decision = selected.map(|it| it.plan.decision());
@@ -158,8 +160,7 @@ impl Consequences {
             _ => {
                 let conditions = plan.into_iter().flat_map(|it| &it.conditions);
                 let conditions = conditions.filter(|it| EXPLAINS.contains(&it.reason.as_str()));
-                let conditions = conditions.map(|it| it.message.clone());
-                conditions.chain(missing).collect()
+                conditions.map(|it| it.message.clone()).collect()
             }
         };
         reasons.sort_unstable();
@@ -178,39 +179,36 @@ impl Consequences {
         })
     }
 
-    /// The plans of the workloads that the change restarts.
-    pub(super) fn into_restarts(self) -> Vec<RestartPlan> {
-        let ids: Vec<ObjectKey> = self.selected.keys().cloned().collect();
-        let is_restarted = |id: &ObjectKey| self.of(id).is_some_and(|it| it.is_restarted);
-        let restarted: Vec<ObjectKey> = ids.into_iter().filter(is_restarted).collect();
-        let mut selected = self.selected;
-        let plans = restarted.iter().filter_map(|id| selected.remove(id));
-        plans.map(|planned| planned.plan).collect()
-    }
-
     /// The required configurations and keys without which new pods of a workload could not start.
     pub(super) fn missing(&self, id: &ObjectKey) -> Vec<String> {
         let known = self.all.get(id).into_iter();
         known.flat_map(Planned::missing).cloned().collect()
     }
 
-    /// The workloads that use what has changed in a configuration, or the whole configuration if it was added or removed.
-    pub(super) fn users(&self, configuration: &ObjectKey, is_changed: bool) -> Vec<&ObjectKey> {
+    /// The workloads that use what has changed in a configuration: what `has_changed` says, or all of it for `None`.
+    pub(super) fn users(
+        &self,
+        configuration: &ObjectKey,
+        has_changed: Option<&dyn Fn(&proto::ConfigurationUse) -> bool>,
+    ) -> Vec<&ObjectKey> {
         let (namespace, kind, name) = configuration;
         let kind = configuration_kind(kind);
-        let is_user = |it: &Planned| {
+        let is_changed = |it: &Planned| {
             let mut changes = it.plan.changes.iter();
-            changes.any(|it| it.namespace == *namespace && it.kind() == kind && it.name == *name)
+            changes.any(|it| it.kind() == kind && it.name == *name)
         };
-        // Pods could not start without a required configuration, so its creation is not a change for them.
-        let needs = |it: &Planned| {
-            let mut uses = it.plan.uses.iter();
-            it.plan.namespace == *namespace && uses.any(|it| it.kind() == kind && it.name == *name)
+        // If pods cannot start, before the change or after it, the plan has no change.
+        let uses = |planned: &Planned| {
+            let mut uses = planned.plan.uses.iter();
+            let can_start = planned.was_missing.is_empty() && planned.missing().next().is_none();
+            uses.any(|it| {
+                let is_it = it.kind() == kind && it.name == *name;
+                is_it && has_changed.is_none_or(|has_changed| !can_start && has_changed(it))
+            })
         };
         let users = self.all.iter().filter(|(id, all)| {
-            is_user(all)
-                || self.selected.get(*id).is_some_and(is_user)
-                || (!is_changed && needs(all))
+            let selected = self.selected.get(*id);
+            id.0 == *namespace && (is_changed(all) || uses(all) || selected.is_some_and(is_changed))
         });
         users.map(|(id, _)| id).collect()
     }

@@ -104,21 +104,23 @@ impl RestartObjects {
         }
     }
 
-    /// The workloads with annotations of Reloader, for a note. `None` if there are none.
-    pub(super) fn of_reloader(&self) -> Option<String> {
-        let all = self
-            .workloads
-            .iter()
-            .filter(|(_, annotations)| is_reloader(annotations));
-        let all: Vec<String> = all
-            .map(|((namespace, kind, name), _)| format!("{kind} {}", path(namespace, name)))
-            .collect();
-        let listed = all.get(..LISTED_MAX).unwrap_or(&all).join(", ");
-        match all.len().saturating_sub(LISTED_MAX) {
-            0 if all.is_empty() => None,
-            0 => Some(listed),
-            more => Some(format!("{listed} and {more} more")),
-        }
+    /// The objects with annotations of Reloader, for notes: workloads that its profile restarts, and others. `None` if there are
+    /// none.
+    pub(super) fn of_reloader(&self) -> [Option<String>; 2] {
+        [true, false].map(|is_covered| {
+            let all = self.workloads.iter().filter(|((_, kind, _), annotations)| {
+                is_reloader(annotations) && RESTARTED_KINDS.contains(&kind.as_str()) == is_covered
+            });
+            let all: Vec<String> = all
+                .map(|((namespace, kind, name), _)| format!("{kind} {}", path(namespace, name)))
+                .collect();
+            let listed = all.get(..LISTED_MAX).unwrap_or(&all).join(", ");
+            match all.len().saturating_sub(LISTED_MAX) {
+                0 if all.is_empty() => None,
+                0 => Some(listed),
+                more => Some(format!("{listed} and {more} more")),
+            }
+        })
     }
 
     /// The configurations that workloads react to, and that are not in the input.
@@ -169,6 +171,9 @@ pub(super) fn without_annotations(mut objects: Vec<Json>) -> Vec<Json> {
 /// The namespace of objects without one.
 pub(super) const DEFAULT_NAMESPACE: &str = "default";
 
+/// Kinds of workloads that profiles restart.
+const RESTARTED_KINDS: [&str; 5] = ["CronJob", "DaemonSet", "Deployment", "Job", "StatefulSet"];
+
 /// Kinds with a pod template that no profile restarts: API version, kind, and path of the template.
 const OTHER_KINDS: [(&str, &str, &str); 8] = [
     ("v1", "Pod", "spec.template"),
@@ -182,8 +187,9 @@ const OTHER_KINDS: [(&str, &str, &str); 8] = [
 ];
 
 /// Kinds from which controllers create ConfigMaps, Secrets or workloads: API group, and kind.
-const SOURCES: [(&str, &str); 10] = [
+const SOURCES: [(&str, &str); 18] = [
     ("argoproj.io", "Application"),
+    ("argoproj.io", "ApplicationSet"),
     ("bitnami.com", "SealedSecret"),
     ("cert-manager.io", "Certificate"),
     ("external-secrets.io", "ClusterExternalSecret"),
@@ -192,7 +198,14 @@ const SOURCES: [(&str, &str); 10] = [
     ("helm.toolkit.fluxcd.io", "HelmRelease"),
     ("isindir.github.com", "SopsSecret"),
     ("kustomize.toolkit.fluxcd.io", "Kustomization"),
+    ("onepassword.com", "OnePasswordItem"),
+    ("secrets-store.csi.x-k8s.io", "SecretProviderClass"),
+    ("secrets.doppler.com", "DopplerSecret"),
+    ("secrets.hashicorp.com", "VaultDynamicSecret"),
+    ("secrets.hashicorp.com", "VaultPKISecret"),
     ("secrets.hashicorp.com", "VaultStaticSecret"),
+    ("secrets.infisical.com", "InfisicalSecret"),
+    ("trust.cert-manager.io", "Bundle"),
 ];
 
 /// Kinds of workloads that `uses` names, besides those that are restarted.
@@ -231,36 +244,70 @@ pub(super) fn as_workloads(objects: Vec<Json>) -> Vec<Json> {
     objects.collect()
 }
 
+/// The pod template of a workload. `None` if the object is of no known kind of workload.
+pub(super) fn pod_template(object: &Json) -> Option<Json> {
+    if is_of(object, "v1", "Pod") {
+        let labels = object.pointer("/metadata/labels");
+        return Some(json!({"metadata": {"labels": labels}, "spec": object["spec"]}));
+    }
+    let version = match object["kind"].as_str()? {
+        "CronJob" | "Job" => "batch/v1",
+        _ => "apps/v1",
+    };
+    let kind = object["kind"].as_str()?;
+    let path = match RESTARTED_KINDS.contains(&kind) && object["apiVersion"] == version {
+        true if kind == "CronJob" => "spec.jobTemplate.spec.template",
+        true => "spec.template",
+        false => {
+            let mut others = OTHER_KINDS.iter();
+            let (_, _, path) = others.find(|(version, kind, _)| is_of(object, version, kind))?;
+            path
+        }
+    };
+    let pointer = format!("/{}", path.replace('.', "/"));
+    object.pointer(&pointer).cloned()
+}
+
 fn is_of(object: &Json, api_version: &str, kind: &str) -> bool {
     object["apiVersion"] == api_version && object["kind"] == kind
 }
 
 /// The objects that may create or use configurations and that are not examined, for a note. `None` if there are none.
 pub(super) fn unexamined(texts: &[String]) -> Option<String> {
-    let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
+    let mut found: BTreeMap<(String, String), BTreeSet<ObjectKey>> = BTreeMap::new();
     for object in objects(texts) {
         let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         let is_source = SOURCES.contains(&(group, kind.as_str()));
-        let is_known = matches!(group, "" | "apps" | "batch")
-            || OTHER_KINDS
-                .iter()
-                .any(|it| (it.0, it.1) == (api_version.as_str(), kind.as_str()));
-        let has_pods = object.pointer("/spec/template/spec/containers").is_some();
-        if is_source || has_pods && !is_known {
-            *counts.entry((kind, api_version)).or_default() += 1;
+        let is_examined = pod_template(&object).is_some();
+        if is_source || !is_examined && has_containers(&object) {
+            let of_kind = found.entry((kind, api_version)).or_default();
+            of_kind.insert(id(&object));
         }
     }
-    let list = counts.iter();
-    let list = list.map(|((kind, version), count)| format!("{count} {kind} ({version})"));
-    (!counts.is_empty()).then(|| list.collect::<Vec<_>>().join(", "))
+    let list = found.iter();
+    let list = list.map(|((kind, version), all)| format!("{} {kind} ({version})", all.len()));
+    (!found.is_empty()).then(|| list.collect::<Vec<_>>().join(", "))
+}
+
+/// Whether an object contains a list of containers, at any place: that of a pod, or of what becomes one.
+fn has_containers(value: &Json) -> bool {
+    match value {
+        Json::Object(fields) => fields.iter().any(|(key, field)| {
+            let has_names = |it: &Vec<Json>| it.iter().any(|it| it["name"].is_string());
+            key == "containers" && field.as_array().is_some_and(has_names) || has_containers(field)
+        }),
+        Json::Array(items) => items.iter().any(has_containers),
+        _ => false,
+    }
 }
 
 /// A text in which objects without a namespace are in the given one, or in `default`. Objects in other namespaces than the given
-/// one are removed.
-pub(super) fn in_namespace(text: &str, namespace: Option<&str>) -> String {
+/// one are removed, and counted.
+pub(super) fn in_namespace(text: &str, namespace: Option<&str>) -> (String, usize) {
     let mut items = objects(&[text.to_owned()]);
+    let count = items.len();
     items.retain_mut(|object| {
         if object["kind"] == "Namespace" {
             return true;
@@ -275,11 +322,12 @@ pub(super) fn in_namespace(text: &str, namespace: Option<&str>) -> String {
         }
         true
     });
-    match items.as_slice() {
+    let text = match items.as_slice() {
         // Violations name the position of an object in its text.
         [one] if !text.contains("\"items\"") => one.to_string(),
         items => json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string(),
-    }
+    };
+    (text, count.saturating_sub(items.len()))
 }
 
 /// The objects in valid Kubernetes JSON, with all their fields.

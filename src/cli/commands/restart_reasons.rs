@@ -27,7 +27,11 @@ pub(super) fn reason(
     let is_restarted_by_xing = matches!(workload_kind.as_str(), "Deployment" | "StatefulSet");
     let reason = match profile {
         _ if workload_kind == "Pod" => "delete the pod and create it again",
-        _ if matches!(workload_kind.as_str(), "ReplicaSet" | "ReplicationController") => {
+        _ if matches!(
+            workload_kind.as_str(),
+            "ReplicaSet" | "ReplicationController"
+        ) =>
+        {
             "it replaces no pods: delete them, so that it creates new ones"
         }
         _ if is_other_kind(workload_kind) => "rollplan does not restart this kind",
@@ -82,8 +86,19 @@ fn reloader_reason(
         key.contains(".exclude.reloader.stakater.com/")
             && value.split(',').any(|it| it.trim() == name)
     });
+    let names_a_namespace = |(key, value): &(&String, &String)| {
+        let of_reloader = key.ends_with(".reloader.stakater.com/reload");
+        let mut names = value.split(',').map(str::trim);
+        let is_path = |it: &str| it.rsplit_once('/').is_some_and(|(_, it)| it == name);
+        of_reloader && names.any(is_path)
+    };
     match excludes {
         Some((key, _)) => format!("excluded by {key}"),
+        None if let Some((key, value)) = workload.iter().find(names_a_namespace) => {
+            format!(
+                "{key} has the value {value:?}: a configuration is always one of the same namespace, so write only its name"
+            )
+        }
         None if is_reloader(workload) => {
             "its annotations of Reloader do not select this configuration".to_owned()
         }

@@ -7,7 +7,7 @@ use super::restart_objects::{ObjectKey, RestartObjects, namespace_of, plan_id};
 use crate::proto::{Configuration, ConfigurationKind, ConfigurationUse, RestartPlan};
 use crate::text::{ConfigurationUser, identity};
 
-/// The checksums of all values before and after a change.
+/// Its checksums before and after a change.
 const CHECKSUMS: [&str; 2] = ["0000000000000000", "1111111111111111"];
 
 /// The workloads with the given uses, and these only. `all` are the plans of all workloads, and `selected` of those that react
@@ -29,7 +29,7 @@ pub(super) fn users(
     users
 }
 
-/// The configuration before and after a change of all its keys, in the namespaces of its users.
+/// The configuration before and after a change of all its values, in the namespaces of its users.
 pub(super) fn sides(
     users: &[RestartPlan],
     objects: &RestartObjects,
@@ -38,22 +38,13 @@ pub(super) fn sides(
 ) -> [Configurations; 2] {
     let namespaces: BTreeSet<&str> = users.iter().map(|it| namespace_of(&it.namespace)).collect();
     CHECKSUMS.map(|checksum| {
-        let summaries = namespaces.iter().map(|namespace| {
-            let users = users
-                .iter()
-                .filter(|it| namespace_of(&it.namespace) == *namespace);
-            let keys = users.flat_map(|it| &it.uses).flat_map(|it| &it.keys);
-            // Users of all keys have none in their list.
-            let keys = keys.cloned().chain(["key".to_owned()]);
-            Configuration {
-                kind: kind.into(),
-                namespace: (*namespace).to_owned(),
-                name: name.to_owned(),
-                annotations: objects.annotations(namespace, kind, name),
-                key_checksums: keys.map(|key| (key, checksum.to_owned())).collect(),
-                checksum: checksum.to_owned(),
-                ..Configuration::default()
-            }
+        let summaries = namespaces.iter().map(|namespace| Configuration {
+            kind: kind.into(),
+            namespace: (*namespace).to_owned(),
+            name: name.to_owned(),
+            annotations: objects.annotations(namespace, kind, name),
+            checksum: checksum.to_owned(),
+            ..Configuration::default()
         });
         Configurations {
             objects: Vec::new(),

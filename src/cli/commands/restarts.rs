@@ -14,7 +14,7 @@ use super::restart_objects::{
     DEFAULT_NAMESPACE, ObjectKey, RestartObjects, as_workloads, in_namespace, objects, unexamined,
     without_annotations,
 };
-use super::{restart_reasons, restart_uses};
+use super::{restart_objects, restart_reasons, restart_uses};
 use crate::cli::cluster::{PROCESS_TIMEOUT, SOURCE};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -74,9 +74,9 @@ enum RestartsOutput {
     /// Human-readable text
     #[default]
     Table,
-    /// The response message in the protobuf JSON format, on one line
+    /// The response message in the protobuf JSON format, on one line; with --since, the changes
     Json,
-    /// The response message as YAML
+    /// The same as YAML
     Yaml,
     /// Shell commands that make the writes, with their preconditions
     Kubectl,
@@ -90,9 +90,9 @@ enum UsesOutput {
     /// Human-readable text
     #[default]
     Table,
-    /// The response message in the protobuf JSON format, on one line
+    /// The same as JSON, on one line
     Json,
-    /// The response message as YAML
+    /// The same as YAML
     Yaml,
     /// Markdown for a pull request
     Markdown,
@@ -178,6 +178,7 @@ pub(in crate::cli) fn run(args: RestartsArgs) -> Result<Exit, Error> {
         return changes(&from, &since, output, &planner);
     }
     let mut request = from.read()?;
+    note_unexamined(&request.request.objects);
     if let Some(options) = &mut request.request.options {
         // The parser of the command line has checked the ranges.
         options.quiet = quiet.and_then(|quiet| quiet.try_into().ok());
@@ -221,11 +222,12 @@ fn changes(
 ) -> Result<Exit, Error> {
     let mut earlier = from.earlier(since)?;
     let mut request = from.read()?;
+    let unexamined = note_unexamined(&[&earlier.objects[..], &request.request.objects].concat());
     from.set_namespace(&mut [&mut earlier.objects, &mut request.request.objects]);
     let old = Manifests::new(&earlier.objects);
     let new = Manifests::new(&request.request.objects);
     let objects = RestartObjects::read(&request.request.objects);
-    let mut response = request.uses(planner)?;
+    let response = request.uses(planner)?;
     request.note(&response);
     from.note_reloader(&objects);
     let [before, after] = restart_changes::sides(&old, &new);
@@ -233,8 +235,9 @@ fn changes(
     let profile = from.profile();
     let reason =
         |id: &ObjectKey, it: &Consequence| restart_reasons::reason(&objects, profile, id, it);
-    let changes = restart_changes::changes(&old, &new, &consequences, &reason);
+    let mut changes = restart_changes::changes(&old, &new, &consequences, &reason);
     let exit = exit(&response, request.is_partial || earlier.is_partial);
+    changes.notes = notes(exit, unexamined);
     match output {
         RestartsOutput::Table => {
             let text = output::page(|page| text::changes(page, &changes));
@@ -243,13 +246,11 @@ fn changes(
         RestartsOutput::Markdown => {
             output::write(report::markdown::changes(&changes).as_bytes())?;
         }
-        RestartsOutput::Json | RestartsOutput::Yaml => {
-            response.plans = consequences.into_restarts();
-            let format = match output {
-                RestartsOutput::Yaml => Output::Yaml,
-                _ => Output::Json,
-            };
-            output::print(format, &response, |_| {})?;
+        RestartsOutput::Json => {
+            output::write(output::json_text(&report::json::changes(&changes)).as_bytes())?;
+        }
+        RestartsOutput::Yaml => {
+            output::write(output::yaml_text(&report::json::changes(&changes)).as_bytes())?;
         }
         RestartsOutput::Kubectl => {
             let text = "-o kubectl cannot be used with --since: manifests have no state to change";
@@ -268,6 +269,7 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
     } = args;
     let planner = Planner::new(server)?;
     let request = from.read()?;
+    let unexamined = note_unexamined(&request.request.objects);
     let objects = RestartObjects::read(&request.request.objects);
     let selected = request.uses(&planner)?;
     request.note(&selected);
@@ -284,21 +286,31 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
     let users = users.map(|plan| restart_uses::user(plan, &consequences, &reason));
     let users: Vec<ConfigurationUser> = users.collect();
     let subject = format!("{}/{name}", kind_name(kind));
-    let format = match output {
-        UsesOutput::Table => Output::Table,
-        UsesOutput::Json => Output::Json,
-        UsesOutput::Yaml => Output::Yaml,
-        UsesOutput::Markdown => {
-            let text = report::markdown::uses(&subject, &users);
-            output::write(text.as_bytes())?;
-            return Ok(exit(&all, request.is_partial));
-        }
+    let exit = exit(&all, request.is_partial);
+    let notes = notes(exit, unexamined);
+    let json = || report::json::uses(restart_objects::kind(kind), &name, &users, &notes);
+    let text = match output {
+        UsesOutput::Table => output::page(|page| text::uses(page, &subject, &users, &all)),
+        UsesOutput::Json => output::json_text(&json()),
+        UsesOutput::Yaml => output::yaml_text(&json()),
+        UsesOutput::Markdown => report::markdown::uses(&subject, &users, &notes),
     };
-    all.plans = users.iter().map(|user| user.plan.clone()).collect();
-    output::print(format, &all, |page| {
-        text::uses(page, &subject, &users, &all)
-    })?;
-    Ok(exit(&all, request.is_partial))
+    output::write(text.as_bytes())?;
+    Ok(exit)
+}
+
+/// Notes objects that may create or use configurations, and that are not examined. Returns the note.
+fn note_unexamined(objects: &[String]) -> Option<String> {
+    let note = format!("not examined: {}", unexamined(objects)?);
+    stderr::eprint_note(&note);
+    Some(note)
+}
+
+/// What an answer may lack.
+fn notes(exit: Exit, unexamined: Option<String>) -> Vec<String> {
+    let skipped = "incomplete: some files or objects were skipped".to_owned();
+    let skipped = (exit != Exit::Done).then_some(skipped);
+    unexamined.into_iter().chain(skipped).collect()
 }
 
 /// Skipped objects make the answer incomplete.
@@ -329,9 +341,6 @@ impl Manifest {
         let documents = texts.documents();
         let documents = documents.map(|(place, json)| (place.to_owned(), json.to_owned()));
         let (places, objects): (_, Vec<String>) = documents.unzip();
-        if let Some(kinds) = unexamined(&objects) {
-            stderr::eprint_note(format_args!("not examined: {kinds}"));
-        }
         Ok(Self {
             places,
             objects,
@@ -410,8 +419,16 @@ impl FromArgs {
         if namespace.is_none() && !texts_of().any(is_default) {
             return;
         }
+        let mut removed = 0_usize;
         for text in texts.iter_mut().flat_map(|texts| texts.iter_mut()) {
-            *text = in_namespace(text, namespace);
+            let (kept, count) = in_namespace(text, namespace);
+            *text = kept;
+            removed = removed.saturating_add(count);
+        }
+        if removed > 0 {
+            stderr::eprint_note(format_args!(
+                "skipped: objects of other namespaces than that of -n: {removed}"
+            ));
         }
     }
 
@@ -428,9 +445,15 @@ impl FromArgs {
         if self.profile != Profile::Rollplan {
             return;
         }
-        if let Some(listed) = objects.of_reloader() {
+        let [of_profile, others] = objects.of_reloader();
+        if let Some(listed) = of_profile {
             stderr::eprint_note(format_args!(
                 "these workloads have annotations of Reloader: {listed}; to use them, pass --profile reloader"
+            ));
+        }
+        if let Some(listed) = others {
+            stderr::eprint_note(format_args!(
+                "these objects have annotations of Reloader, and no profile restarts their kind: {listed}"
             ));
         }
     }
@@ -533,6 +556,7 @@ impl Input {
     /// The place in the input of a field such as `objects[2].items[0].spec`.
     fn place(&self, field: &str) -> String {
         match self.split(field) {
+            Some((place, "")) => place.to_owned(),
             Some((place, field)) => format!("{place}: {field}"),
             None => field.to_owned(),
         }

@@ -43,6 +43,11 @@ pub(super) fn text<M: Message + Name>(
     })
 }
 
+/// A value as JSON.
+pub(super) fn json_text(value: &serde_json::Value) -> String {
+    printable_json(&value.to_string()) + "\n"
+}
+
 /// A value as YAML.
 pub(super) fn yaml_text(value: &serde_json::Value) -> String {
     yaml::to_yaml(value)

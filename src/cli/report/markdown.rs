@@ -77,30 +77,45 @@ pub(in crate::cli) fn changes(changes: &ManifestChanges) -> String {
         text += "| Workload | This change | Why |\n| --- | --- | --- |\n";
     }
     for workload in &changes.workloads {
-        let reasons: Vec<String> = workload.reasons.iter().map(|it| escaped(it)).collect();
+        let reasons = workload.reasons.iter().chain(&workload.missing);
+        let reasons: Vec<String> = reasons.map(|it| escaped(it)).collect();
+        let name = escaped(&workload.workload.to_string());
         let result = workload.result.text().to_owned();
-        text += &row_of([escaped(&workload.name), result, reasons.join("<br>")]);
+        text += &row_of([name, result, reasons.join("<br>")]);
     }
     if !changes.configurations.is_empty() {
         text += "\n| Configuration | Keys | Read by |\n| --- | --- | --- |\n";
     }
     for change in &changes.configurations {
-        let name = format!("{}: {}", escaped(&change.name), change.what);
-        let joined = |texts: &[String]| {
-            let texts: Vec<String> = texts.iter().map(|it| escaped(it)).collect();
-            texts.join(", ")
+        let name = escaped(&change.configuration.to_string());
+        let name = match change.refusal {
+            "" => format!("{name}: {}", change.what),
+            refusal => format!("{name}: {}<br>{refusal}", change.what),
         };
-        let users = match change.users.is_empty() {
+        let keys: Vec<String> = change.keys.iter().map(|it| escaped(it)).collect();
+        let users = change.users.iter().map(ToString::to_string);
+        let users: Vec<String> = users.map(|it| escaped(&it)).collect();
+        let users = match users.is_empty() {
             true => "no workload".to_owned(),
-            false => joined(&change.users),
+            false => users.join(", "),
         };
-        text += &row_of([name, joined(&change.keys), users]);
+        text += &row_of([name, keys.join(", "), users]);
     }
-    text
+    text + &notes(&changes.notes)
+}
+
+/// What an answer may lack.
+fn notes(notes: &[String]) -> String {
+    let notes = notes.iter().map(|it| format!("\n{}\n", escaped(it)));
+    notes.collect()
 }
 
 /// The workloads that use a configuration.
-pub(in crate::cli) fn uses(subject: &str, users: &[ConfigurationUser]) -> String {
+pub(in crate::cli) fn uses(
+    subject: &str,
+    users: &[ConfigurationUser],
+    lacking: &[String],
+) -> String {
     let heading = match users.len() {
         0 => "not used by any workload".to_owned(),
         1 => "used by 1 workload".to_owned(),
@@ -113,9 +128,13 @@ pub(in crate::cli) fn uses(subject: &str, users: &[ConfigurationUser]) -> String
     for user in users {
         let reasons: Vec<String> = user.reasons.iter().map(|it| escaped(it)).collect();
         let effect = user.effect().to_owned();
-        text += &row_of([escaped(&user.workload()), effect, reasons.join("<br>")]);
+        text += &row_of([
+            escaped(&user.workload().to_string()),
+            effect,
+            reasons.join("<br>"),
+        ]);
     }
-    text
+    text + &notes(lacking)
 }
 
 /// A forecast for a pull request: the outcome, the changes of the template and the scenarios, and the steps folded.

@@ -1,6 +1,7 @@
 //! Reports to CI systems: files for their pages, and lines that they interpret in a log.
 
 mod html;
+pub(super) mod json;
 mod junit;
 mod log;
 pub(super) mod markdown;

@@ -90,6 +90,19 @@ fn uses_prints_the_users_of_a_configuration() {
          no annotation rollplan.dev/restart: enabled\n\
          shop       Deployment/web    env      DB_HOST  restarts it\n"
     );
+    let json = answered(&["uses", "cm/app", "-f", "-", NOW, "-o=json"], &input);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (&json["kind"], &json["name"]),
+        (&json!("ConfigMap"), &json!("app"))
+    );
+    let uses = json!([{"usages": ["env"], "keys": ["DB_HOST"]}]);
+    let expected = json!([
+        {"kind": "Deployment", "namespace": "shop", "name": "other", "uses": uses, "restarts": false,
+            "reasons": ["no annotation rollplan.dev/restart: enabled"]},
+        {"kind": "Deployment", "namespace": "shop", "name": "web", "uses": uses, "restarts": true, "reasons": []},
+    ]);
+    assert_eq!(json["users"], expected);
     let none = answered(&["uses", "secret/app", "-f", "-", NOW], &input);
     assert_eq!(none, "secret/app: not used by any workload\n");
     for kind in ["secretproviderclass", "SecretProviderClasses"] {
@@ -403,7 +416,31 @@ fn changes_of_manifests_restart_those_who_read_them() {
         "no workload uses what has changed\n\nSecret default/db: changed\n  keys: password\n  read by: no workload\n"
     );
     let json: Value = serde_json::from_str(&since(&manifests("b", "1"), &["-o=json"])).unwrap();
-    assert_eq!(json["plans"].as_array().unwrap().len(), 2, "{json}");
+    let of = |kind: &str, name: &str| json!({"kind": kind, "namespace": "default", "name": name});
+    let with = |mut object: Value, fields: Value| {
+        let fields = fields.as_object().unwrap().clone();
+        object.as_object_mut().unwrap().extend(fields);
+        object
+    };
+    let workload = |name: &str, result: &str, reason: &str| {
+        let fields = json!({"result": result, "reasons": [reason], "missing": []});
+        with(of("Deployment", name), fields)
+    };
+    let changed = "HOST of ConfigMap default/app changed";
+    let users = ["all", "none", "one"].map(|name| of("Deployment", name));
+    let fields = json!({"change": "CHANGED", "keys": ["HOST"], "users": users});
+    let expected = json!({
+        "workloads": [
+            workload("all", "RESTARTED", changed),
+            workload("none", "NOT_RESTARTED", "no annotation rollplan.dev/restart: enabled"),
+            workload("one", "RESTARTED", changed),
+        ],
+        "configurations": [with(of("ConfigMap", "app"), fields)],
+        "notes": [],
+    });
+    assert_eq!(json, expected);
+    let yaml = since(&manifests("b", "1"), &["-o=yaml"]);
+    assert!(yaml.contains("result: NOT_RESTARTED\n"), "{yaml}");
     // Workloads of other namespaces with the same names are not restarted.
     let of = |namespace: &str, value: &str| -> Value {
         let mut list: Value = serde_json::from_str(&manifests(value, "1")).unwrap();
@@ -428,11 +465,9 @@ fn changes_of_manifests_restart_those_who_read_them() {
         before.path(),
     ];
     let json: Value = serde_json::from_str(&answered(&args, &both("b"))).unwrap();
-    let plans = json["plans"].as_array().unwrap().iter();
-    let namespaces: Vec<_> = plans
-        .map(|plan| plan["namespace"].as_str().unwrap())
-        .collect();
-    assert_eq!(namespaces, ["shop", "shop"], "{json}");
+    let namespaces = json["workloads"].as_array().unwrap().iter();
+    let namespaces = namespaces.map(|it| it["namespace"].as_str().unwrap());
+    assert_eq!(namespaces.collect::<Vec<_>>(), ["shop"; 3], "{json}");
     // A workload may name a configuration in an annotation only.
     let named = |value: &str| {
         let mut list: Value = serde_json::from_str(&manifests(value, "1")).unwrap();
@@ -617,11 +652,17 @@ fn missing_configurations_and_new_workloads_are_named() {
     let printed = since(&both, &without(1));
     assert!(
         printed.starts_with(
-            "1 workload: 1 not restarted\n\nDeployment shop/web: not restarted\n  - ConfigMap shop/app does not exist, and pods \
-             cannot start without it\n\nConfigMap shop/app: removed\n  keys: HOST\n  read by: Deployment shop/web\n"
+            "1 workload: 1 not restarted; new pods of 1 workload could not start\n\nDeployment shop/web: not restarted\n  - ConfigMap \
+             shop/app does not exist, and pods cannot start without it\n\nConfigMap shop/app: removed\n  keys: HOST\n  read by: Deployment shop/web\n"
         ),
         "{printed}"
     );
+    let old = Scratch::new(&both);
+    let args = ["restarts", "-f", "-", NOW, "--since", old.path(), "-o=json"];
+    let json: Value = serde_json::from_str(&answered(&args, &without(1))).unwrap();
+    let missing = &json["workloads"][0]["missing"];
+    let expected = json!(["ConfigMap shop/app does not exist, and pods cannot start without it"]);
+    assert_eq!(*missing, expected, "{json}");
     for (old, new, result) in [
         (without(0), both.clone(), "new"),
         (both.clone(), without(0), "removed"),

@@ -188,6 +188,7 @@ impl Parser<'_> {
             projected,
             container,
             container_list,
+            required_keys,
         } = reference;
         let kind = self.configuration_kind(kind, path);
         let name = self.name(name, &path.field("name"));
@@ -234,6 +235,7 @@ impl Parser<'_> {
             keys: (!keys.is_empty()).then_some(keys),
             usage: usage?,
             optional,
+            required_keys,
             projected,
             container,
         })

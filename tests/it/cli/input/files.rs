@@ -167,8 +167,12 @@ fn last_of_two_values_counts_with_a_note() {
 fn objects_without_a_namespace_are_in_the_given_one() {
     let other = WEB.replace("name: web}", "name: web, namespace: other}");
     let files = [("web.yaml", WEB), ("other.yaml", &other)];
-    let Run { exit, out, .. } = uses(&files, &["-n", "shop"]);
+    let Run { exit, out, err } = uses(&files, &["-n", "shop"]);
     assert_eq!(exit, 0);
+    assert_eq!(
+        err,
+        "note: skipped: objects of other namespaces than that of -n: 1\n"
+    );
     assert!(out.contains("shop") && !out.contains("other"), "{out}");
     let Run { out, .. } = uses(&files, &[]);
     assert!(out.contains("other"), "{out}");

@@ -74,8 +74,7 @@ metadata: {name: db, namespace: shop}
     let run = Kubectl::new(&[]).run(&["wait", "-f", nameless.path()]);
     assert_eq!(run.exit, 2);
     assert!(
-        run.err
-            .contains("metadata.name: must be a valid object name"),
+        run.err.contains("the object has generateName and no name"),
         "{}",
         run.err
     );

@@ -465,6 +465,7 @@ class Reference(_message.Message):
     PROJECTED_FIELD_NUMBER: _builtins.int
     CONTAINER_FIELD_NUMBER: _builtins.int
     CONTAINER_LIST_FIELD_NUMBER: _builtins.int
+    REQUIRED_KEYS_FIELD_NUMBER: _builtins.int
     kind: Global___ConfigurationKind.ValueType
     """Kind of the configuration. Required."""
     name: _builtins.str
@@ -472,7 +473,7 @@ class Reference(_message.Message):
     usage: Global___ReferenceUsage.ValueType
     """How it is used. Required."""
     optional: _builtins.bool
-    """Whether pods start without it."""
+    """Whether pods start without the configuration."""
     projected: _builtins.bool
     """Whether it is a source of a projected volume."""
     container: _builtins.str
@@ -482,6 +483,12 @@ class Reference(_message.Message):
     @_builtins.property
     def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Keys that are read. Empty if all keys are read."""
+
+    @_builtins.property
+    def required_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Keys without which pods do not start, unless the configuration is optional. The key of a variable and the items of a volume
+        are required; a file that is only mounted with subPath is not.
+        """
 
     def __init__(
         self,
@@ -494,10 +501,11 @@ class Reference(_message.Message):
         projected: _builtins.bool = ...,
         container: _builtins.str = ...,
         container_list: _builtins.str = ...,
+        required_keys: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["container", b"container", "container_list", b"container_list", "keys", b"keys", "kind", b"kind", "name", b"name", "optional", b"optional", "projected", b"projected", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["container", b"container", "container_list", b"container_list", "keys", b"keys", "kind", b"kind", "name", b"name", "optional", b"optional", "projected", b"projected", "required_keys", b"required_keys", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
