@@ -96,7 +96,8 @@ pub enum RefusalCause {
     SameTemplate,
     /// More than the template differs.
     #[error(
-        "would also change {fields}: apply that first, and start the canary with the new template alone"
+        "would also change {fields}: start the canary with --image, or with a manifest that changes the template alone (remove \
+         {fields} from it, or set the current values)"
     )]
     OtherChanges {
         /// The fields.

@@ -1,7 +1,5 @@
 //! What a forecast assumes.
 
-use rollplan_core::snapshot::Snapshot;
-
 use crate::times::{Model, Source};
 use crate::world::ClusterLimits;
 
@@ -14,12 +12,7 @@ fn pods(count: usize) -> String {
 }
 
 /// The assumptions, each as one sentence. `limits` are those that the caller gives, and those that the forecast uses.
-pub(crate) fn list(
-    snapshot: &Snapshot,
-    model: &Model,
-    [given, limits]: [ClusterLimits; 2],
-    has_manifest: bool,
-) -> Vec<String> {
+pub(crate) fn list(model: &Model, [given, limits]: [ClusterLimits; 2]) -> Vec<String> {
     let mut assumptions = Vec::new();
     let mut assume = |text: String| assumptions.push(text);
     let described = &model.described;
@@ -72,11 +65,5 @@ pub(crate) fn list(
         (None, None) => assume("The nodes have room for all pods.".to_owned()),
     }
     assume("Pods that are ready stay ready, and nothing else changes the Deployment.".to_owned());
-    if has_manifest {
-        let kind = &snapshot.deployment.kind;
-        assume(format!(
-            "Fields that the changed {kind} does not have get the defaults of Kubernetes."
-        ));
-    }
     assumptions
 }

@@ -5,8 +5,9 @@ use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::pass::{has_template_of, is_refused, roles};
 use rollplan_core::revision::{self, REVISION};
 use rollplan_core::rollback_until;
-use rollplan_core::snapshot::{Deployment, DeploymentSpec, ReplicaSet, Snapshot};
-use rollplan_core::template::{Template, TemplateChange, template_changes};
+use rollplan_core::size::IntOrPercent;
+use rollplan_core::snapshot::{Deployment, DeploymentSpec, ReplicaSet, Snapshot, Strategy};
+use rollplan_core::template::{Template, TemplateChange, Value, template_changes};
 
 use crate::ForecastError;
 
@@ -43,6 +44,7 @@ pub(crate) struct Changed {
     pub(crate) snapshot: Snapshot,
     pub(crate) effect: Effect,
     pub(crate) template_changes: Vec<TemplateChange>,
+    pub(crate) spec_changes: Vec<TemplateChange>,
 }
 
 /// Applies changes in their order.
@@ -91,10 +93,12 @@ pub(crate) fn apply_changes(
     };
     let effect = effect(before, &snapshot, is_same, interrupt);
     interrupt.check()?;
+    let spec_changes = spec_changes(&before.deployment.spec, &snapshot.deployment.spec);
     Ok(Ok(Changed {
         snapshot,
         effect,
         template_changes,
+        spec_changes,
     }))
 }
 
@@ -194,19 +198,53 @@ fn stored(written: &Template, deployment: &Deployment) -> Template {
 }
 
 fn is_changed(before: &DeploymentSpec, after: &DeploymentSpec) -> bool {
-    let fields = |spec: &DeploymentSpec| {
-        (
-            spec.replicas,
-            spec.strategy,
-            spec.min_ready_seconds,
-            spec.revision_history_limit,
-            spec.paused,
-            spec.progress_deadline_seconds,
-        )
-    };
-    fields(before) != fields(after)
-        || before.selector.to_string() != after.selector.to_string()
+    !spec_changes(before, after).is_empty()
+        || before.selector != after.selector
         || !before.template.same_as(&after.template)
+}
+
+/// The fields of a spec other than the selector and the template that differ, sorted by path.
+fn spec_changes(before: &DeploymentSpec, after: &DeploymentSpec) -> Vec<TemplateChange> {
+    let fields = |spec: &DeploymentSpec| {
+        let number = |number: i32| Some(Value::from(number));
+        let limit = |limit: IntOrPercent| match limit {
+            IntOrPercent::Int(pods) => Value::from(pods),
+            percent => Value::from(percent.to_string()),
+        };
+        let (kind, surge, unavailable) = match spec.strategy {
+            Strategy::Recreate => ("Recreate", None, None),
+            Strategy::RollingUpdate {
+                max_surge,
+                max_unavailable,
+            } => (
+                "RollingUpdate",
+                Some(limit(max_surge)),
+                Some(limit(max_unavailable)),
+            ),
+        };
+        [
+            ("minReadySeconds", number(spec.min_ready_seconds)),
+            ("paused", Some(Value::from(spec.paused))),
+            (
+                "progressDeadlineSeconds",
+                number(spec.progress_deadline_seconds),
+            ),
+            ("replicas", number(spec.replicas)),
+            ("revisionHistoryLimit", number(spec.revision_history_limit)),
+            ("strategy.rollingUpdate.maxSurge", surge),
+            ("strategy.rollingUpdate.maxUnavailable", unavailable),
+            ("strategy.type", Some(Value::from(kind))),
+        ]
+    };
+    let pairs = fields(before).into_iter().zip(fields(after));
+    let changes = pairs.filter(|((_, from), (_, to))| from != to);
+    changes
+        .map(|((path, from), (_, to))| TemplateChange {
+            path: path.to_owned(),
+            from,
+            to,
+        })
+        .collect()
 }
 
 /// Prepares a snapshot for thousands of passes: removes ReplicaSets of others, unless the planner may use their names, and replaces
@@ -222,7 +260,7 @@ pub(crate) fn prepare(snapshot: &mut Snapshot) {
         // The pass restores one of the templates.
         return;
     }
-    let other = Template::from(rollplan_core::template::Value::Null);
+    let other = Template::from(Value::Null);
     let (deployment, sets) = (&snapshot.deployment, &mut snapshot.replica_sets);
     for set in sets {
         set.template = match has_template_of(set, deployment) {

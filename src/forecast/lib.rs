@@ -7,8 +7,10 @@
 
 mod assumptions;
 mod change;
+mod image_name;
 mod queue;
 mod random;
+mod room;
 mod sample;
 mod summary;
 mod times;
@@ -22,17 +24,20 @@ pub use times::{PodTimes, Range, Source, StartTimes};
 pub use trajectory::Point;
 pub use world::ClusterLimits;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::pass::{self, roles};
 use rollplan_core::size::Limits;
 use rollplan_core::snapshot::{Options, Snapshot};
-use rollplan_core::template::TemplateChange;
+use rollplan_core::status::{self, PROGRESSING, TIMED_OUT};
+use rollplan_core::template::{self, TemplateChange};
 use rollplan_core::{RollbackError, strategy};
 
+use crate::image_name::is_image_name;
 use crate::random::Random;
-use crate::sample::Rollout;
+use crate::sample::{Reason, Rollout};
 use crate::times::{Model, SampleTimes};
 use crate::trajectory::Recorder;
 use crate::world::{Chance, World};
@@ -56,9 +61,10 @@ pub enum Horizon {
 pub struct Request {
     /// The observed state.
     pub snapshot: Snapshot,
-    /// Why pods with the template of the snapshot certainly do not become available, as one sentence. `None` if nothing is
-    /// known to prevent it.
-    pub failure: Option<String>,
+    /// Why pods with the template of the snapshot do not become available. `None` if nothing is known to prevent it.
+    pub failure: Option<Failure>,
+    /// The UIDs of pods that fail: they neither become ready nor show how long a pod takes to start.
+    pub failing_pods: BTreeSet<String>,
     /// Changes of the Deployment, in this order.
     pub changes: Vec<Change>,
     /// The controller that carries out the rollout.
@@ -75,6 +81,35 @@ pub struct Request {
     pub seed: u64,
 }
 
+/// Why pods with a template do not become available.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The reason, as one sentence.
+    pub message: String,
+    /// Whether it is certain that this persists. Otherwise, the outcome of the rollout is not decided.
+    pub is_certain: bool,
+    /// Parts of the paths of fields in the template: a change of one of them may resolve the failure. If there are none, any
+    /// change of the template may.
+    pub resolved_by: &'static [&'static str],
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// Whether changes of the template may resolve it.
+    fn is_resolved_by(&self, changes: &[TemplateChange]) -> bool {
+        let mut paths = changes.iter().map(|change| change.path.as_str());
+        paths.any(|path| {
+            let mut parts = self.resolved_by.iter();
+            // A container that is added or removed changes all of its fields.
+            self.resolved_by.is_empty()
+                || path.ends_with("ontainers")
+                || path.ends_with(']') && path.contains("ontainers[")
+                || parts.any(|part| path.contains(part))
+        })
+    }
+}
+
 /// A forecast with its scenarios.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -82,6 +117,8 @@ pub struct Answer {
     pub effect: Effect,
     /// The differences between the current pod template and the one after the changes.
     pub template_changes: Vec<TemplateChange>,
+    /// The differences between the other fields of the spec before and after the changes, for example "strategy.type".
+    pub spec_changes: Vec<TemplateChange>,
     /// The number of desired pods and the limits of the rollout, after the changes.
     pub limits: RolloutLimits,
     /// The ReplicaSets of the trajectories: the new one first, then the old ones that have pods, newest first.
@@ -176,6 +213,7 @@ pub fn forecast_observed(
     let Request {
         snapshot: before,
         failure,
+        failing_pods,
         changes,
         horizon,
         options,
@@ -191,11 +229,6 @@ pub fn forecast_observed(
     if !before.pods_complete {
         return Ok(Err(ForecastError::PodsIncomplete { name: name() }));
     }
-    // The API server has given one with a UID its defaults.
-    let has_manifest = changes.iter().any(|change| match change {
-        Change::Deployment(deployment) => deployment.metadata.uid.is_empty(),
-        _ => false,
-    });
     let replicas_before = before.deployment.spec.replicas;
     let changed = match change::apply_changes(&before, changes, interrupt)? {
         Ok(changed) => changed,
@@ -205,18 +238,18 @@ pub fn forecast_observed(
         mut snapshot,
         effect,
         template_changes,
+        spec_changes,
     } = changed;
-    // Another template may not fail.
-    let templates = [&before, &snapshot].map(|it| &it.deployment.spec.template);
-    let failure = failure.filter(|_| templates[0].same_as(templates[1]));
+    let failure = failure.filter(|it| !it.is_resolved_by(&template_changes));
+    let failure = invalid_image(&snapshot).or(failure);
     let replicas = replicas_before.max(snapshot.deployment.spec.replicas);
     if replicas > REPLICAS_MAX {
         return Ok(Err(ForecastError::TooManyPods { replicas }));
     }
-    let model = Model::learn(&snapshot, pod_times);
+    let model = Model::learn(&snapshot, pod_times, &failing_pods);
     let given = cluster;
     let cluster = given.with_observed(&snapshot);
-    let assumptions = assumptions::list(&snapshot, &model, [given, cluster], has_manifest);
+    let assumptions = assumptions::list(&model, [given, cluster]);
     let limits = rollout_limits(&snapshot);
     let replica_sets = references(&snapshot, interrupt);
     let names: Vec<Arc<str>> = replica_sets
@@ -224,11 +257,15 @@ pub fn forecast_observed(
         .map(|it| it.name.as_str().into())
         .collect();
     change::prepare(&mut snapshot);
-    let world = World::new(snapshot, cluster, &model);
+    let replaces_pods = matches!(effect, Effect::StartsRollout | Effect::ReturnsToRevision(_));
+    let quota_is_observed = given.pods_in_quota.is_none() && cluster.pods_in_quota.is_some();
+    let world = World::new(snapshot, cluster, &model, &failing_pods);
     let simulation = Simulation {
         world: &world,
         model: &model,
-        failure: failure.as_deref(),
+        failure: failure.as_ref(),
+        quota_is_observed,
+        inherits_timeout: replaces_pods && has_timed_out(&world.snapshot),
         names: &names,
         horizon,
         options,
@@ -240,6 +277,7 @@ pub fn forecast_observed(
     let answer = Answer {
         effect,
         template_changes,
+        spec_changes,
         limits,
         replica_sets,
         expected: simulation.forecast(Scenario::Expected, samples)?,
@@ -252,6 +290,23 @@ pub fn forecast_observed(
         assumptions,
     };
     Ok(Ok(answer))
+}
+
+/// The failure of a template with the name of an image that the kubelet rejects.
+fn invalid_image(snapshot: &Snapshot) -> Option<Failure> {
+    let images = template::images(snapshot.deployment.spec.template.value());
+    let invalid = images.iter().find(|image| !is_image_name(image))?;
+    Some(Failure {
+        message: format!("The name of the image {invalid:?} is not valid."),
+        is_certain: true,
+        resolved_by: &[],
+    })
+}
+
+/// Whether the Deployment reports that its progress deadline is exceeded.
+fn has_timed_out(snapshot: &Snapshot) -> bool {
+    let progressing = status::condition(&snapshot.deployment.status, PROGRESSING);
+    progressing.is_some_and(|progressing| progressing.reason == TIMED_OUT)
 }
 
 fn rollout_limits(snapshot: &Snapshot) -> RolloutLimits {
@@ -278,7 +333,7 @@ fn references(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Vec<SetReferenc
         Some(set) => reference(&set.metadata.name, &set.metadata.uid),
         None => reference(&pass::new_set_name(&snapshot.deployment), ""),
     }];
-    let with_pods: std::collections::BTreeSet<&str> = snapshot
+    let with_pods: BTreeSet<&str> = snapshot
         .pods
         .iter()
         .filter_map(|pod| Some(pod.metadata.controller()?.uid.as_str()))
@@ -303,7 +358,11 @@ enum Scenario {
 struct Simulation<'a> {
     world: &'a World,
     model: &'a Model,
-    failure: Option<&'a str>,
+    failure: Option<&'a Failure>,
+    /// Whether the quota is that of a condition, which may be older than the state of the quota.
+    quota_is_observed: bool,
+    /// Whether the status reports that the rollout before the change has exceeded its deadline.
+    inherits_timeout: bool,
     names: &'a [Arc<str>],
     horizon: Horizon,
     options: Options,
@@ -328,10 +387,18 @@ impl<'a> Simulation<'a> {
         let mut rollout = self.rollout(scenario, typical, Some(recorder));
         rollout.run()?;
         if matches!(forecast.outcome, Outcome::Never | Outcome::Undecided) {
-            forecast.reason = match self.failure {
-                Some(failure) => failure.to_owned(),
-                None => sample::reason(&rollout.world),
+            let reason = match self.failure {
+                Some(failure) => Reason {
+                    text: failure.message.clone(),
+                    is_certain: failure.is_certain,
+                },
+                None => sample::reason(&rollout.world, self.quota_is_observed),
             };
+            forecast.reason = reason.text;
+            // In this scenario, what prevents the rollout is the assumption.
+            if !reason.is_certain && scenario != Scenario::NeverReady {
+                forecast.doubt();
+            }
         }
         let points = rollout.recorder.take().map(Recorder::into_points);
         forecast.trajectory = points.unwrap_or_default();
@@ -357,6 +424,7 @@ impl<'a> Simulation<'a> {
             chance,
             horizon: self.horizon,
             options: self.options,
+            inherits_timeout: self.inherits_timeout,
             recorder,
             observer: self.observer,
             interrupt: self.interrupt,

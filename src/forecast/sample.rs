@@ -58,6 +58,8 @@ pub(crate) struct Rollout<'a> {
     pub(crate) chance: Chance,
     pub(crate) horizon: Horizon,
     pub(crate) options: Options,
+    /// Whether the status reports that an earlier rollout has exceeded its deadline, until this one makes progress.
+    pub(crate) inherits_timeout: bool,
     pub(crate) recorder: Option<Recorder>,
     pub(crate) observer: Option<Observer<'a>>,
     pub(crate) interrupt: &'a dyn Interrupt,
@@ -184,7 +186,9 @@ impl Rollout<'_> {
     fn check(&mut self, sample: &mut Sample, texts: &mut Vec<String>) -> bool {
         let deployment = &self.world.snapshot.deployment;
         let progressing = status::condition(&deployment.status, PROGRESSING);
-        if progressing.is_some_and(|progressing| progressing.reason == TIMED_OUT) {
+        let has_timed_out = progressing.is_some_and(|it| it.reason == TIMED_OUT);
+        self.inherits_timeout &= has_timed_out;
+        if has_timed_out && !self.inherits_timeout {
             if sample.deadline_exceeded.is_none() {
                 texts.push("the progress deadline is exceeded".to_owned());
             }
@@ -229,8 +233,28 @@ fn changes_size(action: &Action) -> bool {
     )
 }
 
-/// Why a rollout does not complete, as one sentence.
-pub(crate) fn reason(world: &World) -> String {
+/// Why a rollout does not complete.
+#[derive(Debug)]
+pub(crate) struct Reason {
+    /// One sentence.
+    pub(crate) text: String,
+    /// Whether it is certain. Otherwise, it may pass without a change.
+    pub(crate) is_certain: bool,
+}
+
+/// Why a rollout does not complete. `quota_is_observed` is whether the quota is that of a condition: the controller tries again
+/// after up to 17 minutes, and until then, the condition does not show that the quota has room.
+pub(crate) fn reason(world: &World, quota_is_observed: bool) -> Reason {
+    let stuck = world.pods_stuck();
+    let is_certain = match () {
+        () if world.pods_refused() > 0 => !quota_is_observed,
+        () => world.pods_unscheduled() > 0 || stuck == 0,
+    };
+    let text = reason_text(world, quota_is_observed);
+    Reason { text, is_certain }
+}
+
+fn reason_text(world: &World, quota_is_observed: bool) -> String {
     let deployment = &world.snapshot.deployment;
     let more_pods = |count| match count {
         1 => "1 more pod".to_owned(),
@@ -245,6 +269,10 @@ pub(crate) fn reason(world: &World) -> String {
             "The Deployment is being deleted.".to_owned()
         }
         () if deployment.spec.paused => "The Deployment is paused.".to_owned(),
+        () if world.pods_refused() > 0 && quota_is_observed => format!(
+            "The quota of the namespace had no room for {}, according to a ReplicaSet; whether it has some by now is not known.",
+            more_pods(world.pods_refused())
+        ),
         () if world.pods_refused() > 0 => format!(
             "The quota of the namespace has no room for {}.",
             more_pods(world.pods_refused())
@@ -253,6 +281,13 @@ pub(crate) fn reason(world: &World) -> String {
             "The nodes have no room for {}.",
             more_pods(world.pods_unscheduled())
         ),
+        () if world.pods_stuck() > 0 => {
+            let (pods, are) = match world.pods_stuck() {
+                1 => ("1 pod".to_owned(), "is"),
+                count => (format!("{count} pods"), "are"),
+            };
+            format!("{pods} {are} not ready after an unusually long time; whether this changes is not known.")
+        }
         () if world.pods_not_ready() == 1 => "1 pod never becomes ready.".to_owned(),
         () if world.pods_not_ready() > 1 => {
             format!("{} pods never become ready.", world.pods_not_ready())

@@ -44,6 +44,24 @@ pub struct Counts {
     pub high: i32,
 }
 
+// === impl Forecast ===
+
+impl Forecast {
+    /// Makes "never completes" an outcome that is not decided.
+    pub(crate) fn doubt(&mut self) {
+        let mut doubtful = 0;
+        self.outcomes.retain(|(outcome, count)| {
+            let is_doubtful = matches!(outcome, Outcome::Never | Outcome::Undecided);
+            doubtful += if is_doubtful { *count } else { 0 };
+            !is_doubtful
+        });
+        self.outcomes.push((Outcome::Undecided, doubtful));
+        self.outcomes
+            .sort_by_key(|(outcome, count)| (std::cmp::Reverse(*count), *outcome));
+        self.outcome = Outcome::Undecided;
+    }
+}
+
 /// The forecast from these samples without its trajectory, and the index of the sample with that trajectory.
 pub(crate) fn summarize(
     samples: &[Sample],

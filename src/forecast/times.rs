@@ -57,7 +57,8 @@ pub struct StartTimes {
     pub source: Source,
     /// The number of start times.
     pub count: usize,
-    /// Whether there are too few start times, at most four: durations are then a guess without a median.
+    /// Whether durations are a guess without a median: there are at most four start times, or a pod is still starting that has
+    /// taken more than twice as long as all others.
     pub guess: bool,
     /// The number of pods that are still starting. They have taken at least the time since their creation.
     pub still_starting: usize,
@@ -65,6 +66,9 @@ pub struct StartTimes {
     pub dropped_late: usize,
     /// The number of pods that were not used because a container has restarted.
     pub dropped_restarted: usize,
+    /// The number of pods that were not used because they fail, or because they and all others with their template are not ready
+    /// and will be replaced.
+    pub dropped_failing: usize,
     /// The shortest, median and longest start time. `None` if none is known.
     pub range: Option<Range>,
     /// The shortest, median and longest time to terminate.
@@ -139,7 +143,7 @@ pub(crate) struct SampleTimes {
 
 impl Model {
     /// Learns from the pods of a snapshot after the changes, unless the caller gives the times.
-    pub(crate) fn learn(snapshot: &Snapshot, given: PodTimes) -> Self {
+    pub(crate) fn learn(snapshot: &Snapshot, given: PodTimes, failing: &BTreeSet<String>) -> Self {
         let mut described = StartTimes {
             source: Source::Request,
             count: 0,
@@ -147,6 +151,7 @@ impl Model {
             still_starting: 0,
             dropped_late: 0,
             dropped_restarted: 0,
+            dropped_failing: 0,
             range: None,
             termination: Range {
                 low: 0,
@@ -159,10 +164,10 @@ impl Model {
             i32::MAX => DEADLINE_SECONDS,
             seconds => seconds.into(),
         };
-        let stuck_after = deadline * 1000;
+        let mut stuck_after = deadline * 1000;
         let mut observations: Vec<Observation> = given.start.iter().copied().map(ready).collect();
         if observations.is_empty() {
-            let [same, other] = observe(snapshot, stuck_after, &mut described);
+            let [same, other] = observe(snapshot, stuck_after, failing, &mut described);
             let has_ready = |them: &[Observation]| them.iter().any(|it| it.is_ready);
             (described.source, observations) = match () {
                 () if has_ready(&same) => (Source::SameTemplate, same),
@@ -177,8 +182,14 @@ impl Model {
         observations.sort_unstable_by_key(|it| it.time);
         let ready = observations.iter().filter(|it| it.is_ready);
         let times: Vec<i64> = ready.map(|it| it.time).collect();
+        let longest = times.last().copied().unwrap_or(0);
+        stuck_after = stuck_after.max(longest);
+        // How much longer a pod takes that has taken longer than all others, none of them shows.
+        let is_beyond = observations
+            .iter()
+            .any(|it| it.time > longest.saturating_mul(2));
         described.count = times.len();
-        described.guess = (1..=GUESS_MAX).contains(&times.len());
+        described.guess = !times.is_empty() && (times.len() <= GUESS_MAX || is_beyond);
         described.range = range(&times).map(|range| Range {
             median: range.median.filter(|_| !described.guess),
             ..range
@@ -397,10 +408,19 @@ fn nodes(snapshot: &Snapshot, pulls: bool) -> Vec<(String, bool)> {
 fn observe(
     snapshot: &Snapshot,
     stuck_after: i64,
+    failing: &BTreeSet<String>,
     described: &mut StartTimes,
 ) -> [Vec<Observation>; 2] {
     let deployment = &snapshot.deployment;
     let mut observed = [Vec::new(), Vec::new()];
+    // Those that became ready only after the deadline.
+    let mut late = [Vec::new(), Vec::new()];
+    let owner_of = |pod: &Pod| Some(pod.metadata.controller()?.uid.clone());
+    let ready = snapshot
+        .pods
+        .iter()
+        .filter(|pod| ready_since(pod).is_some());
+    let works: BTreeSet<String> = ready.filter_map(owner_of).collect();
     let sets: BTreeMap<&str, bool> = snapshot
         .replica_sets
         .iter()
@@ -438,6 +458,12 @@ fn observe(
         if has_ended(pod) {
             continue;
         }
+        // A template with which no pod is ready may be broken, which shows nothing about others.
+        let is_broken = || !is_same && owner_of(pod).is_none_or(|it| !works.contains(&it));
+        if !observation.is_ready && (failing.contains(&pod.metadata.uid) || is_broken()) {
+            described.dropped_failing += 1;
+            continue;
+        }
         described.still_starting += usize::from(!observation.is_ready);
         if pod
             .containers
@@ -445,10 +471,17 @@ fn observe(
             .any(|container| container.restarts > 0)
         {
             described.dropped_restarted += 1;
-        } else if observation.time > stuck_after {
-            described.dropped_late += usize::from(observation.is_ready);
-        } else {
+        } else if observation.time <= stuck_after {
             observed[usize::from(!is_same)].push(observation);
+        } else if observation.is_ready {
+            late[usize::from(!is_same)].push(observation);
+        }
+    }
+    // Interruptions are rare: if most pods took longer than the deadline, this is the time that they take to start.
+    for (observed, late) in observed.iter_mut().zip(late) {
+        match late.len() > observed.len() {
+            true => observed.extend(late),
+            false => described.dropped_late += late.len(),
         }
     }
     observed

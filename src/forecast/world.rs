@@ -3,11 +3,10 @@
 //!
 //! Times are milliseconds since the snapshot. Kubernetes stores whole seconds, and so do the pods.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use rollplan_core::snapshot::{ObjectMeta, OwnerReference, Pod, ReplicaSet, Snapshot};
-use rollplan_core::status::REPLICA_FAILURE;
 use rollplan_core::time::Time;
 use rollplan_simulation::pods::{Fault, PodState, StoredPod, Transition};
 use rollplan_simulation::replica_set::{self, Counts, Sync};
@@ -15,6 +14,7 @@ use rollplan_simulation::replica_set::{self, Counts, Sync};
 use crate::change::is_own;
 use crate::queue::{Event, Queue};
 use crate::random::Random;
+use crate::room;
 use crate::times::{Model, SampleTimes, has_ended, millis_between, ready_since};
 
 /// The time from a write of an object until a controller has observed it and has made its own writes (a watch event, and one or
@@ -45,22 +45,14 @@ pub struct ClusterLimits {
 // === impl ClusterLimits ===
 
 impl ClusterLimits {
-    /// The limits with those that a snapshot shows, unless the caller gives them: there is no room if a pod cannot be created or
-    /// scheduled now.
+    /// The limits with those that a snapshot after the changes shows, unless the caller gives them: there is no room if a pod
+    /// cannot be created or scheduled now, and the changes do not resolve this.
     pub(crate) fn with_observed(self, snapshot: &Snapshot) -> Self {
-        let sets = snapshot.replica_sets.iter();
-        let exceeds_quota = sets
-            .flat_map(|set| &set.status.conditions)
-            .any(|condition| {
-                condition.kind == REPLICA_FAILURE && condition.message.contains("exceeded quota")
-            });
-        let mut conditions = snapshot.pods.iter().flat_map(|pod| &pod.conditions);
-        let is_unschedulable = conditions.any(|condition| {
-            condition.kind == "PodScheduled" && condition.reason == "Unschedulable"
-        });
+        let in_quota = || room::exceeds_quota(snapshot).then_some(0);
+        let on_nodes = || room::lacks_nodes(snapshot).then_some(0);
         Self {
-            pods_in_quota: self.pods_in_quota.or(exceeds_quota.then_some(0)),
-            pods_on_nodes: self.pods_on_nodes.or(is_unschedulable.then_some(0)),
+            pods_in_quota: self.pods_in_quota.or_else(in_quota),
+            pods_on_nodes: self.pods_on_nodes.or_else(on_nodes),
             ..self
         }
     }
@@ -193,7 +185,12 @@ impl SetPods {
 
 impl World {
     /// The world at the time of a snapshot. Nothing is due yet.
-    pub(crate) fn new(snapshot: Snapshot, limits: ClusterLimits, model: &Model) -> Self {
+    pub(crate) fn new(
+        snapshot: Snapshot,
+        limits: ClusterLimits,
+        model: &Model,
+        failing: &BTreeSet<String>,
+    ) -> Self {
         let sets = &snapshot.replica_sets;
         let reports_terminating = sets.is_empty()
             || sets.iter().any(|set| {
@@ -241,7 +238,10 @@ impl World {
         for pod in observed.iter().filter(|pod| !has_ended(pod)) {
             let owner = pod.metadata.controller();
             if let Some(set) = owner.and_then(|owner| by_uid.get(owner.uid.as_str())) {
-                world.observe(pod, *set, model);
+                let is_waiting =
+                    world.pods_on_nodes.is_none() && room::is_unschedulable(&world.snapshot, pod);
+                let fails = is_waiting || failing.contains(&pod.metadata.uid);
+                world.observe(pod, *set, model, fails);
             }
         }
         for set in 0..world.sets.len() {
@@ -252,7 +252,7 @@ impl World {
     }
 
     /// Adds a pod of the snapshot.
-    fn observe(&mut self, pod: &Pod, set: usize, model: &Model) {
+    fn observe(&mut self, pod: &Pod, set: usize, model: &Model, fails: bool) {
         let deleting = pod.metadata.deletion_timestamp;
         let ready_since = ready_since(pod).filter(|_| deleting.is_none());
         let created = pod.metadata.creation_timestamp.unwrap_or(self.start);
@@ -284,7 +284,7 @@ impl World {
             },
             set,
             wave: 0,
-            is_stuck: age > model.stuck_after,
+            is_stuck: ready_since.is_none() && (fails || age > model.stuck_after),
             is_available: false,
         }));
         let members = &mut self.sets[set];
@@ -819,6 +819,13 @@ impl World {
     /// The number of pods that wait for a node.
     pub(crate) fn pods_unscheduled(&self) -> usize {
         self.unscheduled.len()
+    }
+
+    /// The number of observed pods that are not expected to become ready.
+    pub(crate) fn pods_stuck(&self) -> usize {
+        let pods = self.pods.iter().flatten();
+        pods.filter(|pod| pod.is_stuck && pod.stored.is_active() && !pod.stored.is_ready())
+            .count()
     }
 
     /// The number of pods that are not ready.

@@ -139,11 +139,20 @@ pub(crate) fn undo(page: &mut Page, subject: &str, response: &proto::RollbackRes
 
 /// The fields of a template that differ.
 pub(super) fn template_changes(page: &mut Page, changes: &[proto::TemplateChange]) {
+    differences(page, "Changes of the template", changes);
+}
+
+/// The other fields of a spec that differ.
+pub(super) fn spec_changes(page: &mut Page, changes: &[proto::TemplateChange]) {
+    differences(page, "Changes of the spec", changes);
+}
+
+fn differences(page: &mut Page, title: &str, changes: &[proto::TemplateChange]) {
     if changes.is_empty() {
         return;
     }
     page.gap();
-    page.line("Changes of the template", Style::Strong);
+    page.line(title, Style::Strong);
     for change in changes {
         let proto::TemplateChange {
             path,

@@ -108,9 +108,10 @@ fn read_command<'i>(
                 contents: &mut ContentReader::new(parser.interrupt),
                 parser,
                 current,
+                live: None,
             };
             let changed = reader.read(text, &text_path)?;
-            changed.map(|changed| Command::Start(Box::new(changed)))
+            changed.map(|changed| Command::Start(Box::new(changed.deployment)))
         }
         Some(proto::CanaryAction::Promote) => Some(Command::Promote),
         Some(proto::CanaryAction::Abort) => Some(Command::Abort),

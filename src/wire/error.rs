@@ -226,11 +226,17 @@ pub enum Reason {
     Exclusive,
     /// A referenced or required object is missing, or several match where one is expected.
     NotFound,
+    /// Kubernetes does not know the field.
+    UnknownField,
+    /// The value is not one that Kubernetes allows here.
+    InvalidValue,
+    /// The field of an existing object cannot be changed.
+    Immutable,
 }
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 29] = [
         Self::Required,
         Self::Negative,
         Self::OutOfRange,
@@ -257,6 +263,9 @@ impl Reason {
         Self::DuplicateKey,
         Self::Exclusive,
         Self::NotFound,
+        Self::UnknownField,
+        Self::InvalidValue,
+        Self::Immutable,
     ];
 
     /// The stable name, which callers may match.
@@ -289,6 +298,9 @@ impl Reason {
             Self::DuplicateKey => "DUPLICATE_KEY",
             Self::Exclusive => "EXCLUSIVE",
             Self::NotFound => "NOT_FOUND",
+            Self::UnknownField => "UNKNOWN_FIELD",
+            Self::InvalidValue => "INVALID_VALUE",
+            Self::Immutable => "IMMUTABLE",
         }
     }
 }

@@ -1,18 +1,21 @@
 //! Forecasts: the request in, the response out.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use prost::Message as _;
 use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::snapshot::{Options, Snapshot};
-use rollplan_forecast::{Change, Horizon, Request, forecast_until};
+use rollplan_forecast::{Change, Failure, Horizon, Request, forecast_until};
+use rollplan_health::diagnosis::diagnose_until;
+use rollplan_health::diagnosis::failure::class::Class;
 use rollplan_health::diagnosis::failure::judgement::Judgement;
-use rollplan_health::diagnosis::{Finality, diagnose_until};
 use rollplan_health::report::report;
 use rollplan_health::report::verdict::Outlook;
 
 use super::error::Error;
 use super::limits::{CHANGES_MAX, limit};
-use super::manifest::ManifestReader;
+use super::manifest::{ManifestReader, find_live};
 use super::objects::ContentReader;
 use super::parse::{Parser, Path};
 use super::print_forecast::print_forecast;
@@ -72,6 +75,13 @@ pub(crate) fn forecast_rollout_in(
     } = request;
     limit("changes", changes.len(), CHANGES_MAX)?;
     let mut parser = Parser::new(interrupt);
+    let is_deployment =
+        |it: &proto::DeploymentChange| matches!(it.change, Some(Given::Deployment(_)));
+    // An apply depends on fields of the Deployment that plans do not.
+    let texts = match (&snapshot, changes.iter().any(is_deployment)) {
+        (Some(snapshot), true) => snapshot.objects.clone(),
+        _ => Vec::new(),
+    };
     let subject = read_snapshot(snapshot, Kinds::Deployments, context, &mut parser)?;
     let horizon = Parser::forecast_horizon(options.as_ref());
     let (options, _) = parser.options(options);
@@ -83,7 +93,12 @@ pub(crate) fn forecast_rollout_in(
         _ => None,
     };
     let mut contents = ContentReader::new(interrupt);
+    let live = match current {
+        Some(current) => find_live(&texts, current, &mut contents, interrupt)?,
+        None => None,
+    };
     let mut read = Vec::new();
+    let mut assumptions = Vec::new();
     for (index, change) in changes.iter().enumerate() {
         let path = Path::Root("changes");
         let path = path.index(index);
@@ -91,8 +106,9 @@ pub(crate) fn forecast_rollout_in(
             parser: &mut parser,
             contents: &mut contents,
             current,
+            live: live.as_ref(),
         };
-        read.extend(read_change(&mut reader, change, &path)?);
+        read.extend(read_change(&mut reader, change, &mut assumptions, &path)?);
     }
     let snapshot = parser.finish(subject).and_then(deployment)?;
     let horizon = horizon.unwrap_or(match snapshot.deployment.is_native() {
@@ -100,11 +116,12 @@ pub(crate) fn forecast_rollout_in(
         false => Horizon::Settled,
     });
     let namespace = snapshot.deployment.metadata.namespace.clone();
-    let failure = certain_failure(&snapshot, options, interrupt)?;
+    let (failure, failing_pods) = failures(&snapshot, options, interrupt)?;
     let forecast = forecast_until(
         Request {
             snapshot,
             failure,
+            failing_pods,
             changes: read,
             horizon,
             options,
@@ -115,35 +132,76 @@ pub(crate) fn forecast_rollout_in(
         },
         interrupt,
     )??;
-    let answer = print_forecast(forecast, &namespace);
+    let mut answer = print_forecast(forecast, &namespace);
+    answer.assumptions.extend(assumptions);
     interrupt.check()?;
     Ok(answer)
 }
 
-/// Why pods with the current template certainly do not become available, according to the verdict. A lack of capacity is no
-/// such failure, because a change may free some.
-fn certain_failure(
+/// The UIDs of pods.
+type Uids = BTreeSet<String>;
+
+/// Why pods with the current template do not become available, according to the diagnosis, and the UIDs of pods that fail. A lack
+/// of capacity is no such failure, because the rollout may free some.
+fn failures(
     snapshot: &Snapshot,
     options: Options,
     interrupt: &dyn Interrupt,
-) -> Result<Option<String>, Error> {
+) -> Result<(Option<Failure>, Uids), Error> {
     let diagnosis = diagnose_until(snapshot, Judgement::default(), interrupt)?;
-    let failure = diagnosis.failure().filter(|failure| {
-        failure.finality == Finality::Certain && !failure.class.row().resolved_by_room
-    });
-    if failure.is_none() && diagnosis.refusal_of_pods() != Finality::Certain {
-        return Ok(None);
-    }
+    let failing = diagnosis.failing_pods().map(str::to_owned).collect();
+    let shared = diagnosis.failure();
+    let shared = shared.filter(|it| !matches!(it.class, Class::Unschedulable | Class::NotReady));
+    let refusal = diagnosis.refusal_text().map(resolving_fields);
+    let resolved_by = match (&shared, refusal) {
+        (Some(failure), _) => match failure.class {
+            Class::ImageName | Class::ImagePull => IMAGE_FIELDS,
+            Class::Config => CONFIG_FIELDS,
+            _ => &[][..],
+        },
+        (None, Some(Some(fields))) => fields,
+        (None, _) => return Ok((None, failing)),
+    };
     let status = rollplan_core::compute_status_until(snapshot, options, interrupt)?;
     let verdict = report(&diagnosis, &status, &[]).verdict;
     let is_certain = verdict.outlook == Outlook::NeedsChange && verdict.is_certain;
-    Ok(is_certain.then_some(verdict.message))
+    let failure = Failure {
+        message: verdict.message,
+        is_certain,
+        resolved_by,
+    };
+    Ok((Some(failure), failing))
+}
+
+/// The fields that decide whether an image can be pulled.
+const IMAGE_FIELDS: &[&str] = &[".image", "serviceAccount"];
+/// The fields that refer to the configuration of a container.
+const CONFIG_FIELDS: &[&str] = &[
+    ".env",
+    "volume",
+    ".securityContext",
+    ".image",
+    ".resources",
+    ".lifecycle",
+];
+
+/// The fields of a template that may resolve a rejection of pods with this text. `None` if it is that of a quota, which has room
+/// later.
+fn resolving_fields(text: &str) -> Option<&'static [&'static str]> {
+    match text {
+        _ if text.contains("exceeded quota") => None,
+        _ if text.contains("error looking up service account") => Some(&["serviceAccount"]),
+        _ if text.contains("no PriorityClass with name") => Some(&["priorityClassName"]),
+        _ if text.contains("RuntimeClass") => Some(&["runtimeClassName"]),
+        _ => Some(&[]),
+    }
 }
 
 /// Reads a change. `None` after a violation.
 fn read_change<'i>(
     reader: &mut ManifestReader<'_, 'i>,
     change: &'i proto::DeploymentChange,
+    assumptions: &mut Vec<String>,
     path: &Path<'_>,
 ) -> Result<Option<Change>, Error> {
     let proto::DeploymentChange { change } = change;
@@ -152,9 +210,13 @@ fn read_change<'i>(
         .required(change.as_ref(), &path.field("change"));
     Ok(match change {
         None => None,
-        Some(Given::Deployment(text)) => reader
-            .read(text, &path.field("deployment"))?
-            .map(|deployment| Change::Deployment(Box::new(deployment))),
+        Some(Given::Deployment(text)) => {
+            let changed = reader.read(text, &path.field("deployment"))?;
+            changed.map(|changed| {
+                assumptions.extend(changed.assumptions);
+                Change::Deployment(Box::new(changed.deployment))
+            })
+        }
         Some(Given::Replicas(replicas)) => Some(Change::Replicas(
             reader.parser.count(*replicas, &path.field("replicas")),
         )),

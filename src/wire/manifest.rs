@@ -1,10 +1,16 @@
 //! Reads a whole Deployment as it is after a change.
 
+use std::collections::BTreeMap;
+
+use rollplan_core::interrupt::{Interrupt, Never};
+use rollplan_core::revision::LAST_APPLIED;
 use rollplan_core::snapshot::Deployment;
+use rollplan_core::template::{LastApplied, SPEC, Value, apply, type_faults};
 
 use super::error::{Error, Reason, Violations};
-use super::objects::{ContentReader, Found, Objects};
+use super::objects::{ContentReader, FIELD, Found, Objects};
 use super::parse::{Needed, Parser, Path, deployment_template};
+use super::read::{Json, kubernetes, read_all};
 
 /// Reads a Deployment as it is after a change.
 pub(super) struct ManifestReader<'r, 'i> {
@@ -12,6 +18,32 @@ pub(super) struct ManifestReader<'r, 'i> {
     pub(super) contents: &'r mut ContentReader<'i>,
     /// The Deployment of the snapshot, if it could be read.
     pub(super) current: Option<&'r Deployment>,
+    /// The same Deployment as the snapshot has it, for manifests that no API server has stored.
+    pub(super) live: Option<&'r Value>,
+}
+
+/// A Deployment after a change.
+pub(super) struct Changed {
+    pub(super) deployment: Deployment,
+    /// What is assumed about an apply without a server, as sentences.
+    pub(super) assumptions: Vec<String>,
+}
+
+/// The Deployment in the texts of a snapshot, with all of its fields.
+pub(super) fn find_live<'a>(
+    texts: &'a [String],
+    current: &Deployment,
+    contents: &mut ContentReader<'a>,
+    interrupt: &'a dyn Interrupt,
+) -> Result<Option<Value>, Error> {
+    let Objects { found, .. } = Objects::find(FIELD, texts, &mut Violations::default(), interrupt)?;
+    let mut found = found.iter();
+    let object =
+        found.find(|it| it.metadata.uid == current.metadata.uid && *it.kind == current.kind);
+    Ok(match object {
+        Some(object) => contents.read(object)?.ok(),
+        None => None,
+    })
 }
 
 // === impl ManifestReader ===
@@ -22,7 +54,7 @@ impl<'i> ManifestReader<'_, 'i> {
         &mut self,
         text: &'i str,
         path: &Path<'_>,
-    ) -> Result<Option<Deployment>, Error> {
+    ) -> Result<Option<Changed>, Error> {
         let place = path.to_string();
         let mut violations = Violations::default();
         let objects = Objects::find_in(&place, text, &mut violations, self.parser.interrupt)?;
@@ -36,18 +68,94 @@ impl<'i> ManifestReader<'_, 'i> {
             }
             return Ok(None);
         };
-        let violations = &mut self.parser.violations;
-        let Some(content) = self.contents.content(object, violations)? else {
-            return Ok(None);
-        };
-        let template = deployment_template(&content)?;
         let origin = object.origin();
         let path = Path::Object(&origin);
-        let (deployment, _) =
-            self.parser
-                .deployment(object, content, &template, Needed::MANIFEST, &path);
-        self.check_identity(object, &deployment, &path);
-        Ok(Some(deployment))
+        // The API server has given a UID to what it has stored, and has validated it.
+        let is_manifest = object.metadata.uid.is_empty() && is_native(object);
+        let changed = match is_manifest {
+            true => self.read_manifest(object, &path)?,
+            false => {
+                let violations = &mut self.parser.violations;
+                let content = self.contents.content(object, violations)?;
+                let content: Option<kubernetes::Deployment<'_>> = content;
+                content
+                    .map(|content| self.deployment(object, content, &path))
+                    .transpose()?
+                    .map(|deployment| Changed {
+                        deployment,
+                        assumptions: Vec::new(),
+                    })
+            }
+        };
+        if let Some(Changed { deployment, .. }) = &changed {
+            self.check_identity(object, deployment, &path);
+        }
+        Ok(changed)
+    }
+
+    fn deployment(
+        &mut self,
+        object: &Found<'_>,
+        content: kubernetes::Deployment<'_>,
+        path: &Path<'_>,
+    ) -> Result<Deployment, Error> {
+        let template = deployment_template(&content)?;
+        let parser = &mut self.parser;
+        let (deployment, _) = parser.deployment(object, content, &template, Needed::MANIFEST, path);
+        Ok(deployment)
+    }
+
+    /// Reads a manifest as the API server does: it is validated, and merged with the Deployment that exists.
+    fn read_manifest(
+        &mut self,
+        object: &Found<'i>,
+        path: &Path<'_>,
+    ) -> Result<Option<Changed>, Error> {
+        let violations = &mut self.parser.violations;
+        let Some(manifest) = self.contents.content::<Value>(object, violations)? else {
+            return Ok(None);
+        };
+        let spec_path = path.field("spec");
+        let faults = type_faults(&SPEC, manifest.get("spec").unwrap_or(&Value::Null));
+        for fault in &faults {
+            let reason = match fault.is_unknown {
+                true => Reason::UnknownField,
+                false => Reason::WrongType,
+            };
+            let path = spec_path.text(&fault.path);
+            self.parser.violation(&path, reason, &fault.description);
+        }
+        if !faults.is_empty() {
+            return Ok(None);
+        }
+        let Merged {
+            object: merged,
+            assumptions,
+        } = match self.live {
+            Some(live) => merge(live, manifest),
+            None => Merged {
+                object: manifest,
+                assumptions: Vec::new(),
+            },
+        };
+        let text = merged.to_json();
+        let interrupt = self.parser.interrupt;
+        let content = read_all(&mut Json::new(&text, interrupt));
+        let content: kubernetes::Deployment<'_> = match content {
+            Ok(content) => content,
+            Err(unread) => {
+                interrupt.check()?;
+                object.reject(&unread.into(), &mut self.parser.violations);
+                return Ok(None);
+            }
+        };
+        let deployment = self.deployment(object, content, path)?;
+        self.parser
+            .deployment_rules(&deployment, self.current, &spec_path);
+        Ok(Some(Changed {
+            deployment,
+            assumptions,
+        }))
     }
 
     /// Checks that it is the Deployment of the snapshot.
@@ -90,5 +198,173 @@ impl<'i> ManifestReader<'_, 'i> {
             &after.namespace,
             &before.namespace,
         );
+    }
+}
+
+/// Whether the types of its fields are those of Kubernetes.
+fn is_native(object: &Found<'_>) -> bool {
+    (&*object.api_version, &*object.kind) == ("apps/v1", "Deployment")
+}
+
+/// A manifest after an apply.
+struct Merged {
+    object: Value,
+    assumptions: Vec<String>,
+}
+
+/// What an apply of a manifest makes of the stored object, as far as it shows what was applied before.
+fn merge(live: &Value, manifest: Value) -> Merged {
+    let sets_replicas = |it: Option<&Value>| {
+        let replicas = it.and_then(|it| it.at(&["spec", "replicas"]));
+        replicas.is_some_and(|replicas| !replicas.is_null())
+    };
+    let replicas = live.at(&["spec", "replicas"]);
+    let replicas = replicas.cloned().unwrap_or_else(|| Value::from(1));
+    let is_missing = !sets_replicas(Some(&manifest));
+    let mut assumptions = Vec::new();
+    let mut assume = |text: &str| assumptions.push(text.to_owned());
+    let Some(last) = last_applied(live) else {
+        assume(
+            "The manifest is the whole Deployment: what was applied before is not known, and without a server, neither is the \
+             result of a merge. Fields that the manifest does not have get the defaults of Kubernetes.",
+        );
+        let mut object = manifest;
+        if is_missing {
+            assume(&format!(
+                "The manifest does not set replicas, and nothing shows who does: the number stays {}.",
+                replicas.to_json()
+            ));
+            if let Some(Value::Map(spec)) = object
+                .as_map_mut()
+                .and_then(|object| object.get_mut("spec"))
+            {
+                spec.insert("replicas".to_owned(), replicas);
+            }
+        }
+        return Merged {
+            object,
+            assumptions,
+        };
+    };
+    match &last {
+        LastApplied::Manifest(_) => assume(
+            "The change is what kubectl apply makes of the Deployment, the last applied manifest and this one. Without a server, \
+             admission webhooks are unknown.",
+        ),
+        LastApplied::Owned(_) => assume(
+            "The change is what a server-side apply by the same manager makes of the Deployment. Without a server, admission \
+             webhooks and conflicts with other managers are unknown.",
+        ),
+    }
+    let merged = |keys: &[&str], kind| {
+        let (live, manifest) = (live.at(keys), manifest.at(keys));
+        let last = at(&last, keys);
+        let none = Value::map();
+        let of = |it: Option<&Value>| it.filter(|it| !it.is_null()).cloned();
+        apply(
+            kind,
+            &of(live).unwrap_or_else(|| none.clone()),
+            &last,
+            &of(manifest).unwrap_or(none),
+        )
+    };
+    let mut metadata = manifest.get("metadata").cloned().unwrap_or_default();
+    if let Some(metadata) = metadata.as_map_mut() {
+        for key in ["labels", "annotations"] {
+            metadata.insert(key.to_owned(), merged(&["metadata", key], None));
+        }
+    }
+    let spec = merged(&["spec"], Some(&SPEC));
+    if is_missing {
+        let kept = sets_replicas(Some(&Value::from([("spec", spec.clone())])));
+        match kept {
+            true => assume(&format!(
+                "The manifest does not set replicas, and did not before: the number stays {}.",
+                replicas.to_json()
+            )),
+            false => assume(
+                "The manifest does not set replicas any more: the number becomes 1, the default.",
+            ),
+        }
+    }
+    let field = |key: &str| manifest.get(key).cloned().unwrap_or_default();
+    let object = Value::from([
+        ("apiVersion", field("apiVersion")),
+        ("kind", field("kind")),
+        ("metadata", metadata),
+        ("spec", spec),
+    ]);
+    Merged {
+        object,
+        assumptions,
+    }
+}
+
+/// The part of what was applied before at a path.
+fn at(last: &LastApplied, keys: &[&str]) -> LastApplied {
+    let part = |value: &Value| value.at(keys).cloned().unwrap_or_default();
+    match last {
+        LastApplied::Manifest(value) => LastApplied::Manifest(part(value)),
+        LastApplied::Owned(value) => LastApplied::Owned(part(value)),
+    }
+}
+
+/// What the writer of manifests has applied before: the annotation of kubectl, or the fields of the only manager that applies.
+fn last_applied(live: &Value) -> Option<LastApplied> {
+    let annotations = live.at(&["metadata", "annotations"]);
+    let annotation = annotations.and_then(|it| it.get(LAST_APPLIED)?.as_str());
+    if let Some(text) = annotation {
+        let value: Option<Value> = read_all(&mut Json::new(text, &Never)).ok();
+        return value.map(LastApplied::Manifest);
+    }
+    let entries = live.at(&["metadata", "managedFields"])?.as_list()?;
+    let text = |entry: &Value, key| entry.get(key).and_then(Value::as_str).map(str::to_owned);
+    let applies = |entry: &&Value| {
+        text(entry, "operation").as_deref() == Some("Apply")
+            && text(entry, "subresource").unwrap_or_default().is_empty()
+    };
+    let mut appliers = entries.iter().filter(applies);
+    let applier = appliers.next()?;
+    if appliers.next().is_some() {
+        return None;
+    }
+    let others = entries
+        .iter()
+        .filter(|entry| !std::ptr::eq(*entry, applier));
+    let others: Vec<&Value> = others.filter_map(|entry| entry.get("fieldsV1")).collect();
+    Some(LastApplied::Owned(owned(applier.get("fieldsV1")?, &others)))
+}
+
+/// The fields of a `fieldsV1` that others do not own, as an object. Values are null.
+fn owned(fields: &Value, others: &[&Value]) -> Value {
+    let mut entries = BTreeMap::new();
+    let mut items = Vec::new();
+    let fields = fields.as_map().into_iter().flatten();
+    for (key, below) in fields {
+        let others: Vec<&Value> = others.iter().filter_map(|it| it.get(key)).collect();
+        let is_leaf = below
+            .as_map()
+            .is_none_or(|below| below.keys().all(|key| key == "."));
+        match key.split_once(':') {
+            Some(("f", name)) if !is_leaf => {
+                _ = entries.insert(name.to_owned(), owned(below, &others))
+            }
+            Some(("f", name)) if others.is_empty() => {
+                _ = entries.insert(name.to_owned(), Value::Null);
+            }
+            Some(("k", id)) => {
+                let id: Option<Value> = read_all(&mut Json::new(id, &Never)).ok();
+                if let (Some(Value::Map(mut id)), Value::Map(fields)) = (id, owned(below, &others))
+                {
+                    id.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
+                    items.push(Value::Map(id));
+                }
+            }
+            _ => {}
+        }
+    }
+    match items.is_empty() {
+        true => Value::Map(entries),
+        false => Value::List(items),
     }
 }

@@ -13,6 +13,7 @@ pub(super) fn print_forecast(answer: Answer, namespace: &str) -> proto::Forecast
     let Answer {
         effect,
         template_changes,
+        spec_changes,
         limits,
         replica_sets,
         start_times,
@@ -38,6 +39,7 @@ pub(super) fn print_forecast(answer: Answer, namespace: &str) -> proto::Forecast
         never_ready: Some(forecast(never_ready)),
         slow: slow.map(forecast),
         assumptions,
+        spec_changes: spec_changes.into_iter().map(change).collect(),
     }
 }
 
@@ -85,6 +87,7 @@ fn print_start_times(times: StartTimes) -> proto::StartTimes {
         still_starting,
         dropped_late,
         dropped_restarted,
+        dropped_failing,
         range,
         termination,
     } = times;
@@ -102,6 +105,7 @@ fn print_start_times(times: StartTimes) -> proto::StartTimes {
         still_starting: number(still_starting),
         dropped_late: number(dropped_late),
         dropped_restarted: number(dropped_restarted),
+        dropped_failing: number(dropped_failing),
         range: range.map(print_range),
         termination: Some(print_range(termination)),
     }

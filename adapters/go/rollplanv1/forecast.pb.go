@@ -412,9 +412,15 @@ type isDeploymentChange_Change interface {
 }
 
 type DeploymentChange_Deployment struct {
-	// The whole Deployment after the change, as Kubernetes JSON, for example the output of
-	// `kubectl apply --dry-run=server -o json`. Absent fields have the defaults of Kubernetes. It must have the
-	// namespace and the name of the Deployment of the snapshot. Its status is ignored.
+	// The Deployment after the change, as Kubernetes JSON. It must have the namespace and the name of the Deployment of
+	// the snapshot. Its status is ignored.
+	//
+	// With a UID, it is the whole Deployment as an API server has stored it or would store it, for example the output
+	// of `kubectl apply --dry-run=server -o json`. Without one, it is a manifest: it must meet the rules of the API
+	// server, and the change is what an apply makes of it, as far as the Deployment of the snapshot shows what was
+	// applied before (in the annotation kubectl.kubernetes.io/last-applied-configuration, or in the managed fields of
+	// the only manager that applies). Otherwise, it is the whole Deployment, except that the number of desired pods
+	// stays the same if it is absent. `assumptions` has which of these was the case.
 	Deployment string `protobuf:"bytes,1,opt,name=deployment,proto3,oneof"`
 }
 
@@ -502,10 +508,12 @@ type ClusterLimits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of pods that can be created, in addition to those of the snapshot, before the quota of the namespace is used
 	// up. A pod that is removed frees its share. Must not be negative. Defaults to 0 if a ReplicaSet reports that the
-	// quota is exceeded.
+	// quota is exceeded, and the changes do not lower the requests that exceed it. Because such a report may be older
+	// than the state of the quota, a rollout that it blocks is undecided.
 	PodsInQuota *int32 `protobuf:"varint,1,opt,name=pods_in_quota,json=podsInQuota,proto3,oneof" json:"pods_in_quota,omitempty"`
 	// Number of pods that fit on the nodes, in addition to those of the snapshot. Further pods wait until others are
-	// removed. Must not be negative. Defaults to 0 if a pod of the snapshot cannot be scheduled.
+	// removed. Must not be negative. Defaults to 0 if a pod of the snapshot cannot be scheduled, and the changes do not
+	// affect where it can run.
 	PodsOnNodes *int32 `protobuf:"varint,2,opt,name=pods_on_nodes,json=podsOnNodes,proto3,oneof" json:"pods_on_nodes,omitempty"`
 	// Delay of the first retry of the ReplicaSet controller after it could not create a pod. The delay doubles after each
 	// attempt, up to 1,000 s. Defaults to 5 ms, as in Kubernetes. Must be at most a year. If a ReplicaSet has been
@@ -591,7 +599,10 @@ type ForecastRolloutResponse struct {
 	// known.
 	Slow *Forecast `protobuf:"bytes,9,opt,name=slow,proto3" json:"slow,omitempty"`
 	// Assumptions of the forecast, each as one sentence.
-	Assumptions   []string `protobuf:"bytes,10,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
+	Assumptions []string `protobuf:"bytes,10,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
+	// Differences between the other fields of the spec before and after the changes, ordered by path, for example
+	// "replicas" and "strategy.type".
+	SpecChanges   []*TemplateChange `protobuf:"bytes,11,rep,name=spec_changes,json=specChanges,proto3" json:"spec_changes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -696,6 +707,13 @@ func (x *ForecastRolloutResponse) GetAssumptions() []string {
 	return nil
 }
 
+func (x *ForecastRolloutResponse) GetSpecChanges() []*TemplateChange {
+	if x != nil {
+		return x.SpecChanges
+	}
+	return nil
+}
+
 // RolloutLimits are the number of desired pods, and the limits within which a rollout replaces them.
 type RolloutLimits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -776,7 +794,8 @@ type StartTimes struct {
 	Source StartTimesSource `protobuf:"varint,1,opt,name=source,proto3,enum=rollplan.v1.StartTimesSource" json:"source,omitempty"`
 	// Number of start times.
 	Count int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
-	// Whether there are at most four start times, which is too few: durations are then a guess, without a median.
+	// Whether durations are a guess, without a median: there are at most four start times, or a pod is still starting
+	// that has taken more than twice as long as all others.
 	Guess bool `protobuf:"varint,3,opt,name=guess,proto3" json:"guess,omitempty"`
 	// Number of pods that are still starting. Their start time is at least the time since their creation.
 	StillStarting int32 `protobuf:"varint,4,opt,name=still_starting,json=stillStarting,proto3" json:"still_starting,omitempty"`
@@ -785,6 +804,9 @@ type StartTimes struct {
 	DroppedLate int32 `protobuf:"varint,5,opt,name=dropped_late,json=droppedLate,proto3" json:"dropped_late,omitempty"`
 	// Number of pods that were not used because a container has restarted.
 	DroppedRestarted int32 `protobuf:"varint,6,opt,name=dropped_restarted,json=droppedRestarted,proto3" json:"dropped_restarted,omitempty"`
+	// Number of pods that were not used because they fail, or because they and all others with their template are not
+	// ready and will be replaced.
+	DroppedFailing int32 `protobuf:"varint,9,opt,name=dropped_failing,json=droppedFailing,proto3" json:"dropped_failing,omitempty"`
 	// Shortest, median and longest start time. Absent if none is known.
 	Range *DurationRange `protobuf:"bytes,7,opt,name=range,proto3" json:"range,omitempty"`
 	// Shortest, median and longest time to terminate.
@@ -861,6 +883,13 @@ func (x *StartTimes) GetDroppedLate() int32 {
 func (x *StartTimes) GetDroppedRestarted() int32 {
 	if x != nil {
 		return x.DroppedRestarted
+	}
+	return 0
+}
+
+func (x *StartTimes) GetDroppedFailing() int32 {
+	if x != nil {
+		return x.DroppedFailing
 	}
 	return 0
 }
@@ -1322,7 +1351,7 @@ const file_rollplan_v1_forecast_proto_rawDesc = "" +
 	"\rpods_on_nodes\x18\x02 \x01(\x05H\x01R\vpodsOnNodes\x88\x01\x01\x12A\n" +
 	"\x0fcreate_back_off\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rcreateBackOffB\x10\n" +
 	"\x0e_pods_in_quotaB\x10\n" +
-	"\x0e_pods_on_nodes\"\x97\x04\n" +
+	"\x0e_pods_on_nodes\"\xd7\x04\n" +
 	"\x17ForecastRolloutResponse\x121\n" +
 	"\x06effect\x18\x01 \x01(\x0e2\x19.rollplan.v1.ChangeEffectR\x06effect\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12F\n" +
@@ -1336,13 +1365,14 @@ const file_rollplan_v1_forecast_proto_rawDesc = "" +
 	"neverReady\x12)\n" +
 	"\x04slow\x18\t \x01(\v2\x15.rollplan.v1.ForecastR\x04slow\x12 \n" +
 	"\vassumptions\x18\n" +
-	" \x03(\tR\vassumptions\"\xca\x01\n" +
+	" \x03(\tR\vassumptions\x12>\n" +
+	"\fspec_changes\x18\v \x03(\v2\x1b.rollplan.v1.TemplateChangeR\vspecChanges\"\xca\x01\n" +
 	"\rRolloutLimits\x12\x1a\n" +
 	"\breplicas\x18\x01 \x01(\x05R\breplicas\x12\x19\n" +
 	"\bpods_max\x18\x02 \x01(\x05R\apodsMax\x12#\n" +
 	"\ravailable_min\x18\x03 \x01(\x05R\favailableMin\x12?\n" +
 	"\x19progress_deadline_seconds\x18\x04 \x01(\x05H\x00R\x17progressDeadlineSeconds\x88\x01\x01B\x1c\n" +
-	"\x1a_progress_deadline_seconds\"\xd6\x02\n" +
+	"\x1a_progress_deadline_seconds\"\xff\x02\n" +
 	"\n" +
 	"StartTimes\x125\n" +
 	"\x06source\x18\x01 \x01(\x0e2\x1d.rollplan.v1.StartTimesSourceR\x06source\x12\x14\n" +
@@ -1350,7 +1380,8 @@ const file_rollplan_v1_forecast_proto_rawDesc = "" +
 	"\x05guess\x18\x03 \x01(\bR\x05guess\x12%\n" +
 	"\x0estill_starting\x18\x04 \x01(\x05R\rstillStarting\x12!\n" +
 	"\fdropped_late\x18\x05 \x01(\x05R\vdroppedLate\x12+\n" +
-	"\x11dropped_restarted\x18\x06 \x01(\x05R\x10droppedRestarted\x120\n" +
+	"\x11dropped_restarted\x18\x06 \x01(\x05R\x10droppedRestarted\x12'\n" +
+	"\x0fdropped_failing\x18\t \x01(\x05R\x0edroppedFailing\x120\n" +
 	"\x05range\x18\a \x01(\v2\x1a.rollplan.v1.DurationRangeR\x05range\x12<\n" +
 	"\vtermination\x18\b \x01(\v2\x1a.rollplan.v1.DurationRangeR\vtermination\"\x9e\x01\n" +
 	"\rDurationRange\x12+\n" +
@@ -1461,30 +1492,31 @@ var file_rollplan_v1_forecast_proto_depIdxs = []int32{
 	12, // 13: rollplan.v1.ForecastRolloutResponse.expected:type_name -> rollplan.v1.Forecast
 	12, // 14: rollplan.v1.ForecastRolloutResponse.never_ready:type_name -> rollplan.v1.Forecast
 	12, // 15: rollplan.v1.ForecastRolloutResponse.slow:type_name -> rollplan.v1.Forecast
-	1,  // 16: rollplan.v1.StartTimes.source:type_name -> rollplan.v1.StartTimesSource
-	10, // 17: rollplan.v1.StartTimes.range:type_name -> rollplan.v1.DurationRange
-	10, // 18: rollplan.v1.StartTimes.termination:type_name -> rollplan.v1.DurationRange
-	17, // 19: rollplan.v1.DurationRange.low:type_name -> google.protobuf.Duration
-	17, // 20: rollplan.v1.DurationRange.median:type_name -> google.protobuf.Duration
-	17, // 21: rollplan.v1.DurationRange.high:type_name -> google.protobuf.Duration
-	2,  // 22: rollplan.v1.Forecast.outcome:type_name -> rollplan.v1.Outcome
-	13, // 23: rollplan.v1.Forecast.outcomes:type_name -> rollplan.v1.OutcomeCount
-	10, // 24: rollplan.v1.Forecast.duration:type_name -> rollplan.v1.DurationRange
-	10, // 25: rollplan.v1.Forecast.deadline_exceeded:type_name -> rollplan.v1.DurationRange
-	11, // 26: rollplan.v1.Forecast.pods_max:type_name -> rollplan.v1.CountRange
-	11, // 27: rollplan.v1.Forecast.pods_with_terminating_max:type_name -> rollplan.v1.CountRange
-	11, // 28: rollplan.v1.Forecast.available_min:type_name -> rollplan.v1.CountRange
-	11, // 29: rollplan.v1.Forecast.available_at_end:type_name -> rollplan.v1.CountRange
-	11, // 30: rollplan.v1.Forecast.waves:type_name -> rollplan.v1.CountRange
-	11, // 31: rollplan.v1.Forecast.replica_set_writes:type_name -> rollplan.v1.CountRange
-	14, // 32: rollplan.v1.Forecast.trajectory:type_name -> rollplan.v1.TrajectoryPoint
-	2,  // 33: rollplan.v1.OutcomeCount.outcome:type_name -> rollplan.v1.Outcome
-	17, // 34: rollplan.v1.TrajectoryPoint.offset:type_name -> google.protobuf.Duration
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	18, // 16: rollplan.v1.ForecastRolloutResponse.spec_changes:type_name -> rollplan.v1.TemplateChange
+	1,  // 17: rollplan.v1.StartTimes.source:type_name -> rollplan.v1.StartTimesSource
+	10, // 18: rollplan.v1.StartTimes.range:type_name -> rollplan.v1.DurationRange
+	10, // 19: rollplan.v1.StartTimes.termination:type_name -> rollplan.v1.DurationRange
+	17, // 20: rollplan.v1.DurationRange.low:type_name -> google.protobuf.Duration
+	17, // 21: rollplan.v1.DurationRange.median:type_name -> google.protobuf.Duration
+	17, // 22: rollplan.v1.DurationRange.high:type_name -> google.protobuf.Duration
+	2,  // 23: rollplan.v1.Forecast.outcome:type_name -> rollplan.v1.Outcome
+	13, // 24: rollplan.v1.Forecast.outcomes:type_name -> rollplan.v1.OutcomeCount
+	10, // 25: rollplan.v1.Forecast.duration:type_name -> rollplan.v1.DurationRange
+	10, // 26: rollplan.v1.Forecast.deadline_exceeded:type_name -> rollplan.v1.DurationRange
+	11, // 27: rollplan.v1.Forecast.pods_max:type_name -> rollplan.v1.CountRange
+	11, // 28: rollplan.v1.Forecast.pods_with_terminating_max:type_name -> rollplan.v1.CountRange
+	11, // 29: rollplan.v1.Forecast.available_min:type_name -> rollplan.v1.CountRange
+	11, // 30: rollplan.v1.Forecast.available_at_end:type_name -> rollplan.v1.CountRange
+	11, // 31: rollplan.v1.Forecast.waves:type_name -> rollplan.v1.CountRange
+	11, // 32: rollplan.v1.Forecast.replica_set_writes:type_name -> rollplan.v1.CountRange
+	14, // 33: rollplan.v1.Forecast.trajectory:type_name -> rollplan.v1.TrajectoryPoint
+	2,  // 34: rollplan.v1.OutcomeCount.outcome:type_name -> rollplan.v1.Outcome
+	17, // 35: rollplan.v1.TrajectoryPoint.offset:type_name -> google.protobuf.Duration
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_forecast_proto_init() }

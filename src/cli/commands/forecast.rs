@@ -29,9 +29,6 @@ pub(in crate::cli) const HELP: &str = "\
 Exit codes: 0 the forecast was printed, and the rollout completes or is undecided; 1 the rollout never completes, or the undo \
 target was not found; 2 invalid command line or input, or missing permission; 4 no answer from the service, kubectl or the cluster.";
 
-/// What a forecast from files assumes about a manifest.
-const WHOLE_MANIFEST: &str = "The manifest is the whole Deployment: admission webhooks and other owners of fields are unknown.";
-
 #[derive(Args, Debug)]
 pub(in crate::cli) struct ForecastArgs {
     #[command(flatten)]
@@ -145,7 +142,7 @@ pub(in crate::cli) fn run(args: ForecastArgs) -> Result<Exit, Error> {
         answer: AnswerArgs { output, server },
     } = args;
     let planner = Planner::new(server)?;
-    let (request, changes, is_assumed_whole) = match which.snapshot.is_empty() {
+    let (request, changes) = match which.snapshot.is_empty() {
         true => from_cluster(which, &change)?,
         false => from_files(which, &change)?,
     };
@@ -162,12 +159,9 @@ pub(in crate::cli) fn run(args: ForecastArgs) -> Result<Exit, Error> {
         changes,
         ..model.request()
     };
-    let mut response = planner
+    let response = planner
         .forecast_rollout(message)
         .map_err(|refusal| refusal.into_error(&source_map))?;
-    if is_assumed_whole {
-        response.assumptions.push(WHOLE_MANIFEST.to_owned());
-    }
     print(output, &subject, has_changes, &response)?;
     let expected = response.expected.as_ref();
     Ok(match expected.map(|it| it.outcome()) {
@@ -200,8 +194,8 @@ fn print(
     output::print(format, response, |page| forecast::forecast(page, &facts))
 }
 
-/// A request with its changes, and whether a manifest was taken as the whole Deployment.
-type Changed = (Request, Vec<proto::DeploymentChange>, bool);
+/// A request with its changes.
+type Changed = (Request, Vec<proto::DeploymentChange>);
 
 /// Reads a Deployment, and the effect of the change on it, with kubectl.
 fn from_cluster(which: TargetArgs, change: &ChangeArgs) -> Result<Changed, Error> {
@@ -244,7 +238,7 @@ fn from_cluster(which: TargetArgs, change: &ChangeArgs) -> Result<Changed, Error
         });
     }
     let changes = change.changes(json);
-    Ok((request, changes, false))
+    Ok((request, changes))
 }
 
 /// Reads a Deployment and its changed manifest from files.
@@ -288,7 +282,7 @@ fn from_files(which: TargetArgs, change: &ChangeArgs) -> Result<Changed, Error> 
         json = Some(with_images(&request, &change.template.images)?);
     }
     let changes = change.changes(json);
-    Ok((request, changes, !change.template.files.is_empty()))
+    Ok((request, changes))
 }
 
 /// The manifest of the Deployment of a request. A manifest without a namespace is for any.

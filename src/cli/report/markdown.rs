@@ -144,19 +144,22 @@ pub(in crate::cli) fn forecast(facts: &Facts<'_>) -> String {
         escaped(&facts.title()),
         escaped(&facts.outcome())
     );
-    let changes = &facts.response.template_changes;
-    if !changes.is_empty() {
-        text += "| Field of the template | From | To |\n| --- | --- | --- |\n";
-    }
-    for change in changes {
-        let cells = [
-            change.path.as_str(),
-            json_or_absent(&change.from_json),
-            json_or_absent(&change.to_json),
-        ];
-        text += &row_of(cells.map(escaped));
-    }
-    if !changes.is_empty() {
+    for (head, changes) in [
+        ("Field of the spec", &facts.response.spec_changes),
+        ("Field of the template", &facts.response.template_changes),
+    ] {
+        if changes.is_empty() {
+            continue;
+        }
+        text += &format!("| {head} | From | To |\n| --- | --- | --- |\n");
+        for change in changes {
+            let cells = [
+                change.path.as_str(),
+                json_or_absent(&change.from_json),
+                json_or_absent(&change.to_json),
+            ];
+            text += &row_of(cells.map(escaped));
+        }
         text.push('\n');
     }
     let scenarios = facts.scenarios();

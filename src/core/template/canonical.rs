@@ -245,12 +245,7 @@ pub(super) fn field<'a, T: Tree<'a>>(
         json.push_null(skip);
         return false;
     }
-    let Some(Field {
-        name: _,
-        pointer,
-        kind,
-    }) = of.field(key)
-    else {
+    let Some(Field { pointer, kind, .. }) = of.field(key) else {
         write_tree(json, node, MAX_DEPTH.saturating_sub(depth + 1));
         return true;
     };

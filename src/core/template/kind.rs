@@ -42,6 +42,10 @@ pub struct Field {
     pub(super) pointer: bool,
     /// How the value of the field decodes.
     pub kind: Kind,
+    /// The field by which an apply matches the items of a list. Empty if it replaces the list.
+    pub(super) merge_key: &'static str,
+    /// Whether an apply removes the fields of an item that the manifest does not have.
+    pub(super) retains_keys: bool,
 }
 
 // === impl Struct ===
@@ -65,6 +69,8 @@ impl Field {
             name,
             pointer: false,
             kind,
+            merge_key: "",
+            retains_keys: false,
         }
     }
 
@@ -74,6 +80,20 @@ impl Field {
             name,
             pointer: true,
             kind,
+            merge_key: "",
+            retains_keys: false,
         }
+    }
+
+    /// A list whose items an apply matches by this field.
+    pub(super) const fn merged_by(mut self, key: &'static str) -> Self {
+        self.merge_key = key;
+        self
+    }
+
+    /// A list of items in which an apply removes the fields that the manifest does not have.
+    pub(super) const fn retaining_keys(mut self) -> Self {
+        self.retains_keys = true;
+        self
     }
 }

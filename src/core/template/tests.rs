@@ -1,7 +1,7 @@
 //! Equality of templates: single cases, upstream's results, and properties that hold for all templates.
 
 mod changes;
-mod json;
+pub(super) mod json;
 mod random;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,10 +1,13 @@
 //! Limits of the cluster.
 
-use rollplan_core::snapshot::{Condition, Snapshot};
+use rollplan_core::snapshot::{Condition, PodCondition, Snapshot};
+use rollplan_core::template::{Template, Value};
 use rollplan_forecast::{Change, ClusterLimits, Outcome, Request};
-use rollplan_world::{mk_deployment, rolling};
+use rollplan_world::{mk_deployment, mk_set, mk_template, rolling};
 
-use crate::world::{forecast, mk_complete, mk_complete_of, mk_ready, mk_request, mk_rollout};
+use crate::world::{
+    forecast, mk_complete, mk_complete_of, mk_ready, mk_request, mk_rollout, mk_starting,
+};
 
 /// A rollout of four pods with this surge and unavailability, and quick starts.
 fn mk_limited(surge: i32, unavailable: i32, limits: ClusterLimits) -> Request {
@@ -141,7 +144,85 @@ fn limits_that_the_snapshot_shows_count() {
         forecast(request)
     };
     let answer = scaled(ClusterLimits::default());
-    assert_eq!(answer.expected.outcome, Outcome::Never);
+    // The condition remains after the quota was raised, until the controller tries again.
+    assert_eq!(answer.expected.outcome, Outcome::Undecided);
+    assert!(
+        answer.expected.reason.contains("quota"),
+        "{}",
+        answer.expected.reason
+    );
     assert!(answer.assumptions.iter().any(|it| it.contains("quota")));
     assert_eq!(scaled(quota(1)).expected.outcome, Outcome::Completes);
+    assert_eq!(scaled(quota(0)).expected.outcome, Outcome::Never);
+}
+
+/// A rollout whose new pod no node can run, and the template with this selector of nodes and this request.
+fn mk_unschedulable(edit: impl Fn(&mut std::collections::BTreeMap<String, Value>)) -> Outcome {
+    let template = |image: &str, zone: &str, cpu: &str| {
+        let mut template = mk_template(image);
+        let spec = template.as_map_mut().unwrap().get_mut("spec").unwrap();
+        let spec = spec.as_map_mut().unwrap();
+        spec.insert(
+            "nodeSelector".to_owned(),
+            Value::from([("zone", Value::from(zone))]),
+        );
+        let requests = Value::from([("requests", Value::from([("cpu", Value::from(cpu))]))]);
+        let container = Value::from([
+            ("name", Value::from("main")),
+            ("image", Value::from(image)),
+            ("resources", requests),
+        ]);
+        spec.insert("containers".to_owned(), Value::from(vec![container]));
+        template
+    };
+    let mut snapshot = mk_complete(&[5; 4]);
+    let mut set = mk_set(&snapshot.deployment, "new", 2, 1);
+    set.template = Template::from(template("v2", "nowhere", "64"));
+    snapshot.deployment.spec.template = set.template.clone();
+    let mut pod = mk_starting(&set, 90, 60);
+    pod.node_name.clear();
+    pod.conditions = vec![PodCondition {
+        kind: "PodScheduled".to_owned(),
+        status: "False".to_owned(),
+        reason: "Unschedulable".to_owned(),
+        ..PodCondition::default()
+    }];
+    snapshot.replica_sets.push(set);
+    snapshot.pods = snapshot.pods.iter().cloned().chain([pod]).collect();
+    let mut changed = template("v2", "nowhere", "64");
+    let spec = changed.as_map_mut().unwrap().get_mut("spec").unwrap();
+    edit(spec.as_map_mut().unwrap());
+    let mut deployment = snapshot.deployment.clone();
+    deployment.spec.template = Template::from(changed);
+    deployment.spec.strategy = rolling(1, 0);
+    let change = Change::Deployment(Box::new(deployment));
+    forecast(mk_request(snapshot, vec![change]))
+        .expected
+        .outcome
+}
+
+#[test]
+fn a_change_that_repairs_scheduling_needs_no_room() {
+    assert_eq!(mk_unschedulable(|_| {}), Outcome::Never);
+    let grace = |spec: &mut std::collections::BTreeMap<String, Value>| {
+        spec.insert("terminationGracePeriodSeconds".to_owned(), Value::from(5));
+    };
+    assert_eq!(mk_unschedulable(grace), Outcome::Never);
+    assert_eq!(
+        mk_unschedulable(|spec| _ = spec.remove("nodeSelector")),
+        Outcome::Completes
+    );
+    let request = |cpu: &'static str| {
+        move |spec: &mut std::collections::BTreeMap<String, Value>| {
+            let requests = Value::from([("requests", Value::from([("cpu", Value::from(cpu))]))]);
+            let container = Value::from([
+                ("name", Value::from("main")),
+                ("image", Value::from("v2")),
+                ("resources", requests),
+            ]);
+            spec.insert("containers".to_owned(), Value::from(vec![container]));
+        }
+    };
+    assert_eq!(mk_unschedulable(request("100m")), Outcome::Completes);
+    assert_eq!(mk_unschedulable(request("65")), Outcome::Never);
 }

@@ -2,11 +2,14 @@
 
 use rollplan_core::action::apply;
 use rollplan_core::plan_pass;
-use rollplan_core::snapshot::{Options, Strategy};
-use rollplan_forecast::{Answer, Change, Counts, Horizon, Outcome, Range};
-use rollplan_world::{mk_deployment, rolling};
+use rollplan_core::snapshot::{Options, Pod, Snapshot, Strategy};
+use rollplan_core::template::Template;
+use rollplan_forecast::{Answer, Change, Counts, Failure, Horizon, Outcome, Range};
+use rollplan_world::{mk_deployment, mk_set, mk_template, rolling, settle, store_defaults};
 
-use crate::world::{forecast, mk_complete, mk_complete_of, mk_request, mk_rollout, mk_starting};
+use crate::world::{
+    forecast, mk_complete, mk_complete_of, mk_request, mk_rollout, mk_starting, with_image,
+};
 
 const STARTS: [i64; 10] = [5, 6, 7, 8, 9, 10, 8, 7, 6, 9];
 
@@ -194,14 +197,74 @@ fn long_trajectories_have_few_points() {
 #[test]
 fn a_certain_failure_of_the_current_template_prevents_completion() {
     let mut request = mk_request(mk_complete(&STARTS), vec![Change::Replicas(12)]);
-    request.failure = Some("The image cannot be pulled.".to_owned());
+    let failure = Failure {
+        message: "The image cannot be pulled.".to_owned(),
+        is_certain: true,
+        resolved_by: &[".image"],
+    };
+    request.failure = Some(failure.clone());
     let scaled = forecast(request.clone()).expected;
     assert_eq!(
         (scaled.outcome, &*scaled.reason),
         (Outcome::Never, "The image cannot be pulled.")
     );
+    let mut doubtful = request.clone();
+    doubtful.failure = Some(Failure {
+        is_certain: false,
+        ..failure.clone()
+    });
+    let answer = forecast(doubtful);
+    assert_eq!(answer.expected.outcomes, [(Outcome::Undecided, 100)]);
+    assert_eq!(answer.never_ready.outcome, Outcome::Never);
     request.changes = mk_rollout(mk_complete(&STARTS)).changes;
-    assert_eq!(forecast(request).expected.outcome, Outcome::Completes);
+    assert_eq!(
+        forecast(request.clone()).expected.outcome,
+        Outcome::Completes
+    );
+    // Another image cannot create an account.
+    request.failure = Some(Failure {
+        resolved_by: &["serviceAccount"],
+        ..failure
+    });
+    assert_eq!(forecast(request).expected.outcome, Outcome::Never);
+}
+
+#[test]
+fn an_image_name_that_the_kubelet_rejects_prevents_completion() {
+    let snapshot = mk_complete(&STARTS);
+    let change = with_image(&snapshot, "registry.example/Web:2");
+    let expected = forecast(mk_request(snapshot, vec![change])).expected;
+    assert_eq!(expected.outcome, Outcome::Never);
+    assert_eq!(
+        expected.reason,
+        "The name of the image \"registry.example/Web:2\" is not valid."
+    );
+}
+
+/// The status still reports the deadline of the rollout before, until the new one makes progress.
+#[test]
+fn an_exceeded_deadline_of_the_rollout_before_does_not_count() {
+    let mut snapshot = mk_complete(&STARTS);
+    let set = mk_set(&snapshot.deployment, "broken", 1, 1);
+    snapshot.replica_sets.push(set.clone());
+    snapshot.deployment.spec.template = Template::from(mk_template("broken"));
+    add_pod(&mut snapshot, mk_starting(&set, 90, 3000));
+    store_defaults(&mut snapshot);
+    settle(&mut snapshot);
+    for condition in &mut snapshot.deployment.status.conditions {
+        if condition.kind == "Progressing" {
+            condition.status = "False".to_owned();
+            condition.reason = "ProgressDeadlineExceeded".to_owned();
+        }
+    }
+    let back = with_image(&snapshot, "v1");
+    let expected = forecast(mk_request(snapshot, vec![back])).expected;
+    assert_eq!(expected.outcome, Outcome::Completes);
+    assert_eq!(expected.deadline_exceeded, None);
+}
+
+fn add_pod(snapshot: &mut Snapshot, pod: Pod) {
+    snapshot.pods = snapshot.pods.iter().cloned().chain([pod]).collect();
 }
 
 #[test]

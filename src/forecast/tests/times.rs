@@ -117,6 +117,70 @@ fn pods_that_are_starting_make_a_forecast_longer() {
     assert!(after > before, "{after} {before}");
 }
 
+/// A rollout of a broken template: one pod has not become ready for minutes.
+fn mk_broken(starts: &[i64]) -> Snapshot {
+    let mut snapshot = mk_complete(starts);
+    let set = mk_set(&snapshot.deployment, "broken", 2, 1);
+    let pod = mk_starting(&set, 90, 540);
+    snapshot.replica_sets.push(set);
+    snapshot.deployment.spec.template = Template::from(mk_template("broken"));
+    store_defaults(&mut snapshot);
+    add(&mut snapshot, [pod]);
+    snapshot
+}
+
+#[test]
+fn a_broken_template_shows_nothing_about_its_fix() {
+    let fix = forecast(mk_rollout(mk_broken(&[10; 5])));
+    let times = &fix.start_times;
+    assert_eq!(
+        (times.count, times.still_starting, times.dropped_failing),
+        (5, 0, 1)
+    );
+    assert!(!times.guess);
+    let high = fix.expected.duration.unwrap().high;
+    assert!(high < 40_000, "{high}");
+    assert!(fix.slow.unwrap().duration.unwrap().high < 40_000);
+    // Without a fix, it is the rollout in progress, and how long the pod takes is a guess.
+    let times = learned(mk_broken(&[10; 5]));
+    assert_eq!((times.still_starting, times.dropped_failing), (1, 0));
+    assert!(times.guess);
+    // A pod of a template with which others became ready is slow.
+    let mut slow = mk_complete(&[10; 5]);
+    let set = slow.replica_sets[0].clone();
+    add(&mut slow, [mk_starting(&set, 90, 15)]);
+    let times = forecast(mk_rollout(slow)).start_times;
+    assert_eq!((times.still_starting, times.dropped_failing), (1, 0));
+}
+
+#[test]
+fn failing_pods_are_no_slow_starts() {
+    let mut snapshot = mk_complete(&[10; 5]);
+    let set = snapshot.replica_sets[0].clone();
+    let failing = mk_starting(&set, 90, 540);
+    let uid = failing.metadata.uid.clone();
+    add(&mut snapshot, [failing]);
+    let mut request = mk_rollout(snapshot);
+    request.failing_pods.insert(uid);
+    let answer = forecast(request);
+    assert_eq!(answer.start_times.dropped_failing, 1);
+    assert!(answer.slow.unwrap().duration.unwrap().high < 40_000);
+}
+
+/// An interruption is rare. If most pods became ready after the deadline, they take this long.
+#[test]
+fn starts_slower_than_the_deadline_count_if_most_are() {
+    let times = learned(mk_complete(&[650, 660, 670, 680, 690, 20]));
+    assert_eq!((times.count, times.dropped_late), (6, 0));
+    let mut snapshot = mk_complete(&[650, 660, 670, 680, 690]);
+    let set = snapshot.replica_sets[0].clone();
+    snapshot.replica_sets[0].replicas = 6;
+    snapshot.deployment.spec.replicas = 6;
+    add(&mut snapshot, [mk_starting(&set, 90, 640)]);
+    let expected = forecast(mk_request(snapshot, Vec::new())).expected;
+    assert_ne!(expected.outcome, rollplan_forecast::Outcome::Never);
+}
+
 #[test]
 fn times_of_the_request_replace_those_of_pods() {
     let mut request = mk_rollout(mk_complete(&[5; 10]));

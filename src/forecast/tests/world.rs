@@ -1,5 +1,7 @@
 //! Requests for tests.
 
+use std::collections::BTreeSet;
+
 use rollplan_core::interrupt::Never;
 use rollplan_core::snapshot::{Deployment, Options, Pod, PodCondition, ReplicaSet, Snapshot};
 use rollplan_core::template::Template;
@@ -61,6 +63,7 @@ pub(crate) fn mk_request(snapshot: Snapshot, changes: Vec<Change>) -> Request {
     Request {
         snapshot,
         failure: None,
+        failing_pods: BTreeSet::new(),
         changes,
         horizon: Horizon::Pass,
         options: Options::default(),

@@ -49,6 +49,7 @@ use rollplan_core::time::Time;
 use crate::messages::{Certainty, refusal};
 
 use self::examiner::Examiner;
+use self::failure::class::Class;
 use self::failure::judgement::Judgement;
 use self::failure::{Group, is_terminating};
 use self::peers::{Peers, Replacement};
@@ -237,6 +238,38 @@ impl<'a> Diagnosis<'a> {
             .map_or(Finality::Open, |new| {
                 self.refusal(&new.metadata.uid, "FailedCreate")
             })
+    }
+
+    /// The UIDs of the pods of all revisions that fail: without a change, they do not become available. One that waits for a node,
+    /// or that is running and not ready, may still do so.
+    pub fn failing_pods(&self) -> impl Iterator<Item = &'a str> {
+        let pods = self.new_pods.iter().chain(&self.old_pods).copied();
+        let findings = self.examiner.examine_all(pods).into_iter();
+        let failing = findings.filter(|finding| {
+            let class = finding.class;
+            class.is_some_and(|it| !matches!(it, Class::Unschedulable | Class::NotReady))
+        });
+        failing.map(|finding| finding.source.metadata.uid.as_str())
+    }
+
+    /// Why the API server rejects new pods, according to the latest event, or otherwise to the condition of the new ReplicaSet.
+    /// `None` if it has all of its pods.
+    #[must_use]
+    pub fn refusal_text(&self) -> Option<&'a str> {
+        let new = self.new_set?;
+        if new.status.replicas >= new.replicas.min(self.wanted()) {
+            return None;
+        }
+        let events = self.examiner.events_about(&new.metadata.uid);
+        let refused = events.filter(|event| event.reason == "FailedCreate");
+        let latest = refused.max_by_key(|event| event.last);
+        let mut conditions = new.status.conditions.iter();
+        let condition = conditions.find(|condition| {
+            condition.kind == rollplan_core::status::REPLICA_FAILURE && condition.status == "True"
+        });
+        latest
+            .map(|event| event.message.as_str())
+            .or(condition.map(|condition| condition.message.as_str()))
     }
 
     /// When the API server last rejected a new pod, according to events.

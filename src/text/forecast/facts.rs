@@ -9,6 +9,11 @@ use crate::text::span;
 /// The number of steps at the start and at the end of a long rollout that are shown.
 const FIRST_STEPS: usize = 14;
 const LAST_STEPS: usize = 6;
+/// The number of start times up to which they are too few.
+const GUESS_MAX: i32 = 4;
+
+/// The path of the number of desired pods in the spec.
+const REPLICAS: &str = "replicas";
 
 /// A forecast, and what it is about.
 #[derive(Debug)]
@@ -63,26 +68,69 @@ impl<'f> Facts<'f> {
                 true => "no rollout is in progress".to_owned(),
                 false => "a rollout is in progress".to_owned(),
             },
-            (ChangeEffect::NoChange | ChangeEffect::Unspecified, true) => match self.is_idle() {
-                true => "nothing changes, and no pod is replaced".to_owned(),
-                false => "nothing changes, and the rollout in progress continues".to_owned(),
-            },
+            (ChangeEffect::NoChange | ChangeEffect::Unspecified, true) => {
+                let what = match self.changed_settings() {
+                    Some(fields) => format!("the change of {fields} starts no rollout"),
+                    None => "nothing changes".to_owned(),
+                };
+                match self.is_idle() {
+                    true => format!("{what}, and no pod is replaced"),
+                    false => format!("{what}, and the rollout in progress continues"),
+                }
+            }
             (ChangeEffect::ScaleOnly, _) => {
-                let replicas = self.limits().replicas;
-                format!("the change only scales to {replicas}, and no pod is replaced")
+                let (scales, only) = (self.scales(), self.changed_settings().is_none());
+                let only = if only { "only " } else { "" };
+                format!("the change {only}{scales}, and no pod is replaced")
             }
-            (ChangeEffect::StartsRollout, _) => {
-                "the change starts a rollout, which replaces all pods".to_owned()
-            }
-            (ChangeEffect::ReturnsToRevision, _) => format!(
-                "the change returns to revision {}, with a rollout that replaces all pods",
-                self.response.revision
+            (ChangeEffect::StartsRollout, _) => format!(
+                "the change starts a rollout, which replaces all pods{}",
+                self.and_scales()
             ),
-            (ChangeEffect::HeldByPause, _) => {
-                "the change starts a rollout only when the Deployment is resumed".to_owned()
-            }
+            (ChangeEffect::ReturnsToRevision, _) => format!(
+                "the change returns to revision {}, with a rollout that replaces all pods{}",
+                self.response.revision,
+                self.and_scales()
+            ),
+            (ChangeEffect::HeldByPause, _) => format!(
+                "the change starts a rollout only when the Deployment is resumed{}",
+                self.and_scales()
+            ),
         };
         format!("{}: {what}", self.subject)
+    }
+
+    /// For example "scales from 8 to 3".
+    fn scales(&self) -> String {
+        let mut changes = self.response.spec_changes.iter();
+        match changes.find(|change| change.path == REPLICAS) {
+            Some(change) => format!("scales from {} to {}", change.from_json, change.to_json),
+            None => format!("scales to {}", self.limits().replicas),
+        }
+    }
+
+    /// For example ", and scales from 8 to 3". Empty if the number of desired pods stays the same.
+    fn and_scales(&self) -> String {
+        let mut changes = self.response.spec_changes.iter();
+        match changes.any(|change| change.path == REPLICAS) {
+            true => format!(", and {}", self.scales()),
+            false => String::new(),
+        }
+    }
+
+    /// The other fields of the spec that change, for example "minReadySeconds and strategy". `None` if none does.
+    fn changed_settings(&self) -> Option<String> {
+        let changes = self.response.spec_changes.iter();
+        let mut names: Vec<&str> = changes
+            .filter(|change| change.path != REPLICAS)
+            .map(|change| change.path.split('.').next().unwrap_or_default())
+            .collect();
+        names.dedup();
+        let last = names.pop()?;
+        Some(match names.is_empty() {
+            true => last.to_owned(),
+            false => format!("{} and {last}", names.join(", ")),
+        })
     }
 
     /// Whether nothing happens: it is complete.
@@ -229,8 +277,10 @@ impl<'f> Facts<'f> {
             };
             text += &format!("{verb} {}", durations(range));
         }
-        if times.guess {
+        if times.guess && times.count <= GUESS_MAX {
             text += "; these are too few for more than a guess";
+        } else if times.guess {
+            text += "; this is a guess, because a pod takes more than twice as long";
         }
         if times.still_starting > 0 {
             text += &format!(
@@ -244,6 +294,10 @@ impl<'f> Facts<'f> {
                 "that became ready only after the progress deadline",
             ),
             (times.dropped_restarted, "with a container that restarted"),
+            (
+                times.dropped_failing,
+                "that fail, or that are not ready like all others with their template",
+            ),
         ];
         let dropped = dropped.into_iter().filter(|(count, _)| *count > 0);
         let dropped: Vec<String> = dropped

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::axes::Extent;
 use super::facts::{Facts, Step};
 use super::picture::{CSS, Picture, xml};
+use crate::proto::TemplateChange;
 use crate::text::json_or_absent;
 
 /// The style of pages.
@@ -80,7 +81,8 @@ impl Html {
             "<p class=\"outcome\">{}</p>",
             xml(&facts.outcome())
         );
-        self.changes(facts);
+        self.changes("Changes of the spec", &facts.response.spec_changes);
+        self.changes("Changes of the template", &facts.response.template_changes);
         for scenario in facts.scenarios() {
             let mut picture = Picture::of(facts, scenario);
             picture.title = match scenario.name {
@@ -104,12 +106,11 @@ impl Html {
         self.body += "</ul>\n";
     }
 
-    fn changes(&mut self, facts: &Facts<'_>) {
-        let changes = &facts.response.template_changes;
+    fn changes(&mut self, title: &str, changes: &[TemplateChange]) {
         if changes.is_empty() {
             return;
         }
-        self.heading("Changes of the template");
+        self.heading(title);
         let rows = changes.iter().map(|change| {
             let (from, to) = (
                 json_or_absent(&change.from_json),

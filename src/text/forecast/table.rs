@@ -1,15 +1,15 @@
 //! A forecast as text.
 
 use super::facts::{Facts, Step};
-use crate::proto::{Outcome, TemplateChange};
+use crate::proto::Outcome;
 use crate::text::page::{Columns, Page, Style};
-use crate::text::revision::template_changes;
+use crate::text::revision::{spec_changes, template_changes};
 
 /// The effect of the change, the steps, the scenarios, what is assumed, and the outcome in the last line.
 pub(crate) fn forecast(page: &mut Page, facts: &Facts<'_>) {
     page.line(&facts.title(), Style::Strong);
-    let changes: &[TemplateChange] = &facts.response.template_changes;
-    template_changes(page, changes);
+    spec_changes(page, &facts.response.spec_changes);
+    template_changes(page, &facts.response.template_changes);
     if !facts.is_idle() {
         steps(page, facts);
         scenarios(page, facts);

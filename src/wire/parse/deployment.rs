@@ -3,7 +3,7 @@
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Condition, Deployment, DeploymentSpec, DeploymentStatus, Strategy};
-use rollplan_core::template::Template;
+use rollplan_core::template::{Template, Value};
 
 use super::Parser;
 use super::meta::Needed;
@@ -110,6 +110,72 @@ impl Parser<'_> {
             progress_deadline_seconds: deadline.unwrap_or(PROGRESS_DEADLINE_SECONDS),
         };
         (spec, tape)
+    }
+
+    /// Checks a Deployment that no API server has stored yet by the rules that it has, in addition to the types of its fields. Its
+    /// template must have these types. `current` is the Deployment that is changed.
+    ///
+    /// Kubernetes source: `ValidateDeploymentUpdate` in `pkg/apis/apps/validation`.
+    pub(in crate::wire) fn deployment_rules(
+        &mut self,
+        deployment: &Deployment,
+        current: Option<&Deployment>,
+        path: &Path<'_>,
+    ) {
+        let DeploymentSpec {
+            selector,
+            template,
+            strategy,
+            min_ready_seconds,
+            progress_deadline_seconds,
+            ..
+        } = &deployment.spec;
+        let selector_path = path.field("selector");
+        if selector.is_empty() {
+            self.violation(&selector_path, Reason::Required, "may not be empty");
+        }
+        let before = current.map(|current| &current.spec.selector);
+        if before.is_some_and(|before| before != selector) {
+            let description =
+                "cannot be changed: create the Deployment again, or keep the selector";
+            self.violation(&selector_path, Reason::Immutable, description);
+        }
+        let template_path = path.field("template");
+        let template = template.defaulted();
+        let labels = template.at(&["metadata", "labels"]).and_then(Value::as_map);
+        let labels = labels.into_iter().flatten().map(|(key, value)| {
+            let value = value.as_str().unwrap_or_default();
+            (key.clone(), value.to_owned())
+        });
+        if !selector.matches(&labels.collect()) {
+            let description = "do not match the selector";
+            let labels_path = template_path.text(".metadata.labels");
+            self.violation(&labels_path, Reason::InvalidValue, description);
+        }
+        if let Strategy::RollingUpdate {
+            max_surge,
+            max_unavailable,
+        } = strategy
+        {
+            let is_zero = |limit: &IntOrPercent| limit.rounded_up(100) == 0;
+            let limits_path = path.text(".strategy.rollingUpdate.maxUnavailable");
+            if is_zero(max_surge) && is_zero(max_unavailable) {
+                let description = "may not be 0 if maxSurge is 0: no pod could ever be replaced";
+                self.violation(&limits_path, Reason::InvalidValue, description);
+            }
+            if max_unavailable
+                .percent()
+                .is_some_and(|percent| percent > 100)
+            {
+                self.violation(&limits_path, Reason::OutOfRange, "must be at most 100%");
+            }
+        }
+        if progress_deadline_seconds <= min_ready_seconds {
+            let description = "must be greater than minReadySeconds";
+            let deadline_path = path.field("progress_deadline_seconds");
+            self.violation(&deadline_path, Reason::OutOfRange, description);
+        }
+        self.pod_template(template, &template_path);
     }
 
     fn strategy(&mut self, strategy: kubernetes::DeploymentStrategy, path: &Path<'_>) -> Strategy {

@@ -11,6 +11,7 @@ mod meta;
 mod name;
 mod path;
 mod pod;
+mod pod_template;
 mod raw_template;
 mod replica_set;
 pub(super) mod restart;

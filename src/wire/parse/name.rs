@@ -130,7 +130,7 @@ pub(crate) fn is_dns_subdomain(name: &str) -> bool {
 }
 
 /// As IsDNS1123Label in Kubernetes.
-fn is_dns_label(name: &str) -> bool {
+pub(super) fn is_dns_label(name: &str) -> bool {
     name.len() <= 63 && is_word(name)
 }
 

@@ -42,7 +42,7 @@ impl Path<'_> {
         }
     }
 
-    pub(super) fn text<'a>(&'a self, text: &'a str) -> Path<'a> {
+    pub(in crate::wire) fn text<'a>(&'a self, text: &'a str) -> Path<'a> {
         Path::Text(self, text)
     }
 

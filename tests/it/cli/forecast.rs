@@ -69,7 +69,7 @@ fn effect_of_a_change_is_the_first_line() {
         ),
         (
             &["--replicas", "12"],
-            "the change only scales to 12, and no pod is replaced",
+            "the change only scales from 4 to 12, and no pod is replaced",
         ),
         (
             &["--undo", "--to-revision", "3"],
@@ -145,20 +145,157 @@ fn formats_show_the_same_outcome() {
     assert!(formatted("yaml").contains("outcome: OUTCOME_COMPLETES"));
 }
 
-/// Without a cluster, nothing is known about defaults and webhooks.
-#[test]
-fn manifests_without_a_cluster_are_the_whole_deployment() {
+/// A manifest of the example with another image.
+fn mk_manifest() -> Value {
     let mut manifest = changed();
     manifest["metadata"] = json!({"name": "web"});
     manifest["status"].take();
-    let manifest = Scratch::new(&manifest.to_string());
-    let text = forecast(&["-f", manifest.path()]).replace('\n', " ");
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    manifest
+}
+
+/// The forecast of a manifest for the Deployment of the example, after an edit of the Deployment.
+fn forecast_of(manifest: &Value, edit: impl Fn(&mut Value)) -> String {
+    let mut objects = example(EXAMPLE).objects();
+    let deployments = objects.iter_mut().filter(|it| it["kind"] == "Deployment");
+    deployments.for_each(edit);
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    let (snapshot, manifest) = (
+        Scratch::new(&list.to_string()),
+        Scratch::new(&manifest.to_string()),
+    );
+    let now = format!("--now={}", now());
+    let args = [
+        &[
+            "forecast",
+            "--snapshot",
+            snapshot.path(),
+            &now,
+            "-f",
+            manifest.path(),
+        ],
+        &TIMES[..],
+    ];
+    let text = answered(&args.concat(), "");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Without a cluster, a manifest is merged as kubectl apply merges it, if the last one is known.
+#[test]
+fn manifests_without_a_cluster_are_merged_with_the_last_applied_one() {
+    let mut manifest = mk_manifest();
+    let spec = manifest["spec"].as_object_mut().unwrap();
+    spec.remove("replicas");
+    let apply = |last: Value| {
+        forecast_of(&manifest, |deployment| {
+            deployment["metadata"]["annotations"][LAST_APPLIED] = last.to_string().into();
+        })
+    };
+    let scaled = apply(json!({"spec": {"replicas": 3}}));
     assert!(
-        words.contains("assumption: The manifest is the whole Deployment: "),
-        "{text}"
+        scaled.contains(
+            "the change starts a rollout, which replaces all pods, and scales from 4 to 1"
+        ),
+        "{scaled}"
+    );
+    let kept = apply(json!({"spec": {}}));
+    assert!(
+        kept.contains("which replaces all pods Changes of the template"),
+        "{kept}"
+    );
+    assert!(kept.contains("the number stays 4"), "{kept}");
+    let unknown = forecast_of(&manifest, |deployment| {
+        deployment["metadata"]["annotations"]
+            .as_object_mut()
+            .unwrap()
+            .remove(LAST_APPLIED);
+    });
+    assert!(
+        unknown.contains("assumption: The manifest is the whole Deployment: "),
+        "{unknown}"
+    );
+    assert!(
+        unknown.contains("nothing shows who does: the number stays 4"),
+        "{unknown}"
     );
     assert!(!forecast(&["--replicas=3"]).contains("The manifest"));
+}
+
+#[test]
+fn other_changed_fields_of_the_spec_are_named() {
+    let mut manifest = mk_manifest();
+    manifest["spec"] = deployment()["spec"].clone();
+    manifest["spec"]["strategy"] = json!({"type": "Recreate"});
+    let text = forecast_of(&manifest, |_| {});
+    assert!(
+        text.contains("the change of strategy starts no rollout, and no pod is replaced"),
+        "{text}"
+    );
+    assert!(text.contains("Changes of the spec"), "{text}");
+}
+
+/// What the API server would reject has no forecast.
+#[test]
+fn manifests_that_the_api_server_rejects_are_refused() {
+    let refused_with = |edit: &dyn Fn(&mut Value), expected: &str| {
+        let mut manifest = mk_manifest();
+        edit(&mut manifest["spec"]);
+        let manifest = Scratch::new(&manifest.to_string());
+        let args = offline(&["-f", manifest.path()]);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let error = refused(&args, "");
+        assert!(error.contains(expected), "{error}");
+    };
+    let container = "/template/spec/containers/0";
+    let at = |spec: &mut Value, key: &str, value: Value| {
+        spec.pointer_mut(container).unwrap()[key] = value;
+    };
+    refused_with(
+        &|spec| at(spec, "env", json!([{"name": "PORT", "value": 8080}])),
+        "env[0].value: is a number, and must be a string: quote it",
+    );
+    refused_with(
+        &|spec| at(spec, "ports", json!([{"containerPort": "80"}])),
+        "containerPort: is a string, and must be an integer",
+    );
+    refused_with(
+        &|spec| at(spec, "resources", json!({"limits": {"cpu": "1x"}})),
+        "must be a quantity",
+    );
+    refused_with(
+        &|spec| at(spec, "imagePullPolcy", json!("Always")),
+        "is not a field of Container",
+    );
+    refused_with(
+        &|spec| at(spec, "livenessProbe", json!({"periodSeconds": 5})),
+        "must have exactly one of",
+    );
+    refused_with(
+        &|spec| spec["template"]["metadata"]["labels"]["version"] = json!(1),
+        "is a number, and must be a string",
+    );
+    refused_with(
+        &|spec| spec["selector"]["matchLabels"]["tier"] = json!("api"),
+        "selector: cannot be changed",
+    );
+    refused_with(
+        &|spec| spec["template"]["metadata"]["labels"] = json!({"app": "other"}),
+        "do not match the selector",
+    );
+    refused_with(
+        &|spec| {
+            spec["strategy"] = json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}});
+        },
+        "may not be 0 if maxSurge is 0",
+    );
+    refused_with(
+        &|spec| {
+            spec["minReadySeconds"] = json!(30);
+            spec["progressDeadlineSeconds"] = json!(30);
+        },
+        "must be greater than minReadySeconds",
+    );
 }
 
 #[test]

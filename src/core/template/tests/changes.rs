@@ -123,3 +123,22 @@ fn another_order_is_a_difference() {
         ]],
     );
 }
+
+/// Kubernetes stores the templates of these pairs of manifests with differences at exactly these paths.
+#[test]
+fn differences_are_those_of_what_kubernetes_stores() {
+    let pairs = include_str!("../testdata/changes.tsv").lines();
+    let mut count = 0;
+    for pair in pairs.filter(|line| !line.starts_with('#')) {
+        let [paths, from, to] = pair.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("{pair}");
+        };
+        let template = |text: &str| Template::from(parse(text));
+        let changes = template_changes(&template(from), &template(to), &Never);
+        let found: Vec<&str> = changes.iter().map(|it| it.path.as_str()).collect();
+        let expected: Vec<&str> = paths.split_whitespace().collect();
+        assert_eq!(found, expected, "\nfrom: {from}\nto: {to}");
+        count += 1;
+    }
+    assert!(count >= 200, "{count}");
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::template::{Number, Value};
 
-pub(super) fn parse(text: &str) -> Value {
+pub(in crate::template) fn parse(text: &str) -> Value {
     let mut reader = Reader { text, at: 0 };
     let value = reader.value();
     assert_eq!(reader.rest().trim(), "", "after the JSON value in {text}");

@@ -202,9 +202,15 @@ class DeploymentChange(_message.Message):
     UNDO_TO_REVISION_FIELD_NUMBER: _builtins.int
     PAUSED_FIELD_NUMBER: _builtins.int
     deployment: _builtins.str
-    """The whole Deployment after the change, as Kubernetes JSON, for example the output of
-    `kubectl apply --dry-run=server -o json`. Absent fields have the defaults of Kubernetes. It must have the
-    namespace and the name of the Deployment of the snapshot. Its status is ignored.
+    """The Deployment after the change, as Kubernetes JSON. It must have the namespace and the name of the Deployment of
+    the snapshot. Its status is ignored.
+
+    With a UID, it is the whole Deployment as an API server has stored it or would store it, for example the output
+    of `kubectl apply --dry-run=server -o json`. Without one, it is a manifest: it must meet the rules of the API
+    server, and the change is what an apply makes of it, as far as the Deployment of the snapshot shows what was
+    applied before (in the annotation kubectl.kubernetes.io/last-applied-configuration, or in the managed fields of
+    the only manager that applies). Otherwise, it is the whole Deployment, except that the number of desired pods
+    stays the same if it is absent. `assumptions` has which of these was the case.
     """
     replicas: _builtins.int
     """New number of desired pods. Must not be negative."""
@@ -274,11 +280,13 @@ class ClusterLimits(_message.Message):
     pods_in_quota: _builtins.int
     """Number of pods that can be created, in addition to those of the snapshot, before the quota of the namespace is used
     up. A pod that is removed frees its share. Must not be negative. Defaults to 0 if a ReplicaSet reports that the
-    quota is exceeded.
+    quota is exceeded, and the changes do not lower the requests that exceed it. Because such a report may be older
+    than the state of the quota, a rollout that it blocks is undecided.
     """
     pods_on_nodes: _builtins.int
     """Number of pods that fit on the nodes, in addition to those of the snapshot. Further pods wait until others are
-    removed. Must not be negative. Defaults to 0 if a pod of the snapshot cannot be scheduled.
+    removed. Must not be negative. Defaults to 0 if a pod of the snapshot cannot be scheduled, and the changes do not
+    affect where it can run.
     """
     @_builtins.property
     def create_back_off(self) -> _duration_pb2.Duration:
@@ -325,6 +333,7 @@ class ForecastRolloutResponse(_message.Message):
     NEVER_READY_FIELD_NUMBER: _builtins.int
     SLOW_FIELD_NUMBER: _builtins.int
     ASSUMPTIONS_FIELD_NUMBER: _builtins.int
+    SPEC_CHANGES_FIELD_NUMBER: _builtins.int
     effect: Global___ChangeEffect.ValueType
     """What the changes do."""
     revision: _builtins.int
@@ -367,6 +376,12 @@ class ForecastRolloutResponse(_message.Message):
     def assumptions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Assumptions of the forecast, each as one sentence."""
 
+    @_builtins.property
+    def spec_changes(self) -> _containers.RepeatedCompositeFieldContainer[_revision_pb2.TemplateChange]:
+        """Differences between the other fields of the spec before and after the changes, ordered by path, for example
+        "replicas" and "strategy.type".
+        """
+
     def __init__(
         self,
         *,
@@ -380,10 +395,11 @@ class ForecastRolloutResponse(_message.Message):
         never_ready: Global___Forecast | None = ...,
         slow: Global___Forecast | None = ...,
         assumptions: _abc.Iterable[_builtins.str] | None = ...,
+        spec_changes: _abc.Iterable[_revision_pb2.TemplateChange] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["expected", b"expected", "limits", b"limits", "never_ready", b"never_ready", "slow", b"slow", "start_times", b"start_times"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assumptions", b"assumptions", "effect", b"effect", "expected", b"expected", "limits", b"limits", "never_ready", b"never_ready", "replica_sets", b"replica_sets", "revision", b"revision", "slow", b"slow", "start_times", b"start_times", "template_changes", b"template_changes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assumptions", b"assumptions", "effect", b"effect", "expected", b"expected", "limits", b"limits", "never_ready", b"never_ready", "replica_sets", b"replica_sets", "revision", b"revision", "slow", b"slow", "spec_changes", b"spec_changes", "start_times", b"start_times", "template_changes", b"template_changes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -437,6 +453,7 @@ class StartTimes(_message.Message):
     STILL_STARTING_FIELD_NUMBER: _builtins.int
     DROPPED_LATE_FIELD_NUMBER: _builtins.int
     DROPPED_RESTARTED_FIELD_NUMBER: _builtins.int
+    DROPPED_FAILING_FIELD_NUMBER: _builtins.int
     RANGE_FIELD_NUMBER: _builtins.int
     TERMINATION_FIELD_NUMBER: _builtins.int
     source: Global___StartTimesSource.ValueType
@@ -444,7 +461,9 @@ class StartTimes(_message.Message):
     count: _builtins.int
     """Number of start times."""
     guess: _builtins.bool
-    """Whether there are at most four start times, which is too few: durations are then a guess, without a median."""
+    """Whether durations are a guess, without a median: there are at most four start times, or a pod is still starting
+    that has taken more than twice as long as all others.
+    """
     still_starting: _builtins.int
     """Number of pods that are still starting. Their start time is at least the time since their creation."""
     dropped_late: _builtins.int
@@ -453,6 +472,10 @@ class StartTimes(_message.Message):
     """
     dropped_restarted: _builtins.int
     """Number of pods that were not used because a container has restarted."""
+    dropped_failing: _builtins.int
+    """Number of pods that were not used because they fail, or because they and all others with their template are not
+    ready and will be replaced.
+    """
     @_builtins.property
     def range(self) -> Global___DurationRange:
         """Shortest, median and longest start time. Absent if none is known."""
@@ -470,12 +493,13 @@ class StartTimes(_message.Message):
         still_starting: _builtins.int = ...,
         dropped_late: _builtins.int = ...,
         dropped_restarted: _builtins.int = ...,
+        dropped_failing: _builtins.int = ...,
         range: Global___DurationRange | None = ...,
         termination: Global___DurationRange | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["range", b"range", "termination", b"termination"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "dropped_late", b"dropped_late", "dropped_restarted", b"dropped_restarted", "guess", b"guess", "range", b"range", "source", b"source", "still_starting", b"still_starting", "termination", b"termination"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "dropped_failing", b"dropped_failing", "dropped_late", b"dropped_late", "dropped_restarted", b"dropped_restarted", "guess", b"guess", "range", b"range", "source", b"source", "still_starting", b"still_starting", "termination", b"termination"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -21,7 +21,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollplan/v1/forecast.proto.
  */
 export const file_rollplan_v1_forecast: GenFile = /*@__PURE__*/
-  fileDesc("Chpyb2xscGxhbi92MS9mb3JlY2FzdC5wcm90bxILcm9sbHBsYW4udjEikQIKFkZvcmVjYXN0Um9sbG91dFJlcXVlc3QSJwoIc25hcHNob3QYASABKAsyFS5yb2xscGxhbi52MS5TbmFwc2hvdBIuCgdjaGFuZ2VzGAIgAygLMh0ucm9sbHBsYW4udjEuRGVwbG95bWVudENoYW5nZRIpCgdvcHRpb25zGAMgASgLMhgucm9sbHBsYW4udjEuUGxhbk9wdGlvbnMSKAoJcG9kX3RpbWVzGAQgASgLMhUucm9sbHBsYW4udjEuUG9kVGltZXMSKgoGbGltaXRzGAUgASgLMhoucm9sbHBsYW4udjEuQ2x1c3RlckxpbWl0cxIPCgdzYW1wbGVzGAYgASgFEgwKBHNlZWQYByABKAQidAoQRGVwbG95bWVudENoYW5nZRIUCgpkZXBsb3ltZW50GAEgASgJSAASEgoIcmVwbGljYXMYAiABKAVIABIaChB1bmRvX3RvX3JldmlzaW9uGAMgASgDSAASEAoGcGF1c2VkGAQgASgISABCCAoGY2hhbmdlImQKCFBvZFRpbWVzEigKBXN0YXJ0GAEgAygLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KC3Rlcm1pbmF0aW9uGAIgAygLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIp8BCg1DbHVzdGVyTGltaXRzEhoKDXBvZHNfaW5fcXVvdGEYASABKAVIAIgBARIaCg1wb2RzX29uX25vZGVzGAIgASgFSAGIAQESMgoPY3JlYXRlX2JhY2tfb2ZmGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQhAKDl9wb2RzX2luX3F1b3RhQhAKDl9wb2RzX29uX25vZGVzIqoDChdGb3JlY2FzdFJvbGxvdXRSZXNwb25zZRIpCgZlZmZlY3QYASABKA4yGS5yb2xscGxhbi52MS5DaGFuZ2VFZmZlY3QSEAoIcmV2aXNpb24YAiABKAMSNQoQdGVtcGxhdGVfY2hhbmdlcxgDIAMoCzIbLnJvbGxwbGFuLnYxLlRlbXBsYXRlQ2hhbmdlEioKBmxpbWl0cxgEIAEoCzIaLnJvbGxwbGFuLnYxLlJvbGxvdXRMaW1pdHMSMgoMcmVwbGljYV9zZXRzGAUgAygLMhwucm9sbHBsYW4udjEuT2JqZWN0UmVmZXJlbmNlEiwKC3N0YXJ0X3RpbWVzGAYgASgLMhcucm9sbHBsYW4udjEuU3RhcnRUaW1lcxInCghleHBlY3RlZBgHIAEoCzIVLnJvbGxwbGFuLnYxLkZvcmVjYXN0EioKC25ldmVyX3JlYWR5GAggASgLMhUucm9sbHBsYW4udjEuRm9yZWNhc3QSIwoEc2xvdxgJIAEoCzIVLnJvbGxwbGFuLnYxLkZvcmVjYXN0EhMKC2Fzc3VtcHRpb25zGAogAygJIpABCg1Sb2xsb3V0TGltaXRzEhAKCHJlcGxpY2FzGAEgASgFEhAKCHBvZHNfbWF4GAIgASgFEhUKDWF2YWlsYWJsZV9taW4YAyABKAUSJgoZcHJvZ3Jlc3NfZGVhZGxpbmVfc2Vjb25kcxgEIAEoBUgAiAEBQhwKGl9wcm9ncmVzc19kZWFkbGluZV9zZWNvbmRzIv4BCgpTdGFydFRpbWVzEi0KBnNvdXJjZRgBIAEoDjIdLnJvbGxwbGFuLnYxLlN0YXJ0VGltZXNTb3VyY2USDQoFY291bnQYAiABKAUSDQoFZ3Vlc3MYAyABKAgSFgoOc3RpbGxfc3RhcnRpbmcYBCABKAUSFAoMZHJvcHBlZF9sYXRlGAUgASgFEhkKEWRyb3BwZWRfcmVzdGFydGVkGAYgASgFEikKBXJhbmdlGAcgASgLMhoucm9sbHBsYW4udjEuRHVyYXRpb25SYW5nZRIvCgt0ZXJtaW5hdGlvbhgIIAEoCzIaLnJvbGxwbGFuLnYxLkR1cmF0aW9uUmFuZ2UiiwEKDUR1cmF0aW9uUmFuZ2USJgoDbG93GAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEikKBm1lZGlhbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhInCgRoaWdoGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjcKCkNvdW50UmFuZ2USCwoDbG93GAEgASgFEg4KBm1lZGlhbhgCIAEoBRIMCgRoaWdoGAMgASgFIqwECghGb3JlY2FzdBIlCgdvdXRjb21lGAEgASgOMhQucm9sbHBsYW4udjEuT3V0Y29tZRIrCghvdXRjb21lcxgCIAMoCzIZLnJvbGxwbGFuLnYxLk91dGNvbWVDb3VudBIOCgZyZWFzb24YAyABKAkSLAoIZHVyYXRpb24YBCABKAsyGi5yb2xscGxhbi52MS5EdXJhdGlvblJhbmdlEjUKEWRlYWRsaW5lX2V4Y2VlZGVkGAUgASgLMhoucm9sbHBsYW4udjEuRHVyYXRpb25SYW5nZRIpCghwb2RzX21heBgGIAEoCzIXLnJvbGxwbGFuLnYxLkNvdW50UmFuZ2USOgoZcG9kc193aXRoX3Rlcm1pbmF0aW5nX21heBgHIAEoCzIXLnJvbGxwbGFuLnYxLkNvdW50UmFuZ2USLgoNYXZhaWxhYmxlX21pbhgIIAEoCzIXLnJvbGxwbGFuLnYxLkNvdW50UmFuZ2USMQoQYXZhaWxhYmxlX2F0X2VuZBgJIAEoCzIXLnJvbGxwbGFuLnYxLkNvdW50UmFuZ2USJgoFd2F2ZXMYCiABKAsyFy5yb2xscGxhbi52MS5Db3VudFJhbmdlEjMKEnJlcGxpY2Ffc2V0X3dyaXRlcxgLIAEoCzIXLnJvbGxwbGFuLnYxLkNvdW50UmFuZ2USMAoKdHJhamVjdG9yeRgMIAMoCzIcLnJvbGxwbGFuLnYxLlRyYWplY3RvcnlQb2ludCJGCgxPdXRjb21lQ291bnQSJQoHb3V0Y29tZRgBIAEoDjIULnJvbGxwbGFuLnYxLk91dGNvbWUSDwoHc2FtcGxlcxgCIAEoBSKCAQoPVHJhamVjdG9yeVBvaW50EikKBm9mZnNldBgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIMCgRwb2RzGAIgAygFEhEKCWF2YWlsYWJsZRgDIAMoBRITCgt0ZXJtaW5hdGluZxgEIAEoBRIOCgZldmVudHMYBSADKAkq0gEKDENoYW5nZUVmZmVjdBIdChlDSEFOR0VfRUZGRUNUX1VOU1BFQ0lGSUVEEAASGwoXQ0hBTkdFX0VGRkVDVF9OT19DSEFOR0UQARIcChhDSEFOR0VfRUZGRUNUX1NDQUxFX09OTFkQAhIgChxDSEFOR0VfRUZGRUNUX1NUQVJUU19ST0xMT1VUEAMSJQohQ0hBTkdFX0VGRkVDVF9SRVRVUk5TX1RPX1JFVklTSU9OEAQSHwobQ0hBTkdFX0VGRkVDVF9IRUxEX0JZX1BBVVNFEAUqwQEKEFN0YXJ0VGltZXNTb3VyY2USIgoeU1RBUlRfVElNRVNfU09VUkNFX1VOU1BFQ0lGSUVEEAASGwoXU1RBUlRfVElNRVNfU09VUkNFX05PTkUQARIkCiBTVEFSVF9USU1FU19TT1VSQ0VfU0FNRV9URU1QTEFURRACEiYKIlNUQVJUX1RJTUVTX1NPVVJDRV9PVEhFUl9URU1QTEFURVMQAxIeChpTVEFSVF9USU1FU19TT1VSQ0VfUkVRVUVTVBAEKn8KB091dGNvbWUSFwoTT1VUQ09NRV9VTlNQRUNJRklFRBAAEhUKEU9VVENPTUVfQ09NUExFVEVTEAESGgoWT1VUQ09NRV9DT01QTEVURVNfTEFURRACEhEKDU9VVENPTUVfTkVWRVIQAxIVChFPVVRDT01FX1VOREVDSURFRBAEYgZwcm90bzM", [file_google_protobuf_duration, file_rollplan_v1_kubernetes, file_rollplan_v1_plan, file_rollplan_v1_revision]);
+  fileDesc("Chpyb2xscGxhbi92MS9mb3JlY2FzdC5wcm90bxILcm9sbHBsYW4udjEikQIKFkZvcmVjYXN0Um9sbG91dFJlcXVlc3QSJwoIc25hcHNob3QYASABKAsyFS5yb2xscGxhbi52MS5TbmFwc2hvdBIuCgdjaGFuZ2VzGAIgAygLMh0ucm9sbHBsYW4udjEuRGVwbG95bWVudENoYW5nZRIpCgdvcHRpb25zGAMgASgLMhgucm9sbHBsYW4udjEuUGxhbk9wdGlvbnMSKAoJcG9kX3RpbWVzGAQgASgLMhUucm9sbHBsYW4udjEuUG9kVGltZXMSKgoGbGltaXRzGAUgASgLMhoucm9sbHBsYW4udjEuQ2x1c3RlckxpbWl0cxIPCgdzYW1wbGVzGAYgASgFEgwKBHNlZWQYByABKAQidAoQRGVwbG95bWVudENoYW5nZRIUCgpkZXBsb3ltZW50GAEgASgJSAASEgoIcmVwbGljYXMYAiABKAVIABIaChB1bmRvX3RvX3JldmlzaW9uGAMgASgDSAASEAoGcGF1c2VkGAQgASgISABCCAoGY2hhbmdlImQKCFBvZFRpbWVzEigKBXN0YXJ0GAEgAygLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KC3Rlcm1pbmF0aW9uGAIgAygLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIp8BCg1DbHVzdGVyTGltaXRzEhoKDXBvZHNfaW5fcXVvdGEYASABKAVIAIgBARIaCg1wb2RzX29uX25vZGVzGAIgASgFSAGIAQESMgoPY3JlYXRlX2JhY2tfb2ZmGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQhAKDl9wb2RzX2luX3F1b3RhQhAKDl9wb2RzX29uX25vZGVzIt0DChdGb3JlY2FzdFJvbGxvdXRSZXNwb25zZRIpCgZlZmZlY3QYASABKA4yGS5yb2xscGxhbi52MS5DaGFuZ2VFZmZlY3QSEAoIcmV2aXNpb24YAiABKAMSNQoQdGVtcGxhdGVfY2hhbmdlcxgDIAMoCzIbLnJvbGxwbGFuLnYxLlRlbXBsYXRlQ2hhbmdlEioKBmxpbWl0cxgEIAEoCzIaLnJvbGxwbGFuLnYxLlJvbGxvdXRMaW1pdHMSMgoMcmVwbGljYV9zZXRzGAUgAygLMhwucm9sbHBsYW4udjEuT2JqZWN0UmVmZXJlbmNlEiwKC3N0YXJ0X3RpbWVzGAYgASgLMhcucm9sbHBsYW4udjEuU3RhcnRUaW1lcxInCghleHBlY3RlZBgHIAEoCzIVLnJvbGxwbGFuLnYxLkZvcmVjYXN0EioKC25ldmVyX3JlYWR5GAggASgLMhUucm9sbHBsYW4udjEuRm9yZWNhc3QSIwoEc2xvdxgJIAEoCzIVLnJvbGxwbGFuLnYxLkZvcmVjYXN0EhMKC2Fzc3VtcHRpb25zGAogAygJEjEKDHNwZWNfY2hhbmdlcxgLIAMoCzIbLnJvbGxwbGFuLnYxLlRlbXBsYXRlQ2hhbmdlIpABCg1Sb2xsb3V0TGltaXRzEhAKCHJlcGxpY2FzGAEgASgFEhAKCHBvZHNfbWF4GAIgASgFEhUKDWF2YWlsYWJsZV9taW4YAyABKAUSJgoZcHJvZ3Jlc3NfZGVhZGxpbmVfc2Vjb25kcxgEIAEoBUgAiAEBQhwKGl9wcm9ncmVzc19kZWFkbGluZV9zZWNvbmRzIpcCCgpTdGFydFRpbWVzEi0KBnNvdXJjZRgBIAEoDjIdLnJvbGxwbGFuLnYxLlN0YXJ0VGltZXNTb3VyY2USDQoFY291bnQYAiABKAUSDQoFZ3Vlc3MYAyABKAgSFgoOc3RpbGxfc3RhcnRpbmcYBCABKAUSFAoMZHJvcHBlZF9sYXRlGAUgASgFEhkKEWRyb3BwZWRfcmVzdGFydGVkGAYgASgFEhcKD2Ryb3BwZWRfZmFpbGluZxgJIAEoBRIpCgVyYW5nZRgHIAEoCzIaLnJvbGxwbGFuLnYxLkR1cmF0aW9uUmFuZ2USLwoLdGVybWluYXRpb24YCCABKAsyGi5yb2xscGxhbi52MS5EdXJhdGlvblJhbmdlIosBCg1EdXJhdGlvblJhbmdlEiYKA2xvdxgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIpCgZtZWRpYW4YAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SJwoEaGlnaBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiI3CgpDb3VudFJhbmdlEgsKA2xvdxgBIAEoBRIOCgZtZWRpYW4YAiABKAUSDAoEaGlnaBgDIAEoBSKsBAoIRm9yZWNhc3QSJQoHb3V0Y29tZRgBIAEoDjIULnJvbGxwbGFuLnYxLk91dGNvbWUSKwoIb3V0Y29tZXMYAiADKAsyGS5yb2xscGxhbi52MS5PdXRjb21lQ291bnQSDgoGcmVhc29uGAMgASgJEiwKCGR1cmF0aW9uGAQgASgLMhoucm9sbHBsYW4udjEuRHVyYXRpb25SYW5nZRI1ChFkZWFkbGluZV9leGNlZWRlZBgFIAEoCzIaLnJvbGxwbGFuLnYxLkR1cmF0aW9uUmFuZ2USKQoIcG9kc19tYXgYBiABKAsyFy5yb2xscGxhbi52MS5Db3VudFJhbmdlEjoKGXBvZHNfd2l0aF90ZXJtaW5hdGluZ19tYXgYByABKAsyFy5yb2xscGxhbi52MS5Db3VudFJhbmdlEi4KDWF2YWlsYWJsZV9taW4YCCABKAsyFy5yb2xscGxhbi52MS5Db3VudFJhbmdlEjEKEGF2YWlsYWJsZV9hdF9lbmQYCSABKAsyFy5yb2xscGxhbi52MS5Db3VudFJhbmdlEiYKBXdhdmVzGAogASgLMhcucm9sbHBsYW4udjEuQ291bnRSYW5nZRIzChJyZXBsaWNhX3NldF93cml0ZXMYCyABKAsyFy5yb2xscGxhbi52MS5Db3VudFJhbmdlEjAKCnRyYWplY3RvcnkYDCADKAsyHC5yb2xscGxhbi52MS5UcmFqZWN0b3J5UG9pbnQiRgoMT3V0Y29tZUNvdW50EiUKB291dGNvbWUYASABKA4yFC5yb2xscGxhbi52MS5PdXRjb21lEg8KB3NhbXBsZXMYAiABKAUiggEKD1RyYWplY3RvcnlQb2ludBIpCgZvZmZzZXQYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDAoEcG9kcxgCIAMoBRIRCglhdmFpbGFibGUYAyADKAUSEwoLdGVybWluYXRpbmcYBCABKAUSDgoGZXZlbnRzGAUgAygJKtIBCgxDaGFuZ2VFZmZlY3QSHQoZQ0hBTkdFX0VGRkVDVF9VTlNQRUNJRklFRBAAEhsKF0NIQU5HRV9FRkZFQ1RfTk9fQ0hBTkdFEAESHAoYQ0hBTkdFX0VGRkVDVF9TQ0FMRV9PTkxZEAISIAocQ0hBTkdFX0VGRkVDVF9TVEFSVFNfUk9MTE9VVBADEiUKIUNIQU5HRV9FRkZFQ1RfUkVUVVJOU19UT19SRVZJU0lPThAEEh8KG0NIQU5HRV9FRkZFQ1RfSEVMRF9CWV9QQVVTRRAFKsEBChBTdGFydFRpbWVzU291cmNlEiIKHlNUQVJUX1RJTUVTX1NPVVJDRV9VTlNQRUNJRklFRBAAEhsKF1NUQVJUX1RJTUVTX1NPVVJDRV9OT05FEAESJAogU1RBUlRfVElNRVNfU09VUkNFX1NBTUVfVEVNUExBVEUQAhImCiJTVEFSVF9USU1FU19TT1VSQ0VfT1RIRVJfVEVNUExBVEVTEAMSHgoaU1RBUlRfVElNRVNfU09VUkNFX1JFUVVFU1QQBCp/CgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIVChFPVVRDT01FX0NPTVBMRVRFUxABEhoKFk9VVENPTUVfQ09NUExFVEVTX0xBVEUQAhIRCg1PVVRDT01FX05FVkVSEAMSFQoRT1VUQ09NRV9VTkRFQ0lERUQQBGIGcHJvdG8z", [file_google_protobuf_duration, file_rollplan_v1_kubernetes, file_rollplan_v1_plan, file_rollplan_v1_revision]);
 
 /**
  * ForecastRolloutRequest is the request of RolloutPlanner.ForecastRollout.
@@ -105,9 +105,15 @@ export type DeploymentChange = Message<"rollplan.v1.DeploymentChange"> & {
    */
   change: {
     /**
-     * The whole Deployment after the change, as Kubernetes JSON, for example the output of
-     * `kubectl apply --dry-run=server -o json`. Absent fields have the defaults of Kubernetes. It must have the
-     * namespace and the name of the Deployment of the snapshot. Its status is ignored.
+     * The Deployment after the change, as Kubernetes JSON. It must have the namespace and the name of the Deployment of
+     * the snapshot. Its status is ignored.
+     *
+     * With a UID, it is the whole Deployment as an API server has stored it or would store it, for example the output
+     * of `kubectl apply --dry-run=server -o json`. Without one, it is a manifest: it must meet the rules of the API
+     * server, and the change is what an apply makes of it, as far as the Deployment of the snapshot shows what was
+     * applied before (in the annotation kubectl.kubernetes.io/last-applied-configuration, or in the managed fields of
+     * the only manager that applies). Otherwise, it is the whole Deployment, except that the number of desired pods
+     * stays the same if it is absent. `assumptions` has which of these was the case.
      *
      * @generated from field: string deployment = 1;
      */
@@ -185,7 +191,8 @@ export type ClusterLimits = Message<"rollplan.v1.ClusterLimits"> & {
   /**
    * Number of pods that can be created, in addition to those of the snapshot, before the quota of the namespace is used
    * up. A pod that is removed frees its share. Must not be negative. Defaults to 0 if a ReplicaSet reports that the
-   * quota is exceeded.
+   * quota is exceeded, and the changes do not lower the requests that exceed it. Because such a report may be older
+   * than the state of the quota, a rollout that it blocks is undecided.
    *
    * @generated from field: optional int32 pods_in_quota = 1;
    */
@@ -193,7 +200,8 @@ export type ClusterLimits = Message<"rollplan.v1.ClusterLimits"> & {
 
   /**
    * Number of pods that fit on the nodes, in addition to those of the snapshot. Further pods wait until others are
-   * removed. Must not be negative. Defaults to 0 if a pod of the snapshot cannot be scheduled.
+   * removed. Must not be negative. Defaults to 0 if a pod of the snapshot cannot be scheduled, and the changes do not
+   * affect where it can run.
    *
    * @generated from field: optional int32 pods_on_nodes = 2;
    */
@@ -294,6 +302,14 @@ export type ForecastRolloutResponse = Message<"rollplan.v1.ForecastRolloutRespon
    * @generated from field: repeated string assumptions = 10;
    */
   assumptions: string[];
+
+  /**
+   * Differences between the other fields of the spec before and after the changes, ordered by path, for example
+   * "replicas" and "strategy.type".
+   *
+   * @generated from field: repeated rollplan.v1.TemplateChange spec_changes = 11;
+   */
+  specChanges: TemplateChange[];
 };
 
 /**
@@ -366,7 +382,8 @@ export type StartTimes = Message<"rollplan.v1.StartTimes"> & {
   count: number;
 
   /**
-   * Whether there are at most four start times, which is too few: durations are then a guess, without a median.
+   * Whether durations are a guess, without a median: there are at most four start times, or a pod is still starting
+   * that has taken more than twice as long as all others.
    *
    * @generated from field: bool guess = 3;
    */
@@ -393,6 +410,14 @@ export type StartTimes = Message<"rollplan.v1.StartTimes"> & {
    * @generated from field: int32 dropped_restarted = 6;
    */
   droppedRestarted: number;
+
+  /**
+   * Number of pods that were not used because they fail, or because they and all others with their template are not
+   * ready and will be replaced.
+   *
+   * @generated from field: int32 dropped_failing = 9;
+   */
+  droppedFailing: number;
 
   /**
    * Shortest, median and longest start time. Absent if none is known.
