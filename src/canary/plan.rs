@@ -1,6 +1,7 @@
 //! The next patch of a Deployment, from its state, the command and the decision.
 
 use rollplan_core::interrupt::{Interrupt, Interrupted};
+use rollplan_core::most_available;
 use rollplan_core::size::{IntOrPercent, Limits};
 use rollplan_core::snapshot::ReplicaSet;
 use rollplan_core::template::Template;
@@ -322,9 +323,7 @@ impl Planner<'_> {
             .reasons
             .push(reason(ReasonKind::RolloutFailed, verdict.message));
         let available = |set: &ReplicaSet| observed.available(set, user.min_ready_seconds);
-        let good = observed.old.iter().filter(|set| available(set) > 0);
-        // Of several rollouts that failed one after the other, the last complete one has left the most available pods.
-        let Some(stable) = good.max_by_key(|set| available(set)) else {
+        let Some(stable) = most_available(observed.old.iter().copied(), available) else {
             draft.reasons.push(reason(
                 ReasonKind::StableGone,
                 "no earlier ReplicaSet has available pods, so no template is known to be good",

@@ -26,5 +26,8 @@ pub mod time;
 
 pub use history::{Revision, list_revisions, list_revisions_until};
 pub use plan::{Plan, compute_status, compute_status_until, plan_pass, plan_pass_until};
-pub use rollback::{Rollback, RollbackError, rollback, rollback_until};
+pub use rollback::{
+    Rollback, RollbackError, last_available_revision, most_available, previous_was_never_available,
+    rollback, rollback_until,
+};
 pub use settle::{plan_settled, plan_settled_unclamped, plan_settled_until};

@@ -8,8 +8,9 @@ use thiserror::Error;
 
 use crate::action::{Action, OnFailure, OwnerChange, Step, Target};
 use crate::interrupt::{Interrupt, Interrupted, Never};
+use crate::object::{ObjectMeta, StringMap};
 use crate::pass;
-use crate::revision::{self, ROLLBACK_TO};
+use crate::revision::{self, LAST_APPLIED, ROLLBACK_TO};
 use crate::snapshot::{ReplicaSet, Snapshot};
 use crate::template::{TemplateChange, Value, template_changes};
 
@@ -45,8 +46,16 @@ pub enum RollbackError {
         name: String,
     },
     /// A paused Deployment is not rolled back.
-    #[error("deployment {name:?} is paused: resume it first")]
+    #[error("deployment {name:?} is paused: resume it first{}", with_command(.resume))]
     Paused {
+        /// Name of the Deployment.
+        name: String,
+        /// The command that resumes it. `None` for a custom resource.
+        resume: Option<String>,
+    },
+    /// No earlier revision has available pods.
+    #[error("deployment {name:?} has no earlier revision with available pods")]
+    NoneAvailable {
         /// Name of the Deployment.
         name: String,
     },
@@ -74,6 +83,11 @@ fn renumbered(revision: i64, now: Option<i64>) -> String {
     now.map_or_else(String::new, |now| {
         format!("; revision {revision} is now {now}")
     })
+}
+
+fn with_command(command: &Option<String>) -> String {
+    let command = command.as_ref();
+    command.map_or_else(String::new, |command| format!(", with `{command}`"))
 }
 
 fn list(revisions: &[i64]) -> String {
@@ -109,6 +123,74 @@ pub fn rollback_until(
     interrupt.check().map(|()| rollback)
 }
 
+/// Of several rollouts that failed one after the other, the last complete one has left the most available pods.
+pub fn most_available<'s>(
+    sets: impl Iterator<Item = &'s ReplicaSet>,
+    available: impl Fn(&ReplicaSet) -> i32,
+) -> Option<&'s ReplicaSet> {
+    let with_pods = sets.filter(|set| available(set) > 0);
+    with_pods.max_by_key(|set| available(set))
+}
+
+/// The earlier revision with the most available pods, which a rollback to the last available revision restores.
+///
+/// # Errors
+///
+/// [`RollbackError`]: no earlier revision has available pods, or ReplicaSets may be missing.
+pub fn last_available_revision(
+    snapshot: &Snapshot,
+    interrupt: &dyn Interrupt,
+) -> Result<i64, RollbackError> {
+    let name = || snapshot.deployment.metadata.name.clone();
+    if !snapshot.replica_sets_complete {
+        return Err(RollbackError::Incomplete { name: name() });
+    }
+    let (_, old) = pass::roles(snapshot, interrupt);
+    let numbered = old
+        .into_iter()
+        .filter(|set| revision::revision_of(&set.metadata.annotations).is_some());
+    let found = most_available(numbered, |set| set.status.available_replicas);
+    let revision = found.and_then(|set| revision::revision_of(&set.metadata.annotations));
+    revision.ok_or_else(|| RollbackError::NoneAvailable { name: name() })
+}
+
+/// Whether the previous revision never became available, although an earlier one still has available pods: then a rollback should
+/// restore the last available revision instead.
+#[must_use]
+pub fn previous_was_never_available(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> bool {
+    let (new, old) = pass::roles(snapshot, interrupt);
+    let all: Vec<&ReplicaSet> = old.iter().copied().chain(new).collect();
+    let numbered = numbered(snapshot, all.into_iter());
+    second_highest(&numbered)
+        .is_some_and(|(number, set)| older_with_pods(&old, number, set).is_some())
+}
+
+/// The ReplicaSet of an earlier revision that still has available pods, if one that was created later has none: had its rollout
+/// completed, the earlier one would have none.
+fn older_with_pods<'s>(
+    old: &[&'s ReplicaSet],
+    revision: i64,
+    target: &ReplicaSet,
+) -> Option<(i64, &'s ReplicaSet)> {
+    let found = most_available(old.iter().copied(), |set| set.status.available_replicas)?;
+    let number = revision::revision_of(&found.metadata.annotations)?;
+    (target.status.available_replicas == 0 && number < revision).then_some((number, found))
+}
+
+/// The ReplicaSets that the Deployment controls and that have a revision, with it.
+fn numbered<'s>(
+    snapshot: &Snapshot,
+    sets: impl Iterator<Item = &'s ReplicaSet>,
+) -> Vec<(i64, &'s ReplicaSet)> {
+    let owned = sets.filter(|set| {
+        let controller = set.metadata.controller();
+        controller.is_some_and(|owner| owner.uid == snapshot.deployment.metadata.uid)
+    });
+    owned
+        .filter_map(|set| Some((revision::revision_of(&set.metadata.annotations)?, set)))
+        .collect()
+}
+
 fn plan(
     snapshot: &Snapshot,
     to_revision: i64,
@@ -120,15 +202,8 @@ fn plan(
         return Err(RollbackError::Incomplete { name: name() });
     }
     let (new, old) = pass::roles(snapshot, interrupt);
-    let all = old.into_iter().chain(new);
-    let unless_interrupted = all.take_while(|_| !interrupt.is_interrupted());
-    let owned = unless_interrupted.filter(|set| {
-        let controller = set.metadata.controller();
-        controller.is_some_and(|owner| owner.uid == deployment.metadata.uid)
-    });
-    let numbered: Vec<(i64, &ReplicaSet)> = owned
-        .filter_map(|set| Some((revision::revision_of(&set.metadata.annotations)?, set)))
-        .collect();
+    let all = old.iter().copied().chain(new);
+    let numbered = numbered(snapshot, all.take_while(|_| !interrupt.is_interrupted()));
     let found = match to_revision {
         0 => second_highest(&numbered).ok_or_else(|| RollbackError::NoHistory { name: name() })?,
         wanted => {
@@ -149,7 +224,13 @@ fn plan(
         }
     };
     if deployment.spec.paused {
-        return Err(RollbackError::Paused { name: name() });
+        let metadata = &deployment.metadata;
+        let resume = deployment.is_native().then(|| {
+            let (name, namespace) = (&metadata.name, &metadata.namespace);
+            format!("kubectl rollout resume deploy/{name} -n {namespace}")
+        });
+        let name = name();
+        return Err(RollbackError::Paused { name, resume });
     }
     let (revision, target) = found;
     let from_revision = revision::revision_of(&deployment.metadata.annotations).unwrap_or(0);
@@ -175,12 +256,25 @@ fn plan(
         return Ok(rollback);
     }
     rollback.changes = template_changes(&deployment.spec.template, &target.template, interrupt);
+    let before = &deployment.metadata.annotations;
+    let after = pass::restored(before, &target.metadata.annotations);
     rollback.warnings = warnings(snapshot, &template);
+    if let Some((available, set)) = older_with_pods(&old, revision, target) {
+        let pods = set.status.available_replicas;
+        rollback.warnings.insert(
+            0,
+            format!(
+                "revision {revision} never became available, and revision {available} still has available pods ({pods}): \
+                 --to-revision last-available restores that one"
+            ),
+        );
+    }
+    rollback
+        .warnings
+        .extend(metadata_warnings(&deployment.metadata, &after, revision));
     if interrupt.is_interrupted() {
         return Ok(rollback);
     }
-    let before = &deployment.metadata.annotations;
-    let after = pass::restored(before, &target.metadata.annotations);
     let change = OwnerChange::between(before, after, Some(template));
     let action = Action::UpdateDeployment {
         owner: Target::owner(deployment),
@@ -235,6 +329,61 @@ fn warnings(snapshot: &Snapshot, template: &Value) -> Vec<String> {
     ));
     if deployment.metadata.annotations.contains_key(ROLLBACK_TO) {
         warnings.push("an annotation requests another rollback".to_owned());
+    }
+    warnings
+}
+
+/// What a rollback removes from the metadata, what it leaves there, and who will undo it.
+fn metadata_warnings(metadata: &ObjectMeta, after: &StringMap, revision: i64) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let before = &metadata.annotations;
+    let removed: Vec<&str> = before
+        .keys()
+        .filter(|key| !after.contains_key(*key))
+        .map(String::as_str)
+        .collect();
+    if !removed.is_empty() {
+        warnings.push(format!(
+            "the annotations of the Deployment become those of revision {revision}, which removes {}",
+            removed.join(", ")
+        ));
+    }
+    if !metadata.labels.is_empty() {
+        warnings
+            .push("the labels of the Deployment stay: they are not part of a revision".to_owned());
+    }
+    let label = |key: &str| metadata.labels.get(key);
+    let annotation = |key: &str| before.get(key);
+    let mut owned = |who: &str, when: &str| {
+        warnings.push(format!(
+            "{who} undoes this {when}: change the template where it comes from as well"
+        ));
+    };
+    if annotation("argocd.argoproj.io/tracking-id")
+        .or(label("argocd.argoproj.io/instance"))
+        .is_some()
+    {
+        owned("Argo CD", "with its next sync");
+    }
+    for (key, kind) in [
+        ("kustomize.toolkit.fluxcd.io/name", "Kustomization"),
+        ("helm.toolkit.fluxcd.io/name", "HelmRelease"),
+    ] {
+        if let Some(name) = label(key) {
+            owned(
+                &format!("Flux ({kind} {name})"),
+                "with its next reconciliation that changes the Deployment",
+            );
+        }
+    }
+    if let Some(release) = annotation("meta.helm.sh/release-name") {
+        owned(
+            &format!("Helm (release {release})"),
+            "with the next upgrade",
+        );
+    }
+    if before.contains_key(LAST_APPLIED) {
+        owned("kubectl apply", "with the same manifest");
     }
     warnings
 }

@@ -80,6 +80,8 @@ pub enum Rejection {
     PodsIncomplete,
     /// A paused Deployment cannot be rolled back.
     DeploymentPaused,
+    /// No earlier revision has available pods.
+    NoAvailableRevision,
     /// There is no earlier revision.
     NoEarlierRevision,
     /// The requested revision does not exist.
@@ -89,10 +91,11 @@ pub enum Rejection {
 // === impl Rejection ===
 
 impl Rejection {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::ReplicaSetsIncomplete,
         Self::PodsIncomplete,
         Self::DeploymentPaused,
+        Self::NoAvailableRevision,
         Self::NoEarlierRevision,
         Self::RevisionNotFound,
     ];
@@ -104,6 +107,7 @@ impl Rejection {
             Self::ReplicaSetsIncomplete => "REPLICA_SETS_INCOMPLETE",
             Self::PodsIncomplete => "PODS_INCOMPLETE",
             Self::DeploymentPaused => "DEPLOYMENT_PAUSED",
+            Self::NoAvailableRevision => "NO_AVAILABLE_REVISION",
             Self::NoEarlierRevision => "NO_EARLIER_REVISION",
             Self::RevisionNotFound => "REVISION_NOT_FOUND",
         }
@@ -121,6 +125,7 @@ impl Rejection {
         match error {
             RollbackError::Incomplete { .. } => Self::ReplicaSetsIncomplete,
             RollbackError::Paused { .. } => Self::DeploymentPaused,
+            RollbackError::NoneAvailable { .. } => Self::NoAvailableRevision,
             RollbackError::NoHistory { .. } => Self::NoEarlierRevision,
             RollbackError::NotFound { .. } => Self::RevisionNotFound,
         }

@@ -227,13 +227,22 @@ pub(crate) fn rollback_in(
         snapshot,
         to_revision,
         options,
+        to_last_available,
     } = request;
     let calls = Calls::of(snapshot.as_ref(), options.as_ref());
     let mut parser = Parser::new(interrupt);
     let subject = read_snapshot(snapshot, Kinds::Deployments, context, &mut parser)?;
     parser.options(options);
     let to_revision = parser.count(to_revision, &Path::Root("to_revision"));
+    if to_last_available && to_revision != 0 {
+        let path = Path::Root("to_last_available");
+        parser.violation(&path, Reason::Exclusive, "excludes to_revision");
+    }
     let snapshot = parser.finish(subject).and_then(deployment)?;
+    let to_revision = match to_last_available {
+        true => rollplan_core::last_available_revision(&snapshot, interrupt)?,
+        false => to_revision,
+    };
     let rollback = rollplan_core::rollback_until(&snapshot, to_revision, interrupt)?;
     let mut answer = print_revision::print_rollback(rollback?, interrupt);
     calls.complete(&mut answer.steps, &snapshot);

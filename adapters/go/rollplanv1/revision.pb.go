@@ -32,9 +32,12 @@ type RollbackRequest struct {
 	// Revision to roll back to. Must not be negative. Defaults to 0, which means the previous revision.
 	ToRevision int64 `protobuf:"varint,2,opt,name=to_revision,json=toRevision,proto3" json:"to_revision,omitempty"`
 	// Options of the plan.
-	Options       *PlanOptions `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Options *PlanOptions `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
+	// Whether to roll back to the earlier revision with the most available pods, as the automatic rollback does: of
+	// several rollouts that failed one after the other, the last complete one has left them. Excludes `to_revision`.
+	ToLastAvailable bool `protobuf:"varint,4,opt,name=to_last_available,json=toLastAvailable,proto3" json:"to_last_available,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *RollbackRequest) Reset() {
@@ -86,6 +89,13 @@ func (x *RollbackRequest) GetOptions() *PlanOptions {
 		return x.Options
 	}
 	return nil
+}
+
+func (x *RollbackRequest) GetToLastAvailable() bool {
+	if x != nil {
+		return x.ToLastAvailable
+	}
+	return false
 }
 
 // RollbackResponse is the response of RolloutPlanner.Rollback.
@@ -485,12 +495,13 @@ var File_rollplan_v1_revision_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_revision_proto_rawDesc = "" +
 	"\n" +
-	"\x1arollplan/v1/revision.proto\x12\vrollplan.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rollplan/v1/plan.proto\"\x99\x01\n" +
+	"\x1arollplan/v1/revision.proto\x12\vrollplan.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rollplan/v1/plan.proto\"\xc5\x01\n" +
 	"\x0fRollbackRequest\x121\n" +
 	"\bsnapshot\x18\x01 \x01(\v2\x15.rollplan.v1.SnapshotR\bsnapshot\x12\x1f\n" +
 	"\vto_revision\x18\x02 \x01(\x03R\n" +
 	"toRevision\x122\n" +
-	"\aoptions\x18\x03 \x01(\v2\x18.rollplan.v1.PlanOptionsR\aoptions\"\x8d\x02\n" +
+	"\aoptions\x18\x03 \x01(\v2\x18.rollplan.v1.PlanOptionsR\aoptions\x12*\n" +
+	"\x11to_last_available\x18\x04 \x01(\bR\x0ftoLastAvailable\"\x8d\x02\n" +
 	"\x10RollbackResponse\x12'\n" +
 	"\x05steps\x18\x01 \x03(\v2\x11.rollplan.v1.StepR\x05steps\x12#\n" +
 	"\rfrom_revision\x18\x02 \x01(\x03R\ffromRevision\x12\x1f\n" +

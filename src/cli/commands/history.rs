@@ -159,7 +159,7 @@ impl History<'_> {
         let request = proto::RollbackRequest {
             snapshot: Some(snapshot),
             to_revision: to.revision,
-            options: None,
+            ..proto::RollbackRequest::default()
         };
         let response = planner
             .rollback(request)

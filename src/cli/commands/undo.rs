@@ -23,11 +23,28 @@ kubectl or the cluster.";
 pub(in crate::cli) struct UndoArgs {
     #[command(flatten)]
     pub(in crate::cli) input: InputArgs,
-    /// The revision to roll back to; 0 is the previous revision
-    #[arg(long, value_name = "REVISION", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
-    pub(in crate::cli) to_revision: i64,
+    /// The revision to roll back to; 0 is the previous revision, and last-available the one with the most available pods
+    #[arg(long, value_name = "REVISION", default_value = "0", value_parser = to_revision)]
+    pub(in crate::cli) to_revision: ToRevision,
     #[command(flatten)]
     pub(in crate::cli) answer: AnswerArgs<ScriptOutput>,
+}
+
+/// The revision to roll back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum ToRevision {
+    /// This one. 0 is the previous one.
+    Number(i64),
+    /// The one with the most available pods.
+    LastAvailable,
+}
+
+fn to_revision(text: &str) -> Result<ToRevision, String> {
+    match (text, text.parse()) {
+        ("last-available", _) => Ok(ToRevision::LastAvailable),
+        (_, Ok(number @ 0..)) => Ok(ToRevision::Number(number)),
+        _ => Err("must be a number that is not negative, or last-available".to_owned()),
+    }
 }
 
 /// `rollplan undo`.
@@ -47,7 +64,11 @@ pub(in crate::cli) fn run(args: UndoArgs) -> Result<Exit, Error> {
     } = read(&input, Needs::Revisions, None)?;
     let request = proto::RollbackRequest {
         snapshot: Some(snapshot),
-        to_revision,
+        to_revision: match to_revision {
+            ToRevision::Number(number) => number,
+            ToRevision::LastAvailable => 0,
+        },
+        to_last_available: to_revision == ToRevision::LastAvailable,
         options: None,
     };
     let response = planner

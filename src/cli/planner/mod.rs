@@ -118,6 +118,7 @@ impl Refusal {
         Self::Error(match rejection {
             Rejection::ReplicaSetsIncomplete | Rejection::PodsIncomplete => Error::input("", text),
             Rejection::DeploymentPaused
+            | Rejection::NoAvailableRevision
             | Rejection::NoEarlierRevision
             | Rejection::RevisionNotFound => Error::RollbackRefused(text),
         })

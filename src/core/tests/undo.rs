@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use rollplan_core::interrupt::Never;
 use rollplan_core::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION};
 use rollplan_core::snapshot::Snapshot;
 use rollplan_core::template::{Template, Value};
-use rollplan_core::{RollbackError, list_revisions, rollback};
+use rollplan_core::{
+    RollbackError, last_available_revision, list_revisions, previous_was_never_available, rollback,
+};
 use rollplan_world::{at, mk_deployment, mk_set, mk_snapshot, mk_template, strings};
 
 /// Three revisions. The rollout to the third one, with the image `v3`, is in progress.
@@ -124,7 +127,14 @@ fn rollback_without_a_target_is_refused() {
     world.deployment.spec.paused = true;
     assert_eq!(
         undo(&world, 0).unwrap_err(),
-        RollbackError::Paused { name: name() }
+        RollbackError::Paused {
+            name: name(),
+            resume: Some(format!(
+                "kubectl rollout resume deploy/{} -n {}",
+                name(),
+                mk_history().deployment.metadata.namespace
+            )),
+        }
     );
     // As in kubectl, a missing revision is reported before the pause.
     assert!(matches!(
@@ -243,8 +253,92 @@ fn environment_values_are_hidden_and_references_have_warnings() {
             "Secret keys keeps its current content",
             "image v2:latest may have been replaced in the registry",
             "replicas stays 4: it is not part of a revision",
+            "the annotations of the Deployment become those of revision 2, which removes gone",
         ]
     );
+}
+
+#[test]
+fn what_a_rollback_removes_and_who_undoes_it_is_named() {
+    let warnings = |annotations: &[(&str, &str)], labels: &[(&str, &str)]| {
+        let mut world = mk_history();
+        let metadata = &mut world.deployment.metadata;
+        metadata.annotations.remove("gone");
+        let owned = |it: &(&str, &str)| (it.0.to_owned(), it.1.to_owned());
+        metadata.annotations.extend(annotations.iter().map(owned));
+        metadata.labels = labels.iter().map(owned).collect();
+        let warnings = undo(&world, 2).unwrap().warnings.into_iter();
+        let others = warnings.filter(|it| !it.starts_with("replicas"));
+        others.collect::<Vec<String>>()
+    };
+    assert_eq!(warnings(&[], &[]), Vec::<String>::new());
+    let found = warnings(
+        &[
+            ("argocd.argoproj.io/tracking-id", "x"),
+            ("reloader.stakater.com/auto", "true"),
+            ("meta.helm.sh/release-name", "shop"),
+            ("kubectl.kubernetes.io/last-applied-configuration", "{}"),
+        ],
+        &[("helm.toolkit.fluxcd.io/name", "shop")],
+    );
+    let again = "change the template where it comes from as well";
+    assert_eq!(
+        found,
+        [
+            // kubectl keeps the annotation of its own apply.
+            "the annotations of the Deployment become those of revision 2, which removes argocd.argoproj.io/tracking-id, \
+             meta.helm.sh/release-name, reloader.stakater.com/auto"
+                .to_owned(),
+            "the labels of the Deployment stay: they are not part of a revision".to_owned(),
+            format!("Argo CD undoes this with its next sync: {again}"),
+            format!(
+                "Flux (HelmRelease shop) undoes this with its next reconciliation that changes the Deployment: {again}"
+            ),
+            format!("Helm (release shop) undoes this with the next upgrade: {again}"),
+            format!("kubectl apply undoes this with the same manifest: {again}"),
+        ]
+    );
+}
+
+/// The rollout to revision 2 failed, so revision 1 still has all pods while the rollout to revision 3 fails as well.
+fn mk_two_failures() -> Snapshot {
+    let mut world = mk_history();
+    for (set, available) in world.replica_sets.iter_mut().zip([4, 0, 0]) {
+        set.replicas = available;
+        set.status.replicas = available;
+        set.status.available_replicas = available;
+    }
+    world
+}
+
+#[test]
+fn a_revision_that_never_became_available_is_named() {
+    let world = mk_two_failures();
+    let warning = |world: &Snapshot, to| {
+        let warnings = undo(world, to).unwrap().warnings;
+        warnings
+            .into_iter()
+            .find(|it| it.contains("never became available"))
+    };
+    assert_eq!(
+        warning(&world, 0).unwrap(),
+        "revision 2 never became available, and revision 1 still has available pods (4): --to-revision last-available restores \
+         that one"
+    );
+    assert_eq!(last_available_revision(&world, &Never), Ok(1));
+    assert!(previous_was_never_available(&world, &Never));
+    assert_eq!(warning(&world, 1), None);
+    // A rollout to revision 2 that completed has left no pods of revision 1.
+    let world = mk_history();
+    assert_eq!(warning(&world, 0), None);
+    assert!(!previous_was_never_available(&world, &Never));
+    let mut none = mk_two_failures();
+    none.replica_sets[0].status.available_replicas = 0;
+    assert_eq!(warning(&none, 0), None);
+    assert!(matches!(
+        last_available_revision(&none, &Never),
+        Err(RollbackError::NoneAvailable { .. })
+    ));
 }
 
 /// A template whose only container has this variable.

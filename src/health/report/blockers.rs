@@ -4,6 +4,7 @@ use super::assessment::{Assessment, is_unobserved};
 use crate::diagnosis::text::{KUBERNETES_MAX, agree, because, count, one_line, resource, word};
 use crate::diagnosis::{Blocker, Cause, deletion};
 use crate::messages::{quota_may_have_room, refusal};
+use rollplan_core::interrupt::Never;
 use rollplan_core::revision;
 use rollplan_core::snapshot::Condition;
 use rollplan_core::status;
@@ -268,12 +269,18 @@ impl Assessment<'_> {
         })
     }
 
-    /// The command that rolls the Deployment back to its previous revision.
+    /// The command that rolls the Deployment back to its previous revision, or to the last available one if the previous one
+    /// never became available.
     fn undo_command(&self) -> String {
         let deployment = self.deployment;
         let metadata = &deployment.metadata;
+        let snapshot = self.diagnosis.snapshot;
+        let target = match rollplan_core::previous_was_never_available(snapshot, &Never) {
+            true => " --to-revision last-available",
+            false => "",
+        };
         format!(
-            "rollplan undo {}/{} -n {}",
+            "rollplan undo {}/{} -n {}{target}",
             resource(deployment),
             metadata.name,
             metadata.namespace

@@ -57,8 +57,8 @@ pub fn check_request(request: &PlanRolloutRequest) {
     }
     let back = RollbackRequest {
         snapshot: snapshot.clone(),
-        to_revision: 0,
         options,
+        ..RollbackRequest::default()
     };
     if let Some(back) = twice(&back, wire::rollback) {
         bound(back.encoded_len());

@@ -22,7 +22,7 @@ fn undo_without_a_target_is_a_failure() {
         (
             "paused-scaled",
             &[],
-            "error: deployment \"web\" is paused: resume it first\n",
+            "error: deployment \"web\" is paused: resume it first, with `kubectl rollout resume deploy/web -n shop`\n",
         ),
         (
             "fresh-create",

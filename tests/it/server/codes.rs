@@ -199,6 +199,8 @@ async fn rollbacks(checks: &mut Checks) {
     let paused = mk_rollback(|it| it.spec()["paused"] = true.into());
     let incomplete = mk_rollback(|it| it.snapshot.replica_sets_complete = false);
     let first = mk_rollback(|it| it.remove_all("ReplicaSet"));
+    let mut unavailable = first.clone();
+    unavailable.to_last_available = true;
     let mut missing = mk_rollback(|_| {});
     missing.to_revision = 99;
     for (cause, request) in [
@@ -206,6 +208,10 @@ async fn rollbacks(checks: &mut Checks) {
         (
             "rollback or forecast without `replica_sets_complete`",
             incomplete,
+        ),
+        (
+            "rollback to the last available revision, and no earlier revision has available pods",
+            unavailable,
         ),
         ("rollback with no earlier revision", first),
         ("rollback to a revision that does not exist", missing),

@@ -121,7 +121,8 @@ fn rejected_rollback(error: &RollbackError) -> Status {
     let reason = Rejection::of_rollback(error).as_str();
     match error {
         RollbackError::Incomplete { name }
-        | RollbackError::Paused { name }
+        | RollbackError::Paused { name, .. }
+        | RollbackError::NoneAvailable { name }
         | RollbackError::NoHistory { name } => precondition(&message, reason, name),
         RollbackError::NotFound {
             name,
@@ -371,7 +372,11 @@ mod tests {
         let name = "🦀".repeat(1000);
         let errors = [
             RollbackError::Incomplete { name: name.clone() },
-            RollbackError::Paused { name: name.clone() },
+            RollbackError::Paused {
+                name: name.clone(),
+                resume: Some(name.clone()),
+            },
+            RollbackError::NoneAvailable { name: name.clone() },
             RollbackError::NoHistory { name: name.clone() },
             RollbackError::NotFound {
                 name,

@@ -163,7 +163,7 @@ impl Query {
             Endpoint::Undo => RollbackRequest {
                 snapshot,
                 to_revision: self.to_revision,
-                options: None,
+                ..RollbackRequest::default()
             }
             .encode_to_vec(),
             Endpoint::Status => ComputeStatusRequest {

@@ -29,8 +29,13 @@ class RollbackRequest(_message.Message):
     SNAPSHOT_FIELD_NUMBER: _builtins.int
     TO_REVISION_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
+    TO_LAST_AVAILABLE_FIELD_NUMBER: _builtins.int
     to_revision: _builtins.int
     """Revision to roll back to. Must not be negative. Defaults to 0, which means the previous revision."""
+    to_last_available: _builtins.bool
+    """Whether to roll back to the earlier revision with the most available pods, as the automatic rollback does: of
+    several rollouts that failed one after the other, the last complete one has left them. Excludes `to_revision`.
+    """
     @_builtins.property
     def snapshot(self) -> _plan_pb2.Snapshot:
         """Current state of the Deployment. Required."""
@@ -45,10 +50,11 @@ class RollbackRequest(_message.Message):
         snapshot: _plan_pb2.Snapshot | None = ...,
         to_revision: _builtins.int = ...,
         options: _plan_pb2.PlanOptions | None = ...,
+        to_last_available: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "snapshot", b"snapshot"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "snapshot", b"snapshot", "to_revision", b"to_revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "snapshot", b"snapshot", "to_last_available", b"to_last_available", "to_revision", b"to_revision"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
