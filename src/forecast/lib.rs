@@ -88,6 +88,8 @@ pub struct Failure {
     pub message: String,
     /// Whether it is certain that this persists. Otherwise, the outcome of the rollout is not decided.
     pub is_certain: bool,
+    /// The container that fails. Empty if the pod as a whole does.
+    pub container: String,
     /// Parts of the paths of fields in the template: a change of one of them may resolve the failure. If there are none, any
     /// change of the template may.
     pub resolved_by: &'static [&'static str],
@@ -96,16 +98,23 @@ pub struct Failure {
 // === impl Failure ===
 
 impl Failure {
-    /// Whether changes of the template may resolve it.
+    /// Whether changes of the template may resolve it. Those of other containers do not.
     fn is_resolved_by(&self, changes: &[TemplateChange]) -> bool {
-        let mut paths = changes.iter().map(|change| change.path.as_str());
-        paths.any(|path| {
+        let affects = |path: &str| {
             let mut parts = self.resolved_by.iter();
-            // A container that is added or removed changes all of its fields.
-            self.resolved_by.is_empty()
-                || path.ends_with("ontainers")
-                || path.ends_with(']') && path.contains("ontainers[")
-                || parts.any(|part| path.contains(part))
+            parts.any(|part| path.contains(part))
+        };
+        let mut paths = changes.iter().map(|change| change.path.as_str());
+        paths.any(|path| match path.split_once("ontainers[") {
+            _ if self.resolved_by.is_empty() => true,
+            Some((_, item)) => {
+                let (name, field) = item.split_once(']').unwrap_or_default();
+                let is_own = self.container.is_empty()
+                    || name.strip_prefix("name=") == Some(self.container.as_str());
+                // A container that is added or removed changes all of its fields.
+                is_own && (field.is_empty() || affects(field))
+            }
+            None => path.ends_with("ontainers") || affects(path),
         })
     }
 }
@@ -299,6 +308,7 @@ fn invalid_image(snapshot: &Snapshot) -> Option<Failure> {
     Some(Failure {
         message: format!("The name of the image {invalid:?} is not valid."),
         is_certain: true,
+        container: String::new(),
         resolved_by: &[],
     })
 }

@@ -245,53 +245,62 @@ pub(crate) struct Reason {
 /// Why a rollout does not complete. `quota_is_observed` is whether the quota is that of a condition: the controller tries again
 /// after up to 17 minutes, and until then, the condition does not show that the quota has room.
 pub(crate) fn reason(world: &World, quota_is_observed: bool) -> Reason {
-    let stuck = world.pods_stuck();
-    let is_certain = match () {
-        () if world.pods_refused() > 0 => !quota_is_observed,
-        () => world.pods_unscheduled() > 0 || stuck == 0,
-    };
-    let text = reason_text(world, quota_is_observed);
-    Reason { text, is_certain }
-}
-
-fn reason_text(world: &World, quota_is_observed: bool) -> String {
     let deployment = &world.snapshot.deployment;
     let more_pods = |count| match count {
         1 => "1 more pod".to_owned(),
         count => format!("{count} more pods"),
     };
-    match () {
-        () if pass::is_refused(&world.snapshot) => {
+    let (text, is_certain) = match () {
+        () if pass::is_refused(&world.snapshot) => (
             "The selector of the Deployment is empty, or it matches the pods of another Deployment."
-                .to_owned()
-        }
+                .to_owned(),
+            true,
+        ),
         () if deployment.metadata.deletion_timestamp.is_some() => {
-            "The Deployment is being deleted.".to_owned()
+            ("The Deployment is being deleted.".to_owned(), true)
         }
-        () if deployment.spec.paused => "The Deployment is paused.".to_owned(),
-        () if world.pods_refused() > 0 && quota_is_observed => format!(
-            "The quota of the namespace had no room for {}, according to a ReplicaSet; whether it has some by now is not known.",
-            more_pods(world.pods_refused())
+        () if deployment.spec.paused => ("The Deployment is paused.".to_owned(), true),
+        () if world.pods_refused() > 0 && quota_is_observed => (
+            format!(
+                "The quota of the namespace had no room for {}, according to a ReplicaSet; whether it has some by now is not \
+                 known.",
+                more_pods(world.pods_refused())
+            ),
+            false,
         ),
-        () if world.pods_refused() > 0 => format!(
-            "The quota of the namespace has no room for {}.",
-            more_pods(world.pods_refused())
+        () if world.pods_refused() > 0 => (
+            format!(
+                "The quota of the namespace has no room for {}.",
+                more_pods(world.pods_refused())
+            ),
+            true,
         ),
-        () if world.pods_unscheduled() > 0 => format!(
-            "The nodes have no room for {}.",
-            more_pods(world.pods_unscheduled())
+        () if world.pods_unscheduled() > 0 => (
+            format!(
+                "The nodes have no room for {}.",
+                more_pods(world.pods_unscheduled())
+            ),
+            true,
         ),
         () if world.pods_stuck() > 0 => {
             let (pods, are) = match world.pods_stuck() {
                 1 => ("1 pod".to_owned(), "is"),
                 count => (format!("{count} pods"), "are"),
             };
-            format!("{pods} {are} not ready after an unusually long time; whether this changes is not known.")
+            let text = format!(
+                "{pods} {are} not ready after an unusually long time; whether this changes is not known."
+            );
+            (text, false)
         }
-        () if world.pods_not_ready() == 1 => "1 pod never becomes ready.".to_owned(),
-        () if world.pods_not_ready() > 1 => {
-            format!("{} pods never become ready.", world.pods_not_ready())
-        }
-        () => "The controller has nothing more to do, but its status is not that of a complete rollout.".to_owned(),
-    }
+        () if world.pods_not_ready() == 1 => ("1 pod never becomes ready.".to_owned(), true),
+        () if world.pods_not_ready() > 1 => (
+            format!("{} pods never become ready.", world.pods_not_ready()),
+            true,
+        ),
+        () => (
+            "The controller has nothing more to do, but its status is not that of a complete rollout.".to_owned(),
+            true,
+        ),
+    };
+    Reason { text, is_certain }
 }

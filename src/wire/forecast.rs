@@ -155,27 +155,44 @@ fn failures(
     let refusal = diagnosis.refusal_text().map(resolving_fields);
     let resolved_by = match (&shared, refusal) {
         (Some(failure), _) => match failure.class {
-            Class::ImageName | Class::ImagePull => IMAGE_FIELDS,
-            Class::Config => CONFIG_FIELDS,
-            _ => &[][..],
+            Class::ImageName | Class::ImagePull => Some(IMAGE_FIELDS),
+            Class::Config => None,
+            _ => Some(&[][..]),
         },
-        (None, Some(Some(fields))) => fields,
+        (None, Some(Some(fields))) => Some(fields),
         (None, _) => return Ok((None, failing)),
     };
     let status = rollplan_core::compute_status_until(snapshot, options, interrupt)?;
     let verdict = report(&diagnosis, &status, &[]).verdict;
     let is_certain = verdict.outlook == Outlook::NeedsChange && verdict.is_certain;
+    let container = match diagnosis.findings() {
+        [finding, ..] if shared.is_some() => finding.pod.container.clone(),
+        _ => String::new(),
+    };
     let failure = Failure {
+        resolved_by: resolved_by.unwrap_or_else(|| configuration_fields(&verdict.message)),
         message: verdict.message,
         is_certain,
-        resolved_by,
+        container,
     };
     Ok((Some(failure), failing))
 }
 
+/// The fields of a template that may resolve that a container cannot be created, for which the kubelet reports a reason. Nothing but
+/// another reference replaces an object or a key that does not exist.
+fn configuration_fields(message: &str) -> &'static [&'static str] {
+    let is_missing = ["not found", "couldn't find key", "non-existent config key"];
+    match is_missing.iter().any(|it| message.contains(it)) {
+        true => REFERENCE_FIELDS,
+        false => CONFIG_FIELDS,
+    }
+}
+
 /// The fields that decide whether an image can be pulled.
 const IMAGE_FIELDS: &[&str] = &[".image", "serviceAccount"];
-/// The fields that refer to the configuration of a container.
+/// The fields that refer to objects with configuration.
+const REFERENCE_FIELDS: &[&str] = &[".env", "volume"];
+/// The fields that decide whether a container can be created.
 const CONFIG_FIELDS: &[&str] = &[
     ".env",
     "volume",

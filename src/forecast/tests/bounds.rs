@@ -142,9 +142,13 @@ fn no_sample_leaves_the_bounds() {
         for forecast in scenarios(&answer) {
             check_forecast(&answer, forecast, &context);
             *outcomes.entry(forecast.outcome).or_default() += 1;
+            // Only observed pods leave it open how the rollout ends: no simulation is cut off.
+            let is_doubtful = forecast.outcome == Outcome::Undecided;
+            let explains = forecast.reason.contains("unusually long");
+            assert!(!is_doubtful || explains, "{} {context}", forecast.reason);
         }
     }
-    // All outcomes but the last occur, and no simulation is cut off.
+    // All outcomes occur.
     println!("{outcomes:?}");
     assert!(outcomes[&Outcome::Completes] > 100, "{outcomes:?}");
     assert!(outcomes[&Outcome::Never] > 100, "{outcomes:?}");
@@ -152,7 +156,7 @@ fn no_sample_leaves_the_bounds() {
         outcomes.contains_key(&Outcome::CompletesLate),
         "{outcomes:?}"
     );
-    assert!(!outcomes.contains_key(&Outcome::Undecided), "{outcomes:?}");
+    assert!(outcomes.contains_key(&Outcome::Undecided), "{outcomes:?}");
 }
 
 fn scenarios(answer: &Answer) -> impl Iterator<Item = &Forecast> {

@@ -200,6 +200,7 @@ fn a_certain_failure_of_the_current_template_prevents_completion() {
     let failure = Failure {
         message: "The image cannot be pulled.".to_owned(),
         is_certain: true,
+        container: "main".to_owned(),
         resolved_by: &[".image"],
     };
     request.failure = Some(failure.clone());
@@ -221,6 +222,12 @@ fn a_certain_failure_of_the_current_template_prevents_completion() {
         forecast(request.clone()).expected.outcome,
         Outcome::Completes
     );
+    // The failing image is that of another container.
+    request.failure = Some(Failure {
+        container: "proxy".to_owned(),
+        ..failure.clone()
+    });
+    assert_eq!(forecast(request.clone()).expected.outcome, Outcome::Never);
     // Another image cannot create an account.
     request.failure = Some(Failure {
         resolved_by: &["serviceAccount"],

@@ -127,10 +127,11 @@ fn every_example_has_a_forecast() {
         ] {
             let answer = wire::forecast_rollout(mk_forecast(&request, changes));
             let answer = answer.unwrap_or_else(|error| panic!("{name}: {error}"));
-            for forecast in [answer.expected, answer.never_ready] {
-                let outcome = forecast.unwrap().outcome();
-                assert_ne!(outcome, proto::Outcome::Undecided, "{name}");
-            }
+            let outcomes = [answer.expected, answer.never_ready].map(|it| it.unwrap().outcome());
+            // It is not certain that the image cannot be pulled.
+            let is_open = outcomes[0] == proto::Outcome::Undecided;
+            assert_eq!(is_open, name == "stuck-bad-image", "{name}");
+            assert_ne!(outcomes[1], proto::Outcome::Undecided, "{name}");
         }
     }
 }

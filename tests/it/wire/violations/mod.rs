@@ -138,7 +138,7 @@ fn every_reason_has_a_case_and_a_unique_name() {
     let fields = fields().map(|(_, (_, _, reason))| *reason);
     let tested: BTreeSet<Reason> = cases.chain(fields).collect();
     let all = BTreeSet::from(Reason::ALL);
-    // In refused_objects.rs, oversized.rs, templates.rs and restarts/.
+    // In refused_objects.rs, oversized.rs, templates.rs and restarts/, and those of manifests in forecasts.rs.
     let tested_elsewhere = BTreeSet::from([
         Reason::WrongKind,
         Reason::DuplicateKey,
@@ -147,6 +147,9 @@ fn every_reason_has_a_case_and_a_unique_name() {
         Reason::TemplateTooLarge,
         Reason::ObjectTooLarge,
         Reason::NotFound,
+        Reason::UnknownField,
+        Reason::InvalidValue,
+        Reason::Immutable,
     ]);
     assert_eq!(&tested | &tested_elsewhere, all);
     let names: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
