@@ -1,5 +1,5 @@
 //! What a snapshot shows about room for more pods: quotas, and pods that no node can run. What the change of a template can
-//! resolve is no limit of the rollout.
+//! resolve does not limit the rollout.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ fn is_within(message: &str, before: &Template, after: &Template) -> bool {
             // As in a quota: "cpu" is "requests.cpu".
             false => format!("requests.{name}"),
         };
-        lowered.iter().any(|lowered| *lowered == name)
+        lowered.contains(&name)
     })
 }
 

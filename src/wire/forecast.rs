@@ -142,7 +142,7 @@ pub(crate) fn forecast_rollout_in(
 type Uids = BTreeSet<String>;
 
 /// Why pods with the current template do not become available, according to the diagnosis, and the UIDs of pods that fail. A lack
-/// of capacity is no such failure, because the rollout may free some.
+/// of capacity does not count, because the rollout may free some.
 fn failures(
     snapshot: &Snapshot,
     options: Options,
@@ -171,11 +171,19 @@ fn failures(
     };
     let failure = Failure {
         resolved_by: resolved_by.unwrap_or_else(|| configuration_fields(&verdict.message)),
-        message: verdict.message,
+        message: sentence(&verdict.message),
         is_certain,
         container,
     };
     Ok((Some(failure), failing))
+}
+
+/// A message with an initial capital and a full stop.
+fn sentence(message: &str) -> String {
+    let mut rest = message.chars();
+    let first = rest.next().into_iter().flat_map(char::to_uppercase);
+    let stop = if message.ends_with('.') { "" } else { "." };
+    first.chain(rest).chain(stop.chars()).collect()
 }
 
 /// The fields of a template that may resolve that a container cannot be created, for which the kubelet reports a reason. Nothing but

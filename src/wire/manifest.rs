@@ -282,9 +282,9 @@ fn merge(live: &Value, manifest: Value) -> Merged {
                 "The manifest does not set replicas, and did not before: the number stays {}.",
                 replicas.to_json()
             )),
-            false => assume(
-                "The manifest does not set replicas any more: the number becomes 1, the default.",
-            ),
+            false => {
+                assume("The manifest no longer sets replicas: the number becomes 1, the default.")
+            }
         }
     }
     let field = |key: &str| manifest.get(key).cloned().unwrap_or_default();

@@ -14,9 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// changePairs is the number of pairs of manifests whose differences are written. To compare more of them than the committed file
-// has: go test ./shapegen -run TestChanges -update -change-pairs 1000 && cargo test -p rollplan-core --lib differences
-var changePairs = flag.Int("change-pairs", 200, "how many pairs of manifests to compare")
+// changePairs is the number of pairs of manifests whose differences are written. The committed file has 1,000; to compare more of
+// them: go test ./shapegen -run TestChanges -update -change-pairs 10000 && cargo test -p rollplan-core --lib differences
+var changePairs = flag.Int("change-pairs", 1000, "how many pairs of manifests to compare")
 
 // TestChanges lists the differences of pairs of manifests as Kubernetes stores them: both are decoded into the Go types, get the
 // defaults, and are encoded again, which leaves out what Go does not distinguish from absent.

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::kind::{Field, Kind};
 use super::value::Value;
 
-/// The fields of an object that the writer of a manifest has set before. An apply removes those that the manifest does not have
-/// any more, and keeps all others.
+/// The fields of an object that the writer of a manifest has set before. An apply removes those that the manifest no
+/// longer has, and keeps all others.
 #[derive(Clone, Debug)]
 pub enum LastApplied {
     /// The last manifest. A field that is removed is removed with everything below it.

@@ -38,7 +38,7 @@ fn collect(kind: &'static Kind, value: &Value, path: &mut String, faults: &mut V
                 let field = of.field(key);
                 within(path, &format!(".{key}"), |path| match field {
                     Some(field) => collect(&field.kind, value, path, faults),
-                    None if value.is_null() || faults.len() == FAULTS_MAX => {}
+                    None if faults.len() == FAULTS_MAX => {}
                     None => faults.push(TypeFault {
                         path: path.clone(),
                         description: format!("is not a field of {}", of.name),

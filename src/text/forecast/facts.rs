@@ -296,7 +296,7 @@ impl<'f> Facts<'f> {
             (times.dropped_restarted, "with a container that restarted"),
             (
                 times.dropped_failing,
-                "that fail, or that are not ready like all others with their template",
+                "failing, or not ready like all others with their template",
             ),
         ];
         let dropped = dropped.into_iter().filter(|(count, _)| *count > 0);

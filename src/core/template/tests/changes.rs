@@ -140,5 +140,5 @@ fn differences_are_those_of_what_kubernetes_stores() {
         assert_eq!(found, expected, "\nfrom: {from}\nto: {to}");
         count += 1;
     }
-    assert!(count >= 200, "{count}");
+    assert_eq!(count, 1000);
 }
