@@ -259,6 +259,11 @@ impl Resource {
         &self.argument
     }
 
+    /// Whether earlier templates of its objects are kept.
+    pub(super) fn has_revisions(&self) -> bool {
+        self.is_planned() || matches!(&*self.label, "StatefulSet" | "DaemonSet")
+    }
+
     /// Whether rollplan can plan for this kind.
     pub(super) fn is_planned(&self) -> bool {
         matches!(&*self.label, DEPLOYMENT | PLANNED_DEPLOYMENT)

@@ -47,6 +47,22 @@ pub(super) fn parse_deployment(words: &[String]) -> Result<Option<Target>, Strin
     }
 }
 
+/// Parses the arguments of a command that supports one object with revisions. `None` without arguments.
+pub(super) fn parse_with_revisions(words: &[String]) -> Result<Option<Target>, String> {
+    let mut targets = parse(words)?.into_iter();
+    let (target, None) = (targets.next(), targets.next()) else {
+        return Err("this command supports one object at a time: pass one name".to_owned());
+    };
+    match target.as_ref().filter(|it| !it.resource.has_revisions()) {
+        None => Ok(target),
+        Some(target) => Err(format!(
+            "{} {}: this command supports only Deployments (for example deploy/web), StatefulSets (sts/db), DaemonSets (ds/agent) \
+             and PlannedDeployments; status and wait support all kinds",
+            target.resource, target.name
+        )),
+    }
+}
+
 /// Parses a list of kinds, for example "sts" or "deploy,certificates.cert-manager.io". An unknown word without a group
 /// is considered a name, not a kind.
 pub(super) fn kinds(word: &str) -> Option<Vec<Resource>> {

@@ -6,26 +6,28 @@ use crate::revision;
 use crate::snapshot::{ReplicaSet, Snapshot};
 use crate::time::Time;
 
-const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
+pub(crate) const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
 
-/// A revision of a Deployment.
+/// A revision of a Deployment, a StatefulSet or a DaemonSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision {
     /// The number. 0 if the ReplicaSet does not have one.
     pub revision: i64,
-    /// The name of the ReplicaSet.
+    /// The name of the ReplicaSet of a Deployment.
     pub replica_set: String,
+    /// The name of the ControllerRevision of a StatefulSet or a DaemonSet.
+    pub controller_revision: String,
     /// The annotation `kubernetes.io/change-cause`.
     pub change_cause: String,
     /// The images of the containers, in the order of the template.
     pub images: Vec<String>,
     /// When the ReplicaSet was created.
     pub creation_timestamp: Option<Time>,
-    /// The number of desired pods of the ReplicaSet.
+    /// The number of desired pods of the ReplicaSet, or of existing pods of the ControllerRevision.
     pub replicas: i32,
-    /// The number of ready pods of the ReplicaSet.
+    /// The number of ready pods.
     pub ready_replicas: i32,
-    /// The number of available pods of the ReplicaSet.
+    /// The number of available pods.
     pub available_replicas: i32,
     /// Whether it has the current template.
     pub current: bool,
@@ -92,6 +94,7 @@ fn describe(set: &ReplicaSet, current: bool, cleaned_up_next: bool) -> Revision 
     Revision {
         revision: revision::revision_of(annotations).unwrap_or(0),
         replica_set: set.metadata.name.clone(),
+        controller_revision: String::new(),
         change_cause: annotations.get(CHANGE_CAUSE).cloned().unwrap_or_default(),
         images: set.template.images(),
         creation_timestamp: set.metadata.creation_timestamp,

@@ -6,6 +6,7 @@
 
 pub mod action;
 mod call;
+pub mod controller_revision;
 mod history;
 pub mod interrupt;
 pub mod lint;
@@ -27,7 +28,7 @@ pub mod time;
 pub use history::{Revision, list_revisions, list_revisions_until};
 pub use plan::{Plan, compute_status, compute_status_until, plan_pass, plan_pass_until};
 pub use rollback::{
-    Rollback, RollbackError, last_available_revision, most_available, previous_was_never_available,
-    rollback, rollback_until,
+    Rollback, RollbackError, Subject, last_available_revision, most_available,
+    previous_was_never_available, rollback, rollback_until,
 };
 pub use settle::{plan_settled, plan_settled_unclamped, plan_settled_until};

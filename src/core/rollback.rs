@@ -3,6 +3,7 @@
 //! Kubernetes source: `pkg/polymorphichelpers/rollback.go` of kubectl.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use thiserror::Error;
 
@@ -11,7 +12,7 @@ use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::object::{ObjectMeta, StringMap};
 use crate::pass;
 use crate::revision::{self, LAST_APPLIED, ROLLBACK_TO};
-use crate::snapshot::{ReplicaSet, Snapshot};
+use crate::snapshot::{ReplicaSet, Snapshot, Surroundings};
 use crate::template::{TemplateChange, Value, template_changes};
 
 /// A rollback to an earlier revision.
@@ -33,43 +34,59 @@ pub struct Rollback {
     pub reason: String,
 }
 
+/// The object that is rolled back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// Kind in lower case. "deployment" also for a custom resource with the same spec.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.kind, self.name)
+    }
+}
+
 /// Why a rollback is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RollbackError {
-    /// The revision may be that of a ReplicaSet that is missing.
+    /// The revision may be that of an object that is missing.
     #[error(
-        "deployment {name:?} cannot be rolled back: the list of ReplicaSets may be incomplete; send all of them, and \
-         set replicaSetsComplete"
+        "{subject} cannot be rolled back: the list of {list} may be incomplete; send all of them, and set replicaSetsComplete"
     )]
     Incomplete {
-        /// Name of the Deployment.
-        name: String,
+        /// The object.
+        subject: Subject,
+        /// "ReplicaSets" or "ControllerRevisions".
+        list: &'static str,
     },
     /// A paused Deployment is not rolled back.
-    #[error("deployment {name:?} is paused: resume it first{}", with_command(.resume))]
+    #[error("{subject} is paused: resume it first{}", with_command(.resume))]
     Paused {
-        /// Name of the Deployment.
-        name: String,
+        /// The Deployment.
+        subject: Subject,
         /// The command that resumes it. `None` for a custom resource.
         resume: Option<String>,
     },
     /// No earlier revision has available pods.
-    #[error("deployment {name:?} has no earlier revision with available pods")]
+    #[error("{subject} has no earlier revision with available pods")]
     NoneAvailable {
-        /// Name of the Deployment.
-        name: String,
+        /// The object.
+        subject: Subject,
     },
     /// No earlier revision exists.
-    #[error("deployment {name:?} has no earlier revision")]
+    #[error("{subject} has no earlier revision")]
     NoHistory {
-        /// Name of the Deployment.
-        name: String,
+        /// The object.
+        subject: Subject,
     },
     /// The revision does not exist.
-    #[error("deployment {name:?} has no revision {revision}; it has {}{}", list(.existing), renumbered(*.revision, *.now))]
+    #[error("{subject} has no revision {revision}; it has {}{}", list(.existing), renumbered(*.revision, *.now))]
     NotFound {
-        /// Name of the Deployment.
-        name: String,
+        /// The object.
+        subject: Subject,
         /// The requested revision.
         revision: i64,
         /// The current revision of the ReplicaSet that had this revision, if there is one.
@@ -141,9 +158,9 @@ pub fn last_available_revision(
     snapshot: &Snapshot,
     interrupt: &dyn Interrupt,
 ) -> Result<i64, RollbackError> {
-    let name = || snapshot.deployment.metadata.name.clone();
+    let subject = || subject(snapshot);
     if !snapshot.replica_sets_complete {
-        return Err(RollbackError::Incomplete { name: name() });
+        return Err(incomplete(snapshot));
     }
     let (_, old) = pass::roles(snapshot, interrupt);
     let numbered = old
@@ -151,7 +168,21 @@ pub fn last_available_revision(
         .filter(|set| revision::revision_of(&set.metadata.annotations).is_some());
     let found = most_available(numbered, |set| set.status.available_replicas);
     let revision = found.and_then(|set| revision::revision_of(&set.metadata.annotations));
-    revision.ok_or_else(|| RollbackError::NoneAvailable { name: name() })
+    revision.ok_or_else(|| RollbackError::NoneAvailable { subject: subject() })
+}
+
+fn subject(snapshot: &Snapshot) -> Subject {
+    Subject {
+        kind: "deployment".to_owned(),
+        name: snapshot.deployment.metadata.name.clone(),
+    }
+}
+
+fn incomplete(snapshot: &Snapshot) -> RollbackError {
+    RollbackError::Incomplete {
+        subject: subject(snapshot),
+        list: "ReplicaSets",
+    }
 }
 
 /// Whether the previous revision never became available, although an earlier one still has available pods: then a rollback should
@@ -197,19 +228,20 @@ fn plan(
     interrupt: &dyn Interrupt,
 ) -> Result<Rollback, RollbackError> {
     let deployment = &snapshot.deployment;
-    let name = || deployment.metadata.name.clone();
+    let subject = || subject(snapshot);
     if !snapshot.replica_sets_complete {
-        return Err(RollbackError::Incomplete { name: name() });
+        return Err(incomplete(snapshot));
     }
     let (new, old) = pass::roles(snapshot, interrupt);
     let all = old.iter().copied().chain(new);
     let numbered = numbered(snapshot, all.take_while(|_| !interrupt.is_interrupted()));
     let found = match to_revision {
-        0 => second_highest(&numbered).ok_or_else(|| RollbackError::NoHistory { name: name() })?,
+        0 => second_highest(&numbered)
+            .ok_or_else(|| RollbackError::NoHistory { subject: subject() })?,
         wanted => {
             let found = numbered.iter().find(|(revision, _)| *revision == wanted);
             *found.ok_or_else(|| RollbackError::NotFound {
-                name: name(),
+                subject: subject(),
                 revision: wanted,
                 now: numbered
                     .iter()
@@ -229,8 +261,8 @@ fn plan(
             let (name, namespace) = (&metadata.name, &metadata.namespace);
             format!("kubectl rollout resume deploy/{name} -n {namespace}")
         });
-        let name = name();
-        return Err(RollbackError::Paused { name, resume });
+        let subject = subject();
+        return Err(RollbackError::Paused { subject, resume });
     }
     let (revision, target) = found;
     let from_revision = revision::revision_of(&deployment.metadata.annotations).unwrap_or(0);
@@ -309,19 +341,8 @@ fn existing(numbered: &[(i64, &ReplicaSet)]) -> Vec<i64> {
 
 /// The settings that the template alone does not restore.
 fn warnings(snapshot: &Snapshot, template: &Value) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let mut refers = BTreeSet::new();
-    collect_references(template, &mut refers);
-    for (kind, name) in refers {
-        warnings.push(format!("{kind} {name} keeps its current content"));
-    }
-    for image in crate::template::images(template) {
-        if image.ends_with(":latest") || is_untagged(&image) {
-            warnings.push(format!(
-                "image {image} may have been replaced in the registry"
-            ));
-        }
-    }
+    let mut warnings = gone_configurations(template, &snapshot.surroundings);
+    warnings.extend(template_notes(template, &snapshot.surroundings));
     let deployment = &snapshot.deployment;
     let replicas = deployment.spec.replicas;
     warnings.push(format!(
@@ -331,6 +352,39 @@ fn warnings(snapshot: &Snapshot, template: &Value) -> Vec<String> {
         warnings.push("an annotation requests another rollback".to_owned());
     }
     warnings
+}
+
+/// The ConfigMaps and Secrets that do not exist, and without which pods of a template do not start.
+pub(crate) fn gone_configurations(template: &Value, surroundings: &Surroundings) -> Vec<String> {
+    let mut refers = BTreeSet::new();
+    collect_references(template, &mut refers);
+    let gone = refers
+        .into_iter()
+        .filter(|it| !it.is_optional && it.is_gone(surroundings));
+    gone.map(|Reference { kind, name, .. }| {
+        format!("{kind} {name} does not exist: pods with this template cannot start without it")
+    })
+    .collect()
+}
+
+/// What may have changed since pods with a template were started.
+pub(crate) fn template_notes(template: &Value, surroundings: &Surroundings) -> Vec<String> {
+    let mut refers = BTreeSet::new();
+    collect_references(template, &mut refers);
+    let existing = refers.into_iter().filter(|it| !it.is_gone(surroundings));
+    let names: BTreeSet<(&str, String)> = existing.map(|it| (it.kind, it.name)).collect();
+    let contents = names
+        .into_iter()
+        .map(|(kind, name)| format!("{kind} {name} keeps its current content"));
+    let mut notes: Vec<String> = contents.collect();
+    for image in crate::template::images(template) {
+        if image.ends_with(":latest") || is_untagged(&image) {
+            notes.push(format!(
+                "image {image} may have been replaced in the registry"
+            ));
+        }
+    }
+    notes
 }
 
 /// What a rollback removes from the metadata, what it leaves there, and who will undo it.
@@ -352,8 +406,15 @@ fn metadata_warnings(metadata: &ObjectMeta, after: &StringMap, revision: i64) ->
         warnings
             .push("the labels of the Deployment stay: they are not part of a revision".to_owned());
     }
+    warnings.extend(undoers(metadata));
+    warnings
+}
+
+/// Who will undo a rollback of an object, and when.
+pub(crate) fn undoers(metadata: &ObjectMeta) -> Vec<String> {
+    let mut warnings = Vec::new();
     let label = |key: &str| metadata.labels.get(key);
-    let annotation = |key: &str| before.get(key);
+    let annotation = |key: &str| metadata.annotations.get(key);
     let mut owned = |who: &str, when: &str| {
         warnings.push(format!(
             "{who} undoes this {when}: change the template where it comes from as well"
@@ -372,7 +433,7 @@ fn metadata_warnings(metadata: &ObjectMeta, after: &StringMap, revision: i64) ->
         if let Some(name) = label(key) {
             owned(
                 &format!("Flux ({kind} {name})"),
-                "with its next reconciliation that changes the Deployment",
+                "with its next reconciliation",
             );
         }
     }
@@ -382,7 +443,7 @@ fn metadata_warnings(metadata: &ObjectMeta, after: &StringMap, revision: i64) ->
             "with the next upgrade",
         );
     }
-    if before.contains_key(LAST_APPLIED) {
+    if metadata.annotations.contains_key(LAST_APPLIED) {
         owned("kubectl apply", "with the same manifest");
     }
     warnings
@@ -393,8 +454,30 @@ fn is_untagged(image: &str) -> bool {
     !name.contains([':', '@'])
 }
 
+/// A ConfigMap or Secret that a template refers to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Reference {
+    kind: &'static str,
+    name: String,
+    /// Whether pods start without it.
+    is_optional: bool,
+}
+
+// === impl Reference ===
+
+impl Reference {
+    /// Whether it does not exist: the others of its kind in the namespace are known.
+    fn is_gone(&self, surroundings: &Surroundings) -> bool {
+        let known = match self.kind {
+            "Secret" => &surroundings.secrets,
+            _ => &surroundings.config_maps,
+        };
+        !known.is_empty() && !known.contains(&self.name)
+    }
+}
+
 /// ConfigMaps and Secrets that a template refers to.
-fn collect_references(value: &Value, refers: &mut BTreeSet<(&'static str, String)>) {
+fn collect_references(value: &Value, refers: &mut BTreeSet<Reference>) {
     match value {
         Value::Map(map) => {
             for (key, value) in map {
@@ -407,7 +490,11 @@ fn collect_references(value: &Value, refers: &mut BTreeSet<(&'static str, String
                     .iter()
                     .find_map(|key| value.get(key)?.as_str());
                 if let (Some(kind), Some(name)) = (reference, name) {
-                    refers.insert((kind, name.to_owned()));
+                    refers.insert(Reference {
+                        kind,
+                        name: name.to_owned(),
+                        is_optional: value.get("optional") == Some(&Value::Bool(true)),
+                    });
                 }
                 collect_references(value, refers);
             }

@@ -5,6 +5,7 @@
 //! may adopt, nor of their pods, have the same UID or name. Other ReplicaSets are not validated. They matter because their
 //! names are already in use, and because a custom resource must not select the pods of a Deployment.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use crate::object::{ObjectMeta, OwnerReference, StringMap};
@@ -246,6 +247,10 @@ pub struct Surroundings {
     pub pods: Vec<Pod>,
     /// The claims of waiting pods.
     pub claims: Vec<ObservedClaim>,
+    /// The names of the ConfigMaps of the namespace. Empty if they are not known.
+    pub config_maps: BTreeSet<String>,
+    /// The names of the Secrets of the namespace. Empty if they are not known.
+    pub secrets: BTreeSet<String>,
 }
 
 /// A PersistentVolumeClaim with its volume.

@@ -1,4 +1,4 @@
-//! Formats the revisions of a Deployment, and rollbacks.
+//! Formats revisions, and rollbacks to them.
 
 use prost_types::Timestamp;
 
@@ -7,7 +7,7 @@ use super::span;
 use super::table;
 use crate::proto;
 
-/// The revisions of a Deployment, with their age at the given time.
+/// The revisions of an object, with their age at the given time.
 pub(crate) fn history(
     page: &mut Page,
     subject: &str,
@@ -25,13 +25,18 @@ pub(crate) fn history(
         return;
     }
     page.gap();
+    let is_replica_set = revisions.iter().all(|it| it.controller_revision.is_empty());
+    let (owner, size) = match is_replica_set {
+        true => ("REPLICASET", "SIZE"),
+        false => ("CONTROLLERREVISION", "PODS"),
+    };
     let mut table = Columns::head([
         "REVISION",
-        "REPLICASET",
+        owner,
         "CHANGE-CAUSE",
         "IMAGES",
         "AGE",
-        "SIZE",
+        size,
         "AVAIL",
         "STATE",
     ]);
@@ -65,7 +70,10 @@ pub(crate) fn history(
         table.row(
             [
                 plain(or_dash(number)),
-                plain(revision.replica_set.clone()),
+                plain(match is_replica_set {
+                    true => revision.replica_set.clone(),
+                    false => revision.controller_revision.clone(),
+                }),
                 plain(or_dash(revision.change_cause.clone())),
                 plain(or_dash(revision.images.join(page.separator()))),
                 plain(or_dash(age(now, revision.creation_timestamp.as_ref()))),
@@ -181,6 +189,7 @@ pub(crate) fn undo_title(subject: &str, response: &proto::RollbackResponse) -> S
         from_revision,
         to_revision,
         replica_set,
+        controller_revision,
         ..
     } = response;
     if steps.is_empty() {
@@ -190,5 +199,9 @@ pub(crate) fn undo_title(subject: &str, response: &proto::RollbackResponse) -> S
         0 => "to revision".to_owned(),
         from => format!("from revision {from} to"),
     };
-    format!("{subject}: roll back {from} {to_revision} (ReplicaSet {replica_set})")
+    let of = match controller_revision.as_str() {
+        "" => format!("ReplicaSet {replica_set}"),
+        name => format!("ControllerRevision {name}"),
+    };
+    format!("{subject}: roll back {from} {to_revision} ({of})")
 }

@@ -61,6 +61,7 @@ use interruptible::Interruptible;
 use parse::{Parser, Path};
 use prost::{Message, Name};
 use rollplan_core::Plan;
+use rollplan_core::controller_revision::{self, ToRevision};
 use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::snapshot::{Options, Snapshot};
@@ -196,7 +197,7 @@ pub(crate) fn compute_status_in(
     Ok(answer)
 }
 
-/// Plans a rollback to an earlier revision.
+/// Plans a rollback of a Deployment, a StatefulSet or a DaemonSet to an earlier revision.
 ///
 /// # Errors
 ///
@@ -231,14 +232,28 @@ pub(crate) fn rollback_in(
     } = request;
     let calls = Calls::of(snapshot.as_ref(), options.as_ref());
     let mut parser = Parser::new(interrupt);
-    let subject = read_snapshot(snapshot, Kinds::Deployments, context, &mut parser)?;
+    let subject = read_snapshot(snapshot, Kinds::Revisions, context, &mut parser)?;
     parser.options(options);
     let to_revision = parser.count(to_revision, &Path::Root("to_revision"));
     if to_last_available && to_revision != 0 {
         let path = Path::Root("to_last_available");
         parser.violation(&path, Reason::Exclusive, "excludes to_revision");
     }
-    let snapshot = parser.finish(subject).and_then(deployment)?;
+    let snapshot = match parser.finish(subject)? {
+        Some(Subject::Workload(workload)) => {
+            let to = match (to_last_available, to_revision) {
+                (true, _) => ToRevision::LastAvailable,
+                (false, 0) => ToRevision::Previous,
+                (false, number) => ToRevision::Number(number),
+            };
+            let restoration = controller_revision::restore_until(&workload, to, interrupt)?;
+            let answer =
+                print_revision::print_restoration(restoration?, &calls.resource, interrupt);
+            interrupt.check()?;
+            return Ok(answer);
+        }
+        subject => deployment(subject)?,
+    };
     let to_revision = match to_last_available {
         true => rollplan_core::last_available_revision(&snapshot, interrupt)?,
         false => to_revision,
@@ -250,7 +265,7 @@ pub(crate) fn rollback_in(
     Ok(answer)
 }
 
-/// Lists the revisions of a Deployment.
+/// Lists the revisions of a Deployment, a StatefulSet or a DaemonSet.
 ///
 /// # Errors
 ///
@@ -281,9 +296,13 @@ pub(crate) fn list_revisions_in(
 ) -> Result<proto::ListRevisionsResponse, Error> {
     let proto::ListRevisionsRequest { snapshot } = request;
     let mut parser = Parser::new(interrupt);
-    let subject = read_snapshot(snapshot, Kinds::Deployments, context, &mut parser)?;
-    let snapshot = parser.finish(subject).and_then(deployment)?;
-    let revisions = rollplan_core::list_revisions_until(&snapshot, interrupt)?;
+    let subject = read_snapshot(snapshot, Kinds::Revisions, context, &mut parser)?;
+    let revisions = match parser.finish(subject)? {
+        Some(Subject::Workload(workload)) => {
+            controller_revision::list_controller_revisions_until(&workload, interrupt)?
+        }
+        subject => rollplan_core::list_revisions_until(&deployment(subject)?, interrupt)?,
+    };
     let answer = print_revisions(revisions);
     interrupt.check()?;
     Ok(answer)

@@ -1,10 +1,12 @@
 //! Converts revisions and rollbacks to protobuf messages.
 
+use rollplan_core::controller_revision::Restoration;
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::template::TemplateChange;
 use rollplan_core::{Revision, Rollback};
 
-use super::print::print_step;
+use super::path;
+use super::print::{api_call, print_step};
 use super::print_time::timestamp;
 use crate::proto;
 
@@ -27,14 +29,61 @@ pub(super) fn print_rollback(
         from_revision,
         to_revision,
         replica_set,
-        changes: changes
-            .into_iter()
-            .take_while(|_| !interrupt.is_interrupted())
-            .map(change)
-            .collect(),
+        controller_revision: String::new(),
+        changes: print_changes(changes, interrupt),
         warnings,
         reason,
     }
+}
+
+/// Converts a rollback of a StatefulSet or a DaemonSet to a response. After an interruption, changes are missing.
+pub(super) fn print_restoration(
+    restoration: Restoration,
+    resource: &str,
+    interrupt: &dyn Interrupt,
+) -> proto::RollbackResponse {
+    let Restoration {
+        call,
+        from_revision,
+        to_revision,
+        name,
+        changes,
+        warnings,
+        reason,
+    } = restoration;
+    let step = call.map(|(summary, call)| {
+        let mut call = api_call(call);
+        if !resource.is_empty() {
+            path::use_resource_of(&mut call, resource);
+        }
+        proto::Step {
+            summary,
+            call: Some(call),
+            on_failure: proto::OnFailure::Stop.into(),
+            ..proto::Step::default()
+        }
+    });
+    proto::RollbackResponse {
+        steps: step.into_iter().collect(),
+        from_revision,
+        to_revision,
+        replica_set: String::new(),
+        controller_revision: name,
+        changes: print_changes(changes, interrupt),
+        warnings,
+        reason,
+    }
+}
+
+fn print_changes(
+    changes: Vec<TemplateChange>,
+    interrupt: &dyn Interrupt,
+) -> Vec<proto::TemplateChange> {
+    let changes = changes.into_iter();
+    changes
+        .take_while(|_| !interrupt.is_interrupted())
+        .map(change)
+        .collect()
 }
 
 pub(super) fn change(change: TemplateChange) -> proto::TemplateChange {
@@ -61,6 +110,7 @@ fn revision(revision: Revision) -> proto::Revision {
     let Revision {
         revision,
         replica_set,
+        controller_revision,
         change_cause,
         images,
         creation_timestamp,
@@ -74,6 +124,7 @@ fn revision(revision: Revision) -> proto::Revision {
     proto::Revision {
         revision,
         replica_set,
+        controller_revision,
         change_cause,
         images,
         creation_timestamp: creation_timestamp.map(timestamp),

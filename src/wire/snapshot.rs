@@ -3,17 +3,18 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use rollplan_core::controller_revision::Workload;
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::snapshot::{Snapshot, Strategy};
 use rollplan_core::time::Time;
 use rollplan_health::kinds::Observed;
 
 use super::error::{Error, Reason};
-use super::kinds;
+use super::kinds::{self, read_history};
 use super::limits::{ANSWERS_MAX, limit};
 use super::objects::{
     ContentReader, FIELD, Found, Metadata, ObjectIndex, Objects, Selected, Shown, choose,
-    current_version, is_deployment, is_of_kubernetes, select,
+    current_version, has_controller_revisions, is_deployment, is_of_kubernetes, select,
 };
 use super::parse::{Needed, Owner, Parser, Path, deployment_template, unselected};
 use super::read::{Read, kubernetes};
@@ -27,6 +28,8 @@ const COPIES: usize = 3;
 #[derive(Debug)]
 pub(super) enum Subject {
     Deployment(Box<Snapshot>),
+    /// A StatefulSet or a DaemonSet with its revisions.
+    Workload(Box<Workload>),
     /// An object of another kind.
     Other(Box<Observed>),
 }
@@ -36,6 +39,8 @@ pub(super) enum Subject {
 pub(super) enum Kinds {
     /// Deployments, and custom resources with the same spec.
     Deployments,
+    /// The same, and those with ControllerRevisions.
+    Revisions,
     All,
 }
 
@@ -98,8 +103,8 @@ fn read(
         target.api_version = current_version(api_version, &target.kind).into_owned();
         let path = path.field("target");
         parser.plural(&target.resource, &path.field("resource"));
-        if kinds == Kinds::Deployments {
-            check_kind(target, parser, &path.field("kind"));
+        if kinds != Kinds::All {
+            check_kind(target, kinds, parser, &path.field("kind"));
         }
     }
     let texts = std::mem::take(&mut snapshot.objects);
@@ -123,6 +128,11 @@ fn read(
     } = &owner.metadata;
     context.facts.namespace = namespace.clone().into_owned();
     context.facts.name = name.clone().into_owned();
+    let (api_version, kind) = (&*owner.api_version, &*owner.kind);
+    if kinds == Kinds::Revisions && has_controller_revisions(api_version, kind) {
+        let workload = read_history(&objects, owner, &snapshot, now, parser, interrupt)?;
+        return Ok(workload.map(|workload| Subject::Workload(Box::new(workload))));
+    }
     if kinds == Kinds::All && !is_deployment(owner) {
         let observed = kinds::read(&objects, owner, &snapshot, now, parser, interrupt)?;
         return Ok(Some(Subject::Other(Box::new(observed))));
@@ -141,15 +151,23 @@ fn read(
     Ok(snapshot.map(|snapshot| Subject::Deployment(Box::new(snapshot))))
 }
 
-/// Checks the kind of the target: among the kinds of Kubernetes, only Deployments can be planned.
-fn check_kind(target: &proto::Target, parser: &mut Parser<'_>, path: &Path<'_>) {
+/// Checks the kind of the target: among the kinds of Kubernetes, only Deployments can be planned, and only they, StatefulSets and
+/// DaemonSets have revisions.
+fn check_kind(target: &proto::Target, kinds: Kinds, parser: &mut Parser<'_>, path: &Path<'_>) {
     let (api_version, kind) = (target.api_version.as_str(), target.kind.as_str());
     let is_given = !api_version.is_empty() && !kind.is_empty();
-    if is_given && is_of_kubernetes(api_version) && (api_version, kind) != ("apps/v1", "Deployment")
-    {
+    let has_revisions = kinds == Kinds::Revisions && has_controller_revisions(api_version, kind);
+    let is_deployment = (api_version, kind) == ("apps/v1", "Deployment");
+    if is_given && is_of_kubernetes(api_version) && !is_deployment && !has_revisions {
+        let what = match kinds {
+            Kinds::Revisions => {
+                "only apps/v1 Deployments, StatefulSets and DaemonSets, and custom resources with the spec of a Deployment, can \
+                 be rolled back and listed"
+            }
+            _ => "only apps/v1 Deployments and custom resources with the same spec can be planned",
+        };
         let description = format_args!(
-            "is {kind:?} of {api_version}: only apps/v1 Deployments and custom resources with the same spec can be \
-             planned, rolled back and listed; ComputeStatus reports on every kind"
+            "is {kind:?} of {api_version}: {what}; ComputeStatus reports on every kind"
         );
         parser.violation(path, Reason::WrongKind, description);
     }

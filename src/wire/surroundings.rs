@@ -51,9 +51,19 @@ pub(super) fn read<'a>(
             ..Pod::default()
         }
     });
+    let names = |kind: &str| {
+        let all = objects.iter().filter(|object| {
+            (&*object.api_version, &*object.kind) == ("v1", kind)
+                && object.is_in_namespace_of(owner)
+        });
+        all.map(|object| object.metadata.name.clone().into_owned())
+            .collect()
+    };
     let mut surroundings = Surroundings {
         pods: pods.collect(),
         claims: Vec::new(),
+        config_maps: names("ConfigMap"),
+        secrets: names("Secret"),
     };
     for (name, claim) in nearby.claims {
         let kubernetes::Claim { spec, status } = claim

@@ -13,15 +13,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/testing"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/polymorphichelpers"
 )
 
-// undone is the outcome of a rollback: the changed Deployment, or the reason why it was not changed.
+// undone is the outcome of a rollback: the changed object, or the reason why it was not changed.
 type undone struct {
-	object  *appsv1.Deployment
+	object  runtime.Object
 	skipped bool
 	err     error
 }
@@ -37,7 +38,7 @@ func (u undone) word() string {
 	text := u.err.Error()
 	for _, class := range []struct{ word, pattern string }{
 		{"paused", "paused"},
-		{"no earlier revision", "no rollout history found|no earlier revision"},
+		{"no earlier revision", "no rollout history found|no last revision to roll back to|no earlier revision"},
 		{"no such revision", "unable to find specified revision|has no revision"},
 		{"no annotations", "missing path: /metadata/annotations|/metadata/annotations.*(missing|does not exist)"},
 	} {
@@ -51,8 +52,8 @@ func (u undone) word() string {
 var deployments = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 
 // clientset returns a fake API server with one Deployment and its namespace, and a pointer to the patched Deployment.
-func clientset(h history) (*fake.Clientset, **appsv1.Deployment) {
-	var patched *appsv1.Deployment
+func clientset(h history) (*fake.Clientset, *runtime.Object) {
+	var patched runtime.Object
 	client := &fake.Clientset{}
 	client.AddReactor("get", "deployments", func(testing.Action) (bool, runtime.Object, error) {
 		return true, h.deployment.DeepCopy(), nil
@@ -66,7 +67,7 @@ func clientset(h history) (*fake.Clientset, **appsv1.Deployment) {
 		return true, list, nil
 	})
 	client.AddReactor("patch", "deployments", func(action testing.Action) (bool, runtime.Object, error) {
-		object, err := patch(h.deployment, action.(testing.PatchAction).GetPatch())
+		object, err := h.patch(action.(testing.PatchAction).GetPatch())
 		patched = object
 		return true, object, err
 	})
@@ -74,8 +75,8 @@ func clientset(h history) (*fake.Clientset, **appsv1.Deployment) {
 }
 
 // patch applies a JSON patch as the API server does.
-func patch(deployment *appsv1.Deployment, body []byte) (*appsv1.Deployment, error) {
-	before, err := json.Marshal(deployment)
+func (h history) patch(body []byte) (runtime.Object, error) {
+	before, err := json.Marshal(h.deployment)
 	if err != nil {
 		return nil, err
 	}
@@ -102,13 +103,19 @@ func kubectlUndo(h history) undone {
 	return undone{object: *patched, skipped: strings.HasPrefix(result, "skipped rollback"), err: err}
 }
 
-// undo runs `rollplan undo`.
-func (p *planner) undo(h history) undone {
+// rollbackTarget is an object that can be rolled back.
+type rollbackTarget interface {
+	snapshot() (map[string]any, error)
+	patch(body []byte) (runtime.Object, error)
+}
+
+// undo runs `rollplan undo`, whose patch must have this type.
+func (p *planner) undo(h rollbackTarget, toRevision int64, patchType types.PatchType) undone {
 	snapshot, err := h.snapshot()
 	if err != nil {
 		return undone{err: err}
 	}
-	request := map[string]any{"snapshot": snapshot, "toRevision": h.toRevision}
+	request := map[string]any{"snapshot": snapshot, "toRevision": toRevision}
 	var response struct {
 		Steps []struct {
 			Call struct{ Verb, ContentType, BodyJSON string }
@@ -125,10 +132,10 @@ func (p *planner) undo(h history) undone {
 		return undone{err: fmt.Errorf("%d steps", len(response.Steps))}
 	}
 	call := response.Steps[0].Call
-	if call.ContentType != "application/json-patch+json" {
-		return undone{err: errors.New("not a JSON patch: " + call.ContentType)}
+	if call.ContentType != string(patchType) {
+		return undone{err: errors.New("another type of patch: " + call.ContentType)}
 	}
-	object, err := patch(h.deployment, []byte(call.BodyJSON))
+	object, err := h.patch([]byte(call.BodyJSON))
 	return undone{object: object, err: err}
 }
 
@@ -137,6 +144,11 @@ func (h history) snapshot() (map[string]any, error) {
 	for _, set := range h.sets {
 		items = append(items, set)
 	}
+	return listed(items)
+}
+
+// listed returns a snapshot with all of these objects.
+func listed(items []any) (map[string]any, error) {
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 	return map[string]any{
 		"now": "2026-02-01T00:00:00Z", "objects": []string{string(text)}, "replicaSetsComplete": true, "podsComplete": true,
@@ -147,8 +159,8 @@ func (h history) snapshot() (map[string]any, error) {
 type row struct {
 	revision int64
 	cause    string
-	// set is the name of the ReplicaSet, which only rollplan prints.
-	set string
+	// name is that of the ReplicaSet or ControllerRevision, which only rollplan prints.
+	name string
 }
 
 // kubectlHistory returns the table of `kubectl rollout history`.
@@ -158,7 +170,12 @@ func kubectlHistory(h history) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := viewer.ViewHistory(h.deployment.Namespace, h.deployment.Name, 0)
+	return viewed(viewer, h.deployment.Namespace, h.deployment.Name)
+}
+
+// viewed returns the table that kubectl prints about an object.
+func viewed(viewer polymorphichelpers.HistoryViewer, namespace, name string) ([]row, error) {
+	text, err := viewer.ViewHistory(namespace, name, 0)
 	if err != nil || text == "No rollout history found." {
 		return nil, err
 	}
@@ -183,16 +200,17 @@ func kubectlHistory(h history) ([]row, error) {
 }
 
 // history returns the table of `rollplan history`.
-func (p *planner) history(h history) ([]row, error) {
+func (p *planner) history(h rollbackTarget) ([]row, error) {
 	snapshot, err := h.snapshot()
 	if err != nil {
 		return nil, err
 	}
 	var response struct {
 		Revisions []struct {
-			Revision    int64
-			ChangeCause string
-			ReplicaSet  string
+			Revision           int64
+			ChangeCause        string
+			ReplicaSet         string
+			ControllerRevision string
 		}
 	}
 	if err := p.call("ListRevisions", map[string]any{"snapshot": snapshot}, &response); err != nil {
@@ -200,7 +218,7 @@ func (p *planner) history(h history) ([]row, error) {
 	}
 	var rows []row
 	for _, revision := range response.Revisions {
-		rows = append(rows, row{revision.Revision, revision.ChangeCause, revision.ReplicaSet})
+		rows = append(rows, row{revision.Revision, revision.ChangeCause, revision.ReplicaSet + revision.ControllerRevision})
 	}
 	return rows, nil
 }

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 )
 
@@ -27,13 +29,19 @@ func TestMain(m *testing.M) {
 
 // undoDiffers names the difference between two rollbacks, or returns "" if they are equal.
 func undoDiffers(h history, theirs, ours undone) string {
+	difference := outcomeDiffers(theirs, ours)
+	if difference != "" && h.hasTwice() {
+		return "undo: two ReplicaSets of one revision"
+	}
+	return difference
+}
+
+func outcomeDiffers(theirs, ours undone) string {
 	isEqual := theirs.word() == ours.word() &&
 		(theirs.err != nil || theirs.skipped || apiequality.Semantic.DeepEqual(theirs.object, ours.object))
 	switch {
 	case isEqual:
 		return ""
-	case h.hasTwice():
-		return "undo: two ReplicaSets of one revision"
 	case theirs.word() != ours.word():
 		return "undo: " + theirs.word() + " / " + ours.word()
 	}
@@ -42,10 +50,6 @@ func undoDiffers(h history, theirs, ours undone) string {
 
 // historyDiffers returns the explanations of the differences between two tables.
 func historyDiffers(h history, theirs, ours []row) []string {
-	shown := map[int64]string{}
-	for _, row := range theirs {
-		shown[row.revision] = row.cause
-	}
 	explained := map[string]string{}
 	for _, set := range h.sets {
 		switch {
@@ -55,10 +59,20 @@ func historyDiffers(h history, theirs, ours []row) []string {
 			explained[set.Name] = "history: a revision that is not a number"
 		}
 	}
+	return tableDiffers(theirs, ours, explained, "history: two ReplicaSets of one revision")
+}
+
+// tableDiffers returns the explanations of the differences between two tables. `explained` has those of rows that only rollplan
+// prints, by name.
+func tableDiffers(theirs, ours []row, explained map[string]string, twice string) []string {
+	shown := map[int64]string{}
+	for _, row := range theirs {
+		shown[row.revision] = row.cause
+	}
 	var found []string
 	var rows []row
 	for _, row := range ours {
-		if reason := explained[row.set]; reason != "" {
+		if reason := explained[row.name]; reason != "" {
 			found = append(found, reason)
 			continue
 		}
@@ -67,8 +81,8 @@ func historyDiffers(h history, theirs, ours []row) []string {
 			rows = append(rows, row)
 			continue
 		}
-		// kubectl shows only one of the ReplicaSets.
-		found = append(found, "history: two ReplicaSets of one revision")
+		// kubectl shows only one of them.
+		found = append(found, twice)
 		if row.cause == shown[row.revision] {
 			rows[last] = row
 		}
@@ -93,7 +107,7 @@ func TestUndoAndHistoryAreThoseOfKubectl(t *testing.T) {
 	outcomes, found := map[string]int{}, map[string]int{}
 	for number := range *histories {
 		h := newHistory(g)
-		theirs, ours := kubectlUndo(h), planner.undo(h)
+		theirs, ours := kubectlUndo(h), planner.undo(h, h.toRevision, types.JSONPatchType)
 		outcomes[theirs.word()]++
 		theirTable, err := kubectlHistory(h)
 		if err != nil {
@@ -128,6 +142,10 @@ func TestUndoAndHistoryAreThoseOfKubectl(t *testing.T) {
 	t.Logf("%d histories: %v; differences: %v", *histories, outcomes, found)
 }
 
+func deployment(u undone) *appsv1.Deployment {
+	return u.object.(*appsv1.Deployment)
+}
+
 // An answer with a single mistake is detected.
 func TestWrongRollbacksAndTablesAreNoticed(t *testing.T) {
 	g := rand.New(rand.NewPCG(seed, 1))
@@ -142,13 +160,11 @@ func TestWrongRollbacksAndTablesAreNoticed(t *testing.T) {
 			}
 		}
 		if right.word() == "rolled back" {
-			image, annotation := right, right
-			image.object = right.object.DeepCopy()
-			image.object.Spec.Template.Spec.Containers[0].Image += "x"
-			wrong("another image", image)
-			annotation.object = right.object.DeepCopy()
-			annotation.object.Annotations["example.com/extra"] = ""
-			wrong("another annotation", annotation)
+			image, annotation := deployment(right).DeepCopy(), deployment(right).DeepCopy()
+			image.Spec.Template.Spec.Containers[0].Image += "x"
+			wrong("another image", undone{object: image})
+			annotation.Annotations["example.com/extra"] = ""
+			wrong("another annotation", undone{object: annotation})
 			wrong("no step", undone{skipped: true})
 		}
 		if right.word() == "skipped" || right.err != nil {

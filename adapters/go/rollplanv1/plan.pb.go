@@ -214,7 +214,8 @@ type Snapshot struct {
 	// Other objects may be included: docs/api.md describes which objects are selected and validated.
 	Objects []string `protobuf:"bytes,2,rep,name=objects,proto3" json:"objects,omitempty"`
 	// Whether `objects` contains all ReplicaSets described above. If true and `objects` contains none, the Deployment has
-	// no ReplicaSets. If false, nothing is planned or counted: docs/api.md, "Complete or not".
+	// no ReplicaSets. If false, nothing is planned or counted: docs/api.md, "Complete or not". In requests for revisions of
+	// a StatefulSet or a DaemonSet, whether it contains all of its ControllerRevisions.
 	ReplicaSetsComplete bool `protobuf:"varint,3,opt,name=replica_sets_complete,json=replicaSetsComplete,proto3" json:"replica_sets_complete,omitempty"`
 	// Whether `objects` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new
 	// pods, because old pods may still exist.

@@ -43,9 +43,10 @@ type RolloutPlannerClient interface {
 	PlanRollout(ctx context.Context, in *PlanRolloutRequest, opts ...grpc.CallOption) (*PlanRolloutResponse, error)
 	// ComputeStatus returns the status and the report of a Deployment, without any writes.
 	ComputeStatus(ctx context.Context, in *ComputeStatusRequest, opts ...grpc.CallOption) (*ComputeStatusResponse, error)
-	// Rollback returns the writes that roll a Deployment back to an earlier revision, like `kubectl rollout undo`.
+	// Rollback returns the writes that roll a Deployment, a StatefulSet or a DaemonSet back to an earlier revision, like
+	// `kubectl rollout undo`.
 	Rollback(ctx context.Context, in *RollbackRequest, opts ...grpc.CallOption) (*RollbackResponse, error)
-	// ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`.
+	// ListRevisions returns the revisions of a Deployment, a StatefulSet or a DaemonSet, like `kubectl rollout history`.
 	ListRevisions(ctx context.Context, in *ListRevisionsRequest, opts ...grpc.CallOption) (*ListRevisionsResponse, error)
 	// PlanRestarts returns which workloads to restart because their configuration has changed, and the writes that
 	// restart them.
@@ -148,9 +149,10 @@ type RolloutPlannerServer interface {
 	PlanRollout(context.Context, *PlanRolloutRequest) (*PlanRolloutResponse, error)
 	// ComputeStatus returns the status and the report of a Deployment, without any writes.
 	ComputeStatus(context.Context, *ComputeStatusRequest) (*ComputeStatusResponse, error)
-	// Rollback returns the writes that roll a Deployment back to an earlier revision, like `kubectl rollout undo`.
+	// Rollback returns the writes that roll a Deployment, a StatefulSet or a DaemonSet back to an earlier revision, like
+	// `kubectl rollout undo`.
 	Rollback(context.Context, *RollbackRequest) (*RollbackResponse, error)
-	// ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`.
+	// ListRevisions returns the revisions of a Deployment, a StatefulSet or a DaemonSet, like `kubectl rollout history`.
 	ListRevisions(context.Context, *ListRevisionsRequest) (*ListRevisionsResponse, error)
 	// PlanRestarts returns which workloads to restart because their configuration has changed, and the writes that
 	// restart them.

@@ -50,7 +50,7 @@ pub(super) enum Needs {
     /// The same, and the other ReplicaSets of the namespace: an owned one that does not match the selector must be
     /// released, and the name of a new one may be taken by any of them.
     Plan,
-    /// The ReplicaSets that the Deployment selects.
+    /// The ReplicaSets that the Deployment selects, or the ControllerRevisions and pods of another object.
     Revisions,
 }
 
@@ -177,9 +177,15 @@ impl Cluster {
             return Err(Error::input(SOURCE, text));
         }
         let of_sets = (needs != Needs::Plan).then_some(selector.as_str());
-        self.read_between(related.dependents, of_sets, budget, sources)?;
-        if needs == Needs::Revisions {
-            return Ok(true);
+        match (needs, related.dependents) {
+            (Needs::Revisions, Dependents::ReplicaSetsAndPods) => {
+                sources.push(self.list(ListKind::ReplicaSets, of_sets, budget)?);
+                return Ok(true);
+            }
+            (Needs::Revisions, _) => {
+                sources.push(self.list(ListKind::ControllerRevisions, of_sets, budget)?);
+            }
+            _ => self.read_between(related.dependents, of_sets, budget, sources)?,
         }
         let pods = self.pods(Some(selector), budget)?;
         let is_complete = pods.is_some();

@@ -273,6 +273,9 @@ fn from_files(which: TargetArgs, change: &ChangeArgs) -> Result<Changed, Error> 
     };
     let mut request = read(&input, Needs::Rollout, None)?;
     let mut json = None;
+    if let [file] = change.template.files.as_slice() {
+        request.source_map.manifest = Some(file.display().to_string());
+    }
     if !change.template.files.is_empty() {
         let sources = input::sources(&change.template.files, false)?;
         let texts = texts(&sources)?;

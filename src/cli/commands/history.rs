@@ -95,7 +95,7 @@ pub(in crate::cli) fn run(args: HistoryArgs) -> Result<Exit, Error> {
     Ok(exit)
 }
 
-/// The revisions of a Deployment, with its objects.
+/// The revisions of an object, with its dependents.
 struct History<'h> {
     subject: &'h str,
     uid: &'h str,
@@ -127,19 +127,27 @@ impl History<'_> {
         let mut template = Value::Null;
         let mut objects = self.snapshot.objects.clone();
         edit(&mut objects, &mut |object| {
-            if object["kind"] == "ReplicaSet"
-                && object["metadata"]["name"] == revision.replica_set.as_str()
-            {
+            let name = &object["metadata"]["name"];
+            if object["kind"] == "ReplicaSet" && *name == revision.replica_set.as_str() {
                 template = object["spec"]["template"].clone();
             }
+            if object["kind"] == "ControllerRevision"
+                && *name == revision.controller_revision.as_str()
+            {
+                template = object["data"]["spec"]["template"].clone();
+            }
         });
+        if let Some(fields) = template.as_object_mut() {
+            // The directive of the patch that a ControllerRevision contains.
+            fields.remove("$patch");
+        }
         if let Some(labels) = template["metadata"]["labels"].as_object_mut() {
             labels.remove("pod-template-hash");
         }
         template
     }
 
-    /// The changes from one revision to another: those of a rollback of the Deployment with the first one's template.
+    /// The changes from one revision to another: those of a rollback of the object with the first one's template.
     fn compare(
         &self,
         planner: &Planner,
@@ -152,6 +160,9 @@ impl History<'_> {
         edit(&mut snapshot.objects, &mut |object| {
             if object["metadata"]["uid"] == self.uid {
                 object["spec"]["template"] = template.clone();
+                if object["kind"] == "StatefulSet" || object["kind"] == "DaemonSet" {
+                    return;
+                }
                 object["spec"]["paused"] = false.into();
                 object["metadata"]["annotations"][REVISION] = from.revision.to_string().into();
             }
@@ -168,6 +179,7 @@ impl History<'_> {
             from_revision: from.revision,
             to_revision: to.revision,
             replica_set: to.replica_set.clone(),
+            controller_revision: to.controller_revision.clone(),
             changes: response.changes,
             ..proto::RollbackResponse::default()
         })

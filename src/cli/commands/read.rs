@@ -13,7 +13,7 @@ use crate::cli::resource::Resource;
 use crate::cli::target::{self, Target};
 use crate::cli::{now, stderr};
 
-/// Reads one Deployment and its dependents, from files or from the cluster.
+/// Reads one Deployment, or another object with revisions, and its dependents, from files or from the cluster.
 pub(super) fn read(
     args: &InputArgs,
     needs: Needs,
@@ -29,7 +29,11 @@ pub(super) fn read(
     } = args;
     let answers = answers.map(input::answers).transpose()?;
     let answers = answers.unwrap_or_default();
-    let named = target::parse_deployment(target).map_err(Error::Usage)?;
+    let named = match needs {
+        Needs::Revisions => target::parse_with_revisions(target),
+        _ => target::parse_deployment(target),
+    };
+    let named = named.map_err(Error::Usage)?;
     let wanted = match named {
         Some(target) if files.is_empty() => {
             complete.refuse().map_err(Error::Usage)?;
@@ -46,14 +50,16 @@ pub(super) fn read(
     };
     let sources = input::sources(files, search.recursive)?;
     let texts = texts(&sources)?;
-    input::request(
-        &Objects::find(&texts)?,
-        wanted.as_ref(),
-        self::complete(complete),
-        now.unwrap_or_else(now::read),
-        answers,
-        &mut |note| stderr::eprint_note(note),
-    )
+    let objects = Objects::find(&texts)?;
+    let (wanted, complete) = (wanted.as_ref(), self::complete(complete));
+    let now = now.unwrap_or_else(now::read);
+    let mut note = |note: &dyn std::fmt::Display| stderr::eprint_note(note);
+    match needs {
+        Needs::Revisions => {
+            input::request_with_configurations(&objects, wanted, complete, now, &mut note)
+        }
+        _ => input::request(&objects, wanted, complete, now, answers, &mut note),
+    }
 }
 
 /// Reads objects and their dependents from files: one Deployment, the named objects, or every object that can be waited

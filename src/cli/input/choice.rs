@@ -164,7 +164,7 @@ impl Wanted {
     }
 
     /// Whether it is a Deployment or a PlannedDeployment.
-    fn is_deployment(&self) -> bool {
+    pub(super) fn is_deployment(&self) -> bool {
         self.resource == Resource::deployments()
     }
 

@@ -22,7 +22,8 @@ pub(super) use self::discovery::has_status_subresource;
 pub(super) use self::job_end::{JobEnd, job_end};
 pub(super) use self::object::{Dependents, Objects, Texts};
 pub(super) use self::snapshot::{
-    Related, Request, listed, manifest, named, related, request, requests, targets,
+    Related, Request, listed, manifest, named, related, request, request_with_configurations,
+    requests, targets,
 };
 pub(super) use self::source::{Source, Sources, sources};
 pub(super) use self::source_map::SourceMap;

@@ -406,6 +406,12 @@ impl<'t> Object<'t> {
         matches!(kind, ("v1", "PersistentVolume" | "PersistentVolumeClaim"))
     }
 
+    /// Whether it contains configuration of pods.
+    pub(super) fn is_configuration(&self) -> bool {
+        let kind = (&*self.found.api_version, &*self.found.kind);
+        matches!(kind, ("v1", "ConfigMap" | "Secret"))
+    }
+
     /// Whether it has no status, and rollplan does not know whether its kind can have one.
     pub(super) fn may_lack_status(&self) -> bool {
         let Found {

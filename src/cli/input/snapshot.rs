@@ -60,19 +60,55 @@ pub(in crate::cli) fn request(
     answers: Answers,
     note: &mut dyn FnMut(&dyn Display),
 ) -> Result<Request, Error> {
-    let is_from_cluster = wanted.is_some_and(Wanted::is_in_cluster);
-    if is_from_cluster {
-        objects.check_complete()?;
-    } else {
-        note_continued(objects, note);
-        note_skipped(
-            objects
-                .all
-                .iter()
-                .filter(|it| it.role() == Role::Other && !it.is_storage()),
-            note,
-        );
+    let is_skipped = |it: &&Object<'_>| it.role() == Role::Other && !it.is_storage();
+    // No note is needed about the objects of a named owner of another kind.
+    note_input(objects, wanted, note, |it| {
+        is_skipped(it) && wanted.is_none_or(Wanted::is_deployment)
+    })?;
+    chosen(objects, wanted, complete, now, answers, note)
+}
+
+/// Creates a request about the revisions of one of the objects, with the names of the ConfigMaps and Secrets.
+pub(in crate::cli) fn request_with_configurations(
+    objects: &Objects<'_>,
+    wanted: Option<&Wanted>,
+    complete: Complete,
+    now: Timestamp,
+    note: &mut dyn FnMut(&dyn Display),
+) -> Result<Request, Error> {
+    note_input(objects, wanted, note, |it| {
+        let is_used = it.is_storage() || it.is_configuration();
+        it.role() == Role::Other && !is_used && wanted.is_none_or(Wanted::is_deployment)
+    })?;
+    let mut request = chosen(objects, wanted, complete, now, Answers::default(), note)?;
+    request.add_configurations(objects);
+    Ok(request)
+}
+
+/// Notes the objects in files that are skipped. Lists from a cluster must be complete.
+fn note_input<'t>(
+    objects: &Objects<'t>,
+    wanted: Option<&Wanted>,
+    note: &mut dyn FnMut(&dyn Display),
+    is_skipped: impl Fn(&&Object<'t>) -> bool,
+) -> Result<(), Error> {
+    if wanted.is_some_and(Wanted::is_in_cluster) {
+        return objects.check_complete();
     }
+    note_continued(objects, note);
+    note_skipped(objects.all.iter().filter(is_skipped), note);
+    Ok(())
+}
+
+fn chosen(
+    objects: &Objects<'_>,
+    wanted: Option<&Wanted>,
+    complete: Complete,
+    now: Timestamp,
+    answers: Answers,
+    note: &mut dyn FnMut(&dyn Display),
+) -> Result<Request, Error> {
+    let is_from_cluster = wanted.is_some_and(Wanted::is_in_cluster);
     let owner = choose(objects, wanted)?;
     about(
         objects,
@@ -206,7 +242,7 @@ fn about(
         now: Some(now),
         replica_sets_complete: complete
             .replica_sets
-            .unwrap_or_else(|| is_whole && listed.shows_every_replica_set()),
+            .unwrap_or_else(|| is_whole && listed.shows_every_revision()),
         pods_complete: complete.pods.unwrap_or_else(shows_every_pod),
         objects: vec![list(selected.iter().copied())],
         target: Some(target(owner)),
@@ -235,6 +271,7 @@ fn about(
         source_map: SourceMap {
             texts: vec![selected.iter().map(|object| object.place()).collect()],
             answers: answers.places,
+            manifest: None,
         },
     })
 }
@@ -252,6 +289,31 @@ impl Request {
     fn is_near(&self, object: &Object<'_>) -> bool {
         let target = self.snapshot.target.as_ref();
         target.is_some_and(|target| object.found.metadata.namespace == target.namespace)
+    }
+
+    /// Adds the names of the ConfigMaps and Secrets of the namespace. Their contents stay here.
+    fn add_configurations(&mut self, objects: &Objects<'_>) {
+        let near = objects.all.iter();
+        let near: Vec<&Object<'_>> = near
+            .filter(|object| object.is_configuration() && self.is_near(object))
+            .collect();
+        if near.is_empty() {
+            return;
+        }
+        let items: Vec<Value> = near
+            .iter()
+            .map(|object| {
+                let Metadata {
+                    name, namespace, ..
+                } = &object.found.metadata;
+                let metadata = serde_json::json!({"name": name, "namespace": namespace});
+                serde_json::json!({"apiVersion": "v1", "kind": object.found.kind, "metadata": metadata})
+            })
+            .collect();
+        let list = serde_json::json!({"kind": "List", "items": items});
+        self.snapshot.objects.push(list.to_string());
+        let places = near.iter().map(|object| object.place());
+        self.source_map.texts.push(places.collect());
     }
 
     /// Adds the events about the objects of the request, and about the claims of its pods. Returns whether there are any.

@@ -10,6 +10,8 @@ pub(in crate::cli) struct SourceMap {
     pub(super) texts: Vec<Vec<String>>,
     /// The places of the answers of the request.
     pub(super) answers: Vec<String>,
+    /// The file of the manifest that a forecast is about, if there is one.
+    pub(in crate::cli) manifest: Option<String>,
 }
 
 // === impl SourceMap ===
@@ -27,7 +29,8 @@ impl SourceMap {
                 text: self.with_places(text),
             };
         }
-        let (place, field) = self.answer(field).unwrap_or(("", field));
+        let place = self.answer(field).or_else(|| self.manifest(field));
+        let (place, field) = place.unwrap_or(("", field));
         Diagnostic {
             place: place.to_owned(),
             field: json_names(field),
@@ -46,6 +49,12 @@ impl SourceMap {
         let (answer, rest) = index(field.strip_prefix("snapshot.answers")?)?;
         let place = self.answers.get(answer)?;
         Some((place, rest.trim_start_matches('.')))
+    }
+
+    fn manifest<'a>(&'a self, field: &'a str) -> Option<(&'a str, &'a str)> {
+        let rest = field.strip_prefix("changes[0].deployment")?;
+        let manifest = self.manifest.as_ref()?;
+        Some((manifest, rest.trim_start_matches('.')))
     }
 
     /// Replaces paths in a text with the places of their objects.
@@ -104,12 +113,23 @@ mod tests {
                 vec!["e (Event x)".to_owned()],
             ],
             answers: vec!["a0".to_owned()],
+            manifest: Some("new.yaml".to_owned()),
         };
         let check = |field: &str, text: &str, expected: &str| {
             let diagnostic = source_map.diagnostic(field, text);
             assert_eq!(diagnostic.to_string(), expected, "{field}");
         };
         check("snapshot.now", "is wrong", "snapshot.now: is wrong");
+        check(
+            "changes[0].deployment.spec.replicas",
+            "is wrong",
+            "new.yaml: spec.replicas: is wrong",
+        );
+        check(
+            "changes[1].replicas",
+            "is wrong",
+            "changes[1].replicas: is wrong",
+        );
         check(
             "snapshot.objects[0].items[0]",
             "is wrong",

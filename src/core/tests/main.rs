@@ -8,6 +8,7 @@
 
 mod absurd;
 mod action;
+mod controller_revisions;
 mod create;
 mod exhaustive;
 mod lint;

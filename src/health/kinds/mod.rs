@@ -39,7 +39,7 @@ use rollplan_core::time::Time;
 use self::scene::Scene;
 
 /// The label of a pod with the revision of its StatefulSet or DaemonSet.
-pub const REVISION_LABEL: &str = "controller-revision-hash";
+pub use rollplan_core::controller_revision::REVISION_LABEL;
 
 /// An object with its pods and events, as observed by the caller.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 
 mod field;
 mod generic;
+mod history;
 mod views;
 
 use std::collections::HashSet;
@@ -11,6 +12,8 @@ use rollplan_core::snapshot::{ObjectMeta, OwnerReference, StringMap, Surrounding
 use rollplan_core::template::Value;
 use rollplan_core::time::Time;
 use rollplan_health::kinds::{Observed, REVISION_LABEL, View, table};
+
+pub(super) use self::history::read_history;
 
 use self::field::{Faults, Field};
 use self::views::{Known, conditions, template};
@@ -194,7 +197,7 @@ fn newest_revision<'a>(
         return None;
     }
     let owned = objects.controlled_by(&target.metadata.uid);
-    let revisions = owned.filter(|(_, object)| object.kind == "ControllerRevision");
+    let revisions = owned.filter(|(_, object)| object.is_controller_revision());
     let newest = revisions
         .filter_map(|(_, object)| {
             let ControllerRevision { revision } = object.read_leniently();

@@ -2,12 +2,13 @@
 //! whether an absent object does not exist or was not requested. But Deployments and ReplicaSets report the number of
 //! their pods.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rollplan_core::revision::REVISION;
 
 use super::found::Found;
 use super::index::ObjectIndex;
+use super::kind::has_controller_revisions;
 use crate::wire::read::objects;
 
 objects! {
@@ -30,6 +31,10 @@ objects! {
         current_number_scheduled: i64 = "currentNumberScheduled",
         /// Of a Job.
         active: i64 = "active",
+        /// Of a StatefulSet.
+        current_revision: String = "currentRevision",
+        /// Of a StatefulSet.
+        update_revision: String = "updateRevision",
     }
 }
 
@@ -42,10 +47,28 @@ pub(crate) struct Listed<'o, 'a, T> {
 // === impl Listed ===
 
 impl<'o, 'a, T: AsRef<Found<'a>>> Listed<'o, 'a, T> {
+    /// Whether the objects with the templates of the owner appear complete. Those of a StatefulSet or a DaemonSet do if any are
+    /// listed, and those that the status names are among them.
+    pub(crate) fn shows_every_revision(&self) -> bool {
+        let Found {
+            api_version, kind, ..
+        } = self.owner;
+        if !has_controller_revisions(api_version, kind) {
+            return self.shows_every_replica_set();
+        }
+        let owner: Counted = self.owner.read_leniently();
+        let status = owner.status.unwrap_or_default();
+        let own = self.controlled_by(self.owner);
+        let own = own.filter(|object| object.is_controller_revision());
+        let names: BTreeSet<&str> = own.map(|object| &*object.metadata.name).collect();
+        let mut named = [&status.current_revision, &status.update_revision].into_iter();
+        !names.is_empty() && named.all(|name| name.is_empty() || names.contains(name.as_str()))
+    }
+
     /// Whether the ReplicaSets of the Deployment appear complete: the pods that they report add up to those that the
     /// Deployment reports, and the ReplicaSet of its revision annotation is listed. ReplicaSets that it has not adopted
     /// yet do not count.
-    pub(crate) fn shows_every_replica_set(&self) -> bool {
+    fn shows_every_replica_set(&self) -> bool {
         let pods = |counted: &Counted| {
             let status = counted.status.as_ref();
             i128::from(status.map_or(0, |status| status.replicas))

@@ -214,6 +214,10 @@ impl<'a> Found<'a> {
         (&*self.api_version, &*self.kind) == ("v1", "Pod")
     }
 
+    pub(crate) fn is_controller_revision(&self) -> bool {
+        (&*self.api_version, &*self.kind) == ("apps/v1", "ControllerRevision")
+    }
+
     pub(crate) fn is_event(&self) -> bool {
         (&*self.api_version, &*self.kind) == ("v1", "Event")
     }

@@ -24,6 +24,11 @@ pub(in crate::wire) fn is_of_kubernetes(api_version: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
 }
 
+/// Whether ControllerRevisions keep the templates of objects of a kind.
+pub(crate) fn has_controller_revisions(api_version: &str, kind: &str) -> bool {
+    api_version == "apps/v1" && matches!(kind, "StatefulSet" | "DaemonSet")
+}
+
 /// Whether an object is planned as a Deployment. A custom resource is, if it has a selector and a pod template, no strategy
 /// other than those of Deployments, and no row in the table of kinds.
 pub(crate) fn is_deployment(object: &Found<'_>) -> bool {

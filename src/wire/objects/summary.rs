@@ -17,7 +17,7 @@ use crate::wire::error::{Error, Violations};
 pub struct ObjectsSummary {
     /// The owner. Its resource is taken from the target of the request.
     pub target: proto::Target,
-    /// Whether the ReplicaSets of the Deployment appear complete.
+    /// Whether the ReplicaSets of the Deployment, or the ControllerRevisions of another object, appear complete.
     pub replica_sets_complete: bool,
     /// Whether its pods, or those of its ReplicaSets, appear complete.
     pub pods_complete: bool,
@@ -115,7 +115,7 @@ fn summarize(
             resource: target.map_or_else(String::new, |it| it.resource.clone()),
             status_subresource: target.and_then(|it| it.status_subresource),
         },
-        replica_sets_complete: !is_continued && listed.shows_every_replica_set(),
+        replica_sets_complete: !is_continued && listed.shows_every_revision(),
         pods_complete: !is_continued && shows_pods(),
     })
 }

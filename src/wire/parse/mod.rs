@@ -3,6 +3,7 @@
 
 mod answer;
 mod canary;
+mod controller_revision;
 mod deployment;
 mod event;
 mod forecast;

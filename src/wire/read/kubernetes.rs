@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use rollplan_core::template::Value;
 use rollplan_core::time::Time;
 
 use super::fields::{Read, Unread, integer, objects};
@@ -100,6 +101,48 @@ objects! {
         last_transition_time: Option<Time> = "lastTransitionTime",
         reason: String = "reason",
         message: String = "message",
+    }
+
+    /// apps/v1 StatefulSet or DaemonSet.
+    struct Workload<'a> {
+        metadata: Option<ObjectMeta> = "metadata",
+        spec: Option<WorkloadSpec<'a>> = "spec",
+        status: WorkloadStatus = "status",
+    }
+
+    /// apps/v1 StatefulSetSpec or DaemonSetSpec.
+    struct WorkloadSpec<'a> {
+        replicas: Option<i32> = "replicas",
+        selector: Option<LabelSelector> = "selector",
+        template: Option<TemplateJson<'a>> = "template",
+        update_strategy: UpdateStrategy = "updateStrategy",
+        pod_management_policy: String = "podManagementPolicy",
+        min_ready_seconds: i32 = "minReadySeconds",
+        revision_history_limit: Option<i32> = "revisionHistoryLimit",
+    }
+
+    /// apps/v1 StatefulSetUpdateStrategy or DaemonSetUpdateStrategy.
+    struct UpdateStrategy {
+        kind: String = "type",
+        rolling_update: RollingUpdate = "rollingUpdate",
+    }
+
+    /// apps/v1 RollingUpdateStatefulSetStrategy or RollingUpdateDaemonSet.
+    struct RollingUpdate {
+        partition: i32 = "partition",
+    }
+
+    /// apps/v1 StatefulSetStatus. A DaemonSet has none of these fields.
+    struct WorkloadStatus {
+        current_revision: String = "currentRevision",
+        update_revision: String = "updateRevision",
+    }
+
+    /// apps/v1 ControllerRevision.
+    struct ControllerRevision {
+        metadata: Option<ObjectMeta> = "metadata",
+        revision: i64 = "revision",
+        data: Value = "data",
     }
 
     /// apps/v1 ReplicaSet.

@@ -406,12 +406,12 @@ fn arguments_of_kubectl_work_or_have_a_hint() {
             "this command supports one Deployment at a time",
         ),
         (
-            &["history", "sts/db"],
-            "StatefulSet db: this command supports only Deployments ",
+            &["history", "rs/web-1"],
+            "ReplicaSet web-1: this command supports only Deployments ",
         ),
         (
-            &["undo", "ds", "agent"],
-            "DaemonSet agent: this command supports only Deployments ",
+            &["undo", "web", "api"],
+            "this command supports one object at a time",
         ),
         (
             &["status", "web", "r,s/x"],

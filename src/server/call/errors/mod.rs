@@ -120,18 +120,18 @@ fn rejected_rollback(error: &RollbackError) -> Status {
     let message = truncate_end(&error.to_string(), MESSAGE_BYTES_MAX);
     let reason = Rejection::of_rollback(error).as_str();
     match error {
-        RollbackError::Incomplete { name }
-        | RollbackError::Paused { name, .. }
-        | RollbackError::NoneAvailable { name }
-        | RollbackError::NoHistory { name } => precondition(&message, reason, name),
+        RollbackError::Incomplete { subject, .. }
+        | RollbackError::Paused { subject, .. }
+        | RollbackError::NoneAvailable { subject }
+        | RollbackError::NoHistory { subject } => precondition(&message, reason, &subject.name),
         RollbackError::NotFound {
-            name,
+            subject,
             revision,
             // The message contains it.
             now: _,
             existing,
         } => {
-            let name = truncate_end(name, NAME_BYTES_MAX);
+            let name = truncate_end(&subject.name, NAME_BYTES_MAX);
             let revision = revision.to_string();
             let existing: Vec<String> = existing.iter().map(ToString::to_string).collect();
             let existing = truncate_end(&existing.join(","), MESSAGE_BYTES_MAX);
@@ -279,6 +279,7 @@ fn with_source(error: &wire::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rollplan_core::Subject;
     use tonic::body::Body;
 
     use super::*;
@@ -370,16 +371,23 @@ mod tests {
     #[test]
     fn rejected_rollbacks_fit_a_header() {
         let name = "🦀".repeat(1000);
+        let subject = || Subject {
+            kind: "deployment".to_owned(),
+            name: name.clone(),
+        };
         let errors = [
-            RollbackError::Incomplete { name: name.clone() },
+            RollbackError::Incomplete {
+                subject: subject(),
+                list: "ReplicaSets",
+            },
             RollbackError::Paused {
-                name: name.clone(),
+                subject: subject(),
                 resume: Some(name.clone()),
             },
-            RollbackError::NoneAvailable { name: name.clone() },
-            RollbackError::NoHistory { name: name.clone() },
+            RollbackError::NoneAvailable { subject: subject() },
+            RollbackError::NoHistory { subject: subject() },
             RollbackError::NotFound {
-                name,
+                subject: subject(),
                 revision: i64::MIN,
                 now: None,
                 existing: (0..10_000).map(|i| i64::MAX - i).collect(),

@@ -163,6 +163,7 @@ impl Query {
             Endpoint::Undo => RollbackRequest {
                 snapshot,
                 to_revision: self.to_revision,
+                to_last_available: self.to_last_available,
                 ..RollbackRequest::default()
             }
             .encode_to_vec(),

@@ -24,6 +24,8 @@ pub(in crate::server::connect) struct Query {
     pub(super) horizon: Horizon,
     /// The revision to roll back to; 0 is the previous one.
     pub(super) to_revision: i64,
+    /// Whether to roll back to the revision with the most available pods.
+    pub(super) to_last_available: bool,
     pub(super) restarts: RestartOptions,
     pub(super) configurations_complete: bool,
     pub(super) continue_after: String,
@@ -59,6 +61,7 @@ impl Query {
             pods_complete,
             horizon,
             to_revision,
+            to_last_available,
             restarts,
             configurations_complete,
             continue_after,
@@ -77,6 +80,7 @@ impl Query {
             pods_complete,
             horizon: horizon.unwrap_or(Horizon::Settled),
             to_revision,
+            to_last_available,
             restarts,
             configurations_complete,
             continue_after,
@@ -94,6 +98,7 @@ struct Reading {
     pods_complete: Option<bool>,
     horizon: Option<Horizon>,
     to_revision: i64,
+    to_last_available: bool,
     restarts: RestartOptions,
     configurations_complete: bool,
     continue_after: String,
@@ -181,6 +186,7 @@ impl Reading {
                     _ => return Err("must be settled or pass".to_owned()),
                 });
             }
+            "to_revision" if value == "last-available" => self.to_last_available = true,
             "to_revision" => self.to_revision = count(value)?,
             "profile" => {
                 let profile = match value {
@@ -289,7 +295,9 @@ mod tests {
     #[test]
     fn endpoints_have_their_own_parameters() {
         let query = read(Endpoint::Undo, "to_revision=3").unwrap();
-        assert_eq!(query.to_revision, 3);
+        assert_eq!((query.to_revision, query.to_last_available), (3, false));
+        let query = read(Endpoint::Undo, "to_revision=last-available").unwrap();
+        assert_eq!((query.to_revision, query.to_last_available), (0, true));
         let query = read(
             Endpoint::Restarts,
             "profile=reloader&restart_on=env&all_workloads=true&quiet=1m30s&max_concurrent=2&\

@@ -132,7 +132,8 @@ class Snapshot(_message.Message):
     ANSWERS_FIELD_NUMBER: _builtins.int
     replica_sets_complete: _builtins.bool
     """Whether `objects` contains all ReplicaSets described above. If true and `objects` contains none, the Deployment has
-    no ReplicaSets. If false, nothing is planned or counted: docs/api.md, "Complete or not".
+    no ReplicaSets. If false, nothing is planned or counted: docs/api.md, "Complete or not". In requests for revisions of
+    a StatefulSet or a DaemonSet, whether it contains all of its ControllerRevisions.
     """
     pods_complete: _builtins.bool
     """Whether `objects` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new

@@ -101,14 +101,15 @@ class RolloutPlannerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Rollback(self, request, context):
-        """Rollback returns the writes that roll a Deployment back to an earlier revision, like `kubectl rollout undo`.
+        """Rollback returns the writes that roll a Deployment, a StatefulSet or a DaemonSet back to an earlier revision, like
+        `kubectl rollout undo`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListRevisions(self, request, context):
-        """ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`.
+        """ListRevisions returns the revisions of a Deployment, a StatefulSet or a DaemonSet, like `kubectl rollout history`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -46,9 +46,11 @@ class RolloutPlannerStub:
     ComputeStatus: _grpc.UnaryUnaryMultiCallable[_plan_pb2.ComputeStatusRequest, _plan_pb2.ComputeStatusResponse]
     """ComputeStatus returns the status and the report of a Deployment, without any writes."""
     Rollback: _grpc.UnaryUnaryMultiCallable[_revision_pb2.RollbackRequest, _revision_pb2.RollbackResponse]
-    """Rollback returns the writes that roll a Deployment back to an earlier revision, like `kubectl rollout undo`."""
+    """Rollback returns the writes that roll a Deployment, a StatefulSet or a DaemonSet back to an earlier revision, like
+    `kubectl rollout undo`.
+    """
     ListRevisions: _grpc.UnaryUnaryMultiCallable[_revision_pb2.ListRevisionsRequest, _revision_pb2.ListRevisionsResponse]
-    """ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`."""
+    """ListRevisions returns the revisions of a Deployment, a StatefulSet or a DaemonSet, like `kubectl rollout history`."""
     PlanRestarts: _grpc.UnaryUnaryMultiCallable[_restart_pb2.PlanRestartsRequest, _restart_pb2.PlanRestartsResponse]
     """PlanRestarts returns which workloads to restart because their configuration has changed, and the writes that
     restart them.
@@ -74,9 +76,11 @@ class RolloutPlannerAsyncStub(RolloutPlannerStub):
     ComputeStatus: _aio.UnaryUnaryMultiCallable[_plan_pb2.ComputeStatusRequest, _plan_pb2.ComputeStatusResponse]  # type: ignore[assignment]
     """ComputeStatus returns the status and the report of a Deployment, without any writes."""
     Rollback: _aio.UnaryUnaryMultiCallable[_revision_pb2.RollbackRequest, _revision_pb2.RollbackResponse]  # type: ignore[assignment]
-    """Rollback returns the writes that roll a Deployment back to an earlier revision, like `kubectl rollout undo`."""
+    """Rollback returns the writes that roll a Deployment, a StatefulSet or a DaemonSet back to an earlier revision, like
+    `kubectl rollout undo`.
+    """
     ListRevisions: _aio.UnaryUnaryMultiCallable[_revision_pb2.ListRevisionsRequest, _revision_pb2.ListRevisionsResponse]  # type: ignore[assignment]
-    """ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`."""
+    """ListRevisions returns the revisions of a Deployment, a StatefulSet or a DaemonSet, like `kubectl rollout history`."""
     PlanRestarts: _aio.UnaryUnaryMultiCallable[_restart_pb2.PlanRestartsRequest, _restart_pb2.PlanRestartsResponse]  # type: ignore[assignment]
     """PlanRestarts returns which workloads to restart because their configuration has changed, and the writes that
     restart them.
@@ -117,7 +121,9 @@ class RolloutPlannerServicer(metaclass=_abc_1.ABCMeta):
         request: _revision_pb2.RollbackRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_revision_pb2.RollbackResponse, _abc.Awaitable[_revision_pb2.RollbackResponse]]:
-        """Rollback returns the writes that roll a Deployment back to an earlier revision, like `kubectl rollout undo`."""
+        """Rollback returns the writes that roll a Deployment, a StatefulSet or a DaemonSet back to an earlier revision, like
+        `kubectl rollout undo`.
+        """
 
     @_abc_1.abstractmethod
     def ListRevisions(
@@ -125,7 +131,7 @@ class RolloutPlannerServicer(metaclass=_abc_1.ABCMeta):
         request: _revision_pb2.ListRevisionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_revision_pb2.ListRevisionsResponse, _abc.Awaitable[_revision_pb2.ListRevisionsResponse]]:
-        """ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`."""
+        """ListRevisions returns the revisions of a Deployment, a StatefulSet or a DaemonSet, like `kubectl rollout history`."""
 
     @_abc_1.abstractmethod
     def PlanRestarts(

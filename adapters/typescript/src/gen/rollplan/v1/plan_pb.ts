@@ -50,7 +50,8 @@ export type Snapshot = Message<"rollplan.v1.Snapshot"> & {
 
   /**
    * Whether `objects` contains all ReplicaSets described above. If true and `objects` contains none, the Deployment has
-   * no ReplicaSets. If false, nothing is planned or counted: docs/api.md, "Complete or not".
+   * no ReplicaSets. If false, nothing is planned or counted: docs/api.md, "Complete or not". In requests for revisions of
+   * a StatefulSet or a DaemonSet, whether it contains all of its ControllerRevisions.
    *
    * @generated from field: bool replica_sets_complete = 3;
    */

@@ -53,7 +53,8 @@ export const RolloutPlanner: GenService<{
     output: typeof ComputeStatusResponseSchema;
   },
   /**
-   * Rollback returns the writes that roll a Deployment back to an earlier revision, like `kubectl rollout undo`.
+   * Rollback returns the writes that roll a Deployment, a StatefulSet or a DaemonSet back to an earlier revision, like
+   * `kubectl rollout undo`.
    *
    * @generated from rpc rollplan.v1.RolloutPlanner.Rollback
    */
@@ -63,7 +64,7 @@ export const RolloutPlanner: GenService<{
     output: typeof RollbackResponseSchema;
   },
   /**
-   * ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`.
+   * ListRevisions returns the revisions of a Deployment, a StatefulSet or a DaemonSet, like `kubectl rollout history`.
    *
    * @generated from rpc rollplan.v1.RolloutPlanner.ListRevisions
    */
