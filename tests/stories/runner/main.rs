@@ -31,7 +31,9 @@ use self::words::{split, timestamp};
 const OMITTED: &str = "…";
 
 /// The commands that read a state with `-f`, and are told the time.
-const READERS: [&str; 6] = ["status", "plan", "history", "undo", "restarts", "uses"];
+const READERS: [&str; 7] = [
+    "status", "plan", "forecast", "history", "undo", "restarts", "uses",
+];
 
 #[test]
 fn stories_have_the_expected_answers() {
@@ -427,7 +429,8 @@ impl Telling {
     fn printed(&self, args: &str, now: Option<&str>) -> Result<Vec<String>, String> {
         let mut args = split(args)?;
         if let (Some(now), Some(verb)) = (now, args.first().cloned()) {
-            if !args.iter().any(|it| matches!(&**it, "-f" | "--filename")) {
+            let reads = |it: &String| matches!(&**it, "-f" | "--filename" | "--snapshot");
+            if !args.iter().any(reads) {
                 args.extend(["-f", "state.json"].map(str::to_owned));
             }
             if READERS.contains(&&*verb) && !args.iter().any(|it| it == "--now") {
