@@ -524,11 +524,12 @@ func (c *cluster) testVolumeInUse(t *testing.T) {
 		return nil
 	})
 	c.kubectl(t, "patch", attachment, "--subresource=status", "--type=merge", "--patch", `{"status": {"attached": true}}`)
-	c.applyIn(t, in, state{pod: `volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]`}.deployment(t, "replicas: 1\n"+soon, ""))
+	c.applyIn(t, in, state{pod: `volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]`}.deployment(t, "replicas: 1\n"+soon,
+		"volumeMounts: [{name: data, mountPath: /data}]"))
 	responses, code := c.wait(t, in, "deploy/web", limit)
 	last := responses[len(responses)-1]
 	t.Logf("%s; %s", last.Report.Message, last.Report.Verdict.Remedy)
-	if code != 1 || last.Report.Verdict.Certain || !strings.Contains(last.Report.Message, "Multi-Attach error") {
+	if code != 1 || last.Report.Verdict.Certain || !strings.Contains(last.Report.Message, "Waiting for detach for volume") {
 		t.Errorf("wait ended with %d: %+v", code, last)
 	}
 }

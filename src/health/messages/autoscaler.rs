@@ -43,8 +43,6 @@ pub(crate) static GROUPS: Table = Table {
 pub(crate) static REFUSALS: Table = Table {
     reasons: &["NotTriggerScaleUp", "FailedScaleUp", "FailedScheduling"],
     wrappers: &[
-        // client-go: tools/record/events_cache.go, EventAggregator.
-        "(combined from similar events): ",
         // cluster-autoscaler: processors/status/eventing_scale_up_processor.go, Process.
         "pod didn't trigger scale-up (it wouldn't fit if a new node is added): ",
         "pod didn't trigger scale-up: ",

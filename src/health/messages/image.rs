@@ -67,6 +67,7 @@ pub(crate) const TABLE: Table = Table {
         "unexpected HEAD status code <url...>: ",
         "unexpected status: ",
         "pulling from host <host> failed with unexpected status code <url...>: ",
+        "pulling from host <host> failed with status code <path...>: ",
         // containerd: pkg/rootfs/apply.go, applyLayer; core/unpack/unpacker.go.
         "failed to extract layer <digest>: ",
         "failed to extract layer (<media_type> <digest>) to <snapshotter> as \"<key...>\": ",

@@ -6,6 +6,10 @@ use super::Parser;
 use super::path::Path;
 use crate::wire::read::kubernetes;
 
+/// The beginning of the message of an event that stands for several with different messages, of which it has the latest
+/// (client-go: tools/record/events_cache.go, `EventAggregatorByReasonMessageFunc`).
+const COMBINED: &str = "(combined from similar events): ";
+
 impl Parser<'_> {
     pub(in crate::wire) fn event(
         &mut self,
@@ -36,7 +40,10 @@ impl Parser<'_> {
             field_path: involved_object.field_path,
             kind,
             reason,
-            message,
+            message: match message.strip_prefix(COMBINED) {
+                Some(message) => message.to_owned(),
+                None => message,
+            },
             count: count.max(repeated).max(1),
             first,
             last: last_observed_time.max(last_timestamp).or(first),
