@@ -21,8 +21,6 @@ const QUICK_TERMINATION: i64 = 1000;
 const SECONDS_MAX: usize = 100;
 /// The number of start times up to which a forecast is a guess.
 const GUESS_MAX: usize = 4;
-/// How many observations fewer than there are a sample draws, if there are many.
-const FEWER: usize = 6;
 /// `terminationGracePeriodSeconds` of a template without one.
 const GRACE_PERIOD_SECONDS: i64 = 30;
 /// The progress deadline of Kubernetes, for Deployments without one.
@@ -131,12 +129,19 @@ pub(crate) struct Model {
 /// The times of pods of one sample.
 #[derive(Clone, Debug)]
 pub(crate) struct SampleTimes {
-    /// In ascending order, not empty.
-    starts: Vec<i64>,
-    /// Those of the first new pods on their nodes, in ascending order. Empty if they are like the others.
-    first: Vec<i64>,
-    /// In ascending order, not empty.
-    terminations: Vec<i64>,
+    starts: Times,
+    /// Those of the first new pods on their nodes. Empty if they are like the others.
+    first: Times,
+    terminations: Times,
+}
+
+/// A distribution of times.
+#[derive(Clone, Debug)]
+struct Times {
+    /// In ascending order.
+    times: Vec<i64>,
+    /// For each of the times, the probability of shorter ones, in parts of [`WHOLE`].
+    shorter: Vec<i64>,
 }
 
 // === impl Model ===
@@ -170,7 +175,9 @@ impl Model {
             let [same, other] = observe(snapshot, stuck_after, failing, &mut described);
             let has_ready = |them: &[Observation]| them.iter().any(|it| it.is_ready);
             (described.source, observations) = match () {
-                () if has_ready(&same) => (Source::SameTemplate, same),
+                () if has_ready(&same) && !is_small_part(&same, &other) => {
+                    (Source::SameTemplate, same)
+                }
                 () if has_ready(&other) => {
                     // Those with the template after the changes have taken at least their age.
                     let all = same.into_iter().chain(other).collect();
@@ -234,13 +241,10 @@ impl Model {
         !self.terminations.is_empty()
     }
 
-    /// The times of a sample. The observations are resampled, because few of them show little about the pods to come: each
-    /// sample is a world that is as likely as the observed one. Drawing as many as there are would understate how much these
-    /// worlds differ, as the normal distribution does in comparison with Student's.
+    /// The times of a sample.
     pub(crate) fn sample(&self, random: &mut Random) -> SampleTimes {
-        let count = self.observations.len();
-        let drawn = (0..count - (count / 3).min(FEWER)).map(|_| {
-            let mut at = self.observations[random.index(self.observations.len())];
+        let starts = self.observations.iter().map(|observation| {
+            let mut at = *observation;
             // A pod that is not ready yet takes as long as one of those that took longer.
             while !at.is_ready {
                 let first = self.observations.partition_point(|it| it.time <= at.time);
@@ -252,24 +256,21 @@ impl Model {
             }
             at.time
         });
-        let drawn = drawn.collect();
-        let starts = match self.described.source {
-            Source::None => vec![UNKNOWN_START],
-            Source::Request => drawn,
+        let starts: Vec<i64> = starts.collect();
+        let (starts, first) = match self.described.source {
+            Source::None => (vec![UNKNOWN_START], Vec::new()),
+            Source::Request => (starts, Vec::new()),
             Source::SameTemplate | Source::OtherTemplates => {
-                let first = self.first.iter();
-                let first = first.map(|_| self.first[random.index(self.first.len())]);
-                let first = without_rounding(first.collect());
                 let error = self.rounding_error(random);
                 let exact = |times: Vec<i64>| -> Vec<i64> {
+                    let times = without_rounding(times);
                     times.iter().map(|time| (time + error).max(1)).collect()
                 };
-                let starts = exact(without_rounding(drawn));
-                let terminations = self.terminations(random);
-                return SampleTimes::new(starts, exact(first), terminations);
+                (exact(starts), exact(self.first.clone()))
             }
         };
-        SampleTimes::new(starts, Vec::new(), self.terminations(random))
+        let terminations = self.terminations(random);
+        SampleTimes::new(starts, first, terminations, random)
     }
 
     /// How wrong the observed times are in common because of rounding. Pods that were created together have the same error, and
@@ -286,26 +287,19 @@ impl Model {
         let last = self.observations.last()?.time;
         let slowest = self.first.last().map_or(last, |first| last.max(*first));
         let terminations = self.terminations(random);
-        Some(SampleTimes::new(vec![slowest], Vec::new(), terminations))
+        let starts = vec![slowest];
+        Some(SampleTimes::new(starts, Vec::new(), terminations, random))
     }
 
     /// Containers that handle SIGTERM terminate within about a second, and others at the end of the grace period. The program
     /// decides, so all pods of a sample take the same time. The first is more frequent.
     fn terminations(&self, random: &mut Random) -> Vec<i64> {
-        let Self {
-            terminations,
-            grace,
-            ..
-        } = self;
-        if !terminations.is_empty() {
-            let drawn = terminations.iter();
-            return drawn
-                .map(|_| terminations[random.index(terminations.len())])
-                .collect();
+        if !self.terminations.is_empty() {
+            return self.terminations.clone();
         }
         match random.below(4) {
-            0 => vec![*grace],
-            _ => vec![QUICK_TERMINATION.min(*grace)],
+            0 => vec![self.grace],
+            _ => vec![QUICK_TERMINATION.min(self.grace)],
         }
     }
 }
@@ -333,6 +327,21 @@ fn without_rounding(mut times: Vec<i64>) -> Vec<i64> {
         *time = mean + i64::try_from(distance).unwrap_or(0);
     }
     times
+}
+
+/// Whether the start times of pods with the new template are too few to be used alone, and differ from none of those with other
+/// templates, except for rounding.
+fn is_small_part(same: &[Observation], other: &[Observation]) -> bool {
+    let times = |them: &[Observation]| {
+        let ready = them.iter().filter(|it| it.is_ready);
+        ready.map(|it| it.time).collect::<Vec<i64>>()
+    };
+    let (same, other) = (times(same), times(other));
+    let (Some(low), Some(high)) = (other.iter().min(), other.iter().max()) else {
+        return false;
+    };
+    let usual = low - 1000..=high + 1000;
+    same.len() <= GUESS_MAX && same.iter().all(|time| usual.contains(time))
 }
 
 fn ready(time: i64) -> Observation {
@@ -548,107 +557,137 @@ fn range(times: &[i64]) -> Option<Range> {
 // === impl SampleTimes ===
 
 impl SampleTimes {
-    fn new(mut starts: Vec<i64>, mut first: Vec<i64>, mut terminations: Vec<i64>) -> Self {
-        starts.sort_unstable();
-        first.sort_unstable();
-        terminations.sort_unstable();
+    fn new(starts: Vec<i64>, first: Vec<i64>, terminations: Vec<i64>, random: &mut Random) -> Self {
         Self {
-            starts,
-            first,
-            terminations,
+            starts: Times::new(starts, random),
+            first: Times::new(first, random),
+            terminations: Times::new(terminations, random),
         }
     }
 
     /// The time that a pod takes to start.
     pub(crate) fn start(&self, random: &mut Random) -> i64 {
-        draw(&self.starts, random)
+        self.starts.draw(random)
     }
 
     /// The time that the first pod on a node takes to start that has to pull the images.
     pub(crate) fn first_start(&self, random: &mut Random) -> i64 {
-        draw(&self.first, random)
+        self.first.draw(random)
     }
 
     /// The time that a pod of this age still takes to start, if it is the first one on such a node.
     pub(crate) fn rest_of_first_start(&self, age: i64, random: &mut Random) -> i64 {
-        rest(&self.first, age, random)
+        self.first.rest(age, random)
     }
 
     /// The time that a pod of this age still takes to start.
     pub(crate) fn rest_of_start(&self, age: i64, random: &mut Random) -> i64 {
-        rest(&self.starts, age, random)
+        self.starts.rest(age, random)
     }
 
     /// The time that a pod takes to terminate.
     pub(crate) fn termination(&self, random: &mut Random) -> i64 {
-        draw(&self.terminations, random)
+        self.terminations.draw(random)
     }
 
     /// The time that a pod that was deleted this long ago still takes to terminate.
     pub(crate) fn rest_of_termination(&self, age: i64, random: &mut Random) -> i64 {
-        rest(&self.terminations, age, random)
+        self.terminations.rest(age, random)
     }
 }
 
-/// The number of times from which those below the lowest and above the highest are drawn as well.
-const TAILS_MIN: usize = 5;
+/// The probability of all times.
+const WHOLE: i64 = 1 << 32;
+/// The number of distances between the longest times that show how much longer a time may be than all that were observed.
+const TAIL: usize = 4;
 
-/// How finely times between two observations are drawn.
-const PARTS: i64 = 1 << 16;
+// === impl Times ===
 
-/// A time with the same probability between any two neighbors, below the lowest and above the highest.
-fn draw(times: &[i64], random: &mut Random) -> i64 {
-    let position = random.below((length(times.len()) + 1) * PARTS);
-    at(times, position - PARTS)
-}
+impl Times {
+    /// The distribution of a sample. That of the pods is not known, only times that were drawn from it. The probability that the next
+    /// time lies between two neighbors, below the shortest or above the longest is the same for all of these intervals (Hill's
+    /// assumption). The probabilities of a sample are drawn so that this also holds for each further time, given those before it:
+    /// they are the distances between random numbers (Rubin's Bayesian bootstrap).
+    fn new(mut times: Vec<i64>, random: &mut Random) -> Self {
+        times.sort_unstable();
+        let shorter = times.iter().map(|_| random.below(WHOLE));
+        let mut shorter: Vec<i64> = shorter.collect();
+        shorter.sort_unstable();
+        Self { times, shorter }
+    }
 
-/// The time at a position, in parts of the distance between neighbors. Below the lowest, times are at most as far away as neighbors
-/// are from each other there. Above the highest, they are so on average, if times of this length become less frequent exponentially:
-/// then the distance of the highest from the one four below it is 1 + 1/2 + 1/3 + 1/4 times as long.
-fn at(times: &[i64], position: i64) -> i64 {
-    let last = length(times.len().saturating_sub(1)) * PARTS;
-    let count = times.len();
-    match () {
-        () if count < TAILS_MIN || (0..=last).contains(&position) => {
-            between(times, position.clamp(0, last))
-        }
-        () if position < 0 => {
-            let gap = (times[4] - times[0]) / 4;
-            (times[0] + gap * position / PARTS).max(times[0] / 2)
-        }
-        () => {
-            let gap = (times[count - 1] - times[count - 5]) * 12 / 25;
-            times[count - 1] + 2 * gap * (position - last) / PARTS
+    fn draw(&self, random: &mut Random) -> i64 {
+        self.at(random.below(WHOLE), random)
+    }
+
+    /// The rest of a time of which `age` has passed.
+    fn rest(&self, age: i64, random: &mut Random) -> i64 {
+        let age = age.max(0);
+        let first = self.times.partition_point(|time| *time <= age);
+        let Some(longer) = self.times.get(first) else {
+            return 1 + self.above(age, random);
+        };
+        // The probability of times up to the age.
+        let passed = match first.checked_sub(1) {
+            Some(before) => {
+                let (time, shorter) = (self.times[before], self.shorter[before]);
+                let part = i128::from(age - time) * i128::from(self.shorter[first] - shorter);
+                shorter + i64::try_from(part / i128::from(longer - time)).unwrap_or(0)
+            }
+            None => 0,
+        };
+        let position = passed + random.below(WHOLE - passed);
+        (self.at(position, random) - age).max(1)
+    }
+
+    /// The time with this probability of shorter ones.
+    fn at(&self, position: i64, random: &mut Random) -> i64 {
+        let times = &self.times;
+        let last = times.len().saturating_sub(1);
+        let next = self.shorter.partition_point(|shorter| *shorter <= position);
+        match next {
+            _ if times.is_empty() => 0,
+            0 => (times[0] - self.below_shortest(random)).max(times[0] / 2),
+            _ if next > last && last < TAIL => times[last],
+            _ if next > last => times[last] + self.above(times[last], random),
+            _ => {
+                let (low, high) = (times[next - 1], times[next]);
+                let (from, to) = (self.shorter[next - 1], self.shorter[next]);
+                let part = i128::from(high - low) * i128::from(position - from);
+                low + i64::try_from(part / i128::from((to - from).max(1))).unwrap_or(0)
+            }
         }
     }
-}
 
-/// The time at a position, in parts of the distance between neighbors.
-fn between(times: &[i64], position: i64) -> i64 {
-    let index = usize::try_from(position / PARTS).unwrap_or(0);
-    let (low, high) = (times.get(index), times.get(index + 1));
-    let low = low.or(times.last()).copied().unwrap_or(0);
-    let high = high.copied().unwrap_or(low);
-    low + (high - low) * (position % PARTS) / PARTS
-}
-
-/// The rest of a time of which `age` has passed. If none takes that long, it is likely to take about as long again.
-fn rest(times: &[i64], age: i64, random: &mut Random) -> i64 {
-    let age = age.max(0);
-    let first = times.partition_point(|time| *time <= age);
-    if first == times.len() {
-        return 1 + random.below(age.max(1));
-    }
-    // The position of the age itself lies between its neighbors.
-    let start = match first.checked_sub(1).and_then(|before| times.get(before)) {
-        Some(low) => {
-            let gap = (times[first] - low).max(1);
-            length(first - 1) * PARTS + (age - low) * PARTS / gap
+    /// By how much a time is below the shortest: at most by as much as the shortest ones are apart.
+    fn below_shortest(&self, random: &mut Random) -> i64 {
+        match self.times.get(TAIL) {
+            Some(high) => random.below((high - self.times[0]) / length(TAIL) + 1),
+            None => 0,
         }
-        None => 0,
-    };
-    let end = length(times.len()) * PARTS;
-    (at(times, start + random.below(end - start)) - age).max(1)
+    }
+
+    /// By how much a time is above `low`, which is at least the longest. If long times become less frequent exponentially, the mean
+    /// of this is that of the distances between the longest ones, each multiplied by the number of times above it. These are few, so
+    /// the mean is not known exactly either, and the result has a Lomax distribution. Its shape is one less than the number of
+    /// distances, because many start times have a longer tail than that. A time that has already lasted longer makes the mean
+    /// longer. A single time shows nothing: the rest is shorter than what has passed.
+    fn above(&self, low: i64, random: &mut Random) -> i64 {
+        let count = self.times.len().saturating_sub(1).min(TAIL);
+        if count == 0 {
+            return random.below(low + 1);
+        }
+        let longest = self.times.iter().rev();
+        let distances = longest.clone().zip(longest.skip(1)).zip(1..);
+        let weighted = distances.map(|((high, low), above)| (high - low) * above);
+        let sum: i64 = weighted.take(count).sum();
+        let passed = low - self.times.last().unwrap_or(&low);
+        let draws = (1..count.max(2)).map(|_| random.below(WHOLE));
+        // The result is at most 99 times the sum.
+        let highest = draws.fold(WHOLE / 100, i64::max);
+        let excess = i128::from(sum + passed) * i128::from(WHOLE - highest) / i128::from(highest);
+        i64::try_from(excess).unwrap_or(i64::MAX)
+    }
 }
 
 fn length(count: usize) -> i64 {

@@ -190,8 +190,22 @@ impl<'f> Facts<'f> {
             range.as_ref().map(|range| counts(range) + limit)
         };
         let limits = self.limits();
-        let most = format!(" (at most {})", limits.pods_max);
-        let least = format!(" (at least {})", limits.available_min);
+        let first = self.response.expected.as_ref();
+        let first = first.and_then(|it| it.trajectory.first()).map(Counts::of);
+        let limit = |what: &str, limit: i32, is_outside: &dyn Fn(Counts) -> bool| {
+            // The number of replicas may change at the same time.
+            let once = match first.is_some_and(is_outside) {
+                true => ", once it is reached",
+                false => "",
+            };
+            format!(" ({what} {limit}{once})")
+        };
+        let most = limit("at most", limits.pods_max, &|it| {
+            it.new + it.old > limits.pods_max.into()
+        });
+        let least = limit("at least", limits.available_min, &|it| {
+            it.available < limits.available_min.into()
+        });
         let rows = [
             row("outcome", &|it| Some(outcomes(it))),
             row("duration", &|it| it.duration.as_ref().map(durations)),
@@ -278,9 +292,9 @@ impl<'f> Facts<'f> {
             text += &format!("{verb} {}", durations(range));
         }
         if times.guess && times.count <= GUESS_MAX {
-            text += "; these are too few for more than a guess";
+            text += "; these are too few to tell how long others take";
         } else if times.guess {
-            text += "; this is a guess, because a pod takes more than twice as long";
+            text += "; one pod that is still starting has taken more than twice as long";
         }
         if times.still_starting > 0 {
             text += &format!(
@@ -345,7 +359,10 @@ impl<'f> Facts<'f> {
     pub(crate) fn summary(&self, forecast: &Forecast) -> String {
         let time = match (&forecast.duration, &forecast.waves) {
             (Some(range), _) if range.median.is_none() => {
-                format!("in {} (a guess)", durations(range))
+                let count = self.response.start_times.unwrap_or_default().count;
+                let pods = plural(i64::from(count), "pod", "pods");
+                let range = durations(range);
+                format!("in {range} if pods start as the {pods} that were observed")
             }
             (Some(range), _) => format!("in {}", durations(range)),
             (None, Some(waves)) => format!(
