@@ -63,6 +63,14 @@ impl Page {
         }
     }
 
+    /// A page whose reader wraps its lines.
+    pub(crate) fn unwrapped() -> Self {
+        Self {
+            columns: usize::MAX,
+            ..Self::new(false)
+        }
+    }
+
     /// A page for a terminal with this number of columns.
     pub(crate) fn of_terminal(coloured: bool, columns: usize, is_utf8: bool) -> Self {
         let columns = columns.clamp(COLUMNS_MIN, COLUMNS_MAX);

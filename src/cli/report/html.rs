@@ -13,6 +13,9 @@ pub(super) fn document(command: &str, goal: &Goal, results: &[RolloutResult]) ->
         if !result.is_done() {
             html.preformatted(&result.details());
         }
+        if let Some(summary) = result.course.summary() {
+            html.paragraph(&summary);
+        }
         let pictures = result.course.pictures(&result.subject);
         // With the same axes, they can be compared.
         let extent = pictures.iter().map(Picture::extent).reduce(Extent::with);

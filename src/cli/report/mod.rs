@@ -333,7 +333,7 @@ impl RolloutResult {
     /// Why it did not succeed, and how to fix it.
     fn details(&self) -> String {
         let errors = self.errors.iter().map(|error| printable(error) + "\n");
-        let mut page = Page::new(false);
+        let mut page = Page::unwrapped();
         if let Some(report) = self.report() {
             text::summary(&mut page, report);
         }

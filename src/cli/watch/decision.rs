@@ -7,6 +7,7 @@ use crate::cli::course::{Course, Purposes};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::goal::{Finding, Goal};
+use crate::cli::now;
 use crate::cli::observe::{Status, StatusOptions};
 use crate::cli::options::{JudgementArgs, Switch};
 use crate::cli::planner::Planner;
@@ -158,8 +159,9 @@ impl Member {
         };
         self.subject.clone_from(&status.subject);
         let refusal = self.refusal(&status, &report);
+        self.course
+            .observe(&report, &status.tree, now::read(), elapsed);
         self.last = Some(status);
-        self.course.observe(&report, elapsed);
         self.is_deleted = is_another && self.goal == Goal::Deleted;
         self.outcome = match self.is_deleted {
             true => Some(Outcome::Exit(Exit::Done)),

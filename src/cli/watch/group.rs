@@ -312,7 +312,8 @@ impl Observation for Group<'_> {
             shows_time_left: view.shows_tree(),
             reports_start: reporter.draws(),
         };
-        fleet.read_trees(view.shows_tree());
+        let wants_tree = view.shows_tree() || reporter.draws();
+        fleet.read_trees(wants_tree);
         let mut absent = Vec::new();
         let read = fleet.read(&undecided, None, &|| time.limit(), &mut |index, read, events| {
             let member = &mut members[index];
@@ -327,7 +328,7 @@ impl Observation for Group<'_> {
             let snapshot = read.as_ref().ok().filter(|it| purposes.apply_to(it));
             let snapshot = snapshot.map(|request| request.snapshot.clone());
             let status = read.and_then(|request| {
-                observe(planner, request, &member.options, view.shows_tree(), events)
+                observe(planner, request, &member.options, wants_tree, events)
             });
             member.elapsed = time.elapsed();
             match status {

@@ -8,8 +8,8 @@ use crate::text::span;
 /// The edges of the area between the axes.
 pub(super) const LEFT: f64 = 48.0;
 pub(super) const RIGHT: f64 = 784.0;
-pub(super) const TOP: f64 = 104.0;
-pub(super) const BOTTOM: f64 = 348.0;
+pub(super) const TOP: f64 = 120.0;
+pub(super) const BOTTOM: f64 = 364.0;
 
 /// The part of the width after the last change, which shows the state at the end.
 const AFTER: f64 = 0.04;
@@ -72,6 +72,11 @@ impl Axes {
 
     pub(super) fn x(&self, at: f64) -> f64 {
         LEFT + (RIGHT - LEFT) * (at / self.at).clamp(0.0, 1.0)
+    }
+
+    /// The end of what is drawn after the last change.
+    pub(super) fn after(&self, at: f64) -> f64 {
+        self.x(at + self.at * (1.0 - 1.0 / (1.0 + AFTER)))
     }
 
     pub(super) fn y(&self, pods: f64) -> f64 {

@@ -14,15 +14,15 @@ const STYLE: &str = "\
 body{font:14px/1.5 system-ui,-apple-system,'Segoe UI','Helvetica Neue','DejaVu Sans',sans-serif;max-width:60rem;\
 margin:2rem auto;padding:0 1rem;color:#1f2328;background:#fff}\
 h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}\
-svg{max-width:100%;height:auto;display:block;margin:1rem 0}\
-table{border-collapse:collapse;display:block;overflow-x:auto}\
+.wide{overflow-x:auto;margin:1rem 0}svg{width:100%;min-width:40rem;height:auto;display:block}\
+table{border-collapse:collapse}\
 th,td{text-align:left;vertical-align:top;padding:.25rem .75rem .25rem 0;border-bottom:1px solid #d1d9e0}\
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}code{overflow-wrap:anywhere}pre{white-space:pre-wrap}\
 .outcome{font-weight:600}\
 @media (prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}th,td{border-color:#30363d}}";
 
 /// The SHA-256 of the style, which alone is allowed. A test computes it.
-const STYLE_HASH: &str = "8frcoh8ioYFUQX27StZavfVmjx9jB1Rw5LHVhvTgDds=";
+const STYLE_HASH: &str = "C+PuThrhzkU75BQF87A8H9YFb/RGPvb1Af1T+2VLQFY=";
 
 /// A page in the making.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Html {
         let _ = writeln!(self.body, "<h2>{}</h2>", xml(text));
     }
 
-    fn paragraph(&mut self, text: &str) {
+    pub(crate) fn paragraph(&mut self, text: &str) {
         let _ = writeln!(self.body, "<p>{}</p>", xml(text));
     }
 
@@ -70,8 +70,16 @@ impl Html {
     pub(crate) fn picture(&mut self, picture: &Picture, extent: Extent) {
         self.pictures += 1;
         let id = format!("picture{}", self.pictures);
-        self.body += &picture.fragment(&id, extent);
-        self.body.push('\n');
+        self.wide(&picture.title, &picture.fragment(&id, extent));
+    }
+
+    /// Adds something that may be wider than a small screen. Those who use a keyboard can scroll it, too.
+    fn wide(&mut self, name: &str, content: &str) {
+        let name = xml(name);
+        let _ = writeln!(
+            self.body,
+            "<div class=\"wide\" role=\"region\" aria-label=\"{name}\" tabindex=\"0\">\n{content}\n</div>"
+        );
     }
 
     /// The outcome of a forecast, pictures and tables.
@@ -122,7 +130,7 @@ impl Html {
                 .concat()
         });
         let rows: Vec<String> = rows.collect();
-        self.table(&["field", "from", "to"], &rows);
+        self.table("Changes of the template", &["field", "from", "to"], &rows);
     }
 
     fn scenarios(&mut self, facts: &Facts<'_>) {
@@ -135,7 +143,7 @@ impl Html {
             format!("<th>{name}</th>{}", values.collect::<String>())
         });
         let rows: Vec<String> = rows.collect();
-        self.table(&heads, &rows);
+        self.table("Scenarios", &heads, &rows);
     }
 
     fn steps(&mut self, facts: &Facts<'_>) {
@@ -154,17 +162,21 @@ impl Html {
             Step::More(count) => format!("<td>…</td><td colspan=\"5\">{count} more steps</td>"),
         });
         let rows: Vec<String> = rows.collect();
-        self.table(&heads, &rows);
+        self.table("Steps", &heads, &rows);
     }
 
     /// A table of rows that are escaped already.
-    fn table(&mut self, heads: &[&str], rows: &[String]) {
-        let heads = heads.iter().map(|head| format!("<th>{head}</th>"));
-        let _ = writeln!(self.body, "<table>\n<tr>{}</tr>", heads.collect::<String>());
+    fn table(&mut self, name: &str, heads: &[&str], rows: &[String]) {
+        let heads = heads.iter().map(|head| match *head {
+            // A header must not be empty.
+            "" => "<td></td>".to_owned(),
+            head => format!("<th>{head}</th>"),
+        });
+        let mut table = format!("<table>\n<tr>{}</tr>\n", heads.collect::<String>());
         for row in rows {
-            let _ = writeln!(self.body, "<tr>{row}</tr>");
+            let _ = writeln!(table, "<tr>{row}</tr>");
         }
-        self.body += "</table>\n";
+        self.wide(name, &(table + "</table>"));
     }
 
     /// The page. It is valid XML, too.
@@ -175,7 +187,7 @@ impl Html {
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; \
              base-uri 'none'; form-action 'none'\"/>\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
-             <title>{title}</title>\n<style>{STYLE}{CSS}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
+             <title>{title}</title>\n<style>{STYLE}{CSS}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
         )
     }
 }

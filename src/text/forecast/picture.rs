@@ -12,15 +12,20 @@ use quick_xml::escape::escape;
 use super::axes::{Axes, BOTTOM, Extent, LEFT, RIGHT, TOP, time_text};
 use super::facts::{Counts, Facts, Scenario};
 use crate::proto::{RolloutLimits, TrajectoryPoint};
-use crate::text::{fit, one_line, width};
+use crate::text::{fit, one_line, width, wrapped};
 
 const WIDTH: f64 = 800.0;
-const HEIGHT: f64 = 400.0;
+const HEIGHT: f64 = 416.0;
+/// The name of the time at which the progress deadline is exceeded.
+pub(crate) const DEADLINE_EXCEEDED: &str = "progress deadline exceeded";
 /// The least distance of two moments.
 const INSTANT: f64 = 2.0;
 /// The columns of text that fit, in the sizes of the title and of the line below it.
 const TITLE_COLUMNS: usize = 84;
 const SUBTITLE_COLUMNS: usize = 112;
+/// The height of a line below the title, and the number of these lines.
+const LINE: f64 = 16.0;
+const SUBTITLE_LINES: usize = 2;
 /// The width of a column of the legend's text, and of the symbol before it with its gaps.
 const COLUMN: f64 = 6.6;
 const SYMBOL: f64 = 24.0;
@@ -66,6 +71,8 @@ pub(crate) struct Picture {
 pub(crate) struct Moment {
     pub(crate) at: f64,
     pub(crate) counts: Counts,
+    /// The allowed maximum and the promised minimum, unless the number of pods is still outside, for example after scaling.
+    pub(crate) limits: [Option<i32>; 2],
     pub(crate) events: Vec<String>,
 }
 
@@ -102,16 +109,25 @@ impl Picture {
     pub(super) fn of(facts: &Facts<'_>, scenario: Scenario<'_>) -> Self {
         let points = &scenario.forecast.trajectory;
         let has_times = points.iter().all(|it| it.offset.is_some());
+        let limits = facts.response.limits.unwrap_or_default();
         let mut last = 0.0_f64;
+        let mut are_reached = [false; 2];
         let moment = |(index, point): (usize, &TrajectoryPoint)| {
             let at = match &point.offset {
                 Some(offset) if has_times => seconds(offset),
                 _ => f64::from(u32::try_from(index).unwrap_or(u32::MAX)),
             };
             last = last.max(at);
+            let counts = Counts::of(point);
+            are_reached[0] |= counts.new + counts.old <= limits.pods_max.into();
+            are_reached[1] |= counts.available >= limits.available_min.into();
             Moment {
                 at: last,
-                counts: Counts::of(point),
+                counts,
+                limits: [
+                    are_reached[0].then_some(limits.pods_max),
+                    are_reached[1].then_some(limits.available_min),
+                ],
                 events: point.events.clone(),
             }
         };
@@ -124,9 +140,9 @@ impl Picture {
             subtitle: String::new(),
             moments,
             has_times,
-            limits: facts.response.limits.unwrap_or_default(),
+            limits,
             marks: deadline
-                .map(|it| (seconds(it), "progress deadline exceeded".to_owned()))
+                .map(|it| (seconds(it), DEADLINE_EXCEEDED.to_owned()))
                 .into_iter()
                 .collect(),
         }
@@ -137,8 +153,8 @@ impl Picture {
         let moments = self.moments.iter().map(|it| it.at);
         let at = moments.chain(self.marks.iter().map(|(at, _)| *at));
         let pods = self.moments.iter().map(|it| height(it.counts));
-        let limits = self.limits;
-        let pods = pods.chain([limits.pods_max, limits.available_min].map(f64::from));
+        let limits = self.moments.iter().flat_map(|it| it.limits);
+        let pods = pods.chain(limits.flatten().map(f64::from));
         Extent {
             at: at.fold(0.0, f64::max),
             pods: pods.fold(1.0, f64::max),
@@ -158,7 +174,18 @@ impl Picture {
 
     fn svg(&self, id: &str, extent: Extent, style: &str) -> String {
         let title = fit(&shown(&self.title), TITLE_COLUMNS, "…");
-        let subtitle = fit(&shown(&self.subtitle), SUBTITLE_COLUMNS, "…");
+        let mut subtitle = wrapped(&shown(&self.subtitle), SUBTITLE_COLUMNS);
+        if subtitle.len() > SUBTITLE_LINES {
+            let rest = subtitle.split_off(SUBTITLE_LINES - 1).join(" ");
+            subtitle.push(fit(&rest, SUBTITLE_COLUMNS, "…"));
+        }
+        let mut y = 46.0 - LINE;
+        let lines = subtitle.iter().map(|line| {
+            y += LINE;
+            let line = escape(line);
+            format!("<text class=\"subtitle faint\" x=\"16\" y=\"{y:.0}\">{line}</text>\n")
+        });
+        let subtitle: String = lines.collect();
         let axes = Axes::new(extent, self.has_times);
         let drawn = self.without_instants(&axes);
         format!(
@@ -168,12 +195,10 @@ impl Picture {
              <defs><pattern id=\"{id}-ending\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
              patternTransform=\"rotate(45)\"><rect class=\"ending\" width=\"3\" height=\"6\"/></pattern></defs>\n\
              <rect class=\"bg\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>\n\
-             <text class=\"title\" x=\"16\" y=\"26\">{}</text>\n<text class=\"subtitle faint\" x=\"16\" y=\"46\">{}</text>\n\
-             {}{}{}{}{}</svg>",
+             <text class=\"title\" x=\"16\" y=\"26\">{}</text>\n{subtitle}{}{}{}{}{}</svg>",
             xml(&self.title),
             xml(&self.description()),
             escape(&title),
-            escape(&subtitle),
             self.legend(id),
             axes.svg(),
             drawn.bands(id, &axes),
@@ -190,6 +215,7 @@ impl Picture {
             match moments.last_mut() {
                 Some(last) if !is_first && axes.x(moment.at) - axes.x(last.at) < INSTANT => {
                     last.counts = moment.counts;
+                    last.limits = moment.limits;
                     last.events.extend_from_slice(&moment.events);
                 }
                 _ => moments.push(moment.clone()),
@@ -232,7 +258,7 @@ impl Picture {
             ("most", format!("allowed maximum ({pods_max})")),
             ("least", format!("promised minimum ({available_min})")),
         ];
-        let (mut x, mut y) = (16.0, 72.0);
+        let (mut x, mut y) = (16.0, 88.0);
         let mut svg = String::new();
         for (class, text) in entries {
             let entry = SYMBOL + COLUMN * columns(&text);
@@ -313,17 +339,16 @@ impl Picture {
                 "<polyline class=\"line {class}\" points=\"{points}\"/>"
             );
         }
-        let RolloutLimits {
-            pods_max,
-            available_min,
-            ..
-        } = self.limits;
-        for (class, limit) in [("most", pods_max), ("least", available_min)] {
-            let y = axes.y(limit.into());
-            let _ = writeln!(
-                svg,
-                "<line class=\"{class}\" x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{RIGHT}\" y2=\"{y:.1}\"/>"
-            );
+        for (class, limit) in [("most", 0), ("least", 1)] {
+            for line in self.limit_lines(axes, limit) {
+                let points: Vec<String> =
+                    line.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+                let points = points.join(" ");
+                let _ = writeln!(
+                    svg,
+                    "<polyline class=\"line {class}\" points=\"{points}\"/>"
+                );
+            }
         }
         for (at, name) in &self.marks {
             let x = axes.x(*at);
@@ -350,17 +375,49 @@ impl Picture {
             points.extend(points.last().map(|(_, last)| (x, *last)));
             points.push((x, y));
         }
-        points.extend(points.last().map(|(_, last)| (RIGHT, *last)));
+        points.extend(points.last().map(|(_, last)| (self.end(axes), *last)));
         points.dedup();
         points
+    }
+
+    /// The corners of a limit, for each time during which it is known.
+    fn limit_lines(&self, axes: &Axes, limit: usize) -> Vec<Vec<(f64, f64)>> {
+        let mut lines: Vec<Vec<(f64, f64)>> = Vec::new();
+        let mut is_open = false;
+        for (moment, end) in self.moments.iter().zip(self.ends(axes)) {
+            let Some(pods) = moment.limits[limit] else {
+                is_open = false;
+                continue;
+            };
+            let y = axes.y(pods.into());
+            let corners = [(axes.x(moment.at), y), (end, y)];
+            match lines.last_mut().filter(|_| is_open) {
+                Some(line) => line.extend(corners),
+                None => lines.push(corners.to_vec()),
+            }
+            is_open = true;
+        }
+        lines.iter_mut().for_each(Vec::dedup);
+        lines
+    }
+
+    /// Where each moment ends.
+    fn ends(&self, axes: &Axes) -> impl Iterator<Item = f64> {
+        let next = self.moments.iter().skip(1).map(|it| axes.x(it.at));
+        next.chain([self.end(axes)])
+    }
+
+    /// Where the picture ends: a little after its last moment. Another picture with the same axes may be longer.
+    fn end(&self, axes: &Axes) -> f64 {
+        let moments = self.moments.iter().map(|it| it.at);
+        let last = moments.chain(self.marks.iter().map(|(at, _)| *at));
+        axes.after(last.fold(0.0, f64::max))
     }
 
     /// Areas that show the numbers on hover.
     fn hits(&self, axes: &Axes) -> String {
         let mut svg = String::new();
-        let ends = self.moments.iter().skip(1).map(|it| axes.x(it.at));
-        let ends = ends.chain([RIGHT]);
-        for (index, (moment, end)) in self.moments.iter().zip(ends).enumerate() {
+        for (index, (moment, end)) in self.moments.iter().zip(self.ends(axes)).enumerate() {
             let x = axes.x(moment.at);
             let Counts {
                 new,

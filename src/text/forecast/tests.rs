@@ -323,7 +323,7 @@ fn last_line_is_the_outcome() {
                 duration: Some(durations(22_000, None, 31_000)),
                 ..expected()
             },
-            "Completes in 22s–31s (a guess).",
+            "Completes in 22s–31s if pods start as the 13 pods that were observed.",
         ),
         (
             Forecast {

@@ -69,8 +69,7 @@ impl Frame<'_> {
             plain(&format!("  {}", self.elapsed())),
         ];
         if let Some(left) = member.course.time_left(self.elapsed) {
-            let left = span::exact(left.as_secs().max(1));
-            head.push(plain(&format!("  about {left} left")));
+            head.push(plain(&format!("  {left}")));
         }
         if let Some(left) = self.deadline(report) {
             head.push(plain(&format!("  {left}")));

@@ -106,10 +106,14 @@ fn time_left_is_shown_if_it_is_known() {
     let at = |seconds| Duration::from_secs(seconds);
     for (left, expected) in [
         (
-            Some(at(20)),
+            Some([at(20); 2]),
             "progressing  42s  about 18s left  deadline in 9m55s",
         ),
-        (Some(at(2)), "progressing  42s  deadline in 9m55s"),
+        (
+            Some([at(12), at(30)]),
+            "progressing  42s  10s to 28s left  deadline in 9m55s",
+        ),
+        (Some([at(2); 2]), "progressing  42s  deadline in 9m55s"),
         (None, "progressing  42s  deadline in 9m55s"),
     ] {
         member.course = Course::with_forecast(at(40), left);
