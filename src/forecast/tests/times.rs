@@ -2,7 +2,7 @@
 
 use rollplan_core::snapshot::{Container, Snapshot};
 use rollplan_core::template::{Template, Value};
-use rollplan_forecast::{Range, Source, StartTimes};
+use rollplan_forecast::{Answer, Range, Source, StartTimes};
 use rollplan_world::{at, mk_deployment, mk_set, mk_template, store_defaults};
 
 use crate::world::{
@@ -274,27 +274,42 @@ fn an_image_of_another_revision_is_not_pulled_again() {
     assert!(!pulls && (9_000..15_000).contains(&duration), "{duration}");
 }
 
-#[test]
-fn first_pods_alone_show_no_pull() {
-    // The rollout is in progress: a new pod is ready on each of two nodes.
+/// A rollout in progress: a new pod is ready on each of two nodes, after this time.
+fn mk_begun(start: i64) -> Answer {
     let mut snapshot = mk_spread(60);
     let mut new = mk_set(&snapshot.deployment, "v2", 2, 2);
     snapshot.deployment.spec.template = new.template.clone();
     new.metadata.annotations = snapshot.replica_sets[0].metadata.annotations.clone();
     let pods: Vec<_> = (0..2)
         .map(|number| {
-            let mut pod = mk_ready(&new, 20 + number, 40, 20);
+            let mut pod = mk_ready(&new, 20 + number, 60, start);
             pod.node_name = format!("node-{number}");
             pod
         })
         .collect();
     snapshot.replica_sets.push(new);
     add(&mut snapshot, pods);
-    let answer = forecast(mk_request(snapshot, Vec::new()));
-    let pulls = |nodes: &str| answer.assumptions.iter().any(|it| it.contains(nodes));
-    // Only the pods with the new template count, and all of them were the first ones on their nodes.
-    assert!(!pulls("nodes take"), "{:?}", answer.assumptions);
-    assert_eq!(answer.start_times.count, 2);
+    forecast(mk_request(snapshot, Vec::new()))
+}
+
+#[test]
+fn few_pods_with_the_template_count_together_with_others() {
+    let answer = mk_begun(20);
+    let times = answer.start_times;
+    assert_eq!((times.source, times.count), (Source::OtherTemplates, 14));
+    // The other two nodes have not pulled the image yet.
+    let mut assumptions = answer.assumptions.iter();
+    assert!(assumptions.any(|it| it.contains("each of 2 nodes takes")));
+}
+
+#[test]
+fn few_pods_that_differ_from_all_others_count_alone() {
+    let answer = mk_begun(40);
+    let times = answer.start_times;
+    assert_eq!((times.source, times.count), (Source::SameTemplate, 2));
+    // All of them were the first ones on their nodes.
+    let mut assumptions = answer.assumptions.iter();
+    assert!(!assumptions.any(|it| it.contains("nodes takes")));
 }
 
 #[test]
