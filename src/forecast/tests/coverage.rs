@@ -186,6 +186,7 @@ fn ranges_contain_most_durations() {
     let mut pooled: [Cell; COUNTS.len()] = Default::default();
     println!("| start times | 5–9 | 10–19 | 20–40 |\n| --- | --- | --- | --- |");
     for family in &FAMILIES {
+        let mut all = Cell::default();
         let cells = COUNTS.into_iter().zip(&mut pooled).map(|(counts, pooled)| {
             let mut cell = Cell::default();
             for _ in 0..rollouts {
@@ -193,12 +194,7 @@ fn ranges_contain_most_durations() {
                 cell.add(family, counts.start() + more, &mut random);
             }
             pooled.join(&cell);
-            // With few rollouts, a cell shows little.
-            assert!(
-                rollouts < 100 || cell.percent() >= 80,
-                "{random} {} {cell}",
-                family.name
-            );
+            all.join(&cell);
             cell.to_string()
         });
         let cells: Vec<String> = cells.collect();
@@ -208,6 +204,9 @@ fn ranges_contain_most_durations() {
             family.parameters,
             cells.join(" | ")
         );
+        // Few rollouts show little.
+        let least = if all.rollouts < 100 { 60 } else { 80 };
+        assert!(all.percent() >= least, "{random} {}: {all}", family.name);
     }
     let cells = pooled.each_ref().map(ToString::to_string);
     println!("| all | {} |", cells.join(" | "));

@@ -11,7 +11,7 @@ use quick_xml::escape::escape;
 
 use super::axes::{Axes, BOTTOM, Extent, LEFT, RIGHT, TOP, time_text};
 use super::facts::{Counts, Facts, Scenario};
-use crate::proto::{RolloutLimits, TrajectoryPoint};
+use crate::proto::{Outcome, RolloutLimits, TrajectoryPoint};
 use crate::text::{fit, one_line, width, wrapped};
 
 const WIDTH: f64 = 800.0;
@@ -132,7 +132,13 @@ impl Picture {
             }
         };
         let moments = points.iter().enumerate().map(moment).collect();
-        let deadline = scenario.forecast.deadline_exceeded.as_ref();
+        // The sample that is drawn ends as most do.
+        let is_late = scenario.forecast.outcome() != Outcome::Completes;
+        let deadline = scenario
+            .forecast
+            .deadline_exceeded
+            .as_ref()
+            .filter(|_| is_late);
         let deadline = deadline.and_then(|range| range.median.as_ref().or(range.low.as_ref()));
         let deadline = deadline.filter(|_| has_times);
         Self {
