@@ -77,12 +77,15 @@ fn violations_of_other_kinds_name_their_field() {
 }
 
 #[test]
-fn only_deployments_are_planned() {
+fn only_deployments_are_planned_and_only_kinds_with_revisions_are_rolled_back() {
     let snapshot = request(0, &stateful_set(json!({}), json!({})), &[]).snapshot;
     let plan = wire::plan_rollout(proto::PlanRolloutRequest {
-        snapshot: snapshot.clone(),
+        snapshot,
         ..Default::default()
     });
+    // StatefulSets and DaemonSets have revisions, but other kinds of Kubernetes do not.
+    let job = object("batch/v1", "Job", "migrate", json!({}), json!({}));
+    let snapshot = request(0, &job, &[]).snapshot;
     let rollback = wire::rollback(proto::RollbackRequest {
         snapshot: snapshot.clone(),
         ..Default::default()
