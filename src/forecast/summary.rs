@@ -92,7 +92,7 @@ pub(crate) fn summarize(
         }
     };
     let pods = [
-        (|it| it.pods_max) as fn(&Sample) -> i32,
+        (|it| it.pods_max) as Number,
         |it| it.pods_with_terminating_max,
         |it| it.available_min,
     ];
@@ -116,9 +116,12 @@ pub(crate) fn summarize(
     (forecast, typical)
 }
 
+/// A number of pods of a sample.
+type Number = fn(&Sample) -> i32;
+
 /// The index of the sample that is drawn: of the third with the most typical durations among those with this outcome, the one whose
 /// numbers of pods are closest to these medians.
-fn typical(samples: &[Sample], outcome: Outcome, medians: &[(fn(&Sample) -> i32, i32)]) -> usize {
+fn typical(samples: &[Sample], outcome: Outcome, medians: &[(Number, i32)]) -> usize {
     let with_outcome = samples.iter().enumerate();
     let mut by_end: Vec<(usize, &Sample)> = with_outcome
         .filter(|(_, sample)| sample.outcome == outcome)
