@@ -359,10 +359,11 @@ impl<'f> Facts<'f> {
     pub(crate) fn summary(&self, forecast: &Forecast) -> String {
         let time = match (&forecast.duration, &forecast.waves) {
             (Some(range), _) if range.median.is_none() => {
-                let count = self.response.start_times.unwrap_or_default().count;
-                let pods = plural(i64::from(count), "pod", "pods");
-                let range = durations(range);
-                format!("in {range} if pods start as the {pods} that were observed")
+                let pods = match self.response.start_times.unwrap_or_default().count {
+                    1 => "the pod that was observed".to_owned(),
+                    count => format!("the {count} pods that were observed"),
+                };
+                format!("in {} if pods start as {pods}", durations(range))
             }
             (Some(range), _) => format!("in {}", durations(range)),
             (None, Some(waves)) => format!(
