@@ -312,7 +312,12 @@ mod tests {
         let old = vec![pod(Health::Ending), pod(Health::Ready)];
         let old = node("ReplicaSet web-a", images("web:1"), old);
         let new = node("ReplicaSet web-b", images("web:2"), Vec::new());
-        course.observe(&report(0, 4, 4), &[old.clone()], now(1_000), seconds(0));
+        course.observe(
+            &report(0, 4, 4),
+            std::slice::from_ref(&old),
+            now(1_000),
+            seconds(0),
+        );
         course.observe(&report(2, 5, 3), &[new, old], now(1_010), seconds(10));
         assert_eq!(
             course.summary().as_deref(),
