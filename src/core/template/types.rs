@@ -11,7 +11,7 @@ const FAULTS_MAX: usize = 20;
 /// A value that the API server does not decode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeFault {
-    /// The path below the object, for example ".containers[0].env[0].value".
+    /// The path below the object, for example `.containers[0].env[0].value`.
     pub path: String,
     /// What is wrong. It contains no value.
     pub description: String,
