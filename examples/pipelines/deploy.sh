@@ -30,7 +30,7 @@ if jq -e '.report.verdict | .final and .certain' "$answer" >/dev/null; then
   rollplan undo "deploy/$name" -n "$namespace" -o kubectl | sh
   "${wait[@]}" || true
 else
-  echo "The failure is not certain, so the rollout may still complete: not rolling back. To roll back:"
+  echo "The failure is not certain, so the rollout may still complete, and is left as it is. To roll it back:"
   echo "  rollplan undo deploy/$name -n $namespace -o kubectl | sh"
 fi
 exit $code
