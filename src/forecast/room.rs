@@ -138,12 +138,8 @@ fn demand(template: &Template) -> BTreeMap<String, i128> {
         requests.extend(of("requests"));
         for (kind, resources) in [("limits", limits), ("requests", requests)] {
             for (name, value) in resources {
-                let quantity = match &value {
-                    Value::String(text) => Quantity::parse(text),
-                    Value::Number(number) => Quantity::parse(&number.to_string()),
-                    _ => None,
-                };
-                let nanos = quantity.and_then(|it| it.to_nanos()).unwrap_or(0);
+                let nanos = Quantity::of(&value).and_then(|it| it.to_nanos());
+                let nanos = nanos.unwrap_or(0);
                 let sum: &mut i128 = demand.entry(format!("{kind}.{name}")).or_default();
                 *sum = sum.saturating_add(nanos);
             }

@@ -8,7 +8,6 @@ use super::kind::{Field, Kind, Struct};
 use super::quantity::Quantity;
 use super::shape::TEMPLATE;
 use super::tree::{Node, Tree};
-use super::value::Number;
 use super::write::{JsonSink, write_entry, write_items, write_string, write_tree};
 use crate::time::Time;
 
@@ -202,7 +201,7 @@ fn walk_other<'a, T: Tree<'a>>(
                 false
             }
         },
-        (Kind::Quantity, Node::Number(number)) => match quantity_of(number) {
+        (Kind::Quantity, Node::Number(number)) => match Quantity::of_number(number) {
             Some(quantity) => {
                 json.push_normalized(&quoted(&quantity), Node::<T>::Number(number));
                 quantity.is_zero()
@@ -279,15 +278,4 @@ fn zero_value(kind: &Kind) -> &'static str {
         Kind::Struct(_) | Kind::Map(_) => "{}",
         Kind::List(_) => "[]",
     }
-}
-
-/// The quantity of a JSON number. Upstream parses the text of the number. That text is not available here, so the shortest
-/// text for the same float replaces it.
-fn quantity_of(number: Number) -> Option<Quantity> {
-    let text = match number.as_i64() {
-        Some(integer) => integer.to_string(),
-        // With an exponent, because 1e300 would otherwise have 300 digits. Infinity and NaN do not parse as quantities.
-        None => format!("{:e}", number.as_f64()),
-    };
-    Quantity::parse(&text)
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::value::{Number, Value};
+
 /// A Kubernetes quantity, exact and normalized: quantities are equal if and only if their values are.
 ///
 /// Accepts and rounds like `resource.ParseQuantity`: digits below one nano are rounded up (away from zero), and a value
@@ -42,6 +44,27 @@ enum Suffix {
 // === impl Quantity ===
 
 impl Quantity {
+    /// The quantity of a string or a number. `None` for text that upstream rejects, and for other values.
+    #[must_use]
+    pub fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::String(text) => Self::parse(text),
+            Value::Number(number) => Self::of_number(*number),
+            _ => None,
+        }
+    }
+
+    /// The quantity of a JSON number. Upstream parses the text of the number. That text is not available here, so the shortest
+    /// text for the same float replaces it.
+    pub(super) fn of_number(number: Number) -> Option<Self> {
+        let text = match number.as_i64() {
+            Some(integer) => integer.to_string(),
+            // With an exponent, because 1e300 would otherwise have 300 digits. Infinity and NaN do not parse as quantities.
+            None => format!("{:e}", number.as_f64()),
+        };
+        Self::parse(&text)
+    }
+
     /// Parses a quantity. Returns `None` for text that upstream rejects. Surrounding whitespace is allowed, as in JSON.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
