@@ -10,7 +10,7 @@ use crate::history::{CHANGE_CAUSE, Revision};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::object::ObjectMeta;
 use crate::rollback::{RollbackError, Subject, gone_configurations, template_notes, undoers};
-use crate::snapshot::{Pod, Surroundings};
+use crate::snapshot::{Pod, PodCondition, Surroundings};
 use crate::template::{Template, TemplateChange, Value, equal, template_changes};
 use crate::time::{Span, Time};
 
@@ -147,8 +147,7 @@ impl Workload {
     }
 
     fn is_available(&self, pod: &Pod) -> bool {
-        let mut conditions = pod.conditions.iter();
-        let ready = conditions.find(|it| it.kind == "Ready" && it.status == "True");
+        let ready = ready(pod);
         let since = ready.and_then(|it| it.last_transition_time);
         let min = Span::from_seconds(self.min_ready_seconds.into());
         pod.metadata.deletion_timestamp.is_none()
@@ -176,13 +175,9 @@ impl Workload {
             .iter()
             .filter(|pod| {
                 let has_ended = matches!(pod.phase.as_str(), "Failed" | "Succeeded");
-                let is_ready = pod
-                    .conditions
-                    .iter()
-                    .any(|it| it.kind == "Ready" && it.status == "True");
                 pod.metadata.deletion_timestamp.is_none()
                     && !has_ended
-                    && !is_ready
+                    && ready(pod).is_none()
                     && !target.is_of(pod)
             })
             .filter_map(|pod| Some((ordinal(pod)?, pod.metadata.name.as_str())))
@@ -191,6 +186,12 @@ impl Workload {
         pods.sort_unstable();
         pods.into_iter().map(|(_, name)| name).collect()
     }
+}
+
+/// The condition of a pod that is ready.
+fn ready(pod: &Pod) -> Option<&PodCondition> {
+    let mut conditions = pod.conditions.iter();
+    conditions.find(|it| it.kind == "Ready" && it.status == "True")
 }
 
 /// The revisions of a StatefulSet or a DaemonSet, the oldest first. If some may be missing, fewer are expected to be cleaned
@@ -226,10 +227,7 @@ pub fn list_controller_revisions_until(
         surplus -= usize::from(is_surplus);
         let count = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
         let pods = || workload.pods.iter().filter(|pod| revision.is_of(pod));
-        let is_ready = |pod: &&Pod| {
-            let mut conditions = pod.conditions.iter();
-            conditions.any(|it| it.kind == "Ready" && it.status == "True")
-        };
+        let is_ready = |pod: &&Pod| ready(pod).is_some();
         let annotations = &revision.metadata.annotations;
         revisions.push(Revision {
             revision: revision.revision,

@@ -103,18 +103,11 @@ const SEARCHES_MAX: usize = 32;
 impl Parser<'_> {
     /// Checks a template with the types of Kubernetes that has its defaults.
     pub(super) fn pod_template(&mut self, template: &Value, path: &Path<'_>) {
-        let strings = |key| {
-            let entries = template.at(&["metadata", key]).and_then(Value::as_map);
-            let entries = entries.into_iter().flatten();
-            let entries = entries.map(|(key, value)| {
-                let value = value.as_str().unwrap_or_default();
-                (key.clone(), value.to_owned())
-            });
-            entries.collect::<BTreeMap<String, String>>()
-        };
+        let of_pods = template.get("metadata").unwrap_or(&Value::Null);
         let metadata = path.field("metadata");
-        self.labels(&strings("labels"), &metadata.field("labels"));
-        self.annotations(&strings("annotations"), &metadata.field("annotations"));
+        self.labels(&strings(of_pods, "labels"), &metadata.field("labels"));
+        let annotations = strings(of_pods, "annotations");
+        self.annotations(&annotations, &metadata.field("annotations"));
         let spec = template.get("spec").unwrap_or(&Value::Null);
         let mut rules = Rules {
             parser: self,
@@ -145,6 +138,16 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// A map of strings.
+fn strings(value: &Value, key: &str) -> BTreeMap<String, String> {
+    let entries = value.get(key).and_then(Value::as_map);
+    let entries = entries.into_iter().flatten().map(|(key, value)| {
+        let value = value.as_str().unwrap_or_default();
+        (key.clone(), value.to_owned())
+    });
+    entries.collect()
+}
+
 fn number(value: &Value, key: &str) -> Option<i64> {
     value.get(key)?.as_number()?.as_i64()
 }
@@ -164,12 +167,7 @@ fn is_empty(value: &Value, key: &str) -> bool {
 
 /// A quantity in billionths.
 fn nanos(value: Option<&Value>) -> Option<i128> {
-    let quantity = match value? {
-        Value::String(text) => Quantity::parse(text),
-        Value::Number(number) => Quantity::parse(&number.to_string()),
-        _ => None,
-    };
-    quantity?.to_nanos()
+    Quantity::of(value?)?.to_nanos()
 }
 
 /// As IsRelaxedEnvVarName in Kubernetes.
@@ -280,13 +278,9 @@ impl Rules<'_, '_> {
                 self.fault(&format!("{path}.{key}"), Reason::InvalidName, description);
             }
         }
-        let selector = spec.get("nodeSelector").and_then(Value::as_map);
-        let selector = selector.into_iter().flatten().map(|(key, value)| {
-            let value = value.as_str().unwrap_or_default();
-            (key.clone(), value.to_owned())
-        });
+        let selector = strings(spec, "nodeSelector");
         let selector_path = self.template.text(".spec.nodeSelector");
-        self.parser.labels(&selector.collect(), &selector_path);
+        self.parser.labels(&selector, &selector_path);
         self.placement(spec);
         self.network(spec);
         let context = spec.get("securityContext").unwrap_or(&Value::Null);
@@ -496,7 +490,7 @@ impl Rules<'_, '_> {
                 self.fault(&format!("{path}.key"), Reason::InvalidLabelKey, description);
             }
             if key.is_empty() && operator != "Exists" {
-                let description = "must be Exists if there is no key";
+                let description = "must be Exists if key is empty";
                 self.fault(
                     &format!("{path}.operator"),
                     Reason::InvalidValue,
