@@ -9,7 +9,7 @@ use super::planner::Planner;
 use crate::proto::{
     self, ForecastRolloutResponse, Outcome, OutcomeCount, Outlook, Phase, RolloutReport,
 };
-use crate::text::forecast::{Counts, DEADLINE_EXCEEDED, Facts, Moment, Picture};
+use crate::text::forecast::{Counts, Facts, Moment, Picture};
 use crate::text::span;
 
 /// How often the rest is forecast.
@@ -122,14 +122,14 @@ impl Course {
         elapsed: Duration,
         purposes: Purposes,
     ) {
-        let verdict = report.verdict.clone().unwrap_or_default();
+        let verdict = report.verdict.as_ref();
         let is_idle = report.phase() != Phase::Progressing || report.counts.is_none();
         // While something fails, the end is not in sight.
-        let only_needs_time = verdict.outlook() == Outlook::CompletesByItself;
+        let only_needs_time = verdict.is_some_and(|it| it.outlook() == Outlook::CompletesByItself);
         if is_idle || !only_needs_time {
             self.last = None;
         }
-        if is_idle || verdict.awaits_user {
+        if is_idle || verdict.is_some_and(|it| it.awaits_user) {
             return;
         }
         let is_start = purposes.reports_start && self.start.is_none();
@@ -212,11 +212,7 @@ impl Course {
                 moments: self.moments.clone(),
                 has_times: true,
                 limits: self.limits,
-                marks: self
-                    .deadline_exceeded
-                    .map(|at| (at.as_secs_f64(), DEADLINE_EXCEEDED.to_owned()))
-                    .into_iter()
-                    .collect(),
+                deadline_exceeded: self.deadline_exceeded.map(|at| at.as_secs_f64()),
             });
         }
         pictures
@@ -339,7 +335,7 @@ mod tests {
         let last = &pictures[1].moments[1];
         assert_eq!(last.limits, [Some(5), Some(3)]);
         assert_eq!(last.counts.terminating, 1);
-        assert_eq!(pictures[1].marks, [(10.0, DEADLINE_EXCEEDED.to_owned())]);
+        assert_eq!(pictures[1].deadline_exceeded, Some(10.0));
         assert_eq!(pictures[1].subtitle, "2 of 4 pods are updated");
     }
 

@@ -9,7 +9,7 @@ mod table;
 pub(crate) use self::axes::Extent;
 pub(crate) use self::facts::{Counts, Facts, Step};
 pub(crate) use self::html::{Html, page};
-pub(crate) use self::picture::{DEADLINE_EXCEEDED, Moment, Picture, picture};
+pub(crate) use self::picture::{Moment, Picture, picture};
 pub(crate) use self::table::forecast;
 
 #[cfg(test)]

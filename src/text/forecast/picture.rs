@@ -16,8 +16,6 @@ use crate::text::{fit, one_line, width, wrapped};
 
 const WIDTH: f64 = 800.0;
 const HEIGHT: f64 = 416.0;
-/// The name of the time at which the progress deadline is exceeded.
-pub(crate) const DEADLINE_EXCEEDED: &str = "progress deadline exceeded";
 /// The least distance of two moments.
 const INSTANT: f64 = 2.0;
 /// The columns of text that fit, in the sizes of the title and of the line below it.
@@ -62,8 +60,8 @@ pub(crate) struct Picture {
     /// Whether the positions of the moments are seconds. Otherwise, they are numbers of steps.
     pub(crate) has_times: bool,
     pub(crate) limits: RolloutLimits,
-    /// Times with a name, for example of the progress deadline.
-    pub(crate) marks: Vec<(f64, String)>,
+    /// When the progress deadline is exceeded, if it is.
+    pub(crate) deadline_exceeded: Option<f64>,
 }
 
 /// The state of a rollout until the next moment.
@@ -101,7 +99,7 @@ impl Picture {
     /// Moves everything in time.
     pub(crate) fn shift(&mut self, seconds: f64) {
         let moments = self.moments.iter_mut().map(|it| &mut it.at);
-        let all = moments.chain(self.marks.iter_mut().map(|(at, _)| at));
+        let all = moments.chain(&mut self.deadline_exceeded);
         all.for_each(|at| *at += seconds);
     }
 
@@ -147,22 +145,17 @@ impl Picture {
             moments,
             has_times,
             limits,
-            marks: deadline
-                .map(|it| (seconds(it), DEADLINE_EXCEEDED.to_owned()))
-                .into_iter()
-                .collect(),
+            deadline_exceeded: deadline.map(seconds),
         }
     }
 
     /// The axes that show everything.
     pub(crate) fn extent(&self) -> Extent {
-        let moments = self.moments.iter().map(|it| it.at);
-        let at = moments.chain(self.marks.iter().map(|(at, _)| *at));
         let pods = self.moments.iter().map(|it| height(it.counts));
         let limits = self.moments.iter().flat_map(|it| it.limits);
         let pods = pods.chain(limits.flatten().map(f64::from));
         Extent {
-            at: at.fold(0.0, f64::max),
+            at: self.last(),
             pods: pods.fold(1.0, f64::max),
         }
     }
@@ -321,43 +314,31 @@ impl Picture {
             let up = self.outline(axes, high);
             let mut down = self.outline(axes, low);
             down.reverse();
-            let points: Vec<String> = [up, down]
-                .concat()
-                .iter()
-                .map(|(x, y)| format!("{x:.1},{y:.1}"))
-                .collect();
-            let _ = writeln!(svg, "<polygon {fill} points=\"{}\"/>", points.join(" "));
+            let corners = corners(&[up, down].concat());
+            let _ = writeln!(svg, "<polygon {fill} points=\"{corners}\"/>");
         }
         svg
     }
 
     fn lines(&self, axes: &Axes) -> String {
         let mut svg = String::new();
-        let points = self.outline(axes, &|counts| number(counts.available));
-        let points: Vec<String> = points
-            .iter()
-            .map(|(x, y)| format!("{x:.1},{y:.1}"))
-            .collect();
-        for class in ["casing", "available"] {
-            let points = points.join(" ");
+        let mut line = |class: &str, points: &[(f64, f64)]| {
+            let corners = corners(points);
             let _ = writeln!(
                 svg,
-                "<polyline class=\"line {class}\" points=\"{points}\"/>"
+                "<polyline class=\"line {class}\" points=\"{corners}\"/>"
             );
-        }
+        };
+        let available = self.outline(axes, &|counts| number(counts.available));
+        line("casing", &available);
+        line("available", &available);
         for (class, limit) in [("most", 0), ("least", 1)] {
-            for line in self.limit_lines(axes, limit) {
-                let points: Vec<String> =
-                    line.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-                let points = points.join(" ");
-                let _ = writeln!(
-                    svg,
-                    "<polyline class=\"line {class}\" points=\"{points}\"/>"
-                );
+            for points in self.limit_lines(axes, limit) {
+                line(class, &points);
             }
         }
-        for (at, name) in &self.marks {
-            let x = axes.x(*at);
+        if let Some(at) = self.deadline_exceeded {
+            let x = axes.x(at);
             let (anchor, at) = match x > f64::midpoint(LEFT, RIGHT) {
                 true => ("end", x - 5.0),
                 false => ("start", x + 5.0),
@@ -365,9 +346,8 @@ impl Picture {
             let _ = writeln!(
                 svg,
                 "<line class=\"mark\" x1=\"{x:.1}\" y1=\"{TOP}\" x2=\"{x:.1}\" y2=\"{BOTTOM}\"/>\
-                 <text class=\"label\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
-                BOTTOM - 8.0,
-                xml(name)
+                 <text class=\"label\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">progress deadline exceeded</text>",
+                BOTTOM - 8.0
             );
         }
         svg
@@ -415,9 +395,13 @@ impl Picture {
 
     /// Where the picture ends: a little after its last moment. Another picture with the same axes may be longer.
     fn end(&self, axes: &Axes) -> f64 {
+        axes.after(self.last())
+    }
+
+    /// The time of the last thing that is shown.
+    fn last(&self) -> f64 {
         let moments = self.moments.iter().map(|it| it.at);
-        let last = moments.chain(self.marks.iter().map(|(at, _)| *at));
-        axes.after(last.fold(0.0, f64::max))
+        moments.chain(self.deadline_exceeded).fold(0.0, f64::max)
     }
 
     /// Areas that show the numbers on hover.
@@ -457,6 +441,12 @@ fn seconds(duration: &prost_types::Duration) -> f64 {
     const SECONDS_MAX: i64 = 1_000_000_000;
     let whole = i32::try_from(duration.seconds.clamp(0, SECONDS_MAX)).unwrap_or(i32::MAX);
     f64::from(whole) + f64::from(duration.nanos.clamp(0, 999_999_999)) / 1e9
+}
+
+/// Points as an attribute of SVG.
+fn corners(points: &[(f64, f64)]) -> String {
+    let corners = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}"));
+    corners.collect::<Vec<_>>().join(" ")
 }
 
 /// The height of all bands.
