@@ -45,8 +45,8 @@ pub struct ClusterLimits {
 // === impl ClusterLimits ===
 
 impl ClusterLimits {
-    /// The limits with those that a snapshot after the changes shows, unless the caller gives them: there is no room if a pod
-    /// cannot be created or scheduled now, and the changes do not resolve this.
+    /// Adds the limits that a snapshot after the changes shows to those that the caller gives. A limit is 0 if a pod cannot be
+    /// created or scheduled now, and the changes do not resolve this.
     pub(crate) fn with_observed(self, snapshot: &Snapshot) -> Self {
         let in_quota = || room::exceeds_quota(snapshot).then_some(0);
         let on_nodes = || room::lacks_nodes(snapshot).then_some(0);

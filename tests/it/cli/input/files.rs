@@ -101,7 +101,7 @@ fn unreadable_files_of_a_directory_are_skipped_with_a_note() {
         );
         assert_eq!(exit, 2, "{text}: {err}");
         assert!(out.contains("Deployment/web"), "{text}: {out}");
-        // Without another file, there is no answer.
+        // If no file can be read, the command fails.
         let Run { exit, out, err } = uses(&[(name, text)], &[]);
         assert!(
             err.starts_with("error: ") || text.contains("List"),
