@@ -1,10 +1,11 @@
-"""Answers of the API server that are not objects."""
+"""Answers of the API server that are not objects, and clusters that cannot be reached."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import kubernetes.client
 import pytest
@@ -63,3 +64,48 @@ def test_a_write_with_an_unreadable_answer_raises_doubts(api: Api) -> None:
     with pytest.raises(ApiError, match="write ReplicaSet web: unreadable body"):
         list(carry_out(api, [plan_pb2.Step(call=call)], state, None))
     assert not state.verified
+
+
+@pytest.fixture
+def no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The home directory of a user without a kubeconfig."""
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("variable", [None, ""])
+def test_missing_kubeconfig_names_where_it_was_searched(
+    variable: str | None, no_cluster: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if variable is not None:
+        monkeypatch.setenv("KUBECONFIG", variable)
+    with pytest.raises(ApiError, match=f"KUBECONFIG is not set, {no_cluster}/.kube/config does not exist"):
+        Api.from_config()
+
+
+@pytest.mark.parametrize("text", [None, "", "{{{", "[]", "text", "apiVersion: v1\nkind: Config\n"])
+def test_unusable_kubeconfig_is_named(text: str | None, no_cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = no_cluster / "kubeconfig"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(ApiError, match=f"read the kubeconfig {file}: ."):
+        Api.from_config(str(file))
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    with pytest.raises(ApiError, match=f"read the kubeconfig {file}: ."):
+        Api.from_config()
+
+
+@pytest.mark.parametrize(
+    ("server", "cause"),
+    [("https://127.0.0.1:1", "Connection refused"), ("http://no-such-host.invalid", "not known|resolution")],
+)
+def test_api_server_that_does_not_answer_is_named_with_the_cause(server: str, cause: str) -> None:
+    api = Api(kubernetes.client.ApiClient(kubernetes.client.Configuration(host=server)))
+    for read in (lambda: api.get(DEPLOYMENT, KEY), lambda: api.watch(DEPLOYMENT, "shop", "1", "", 1.0)):
+        with pytest.raises(ApiError, match=f"(read Deployment shop/web|watch deployments): {server}: .*({cause})"):
+            read()
+    call = plan_pb2.ApiCall(verb=plan_pb2.VERB_PATCH, path=DEPLOYMENT.path(*KEY))
+    [failed] = carry_out(api, [plan_pb2.Step(summary="scale", call=call)], OwnerState("u"), None)
+    assert str(failed).startswith(f"scale: {server}: ")

@@ -110,6 +110,12 @@ def write_kubeconfig(server: str, file: Path) -> None:
     file.write_text(yaml.safe_dump(config))
 
 
+def write_objects(directory: Path) -> None:
+    """The files that the README reads."""
+    for name in ("shop.json", "config.json"):
+        (directory / name).write_text(EXAMPLE.read_text())
+
+
 def written(language: str) -> list[str]:
     """The blocks of the README in a language."""
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
@@ -120,9 +126,9 @@ def test_without_extras_the_sdist_installs_the_client_which_plans_from_a_file(
 ) -> None:
     [sdist] = distributions.glob("*.tar.gz")
     environment = Environment(tmp_path)
-    (tmp_path / "shop.json").write_text(EXAMPLE.read_text())
+    write_objects(tmp_path)
     assert EXTRAS.isdisjoint(environment.install(sdist))
-    output = environment.run_examples(written("python")[:3], address)
+    output = environment.run_examples(written("python")[:4], address)
     assert re.match(r"scale .*\n", output)
     assert "outlook:" in output
     for program, extra in ((["-c", "from rollplan import Api"], "kubernetes"), (["-m", "rollplan.controller"], "controller")):
@@ -132,9 +138,9 @@ def test_without_extras_the_sdist_installs_the_client_which_plans_from_a_file(
 def test_the_readme_runs_as_written_in_a_clean_environment(distributions: Path, tmp_path: Path, address: str) -> None:
     [wheel] = distributions.glob("*.whl")
     environment = Environment(tmp_path)
-    (tmp_path / "shop.json").write_text(EXAMPLE.read_text())
+    write_objects(tmp_path)
     examples = written("python")
-    assert len(examples) == 9
+    assert len(examples) == 10
     environment.install(wheel, "[controller]")
     [command] = [it for it in written("sh") if "rollplan.controller" in it]
     cluster = subprocess.Popen(CLUSTER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

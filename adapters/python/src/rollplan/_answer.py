@@ -19,6 +19,10 @@ class Answer:
 
     code: int
     body: bytes = b""
+    # Why there is no answer.
+    error: str = ""
+    # The address of the API server.
+    server: str = ""
 
     @property
     def ok(self) -> bool:
@@ -34,7 +38,11 @@ class Answer:
 
     @property
     def message(self) -> str:
-        return str(self.json().get("message", "")) or self.body[:200].decode(errors="replace")
+        """The message of the API server, or the address with what was received instead of one."""
+        if message := str(self.json().get("message", "")):
+            return message
+        text = self.error or self.body[:200].decode(errors="replace")
+        return f"{self.server}: {text}" if self.server and text else text
 
 
 def read_answer(what: str, answer: Answer, read: Callable[[bytes], T]) -> T:

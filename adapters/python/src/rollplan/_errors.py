@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rollplan.v1.report_pb2 import RolloutReport
 
@@ -26,6 +26,10 @@ class PlannerError(RollplanError):
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}" + (f" ({self.reason})" if self.reason else "")
+
+    def located(self, address: str) -> PlannerError:
+        """The error with the address, unless the service itself reported it."""
+        return self if self.reason else replace(self, message=f"{address}: {self.message}")
 
     @property
     def retryable(self) -> bool:
@@ -53,7 +57,7 @@ class NativeControllerError(RollplanError):
 class ApiError(RollplanError):
     """The API server did not answer a read request, refused it, or answered with something other than an object.
 
-    Without an answer, the code is 0.
+    Also raised if there is no kubeconfig, or if it cannot be read. Without an answer, the code is 0.
     """
 
     what: str

@@ -9,9 +9,10 @@ import httpx
 from google.protobuf import json_format
 
 from rollplan._cancel import Cancellation, interruptible
+from rollplan._cause import cause_of
 from rollplan._details import from_connect
 from rollplan._errors import PlannerError
-from rollplan._transport import SERVICE, Method, Request, Response
+from rollplan._transport import PORT_MAX, SERVICE, Method, Request, Response
 
 
 class _Codec:
@@ -29,12 +30,15 @@ class _Codec:
 
     def encode(self, request: Request) -> bytes:
         if self._json:
-            return json_format.MessageToJson(request, indent=None).encode()
+            try:
+                return json_format.MessageToJson(request, indent=None).encode()
+            except json_format.Error as error:
+                raise PlannerError("invalid_argument", f"cannot encode the request as JSON: {error}") from error
         return request.SerializeToString()
 
-    def decode(self, method: Method[Request, Response], answer: httpx.Response) -> Response:
+    def decode(self, method: Method[Request, Response], answer: httpx.Response, url: httpx.URL) -> Response:
         if answer.status_code != httpx.codes.OK:
-            raise from_connect(answer.status_code, answer.content)
+            raise from_connect(answer.status_code, answer.content).located(_address(url))
         response = method.response()
         try:
             if self._json:
@@ -42,7 +46,7 @@ class _Codec:
             else:
                 response.ParseFromString(answer.content)
         except Exception as error:  # protobuf raises several kinds
-            raise PlannerError("internal", f"cannot decode the response: {error}") from error
+            raise PlannerError("internal", f"cannot decode the response: {error}").located(_address(url)) from error
         return response
 
 
@@ -50,17 +54,33 @@ def _verify(ca_file: str | None) -> ssl.SSLContext | bool:
     return ssl.create_default_context(cafile=ca_file) if ca_file else True
 
 
-def _failure(error: httpx.HTTPError) -> PlannerError:
+def _parse(url: str) -> httpx.URL:
+    """The base of all URLs. Refuses addresses that httpx refuses only in a call, as if the service were not available."""
+    try:
+        parsed = httpx.URL(url)
+        if parsed.scheme in ("http", "https") and parsed.host and (parsed.port or 0) <= PORT_MAX:
+            return parsed
+    except (httpx.InvalidURL, TypeError):
+        pass
+    raise PlannerError("invalid_argument", f'address {url!r} of the service: must be a URL such as "http://127.0.0.1:50051"')
+
+
+def _failure(error: Exception, url: httpx.URL) -> PlannerError:
     if isinstance(error, httpx.TimeoutException):
-        return PlannerError("deadline_exceeded", "no answer within the deadline")
-    return PlannerError("unavailable", str(error) or type(error).__name__)
+        return PlannerError("deadline_exceeded", "no answer within the deadline").located(_address(url))
+    return PlannerError("unavailable", cause_of(error, tls=url.scheme == "https")).located(_address(url))
+
+
+def _address(url: httpx.URL) -> str:
+    # A password may be in the URL.
+    return str(url.copy_with(userinfo=b"")).rstrip("/")
 
 
 class HttpTransport:
     """Calls the service over HTTP."""
 
     def __init__(self, url: str, *, json: bool = False, ca_file: str | None = None) -> None:
-        self._client = httpx.Client(base_url=url, verify=_verify(ca_file))
+        self._client = httpx.Client(base_url=_parse(url), verify=_verify(ca_file))
         self._codec = _Codec(json)
 
     def unary(
@@ -71,8 +91,8 @@ class HttpTransport:
         try:
             answer = interruptible(lambda: self._client.post(path, content=body, headers=headers, timeout=timeout), cancel)
         except httpx.HTTPError as error:
-            raise _failure(error) from error
-        return self._codec.decode(method, answer)
+            raise _failure(error, self._client.base_url) from error
+        return self._codec.decode(method, answer, self._client.base_url)
 
     def close(self) -> None:
         self._client.close()
@@ -82,7 +102,7 @@ class AsyncHttpTransport:
     """Calls the service over HTTP, in an event loop."""
 
     def __init__(self, url: str, *, json: bool = False, ca_file: str | None = None) -> None:
-        self._client = httpx.AsyncClient(base_url=url, verify=_verify(ca_file))
+        self._client = httpx.AsyncClient(base_url=_parse(url), verify=_verify(ca_file))
         self._codec = _Codec(json)
 
     async def unary(self, method: Method[Request, Response], request: Request, timeout: float) -> Response:
@@ -90,8 +110,8 @@ class AsyncHttpTransport:
         try:
             answer = await self._client.post(f"/{SERVICE}/{method.name}", content=body, headers=headers, timeout=timeout)
         except httpx.HTTPError as error:
-            raise _failure(error) from error
-        return self._codec.decode(method, answer)
+            raise _failure(error, self._client.base_url) from error
+        return self._codec.decode(method, answer, self._client.base_url)
 
     async def close(self) -> None:
         await self._client.aclose()

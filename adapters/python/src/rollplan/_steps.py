@@ -37,7 +37,7 @@ class Failure:
     existing: bytes = b""
 
     def __str__(self) -> str:
-        return f"{self.step.summary}: {self.answer.message or 'no answer'} ({self.answer.code})"
+        return str(ApiError(self.step.summary, self.answer.code, self.answer.message))
 
     @property
     def reason(self) -> str:

@@ -8,8 +8,10 @@ from typing import Generic, Protocol, TypeVar
 from google.protobuf.message import Message
 
 from rollplan._cancel import Cancellation
+from rollplan._errors import PlannerError
 
 SERVICE = "rollplan.v1.RolloutPlanner"
+PORT_MAX = 65_535
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
@@ -22,6 +24,12 @@ class Method(Generic[Request, Response]):
     name: str
     request: type[Request]
     response: type[Response]
+
+    def check(self, request: object) -> None:
+        """Raises PlannerError unless this is a request of the method: with gRPC, the error would not have a cause."""
+        if not isinstance(request, self.request):
+            expected = f"{self.name} requires a {self.request.__name__}"
+            raise PlannerError("invalid_argument", f"{expected}, not {type(request).__name__}")
 
 
 class Transport(Protocol):

@@ -19,6 +19,7 @@ except ImportError as error:
 
 from rollplan._answer import Answer, read_answer
 from rollplan._cancel import Cancellation, interruptible
+from rollplan._cause import cause_of
 from rollplan._errors import ApiError
 from rollplan.objects import REPLICA_SET, Key, Kind, Object
 
@@ -65,13 +66,22 @@ class Api:
     def from_config(
         cls, kubeconfig: str | None = None, *, user_agent: str = "rollplan-python", limiter: Limiter | None = None
     ) -> Api:
-        """The cluster of a kubeconfig, or of KUBECONFIG or ~/.kube/config; inside a cluster without one, that cluster."""
+        """The cluster of a kubeconfig, or of KUBECONFIG or ~/.kube/config; inside a cluster without one, that cluster.
+
+        Raises ApiError if there is none, or if it cannot be read.
+        """
         configuration = kubernetes.client.Configuration()
-        path = kubeconfig or os.environ.get("KUBECONFIG") or os.path.expanduser("~/.kube/config")
-        if kubeconfig is None and "KUBECONFIG" not in os.environ and not os.path.exists(path):
-            kubernetes.config.load_incluster_config(client_configuration=configuration)
-        else:
-            kubernetes.config.load_kube_config(path, client_configuration=configuration)
+        named = kubeconfig or os.environ.get("KUBECONFIG")
+        path = named or os.path.expanduser("~/.kube/config")
+        what = f"read the kubeconfig {path}"
+        try:
+            if named or os.path.exists(path):
+                kubernetes.config.load_kube_config(path, client_configuration=configuration)
+            else:
+                what = f"find a cluster: KUBECONFIG is not set, {path} does not exist, and this is not a pod of a cluster"
+                kubernetes.config.load_incluster_config(client_configuration=configuration)
+        except Exception as error:  # of the package, of its parser of YAML, and of the operating system
+            raise ApiError(what, 0, f"{type(error).__name__}: {error}") from error
         configuration.connection_pool_maxsize = 64
         return cls(kubernetes.client.ApiClient(configuration), user_agent=user_agent, limiter=limiter)
 
@@ -93,9 +103,9 @@ class Api:
         def send() -> Answer:
             try:
                 response = self._send(method, path, query, content_type, body, min(timeout, CONNECT_TIMEOUT), timeout)
-                return Answer(response.status, response.data)
-            except urllib3.exceptions.HTTPError:
-                return Answer(0)
+                return Answer(response.status, response.data, server=self._host)
+            except urllib3.exceptions.HTTPError as error:
+                return self._no_answer(error)
 
         return interruptible(send, cancel)
 
@@ -143,9 +153,9 @@ class Api:
         try:
             response = self._send("GET", kind.path(namespace), query, "", b"", CONNECT_TIMEOUT, timeout + 30, stream=True)
         except urllib3.exceptions.HTTPError as error:
-            raise ApiError(f"watch {kind.plural}", 0, str(error)) from error
+            raise ApiError(f"watch {kind.plural}", 0, self._no_answer(error).message) from error
         if response.status != 200:
-            answer = Answer(response.status, response.data)
+            answer = Answer(response.status, response.data, server=self._host)
             response.release_conn()
             raise ApiError(f"watch {kind.plural}", answer.code, answer.message)
         return Watch(response, kind)
@@ -155,6 +165,9 @@ class Api:
         if not owner.selector:
             return []
         return self.list_objects(REPLICA_SET, owner.key.namespace, owner.selector, cancel=cancel)[0]
+
+    def _no_answer(self, error: Exception) -> Answer:
+        return Answer(0, error=cause_of(error, tls=self._host.startswith("https:")), server=self._host)
 
     def _send(
         self,

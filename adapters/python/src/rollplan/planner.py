@@ -15,7 +15,7 @@ from rollplan._grpc import AsyncGrpcTransport, GrpcTransport
 from rollplan._http import AsyncHttpTransport, HttpTransport
 from rollplan._retry import retry_delay
 from rollplan._transport import AsyncTransport, Method, Request, Response, Transport
-from rollplan.v1 import canary_pb2, forecast_pb2, plan_pb2, revision_pb2
+from rollplan.v1 import canary_pb2, forecast_pb2, plan_pb2, restart_pb2, revision_pb2
 
 # The deadline of one attempt in seconds. The largest plans take well under a second.
 DEFAULT_TIMEOUT = 10.0
@@ -24,6 +24,7 @@ PLAN_ROLLOUT = Method("PlanRollout", plan_pb2.PlanRolloutRequest, plan_pb2.PlanR
 COMPUTE_STATUS = Method("ComputeStatus", plan_pb2.ComputeStatusRequest, plan_pb2.ComputeStatusResponse)
 ROLLBACK = Method("Rollback", revision_pb2.RollbackRequest, revision_pb2.RollbackResponse)
 LIST_REVISIONS = Method("ListRevisions", revision_pb2.ListRevisionsRequest, revision_pb2.ListRevisionsResponse)
+PLAN_RESTARTS = Method("PlanRestarts", restart_pb2.PlanRestartsRequest, restart_pb2.PlanRestartsResponse)
 FORECAST_ROLLOUT = Method("ForecastRollout", forecast_pb2.ForecastRolloutRequest, forecast_pb2.ForecastRolloutResponse)
 PLAN_CANARY = Method("PlanCanary", canary_pb2.PlanCanaryRequest, canary_pb2.PlanCanaryResponse)
 
@@ -90,6 +91,12 @@ class Planner:
         """The revisions of a Deployment."""
         return self._call(LIST_REVISIONS, request, cancel)
 
+    def plan_restarts(
+        self, request: restart_pb2.PlanRestartsRequest, cancel: Cancellation | None = None
+    ) -> restart_pb2.PlanRestartsResponse:
+        """Which workloads to restart because their configuration has changed, and the writes for it."""
+        return self._call(PLAN_RESTARTS, request, cancel)
+
     def forecast_rollout(
         self, request: forecast_pb2.ForecastRolloutRequest, cancel: Cancellation | None = None
     ) -> forecast_pb2.ForecastRolloutResponse:
@@ -122,6 +129,7 @@ class Planner:
         self.close()
 
     def _call(self, method: Method[Request, Response], request: Request, cancel: Cancellation | None) -> Response:
+        method.check(request)
         attempt = 0
         while True:
             attempt += 1
@@ -174,6 +182,10 @@ class AsyncPlanner:
         """The revisions of a Deployment."""
         return await self._call(LIST_REVISIONS, request)
 
+    async def plan_restarts(self, request: restart_pb2.PlanRestartsRequest) -> restart_pb2.PlanRestartsResponse:
+        """Which workloads to restart because their configuration has changed, and the writes for it."""
+        return await self._call(PLAN_RESTARTS, request)
+
     async def forecast_rollout(self, request: forecast_pb2.ForecastRolloutRequest) -> forecast_pb2.ForecastRolloutResponse:
         """What changes of a Deployment will do, before they are applied."""
         return await self._call(FORECAST_ROLLOUT, request)
@@ -195,6 +207,7 @@ class AsyncPlanner:
         await self.close()
 
     async def _call(self, method: Method[Request, Response], request: Request) -> Response:
+        method.check(request)
         attempt = 0
         while True:
             attempt += 1
