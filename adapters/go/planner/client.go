@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
@@ -43,7 +45,14 @@ type Client struct {
 //
 // Calls that fail with UNAVAILABLE, or with RESOURCE_EXHAUSTED and a RetryInfo, are attempted up to three times. This
 // is safe because no call of the service has side effects. After any other error the same request would fail again.
+//
+// An error that the service did not report itself names the address. A string that is not valid UTF-8 is INVALID_ARGUMENT.
 func NewClient(address string, timeout time.Duration, options ...grpc.DialOption) (*Client, error) {
+	if address == "" || strings.HasPrefix(address, "http://") || strings.HasPrefix(address, "https://") {
+		// gRPC would report only in a call that it cannot resolve the name.
+		return nil, fmt.Errorf(`address %q of the service: must be HOST:PORT, for example "127.0.0.1:50051"`, address)
+	}
+	resolution := &resolution{Builder: resolver.Get("dns")}
 	conn, err := grpc.NewClient(address, append([]grpc.DialOption{
 		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`),
 		// By default, gRPC waits up to two minutes before it reconnects to a service that is available again.
@@ -54,7 +63,8 @@ func NewClient(address string, timeout time.Duration, options ...grpc.DialOption
 		// Without keepalives, calls on a connection whose peer has silently disappeared would hang for about 15 minutes.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReplyBytes)),
-		grpc.WithChainUnaryInterceptor(retry, deadline(timeout)),
+		grpc.WithResolvers(resolution),
+		grpc.WithChainUnaryInterceptor(describe(address, resolution), retry, deadline(timeout)),
 	}, options...)...)
 	if err != nil {
 		return nil, err

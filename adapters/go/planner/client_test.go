@@ -2,8 +2,14 @@ package planner
 
 import (
 	"context"
+	"io"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,10 +18,12 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
@@ -153,6 +161,83 @@ func TestCallsAreBalancedOverAllAddresses(t *testing.T) {
 	for i := range calls {
 		if got := calls[i].Load(); got != rounds {
 			t.Errorf("server %d received %d of %d calls, want %d", i, got, rounds*servers, rounds)
+		}
+	}
+}
+
+func TestFailedConnectionNamesAddressAndCause(t *testing.T) {
+	plain := listen(t, service{})
+	unused, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unused.Close()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	encrypted := server.Listener.Addr().String()
+	for _, test := range []struct {
+		what, address string
+		credentials   credentials.TransportCredentials
+		cause         string
+	}{
+		{"nothing listens", unused.Addr().String(), insecure.NewCredentials(), "connection refused"},
+		{"unknown name", "no-such-host.invalid:50051", insecure.NewCredentials(), "does not resolve|lookup no-such-host.invalid"},
+		{"the server requires TLS", encrypted, insecure.NewCredentials(), "requires TLS"},
+		{"the server does not use TLS", plain, credentials.NewTLS(nil), "does not look like a TLS handshake"},
+		{"unknown certificate", encrypted, credentials.NewTLS(nil), "certificate"},
+		{"invalid port", "127.0.0.1:99999", insecure.NewCredentials(), "invalid port"},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			c, err := NewClient(test.address, time.Minute, grpc.WithTransportCredentials(test.credentials))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			_, err = c.PlanRollout(t.Context(), &rollplanv1.PlanRolloutRequest{})
+			got := status.Convert(err)
+			if got.Code() != codes.Unavailable || !strings.HasPrefix(got.Message(), test.address+": ") || !regexp.MustCompile(test.cause).MatchString(got.Message()) {
+				t.Errorf("%v does not name %s and %q", err, test.address, test.cause)
+			}
+		})
+	}
+}
+
+func TestURLIsRefusedAsAddress(t *testing.T) {
+	for _, address := range []string{"http://127.0.0.1:50051", "https://rollplan.example", ""} {
+		_, err := NewClient(address, time.Minute, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err == nil || !strings.Contains(err.Error(), strconv.Quote(address)) {
+			t.Errorf("%q is not refused, or not named: %v", address, err)
+		}
+	}
+}
+
+func TestErrorOfServiceIsReturnedUnchanged(t *testing.T) {
+	want, err := status.New(codes.InvalidArgument, "snapshot: is required").WithDetails(&errdetails.ErrorInfo{Reason: "INVALID_REQUEST"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newTestClient(t, service{plan: func(context.Context, *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error) {
+		return nil, want.Err()
+	}}, time.Minute)
+	_, err = c.PlanRollout(t.Context(), &rollplanv1.PlanRolloutRequest{})
+	if got := status.Convert(err); !proto.Equal(got.Proto(), want.Proto()) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestStringThatCannotBeEncodedIsInvalidArgumentOfItsField(t *testing.T) {
+	c := newTestClient(t, service{}, time.Minute)
+	for want, snapshot := range map[string]*rollplanv1.Snapshot{
+		"snapshot.objects[1]":       {Objects: []string{"{}", "\xff"}},
+		"snapshot.target.name":      {Target: &rollplanv1.Target{Name: "\xc3("}},
+		"snapshot.answers[0].call.": {Answers: []*rollplanv1.StepAnswer{{Call: &rollplanv1.ApiCall{Path: "\xff"}}}},
+	} {
+		_, err := c.PlanRollout(t.Context(), &rollplanv1.PlanRolloutRequest{Snapshot: snapshot})
+		if got := status.Convert(err); got.Code() != codes.InvalidArgument || !strings.HasPrefix(got.Message(), want) {
+			t.Errorf("%v does not name %s", err, want)
 		}
 	}
 }
