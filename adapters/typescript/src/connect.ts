@@ -6,7 +6,7 @@ import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } fro
 import type { Transport as ConnectClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 
-import { attemptError, type AttemptOptions, type Transport } from "./transport.js";
+import { attemptError, serviceUrl, type AttemptOptions, type Transport } from "./transport.js";
 
 // The limit of the service, and room for the envelope.
 const READ_BYTES_MAX = 16 << 20;
@@ -21,8 +21,10 @@ export interface ConnectOptions {
 class ConnectNodeTransport implements Transport {
   readonly #sessions: Http2SessionManager;
   readonly #client: ConnectClient;
+  readonly #url: string;
 
   constructor(url: string, options: ConnectOptions, connect: (sessions: Http2SessionManager) => ConnectClient) {
+    this.#url = serviceUrl(url);
     const tls = options.caFile === undefined ? {} : { ca: readFileSync(options.caFile) };
     // Without pings, calls on a connection whose peer has silently disappeared would hang for about 15 minutes.
     this.#sessions = new Http2SessionManager(url, { pingIntervalMs: 30_000, pingTimeoutMs: 10_000 }, tls);
@@ -39,7 +41,7 @@ class ConnectNodeTransport implements Transport {
       const init = request as MessageInitShape<I>;
       return (await this.#client.unary(method, signal, timeoutMs, undefined, init)).message;
     } catch (error) {
-      throw attemptError(error, signal);
+      throw attemptError(error, signal, this.#url);
     }
   }
 

@@ -12,7 +12,7 @@ import {
 import { Code, ConnectError } from "@connectrpc/connect";
 import { codeFromHttpStatus, errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
 
-import { attemptError, type AttemptOptions, type Transport } from "./transport.js";
+import { attemptError, serviceUrl, type AttemptOptions, type Transport } from "./transport.js";
 
 /** How to send requests. */
 export interface FetchOptions {
@@ -36,7 +36,7 @@ class FetchTransport implements Transport {
   readonly #fetch: typeof fetch;
 
   constructor(url: string, json: boolean, send: typeof fetch) {
-    this.#url = url.replace(/\/+$/, "");
+    this.#url = serviceUrl(url);
     this.#json = json;
     this.#fetch = send;
   }
@@ -74,7 +74,7 @@ class FetchTransport implements Transport {
       return this.#decode(method.output, body);
     } catch (error) {
       const expired = abort.signal.reason === LATE && !(error instanceof ConnectError);
-      throw attemptError(expired ? new ConnectError(LATE.message, Code.DeadlineExceeded) : error, signal);
+      throw attemptError(expired ? new ConnectError(LATE.message, Code.DeadlineExceeded) : error, signal, this.#url);
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener("abort", cancel);

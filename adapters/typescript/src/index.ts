@@ -6,6 +6,7 @@ export { fetchTransport, type FetchOptions } from "./fetch.js";
 export {
   Answer,
   Api,
+  type AnswerOrigin,
   type ApiOptions,
   type ApiRequest,
   type Connection,

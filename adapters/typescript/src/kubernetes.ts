@@ -3,6 +3,9 @@
 import http from "node:http";
 import https from "node:https";
 
+import type { KubeConfig } from "@kubernetes/client-node";
+
+import { causeOf } from "./cause.js";
 import { ApiError, CancelledError } from "./errors.js";
 import {
   keyText,
@@ -27,15 +30,26 @@ const WATCH_GRACE_MS = 30_000;
 const PAGE = 500;
 const SOCKETS_MAX = 64;
 const LINE_FEED = 0x0a;
+// What the official client uses if there is neither a kubeconfig nor a service account.
+const DEFAULT_CONTEXT = "loaded-context";
+const DEFAULT_SERVER = "http://localhost:8080";
+
+/** Where an answer is from, and why there is none. */
+export interface AnswerOrigin {
+  readonly server?: string;
+  readonly error?: string;
+}
 
 /** An answer of the API server. The code is 0 if there was none. */
 export class Answer {
   readonly code: number;
   readonly body: Uint8Array;
+  readonly #origin: AnswerOrigin;
 
-  constructor(code: number, body: Uint8Array = new Uint8Array()) {
+  constructor(code: number, body: Uint8Array = new Uint8Array(), origin: AnswerOrigin = {}) {
     this.code = code;
     this.body = body;
+    this.#origin = origin;
   }
 
   get ok(): boolean {
@@ -56,8 +70,12 @@ export class Answer {
     }
   }
 
+  /** The message of the API server, or the address with what was received instead of one. */
   get message(): string {
-    return this.status.message ?? this.text.slice(0, 200);
+    if (this.status.message) return this.status.message;
+    const { server, error } = this.#origin;
+    const text = error ?? this.text.slice(0, 200);
+    return server && text ? `${server}: ${text}` : text;
   }
 }
 
@@ -134,15 +152,28 @@ export class Api {
     this.#watchAgent = new this.#client.Agent();
   }
 
-  /** The cluster of a kubeconfig, or of KUBECONFIG or ~/.kube/config; inside a cluster without one, that cluster. */
+  /**
+   * The cluster of a kubeconfig, or of KUBECONFIG or ~/.kube/config; inside a cluster without one, that cluster.
+   *
+   * @throws ApiError if there is none, or if it cannot be read.
+   */
   static async fromConfig(kubeconfig?: string, options: ApiOptions = {}): Promise<Api> {
-    // Loaded on demand, because it takes longer than everything else.
-    const { KubeConfig } = await import("@kubernetes/client-node");
-    const config = new KubeConfig();
-    if (kubeconfig === undefined) config.loadFromDefault();
-    else config.loadFromFile(kubeconfig);
+    const config = await newKubeConfig();
+    // The variable may be set, but empty.
+    const file = [kubeconfig, process.env.KUBECONFIG, "~/.kube/config"].find(Boolean);
+    const what = `read the kubeconfig ${file}`;
+    try {
+      if (kubeconfig === undefined) config.loadFromDefault();
+      else config.loadFromFile(kubeconfig);
+    } catch (error) {
+      throw new ApiError(what, 0, error instanceof Error ? error.message : String(error));
+    }
     const cluster = config.getCurrentCluster();
-    if (!cluster) throw new ApiError("read the kubeconfig", 0, "no current cluster");
+    if (!cluster) throw new ApiError(what, 0, "no current cluster");
+    if (config.currentContext === DEFAULT_CONTEXT && cluster.server === DEFAULT_SERVER) {
+      const found = "KUBECONFIG is not set, ~/.kube/config does not exist, and this is not a pod of a cluster";
+      throw new ApiError("find a cluster", 0, found);
+    }
     if (cluster.server.startsWith("http:")) {
       // The client refuses HTTP, as "kubectl proxy" speaks it, unless certificates are not to be verified. There are none.
       config.clusters = config.clusters.map((it) => (it.name === cluster.name ? { ...it, skipTLSVerify: true } : it));
@@ -166,10 +197,10 @@ export class Api {
     await this.#limiter?.wait(signal);
     try {
       const response = await this.#send(request, this.#agent, request.timeoutMs ?? REQUEST_TIMEOUT_MS, signal);
-      return await readAll(response);
-    } catch {
+      return await this.#readAll(response);
+    } catch (error) {
       if (signal?.aborted) throw new CancelledError();
-      return new Answer(0);
+      return this.#noAnswer(error);
     }
   }
 
@@ -224,10 +255,10 @@ export class Api {
       response = await this.#send(request, this.#watchAgent, options.seconds * 1000 + WATCH_GRACE_MS, options.signal);
     } catch (error) {
       if (options.signal?.aborted) throw new CancelledError();
-      throw new ApiError(what, 0, error instanceof Error ? error.message : String(error));
+      throw new ApiError(what, 0, this.#noAnswer(error).message);
     }
     if (response.statusCode !== 200) {
-      const answer = await readAll(response).catch(() => new Answer(response.statusCode ?? 0));
+      const answer = await this.#readAll(response).catch(() => new Answer(response.statusCode ?? 0));
       throw new ApiError(what, answer.code, answer.message);
     }
     for await (const line of linesOf(response)) yield readEvent(what, line, kind);
@@ -253,6 +284,16 @@ export class Api {
   close(): void {
     this.#agent.destroy();
     this.#watchAgent.destroy();
+  }
+
+  #noAnswer(error: unknown): Answer {
+    return new Answer(0, undefined, { server: this.#server, error: causeOf(error, this.#server) });
+  }
+
+  async #readAll(response: http.IncomingMessage): Promise<Answer> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of response) chunks.push(chunk as Buffer);
+    return new Answer(response.statusCode ?? 0, Buffer.concat(chunks), { server: this.#server });
   }
 
   /** Sends a request, and returns when the head of the answer has arrived. */
@@ -289,10 +330,13 @@ export class Api {
   }
 }
 
-async function readAll(response: http.IncomingMessage): Promise<Answer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk as Buffer);
-  return new Answer(response.statusCode ?? 0, Buffer.concat(chunks));
+/** Loads the official client on demand: it takes longer than everything else, and only credentials need it. */
+async function newKubeConfig(): Promise<KubeConfig> {
+  try {
+    return new (await import("@kubernetes/client-node")).KubeConfig();
+  } catch (error) {
+    throw new Error("kubeconfigs require one more package: npm install @kubernetes/client-node", { cause: error });
+  }
 }
 
 /** The lines of an answer. Ends without an error when the connection ends: the watch is then resumed. */

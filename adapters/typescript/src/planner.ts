@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { create, type DescMessage, type DescMethodUnary, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 
+import { checkMessage } from "./check.js";
 import { connectTransport, grpcTransport, type ConnectOptions } from "./connect.js";
 import { CancelledError, PlannerError } from "./errors.js";
 import { fetchTransport, type FetchOptions } from "./fetch.js";
@@ -15,6 +16,7 @@ import type {
   PlanRolloutRequestSchema,
   PlanRolloutResponse,
 } from "./gen/rollplan/v1/plan_pb.js";
+import type { PlanRestartsRequestSchema, PlanRestartsResponse } from "./gen/rollplan/v1/restart_pb.js";
 import type {
   ListRevisionsRequestSchema,
   ListRevisionsResponse,
@@ -102,6 +104,14 @@ export class Planner {
     return this.#call(RolloutPlanner.method.listRevisions, request, options);
   }
 
+  /** Which workloads to restart because their configuration has changed, and the writes for it. */
+  planRestarts(
+    request: MessageInitShape<typeof PlanRestartsRequestSchema>,
+    options?: CallOptions,
+  ): Promise<PlanRestartsResponse> {
+    return this.#call(RolloutPlanner.method.planRestarts, request, options);
+  }
+
   /** What changes of a Deployment will do, before they are applied. */
   forecastRollout(
     request: MessageInitShape<typeof ForecastRolloutRequestSchema>,
@@ -141,6 +151,7 @@ export class Planner {
     { signal }: CallOptions = {},
   ): Promise<MessageShape<O>> {
     const request = create(method.input, init);
+    checkMessage(method.input, request);
     for (let attempt = 1; ; attempt++) {
       if (signal?.aborted) throw new CancelledError();
       try {

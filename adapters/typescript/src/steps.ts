@@ -2,7 +2,7 @@
 
 import { create } from "@bufbuild/protobuf";
 
-import { CancelledError } from "./errors.js";
+import { ApiError, CancelledError } from "./errors.js";
 import { OnFailure, StepAnswerSchema, Verb, type ApiCall, type Step, type StepAnswer } from "./gen/rollplan/v1/plan_pb.js";
 import { Answer, readAnswer, type Api } from "./kubernetes.js";
 import { parseObject, REPLICA_SET, TERMINATING_REPLICAS, type KubeObject } from "./objects.js";
@@ -34,7 +34,7 @@ export class Failure {
   }
 
   toString(): string {
-    return `${this.step.summary}: ${this.answer.message || "no answer"} (${this.answer.code})`;
+    return new ApiError(this.step.summary, this.answer.code, this.answer.message).message;
   }
 
   /** The reason of the API server, for example "Conflict". */

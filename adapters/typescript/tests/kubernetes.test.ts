@@ -181,3 +181,54 @@ test("a request has a timeout", async (context) => {
   const answer = await (await apiOf(context, url)).request({ method: "GET", path: "/x", timeoutMs: 20 });
   assert.equal(answer.code, 0);
 });
+
+/** The environment of a user with this kubeconfig, or without one. */
+async function homeOf(context: TestContext, kubeconfig?: string): Promise<string> {
+  const home = await mkdtemp(join(tmpdir(), "rollplan-"));
+  const before = { HOME: process.env.HOME, KUBECONFIG: process.env.KUBECONFIG };
+  context.after(async () => {
+    for (const [name, value] of Object.entries(before)) {
+      if (value === undefined) Reflect.deleteProperty(process.env, name);
+      else process.env[name] = value;
+    }
+    await rm(home, { recursive: true });
+  });
+  process.env.HOME = home;
+  process.env.KUBECONFIG = kubeconfig === undefined ? "" : join(home, "kubeconfig");
+  if (kubeconfig) await writeFile(process.env.KUBECONFIG, kubeconfig);
+  return process.env.KUBECONFIG;
+}
+
+test("a missing kubeconfig is named", async (context) => {
+  await homeOf(context);
+  await assert.rejects(Api.fromConfig(), (error) => {
+    assert.ok(error instanceof ApiError);
+    assert.match(error.message, /KUBECONFIG is not set, ~\/\.kube\/config does not exist, and this is not a pod/);
+    return true;
+  });
+});
+
+for (const text of ["", "{{{", "[]", "apiVersion: v1\nkind: Config\n"]) {
+  test(`the kubeconfig ${JSON.stringify(text)} is named with the cause`, async (context) => {
+    const file = await homeOf(context, text);
+    const expected = (error: unknown): boolean =>
+      error instanceof ApiError && error.message.startsWith(`read the kubeconfig ${file}: `) && !error.message.endsWith(": ");
+    await assert.rejects(Api.fromConfig(), expected);
+    await assert.rejects(Api.fromConfig(file), expected);
+  });
+}
+
+for (const [server, cause] of Object.entries({
+  "http://127.0.0.1:1": /ECONNREFUSED/,
+  "https://127.0.0.1:1": /ECONNREFUSED/,
+  "http://no-such-host.invalid": /ENOTFOUND|EAI_AGAIN/,
+})) {
+  test(`the API server ${server}, which does not answer, is named with the cause`, async (context) => {
+    const api = await apiOf(context, server);
+    const isNamed = (error: unknown): boolean =>
+      error instanceof ApiError && error.message.includes(`: ${server}: `) && cause.test(error.message);
+    await assert.rejects(api.get(DEPLOYMENT, KEY), isNamed);
+    await assert.rejects(api.list(REPLICA_SET), isNamed);
+    await assert.rejects(api.watch(REPLICA_SET, { version: "1", seconds: 1 }).next(), isNamed);
+  });
+}

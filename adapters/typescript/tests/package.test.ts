@@ -10,6 +10,8 @@ import { createInterface } from "node:readline";
 import { after, before, test, type TestContext } from "node:test";
 import { promisify } from "node:util";
 
+import { subset } from "semver";
+
 const HERE = join(import.meta.dirname, "../..");
 const ROOT = join(HERE, "../..");
 const EXAMPLE = join(ROOT, "examples/mid-rollout.json");
@@ -105,21 +107,79 @@ test("the tarball has the license, project URLs and no relative links", async ()
   assert.deepEqual(links.filter((it) => !it.startsWith(HOME)), []);
 });
 
+interface Dependencies {
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+  readonly engines?: { readonly node?: string };
+}
+
+test("the required version of Node.js is one that all dependencies support", async () => {
+  const { packages } = JSON.parse(await readFile(join(HERE, "package-lock.json"), "utf8")) as {
+    packages: Readonly<Record<string, Dependencies>>;
+  };
+  const root = packages[""];
+  const required = root?.engines?.node;
+  assert.ok(required);
+  // As Node.js searches: in the package, then in those around it.
+  const find = (from: string, name: string): string | undefined => {
+    for (let at = from; ; at = at.slice(0, Math.max(0, at.lastIndexOf("node_modules/") - 1))) {
+      const path = `${at ? `${at}/` : ""}node_modules/${name}`;
+      if (path in packages) return path;
+      if (!at) return undefined;
+    }
+  };
+  const visited = new Set([""]);
+  for (const path of visited) {
+    const { dependencies, peerDependencies, engines } = packages[path] ?? {};
+    if (engines?.node) assert.ok(subset(required, engines.node), `${path} requires Node.js ${engines.node}`);
+    for (const name of Object.keys({ ...dependencies, ...peerDependencies })) {
+      const found = find(path, name);
+      if (found) visited.add(found);
+    }
+  }
+  assert.ok(visited.size > 50, "the dependencies of the optional packages are not visited");
+});
+
+test("a client of the service installs only the packages that it needs", async (context) => {
+  const directory = await emptyProject(context);
+  await run("npm", [...NPM, join(packed, "rollplan-0.1.0.tgz")], { cwd: directory });
+  const lock = JSON.parse(await readFile(join(directory, "node_modules/.package-lock.json"), "utf8")) as {
+    packages: Readonly<Record<string, unknown>>;
+  };
+  const names = Object.keys(lock.packages).map((it) => it.replace("node_modules/", ""));
+  assert.deepEqual(names.sort(), ["@bufbuild/protobuf", "@connectrpc/connect", "@connectrpc/connect-node", "rollplan"]);
+  const program = 'import { Api, Planner } from "rollplan"; Planner.grpc("http://127.0.0.1:1").close(); await Api.fromConfig();';
+  await assert.rejects(
+    run(process.execPath, ["--input-type=module", "-e", program], { cwd: directory }),
+    /kubeconfigs require one more package: npm install @kubernetes\/client-node/,
+  );
+});
+
+const NPM = ["install", "--prefer-offline", "--no-audit", "--no-fund"];
 const PNPM = join(HERE, "tests/node/node_modules/pnpm/bin/pnpm.mjs");
 // With pnpm, a project can import only the packages that it names itself.
 const INSTALLERS = {
-  npm: ["npm", "install", "--prefer-offline", "--no-audit", "--no-fund"],
+  npm: ["npm", ...NPM],
   pnpm: [process.execPath, PNPM, "add", "--prefer-offline"],
 };
 
 for (const [name, [installer = "", ...options]] of Object.entries(INSTALLERS)) {
   test(`the package installs in an empty project with ${name}, and the examples of the README run as written`, async (context) => {
-    const directory = await mkdtemp(join(tmpdir(), "rollplan-"));
-    context.after(() => rm(directory, { recursive: true }));
-    await writeFile(join(directory, "package.json"), '{"name":"empty","private":true,"type":"module"}');
-    await run(installer, [...options, join(packed, "rollplan-0.1.0.tgz")], { cwd: directory });
+    const directory = await emptyProject(context);
+    const { devDependencies } = JSON.parse(await readFile(join(HERE, "package.json"), "utf8")) as {
+      devDependencies: Readonly<Record<string, string>>;
+    };
+    const optional = ["@kubernetes/client-node", "prom-client"].map((it) => `${it}@${devDependencies[it]}`);
+    await run(installer, [...options, join(packed, "rollplan-0.1.0.tgz"), ...optional], { cwd: directory });
     await runReadme(context, directory);
   });
+}
+
+async function emptyProject(context: TestContext): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "rollplan-"));
+  context.after(() => rm(directory, { recursive: true }));
+  await writeFile(join(directory, "package.json"), '{"name":"empty","private":true,"type":"module"}');
+  return directory;
 }
 
 async function runReadme(context: TestContext, directory: string): Promise<void> {
@@ -133,10 +193,10 @@ async function runReadme(context: TestContext, directory: string): Promise<void>
 
   const readme = await readFile(join(HERE, "README.md"), "utf8");
   const examples = Array.from(readme.matchAll(/```ts\n(.*?)```/gs), (it) => it[1] ?? "");
-  assert.equal(examples.length, 8);
+  assert.equal(examples.length, 9);
   const address = await start(context, binary, ["serve", "--listen", "127.0.0.1:0"], /listening on (127\.0\.0\.1:\d+)/);
   const url = await start(context, "python3", [CLUSTER, EXAMPLE], /^(http:.*)/);
-  await copyFile(EXAMPLE, join(directory, "shop.json"));
+  for (const name of ["shop.json", "config.json"]) await copyFile(EXAMPLE, join(directory, name));
   const config = await kubeconfig(directory, url);
 
   const written = examples.join("\n").replaceAll("127.0.0.1:50051", address);
