@@ -4,20 +4,22 @@
  *
  *     node deploy.mts MANIFEST NAMESPACE DEPLOYMENT
  *
- * The manifest must contain only the Deployment, as YAML or JSON. The program requires Node.js 22.18 or later, which runs
- * TypeScript, the package rollplan (adapters/typescript), and the service. Optional variables: ROLLPLAN_SERVER, the address
- * of the service; TIMEOUT, how long to wait, in seconds (600); IMAGE_PULL, how long an image may be missing, in seconds. The
- * exit codes are those of `rollplan wait`: docs/ci.md.
+ * The manifest must contain only the Deployment, as YAML or JSON. The program requires Node.js 22.19 or later, which runs
+ * TypeScript, the packages rollplan (adapters/typescript) and @kubernetes/client-node, and the service. Optional variables:
+ * ROLLPLAN_SERVER, the URL of the service; TIMEOUT, how long to wait, in seconds (600); IMAGE_PULL, how long an image may be
+ * missing, in seconds. The exit codes are those of `rollplan wait`: docs/ci.md.
  */
 
 import { readFile } from "node:fs/promises";
 
 import {
   Api,
+  ApiError,
   DEPLOYMENT,
+  NotFoundError,
   pathOf,
   Planner,
-  PlannerError,
+  RollplanError,
   Rollouts,
   StalledError,
   WaitTimeoutError,
@@ -26,7 +28,7 @@ import {
 } from "rollplan";
 import { durationFromMs, type RolloutReport } from "rollplan/v1";
 
-const { ROLLPLAN_SERVER = "127.0.0.1:50051", TIMEOUT = "600", INTERVAL = "2", IMAGE_PULL } = process.env;
+const { ROLLPLAN_SERVER = "http://127.0.0.1:50051", TIMEOUT = "600", INTERVAL = "2", IMAGE_PULL } = process.env;
 
 /** Prints a line whenever the numbers or the causes change. Messages also contain ages, which change all the time. */
 function progress(): (report: RolloutReport) => void {
@@ -57,10 +59,7 @@ async function deploy(rollouts: Rollouts, api: Api, manifest: string, key: Key):
     contentType: "application/apply-patch+yaml",
     body: manifest,
   });
-  if (!applied.ok) {
-    console.error(`the API server rejects the manifest: ${applied.message}`);
-    return 2;
-  }
+  if (!applied.ok) throw new ApiError("apply the manifest", applied.code, applied.message);
   const times = { timeoutMs: Number(TIMEOUT) * 1000, intervalMs: Number(INTERVAL) * 1000 };
   try {
     await rollouts.wait(key, { ...times, failOn: rules(), progress: progress() });
@@ -87,16 +86,16 @@ if (!file || !namespace || !name) {
   console.error("usage: deploy.mts MANIFEST NAMESPACE DEPLOYMENT");
   process.exit(2);
 }
-const planner = Planner.grpc(`http://${ROLLPLAN_SERVER}`);
-const api = await Api.fromConfig(undefined, { userAgent: "pipeline" });
 try {
+  const planner = Planner.grpc(ROLLPLAN_SERVER);
+  const api = await Api.fromConfig(undefined, { userAgent: "pipeline" });
   const manifest = await readFile(file, "utf8");
   process.exitCode = await deploy(new Rollouts(planner, api), api, manifest, { namespace, name });
-} catch (error) {
-  if (!(error instanceof PlannerError)) throw error;
-  console.error(error.message);
-  process.exitCode = 4;
-} finally {
   planner.close();
   api.close();
+} catch (error) {
+  if (!(error instanceof RollplanError)) throw error;
+  console.error(error.message);
+  const isRejected = error instanceof ApiError && error.code >= 400 && error.code < 500;
+  process.exit(isRejected || error instanceof NotFoundError ? 2 : 4);
 }

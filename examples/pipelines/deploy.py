@@ -4,8 +4,8 @@
     deploy.py MANIFEST NAMESPACE DEPLOYMENT
 
 The manifest must contain only the Deployment, as YAML or JSON. The program requires the package rollplan[kubernetes]
-(adapters/python) and the service. Optional variables: ROLLPLAN_SERVER, the address of the service; TIMEOUT, how long to
-wait, in seconds (600); IMAGE_PULL, how long an image may be missing, in seconds. The exit codes are those of `rollplan wait`:
+(adapters/python) and the service. Optional variables: ROLLPLAN_SERVER, the URL of the service; TIMEOUT, how long to wait,
+in seconds (600); IMAGE_PULL, how long an image may be missing, in seconds. The exit codes are those of `rollplan wait`:
 docs/ci.md.
 """
 
@@ -13,7 +13,18 @@ import os
 import sys
 from pathlib import Path
 
-from rollplan import DEPLOYMENT, Api, Key, Planner, PlannerError, Rollouts, StalledError, WaitTimeoutError
+from rollplan import (
+    DEPLOYMENT,
+    Api,
+    ApiError,
+    Key,
+    NotFoundError,
+    Planner,
+    Rollouts,
+    RollplanError,
+    StalledError,
+    WaitTimeoutError,
+)
 from rollplan.v1.plan_pb2 import FailureRule
 from rollplan.v1.report_pb2 import RolloutReport
 
@@ -43,8 +54,7 @@ def deploy(rollouts: Rollouts, api: Api, manifest: bytes, key: Key) -> int:
     path, query = DEPLOYMENT.path(*key), "fieldManager=pipeline&force=true"
     applied = api.request("PATCH", path, query, "application/apply-patch+yaml", manifest)
     if not applied.ok:
-        print(f"the API server rejects the manifest: {applied.message}", file=sys.stderr)
-        return 2
+        raise ApiError("apply the manifest", applied.code, applied.message)
     timeout, interval = float(os.environ.get("TIMEOUT", "600")), float(os.environ.get("INTERVAL", "2"))
     try:
         rollouts.wait(key, timeout, interval=interval, fail_on=rules(), progress=Progress())
@@ -71,13 +81,14 @@ def explain(report: RolloutReport) -> None:
 
 def main() -> int:
     manifest, namespace, name = sys.argv[1:]
-    api = Api.from_config(user_agent="pipeline")
-    with Planner.grpc(os.environ.get("ROLLPLAN_SERVER", "127.0.0.1:50051")) as planner:
-        try:
+    try:
+        api = Api.from_config(user_agent="pipeline")
+        with Planner.http(os.environ.get("ROLLPLAN_SERVER", "http://127.0.0.1:50051")) as planner:
             return deploy(Rollouts(planner, api), api, Path(manifest).read_bytes(), Key(namespace, name))
-        except PlannerError as error:
-            print(error, file=sys.stderr)
-            return 4
+    except RollplanError as error:
+        print(error, file=sys.stderr)
+        is_rejected = isinstance(error, ApiError) and 400 <= error.code < 500
+        return 2 if is_rejected or isinstance(error, NotFoundError) else 4
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ const (
 func TestPipelines(t *testing.T) {
 	python, node := os.Getenv(pythonEnv), os.Getenv(nodeEnv)
 	if python == "" || node == "" {
-		t.Fatalf("set %s to a Python interpreter with what adapters/python/requirements.lock has, and %s to Node.js 22.18 or later", pythonEnv, nodeEnv)
+		t.Fatalf("set %s to a Python interpreter with what adapters/python/requirements.lock has, and %s to Node.js 22.19 or later", pythonEnv, nodeEnv)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -207,14 +207,11 @@ spec:
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(ctx, command[0], slices.Concat(command[1:], []string{manifest, namespace, "web"})...)
-	unit, server := "", p.address
-	switch filepath.Base(command[1]) {
-	case "deploy.sh":
+	unit := ""
+	if filepath.Base(command[1]) == "deploy.sh" {
 		unit = "s"
-	case "deploy-curl.sh":
-		server = "http://" + server
 	}
-	cmd.Env = append(slices.Clone(p.environment), "ROLLPLAN_SERVER="+server, fmt.Sprintf("TIMEOUT=%d%s", p.timeout, unit), "INTERVAL=0.5"+unit)
+	cmd.Env = append(slices.Clone(p.environment), "ROLLPLAN_SERVER=http://"+p.address, fmt.Sprintf("TIMEOUT=%d%s", p.timeout, unit), "INTERVAL=0.5"+unit)
 	out, err := cmd.CombinedOutput()
 	if code := cmd.ProcessState.ExitCode(); code != wantCode || !strings.Contains(string(out), wantOutput) {
 		t.Fatalf("%s for %s ends with %d (%v), want %d and %q:\n%s", command[1], tag, code, err, wantCode, wantOutput, out)
