@@ -5,6 +5,7 @@
 //! `docs/parity.md` the few deliberate differences.
 
 pub mod action;
+pub mod autoscaler;
 mod call;
 pub mod controller_revision;
 mod history;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use rollplan_core::autoscaler::Reaction;
 use rollplan_core::interrupt::Never;
 use rollplan_core::snapshot::{Pod, ReplicaSet, Snapshot};
 use rollplan_core::status::REPLICA_FAILURE;
@@ -63,14 +64,17 @@ fn is_within(message: &str, before: &Template, after: &Template) -> bool {
 /// Whether a pod of the Deployment waits for a node, and nothing makes room for it.
 pub(crate) fn is_unschedulable(snapshot: &Snapshot, pod: &Pod) -> bool {
     let mut conditions = pod.conditions.iter();
-    let mut events = snapshot.events.iter();
+    let is_adding_node = || {
+        let events = snapshot.events.iter();
+        let about = events.filter(|event| event.object_uid == pod.metadata.uid);
+        Reaction::latest(about).is_some_and(|reaction| reaction.adds_node(snapshot.now))
+    };
     pod.metadata.deletion_timestamp.is_none()
         && pod.nominated_node_name.is_empty()
         && conditions.any(|it| {
             it.kind == "PodScheduled" && it.status == "False" && it.reason == "Unschedulable"
         })
-        && !events
-            .any(|event| event.reason == "TriggeredScaleUp" && event.object_uid == pod.metadata.uid)
+        && !is_adding_node()
 }
 
 /// Whether pods with the template after the changes can run on no node either, as one shows that cannot.

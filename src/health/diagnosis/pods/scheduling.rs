@@ -7,12 +7,10 @@ use crate::diagnosis::peers::{Holder, Replacement, Role};
 use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, one_line, word};
 use crate::messages::scheduler::{Subject, TABLES};
 use crate::messages::{Facts, Message, autoscaler};
-use rollplan_core::snapshot::{HostPort, ObservedEvent, ObservedVolume, Pod};
-use rollplan_core::time::{Span, Time};
+use rollplan_core::autoscaler::Reaction;
+use rollplan_core::snapshot::{HostPort, ObservedVolume, Pod};
+use rollplan_core::time::Span;
 
-/// How long an autoscaler waits for a node that it has requested. cluster-autoscaler: `--max-node-provision-time`; karpenter:
-/// pkg/controllers/nodeclaim/lifecycle/liveness.go, `registrationTimeout`.
-const NODE_PROVISION_SECONDS: i64 = 15 * 60;
 /// How long a scheduler may take to report on a new pod.
 const SCHEDULER_SECONDS: i64 = 15;
 /// The scheduler of pods that name none.
@@ -20,30 +18,12 @@ const DEFAULT_SCHEDULER: &str = "default-scheduler";
 /// The maximum number of remedies in one text.
 const REMEDIES_MAX: usize = 2;
 
-/// What an autoscaler has reported about a pod.
-pub(crate) struct Reaction<'a> {
-    event: &'a ObservedEvent,
-    /// Whether it adds a node, or refuses to.
-    is_refusal: bool,
-}
-
 /// A reason of the scheduler.
 struct Reason {
     subject: Subject,
     /// The position of the row, which ranks reasons with the same subject.
     row: usize,
     message: Message,
-}
-
-// === impl Reaction ===
-
-impl Reaction<'_> {
-    /// Whether a node is being added.
-    fn adds_node(&self, now: Time) -> bool {
-        let since = self.event.last.map(|last| now.since(last));
-        !self.is_refusal
-            && since.is_none_or(|since| since < Span::from_seconds(NODE_PROVISION_SECONDS))
-    }
 }
 
 impl<'a> Examiner<'a> {
@@ -64,22 +44,9 @@ impl<'a> Examiner<'a> {
         reaction.is_some_and(|reaction| reaction.adds_node(self.now))
     }
 
-    /// The latest report of an autoscaler about a pod. The scheduler repeats its own reports, which do not count.
+    /// The latest report of an autoscaler about a pod.
     fn reaction(&self, pod: &Pod) -> Option<Reaction<'a>> {
-        let events = self.events_about(&pod.metadata.uid);
-        let reactions = events.filter_map(|event| {
-            let is_refusal = match event.reason.as_str() {
-                // cluster-autoscaler: processors/status/eventing_scale_up_processor.go, Process; karpenter:
-                // pkg/controllers/provisioning/scheduling/events.go, NominatePodEvent.
-                "TriggeredScaleUp" | "Nominated" => false,
-                "NotTriggerScaleUp" | "FailedScaleUp" => true,
-                // karpenter, PodFailedToScheduleEvent: the scheduler uses the same reason.
-                "FailedScheduling" if event.message.starts_with("Failed to schedule pod, ") => true,
-                _ => return None,
-            };
-            Some(Reaction { event, is_refusal })
-        });
-        reactions.max_by_key(|reaction| (reaction.event.last, reaction.is_refusal))
+        Reaction::latest(self.events_about(&pod.metadata.uid))
     }
 
     /// What an autoscaler does for a pod, as the end of a sentence. Empty if it has not reacted.
