@@ -9,7 +9,8 @@ use crate::action::{ApiCall, Verb};
 use crate::history::{CHANGE_CAUSE, Revision};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::object::ObjectMeta;
-use crate::rollback::{RollbackError, Subject, gone_configurations, template_notes, undoers};
+use crate::requirement::{Requirement, missing, requirements, template_notes};
+use crate::rollback::{RollbackError, Subject, undoers};
 use crate::snapshot::{Pod, PodCondition, Surroundings};
 use crate::template::{Template, TemplateChange, Value, equal, template_changes};
 use crate::time::{Span, Time};
@@ -81,6 +82,8 @@ pub struct Restoration {
     pub name: String,
     /// The changes of the template, sorted by path.
     pub changes: Vec<TemplateChange>,
+    /// The ConfigMaps and Secrets without which pods of the revision do not start. Empty if there is nothing to do.
+    pub required: Vec<Requirement>,
     /// What the template does not restore, and what is left to do.
     pub warnings: Vec<String>,
     /// The reason if there is nothing to do. Empty otherwise.
@@ -313,6 +316,7 @@ fn restore(
         to_revision: target.revision,
         name: target.metadata.name.clone(),
         changes: Vec::new(),
+        required: Vec::new(),
         warnings: Vec::new(),
         reason: String::new(),
     };
@@ -333,6 +337,9 @@ fn restore(
              last-available restores that one"
         ));
     }
+    restoration.required = requirements(template.value());
+    let missing = missing(&restoration.required, &workload.surroundings);
+    restoration.warnings.extend(missing);
     restoration
         .warnings
         .extend(notes(workload, target, &template));
@@ -347,8 +354,7 @@ fn restore(
 /// What the template does not restore, who undoes it, and what is left to do.
 fn notes(workload: &Workload, target: &ControllerRevision, template: &Template) -> Vec<String> {
     let metadata = &workload.metadata;
-    let mut notes = gone_configurations(template.value(), &workload.surroundings);
-    notes.extend(template_notes(template.value(), &workload.surroundings));
+    let mut notes = template_notes(template.value(), &workload.surroundings);
     if let Some(replicas) = workload.replicas {
         notes.push(format!(
             "replicas stays {replicas}: it is not part of a revision"

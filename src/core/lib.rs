@@ -14,6 +14,8 @@ pub mod lint;
 mod object;
 pub mod pass;
 mod plan;
+pub mod reference;
+pub mod requirement;
 pub mod revision;
 mod rollback;
 pub mod scaling;

@@ -11,8 +11,9 @@ use crate::action::{Action, OnFailure, OwnerChange, Step, Target};
 use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::object::{ObjectMeta, StringMap};
 use crate::pass;
+use crate::requirement::{Requirement, missing, requirements, template_notes};
 use crate::revision::{self, LAST_APPLIED, ROLLBACK_TO};
-use crate::snapshot::{ReplicaSet, Snapshot, Surroundings};
+use crate::snapshot::{ReplicaSet, Snapshot};
 use crate::template::{TemplateChange, Value, template_changes};
 
 /// A rollback to an earlier revision.
@@ -28,6 +29,8 @@ pub struct Rollback {
     pub replica_set: String,
     /// The changes of the template, sorted by path.
     pub changes: Vec<TemplateChange>,
+    /// The ConfigMaps and Secrets without which pods of the revision do not start. Empty if there are no steps.
+    pub required: Vec<Requirement>,
     /// What the template does not restore.
     pub warnings: Vec<String>,
     /// The reason for a response without steps. Empty otherwise.
@@ -272,6 +275,7 @@ fn plan(
         to_revision: revision,
         replica_set: target.metadata.name.clone(),
         changes: Vec::new(),
+        required: Vec::new(),
         warnings: Vec::new(),
         reason: String::new(),
     };
@@ -290,7 +294,8 @@ fn plan(
     rollback.changes = template_changes(&deployment.spec.template, &target.template, interrupt);
     let before = &deployment.metadata.annotations;
     let after = pass::restored(before, &target.metadata.annotations);
-    rollback.warnings = warnings(snapshot, &template);
+    rollback.required = requirements(&template);
+    rollback.warnings = warnings(snapshot, &template, &rollback.required);
     if let Some((available, set)) = older_with_pods(&old, revision, target) {
         let pods = set.status.available_replicas;
         rollback.warnings.insert(
@@ -340,8 +345,8 @@ fn existing(numbered: &[(i64, &ReplicaSet)]) -> Vec<i64> {
 }
 
 /// The settings that the template alone does not restore.
-fn warnings(snapshot: &Snapshot, template: &Value) -> Vec<String> {
-    let mut warnings = gone_configurations(template, &snapshot.surroundings);
+fn warnings(snapshot: &Snapshot, template: &Value, required: &[Requirement]) -> Vec<String> {
+    let mut warnings = missing(required, &snapshot.surroundings);
     warnings.extend(template_notes(template, &snapshot.surroundings));
     let deployment = &snapshot.deployment;
     let replicas = deployment.spec.replicas;
@@ -352,39 +357,6 @@ fn warnings(snapshot: &Snapshot, template: &Value) -> Vec<String> {
         warnings.push("an annotation requests another rollback".to_owned());
     }
     warnings
-}
-
-/// The ConfigMaps and Secrets that do not exist, and without which pods of a template do not start.
-pub(crate) fn gone_configurations(template: &Value, surroundings: &Surroundings) -> Vec<String> {
-    let mut refers = BTreeSet::new();
-    collect_references(template, &mut refers);
-    let gone = refers
-        .into_iter()
-        .filter(|it| !it.is_optional && it.is_gone(surroundings));
-    gone.map(|Reference { kind, name, .. }| {
-        format!("{kind} {name} does not exist: pods with this template cannot start without it")
-    })
-    .collect()
-}
-
-/// What may have changed since pods with a template were started.
-pub(crate) fn template_notes(template: &Value, surroundings: &Surroundings) -> Vec<String> {
-    let mut refers = BTreeSet::new();
-    collect_references(template, &mut refers);
-    let existing = refers.into_iter().filter(|it| !it.is_gone(surroundings));
-    let names: BTreeSet<(&str, String)> = existing.map(|it| (it.kind, it.name)).collect();
-    let contents = names
-        .into_iter()
-        .map(|(kind, name)| format!("{kind} {name} keeps its current content"));
-    let mut notes: Vec<String> = contents.collect();
-    for image in crate::template::images(template) {
-        if image.ends_with(":latest") || is_untagged(&image) {
-            notes.push(format!(
-                "image {image} may have been replaced in the registry"
-            ));
-        }
-    }
-    notes
 }
 
 /// What a rollback removes from the metadata, what it leaves there, and who will undo it.
@@ -447,61 +419,4 @@ pub(crate) fn undoers(metadata: &ObjectMeta) -> Vec<String> {
         owned("kubectl apply", "with the same manifest");
     }
     warnings
-}
-
-fn is_untagged(image: &str) -> bool {
-    let name = image.rsplit('/').next().unwrap_or(image);
-    !name.contains([':', '@'])
-}
-
-/// A ConfigMap or Secret that a template refers to.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Reference {
-    kind: &'static str,
-    name: String,
-    /// Whether pods start without it.
-    is_optional: bool,
-}
-
-// === impl Reference ===
-
-impl Reference {
-    /// Whether it does not exist: the others of its kind in the namespace are known.
-    fn is_gone(&self, surroundings: &Surroundings) -> bool {
-        let known = match self.kind {
-            "Secret" => &surroundings.secrets,
-            _ => &surroundings.config_maps,
-        };
-        !known.is_empty() && !known.contains(&self.name)
-    }
-}
-
-/// ConfigMaps and Secrets that a template refers to.
-fn collect_references(value: &Value, refers: &mut BTreeSet<Reference>) {
-    match value {
-        Value::Map(map) => {
-            for (key, value) in map {
-                let reference = match key.as_str() {
-                    "configMap" | "configMapRef" | "configMapKeyRef" => Some("ConfigMap"),
-                    "secret" | "secretRef" | "secretKeyRef" => Some("Secret"),
-                    _ => None,
-                };
-                let name = ["name", "secretName"]
-                    .iter()
-                    .find_map(|key| value.get(key)?.as_str());
-                if let (Some(kind), Some(name)) = (reference, name) {
-                    refers.insert(Reference {
-                        kind,
-                        name: name.to_owned(),
-                        is_optional: value.get("optional") == Some(&Value::Bool(true)),
-                    });
-                }
-                collect_references(value, refers);
-            }
-        }
-        Value::List(items) => items
-            .iter()
-            .for_each(|item| collect_references(item, refers)),
-        _ => {}
-    }
 }

@@ -5,12 +5,13 @@
 //! may adopt, nor of their pods, have the same UID or name. Other ReplicaSets are not validated. They matter because their
 //! names are already in use, and because a custom resource must not select the pods of a Deployment.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use crate::object::{ObjectMeta, OwnerReference, StringMap};
 
 use crate::call::ApiCall;
+use crate::reference::ConfigurationKind;
 use crate::selector::LabelSelector;
 use crate::size::IntOrPercent;
 use crate::template::Template;
@@ -247,10 +248,30 @@ pub struct Surroundings {
     pub pods: Vec<Pod>,
     /// The claims of waiting pods.
     pub claims: Vec<ObservedClaim>,
-    /// The names of the ConfigMaps of the namespace. Empty if they are not known.
-    pub config_maps: BTreeSet<String>,
-    /// The names of the Secrets of the namespace. Empty if they are not known.
-    pub secrets: BTreeSet<String>,
+    /// The ConfigMaps and Secrets of the namespace, by kind and name. The objects of a kind that is missing are not known.
+    pub configurations: BTreeMap<ConfigurationKind, BTreeMap<String, Existence>>,
+    /// ConfigMaps and Secrets that the caller has looked up.
+    pub looked_up: BTreeMap<(ConfigurationKind, String), Existence>,
+}
+
+/// Whether a ConfigMap or a Secret exists, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Existence {
+    /// It does not exist.
+    Absent,
+    /// It exists. Its keys are not known.
+    Present,
+    /// It exists with these keys.
+    WithKeys(ConfigurationKeys),
+}
+
+/// The keys of a ConfigMap or a Secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConfigurationKeys {
+    /// Those of `data`.
+    pub data: BTreeSet<String>,
+    /// Those of `binaryData`.
+    pub binary: BTreeSet<String>,
 }
 
 /// A PersistentVolumeClaim with its volume.

@@ -9,7 +9,9 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
-use super::configuration::{ConfigurationKind, Content};
+use rollplan_core::reference::ConfigurationKind;
+
+use super::configuration::Content;
 use super::options::Profile;
 
 /// The data of a ConfigMap or Secret, with the strings of its JSON.

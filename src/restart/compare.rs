@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use rollplan_core::reference::{ConfigurationKind, Reference, Usage};
+
 use super::checksum::digest;
-use super::configuration::{Configuration, ConfigurationKind, Content};
+use super::configuration::{Configuration, Content};
 use super::options::Profile;
-use super::reference::{Reference, Usage};
 use super::state::{Applied, Entry};
 
 /// The maximum number of keys whose checksums are recorded individually.

@@ -1,21 +1,10 @@
 //! ConfigMaps, Secrets and SecretProviderClasses, represented by checksums.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
+use rollplan_core::reference::ConfigurationKind;
 use rollplan_core::snapshot::StringMap;
 use rollplan_core::time::Time;
-
-/// A kind of configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ConfigurationKind {
-    /// core/v1 ConfigMap.
-    ConfigMap,
-    /// core/v1 Secret.
-    Secret,
-    /// SecretProviderClass of the Secrets Store CSI driver, observed through SecretProviderClassPodStatus.
-    SecretProviderClass,
-}
 
 /// A configuration.
 #[derive(Clone, Debug)]
@@ -57,37 +46,4 @@ pub enum Content {
         /// Checksum of everything, in the format of the profile. Empty if only `keys` are known.
         whole: String,
     },
-}
-
-// === impl ConfigurationKind ===
-
-impl ConfigurationKind {
-    /// Every kind.
-    pub const ALL: [Self; 3] = [Self::ConfigMap, Self::Secret, Self::SecretProviderClass];
-
-    /// The name of the kind in Kubernetes.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ConfigMap => "ConfigMap",
-            Self::Secret => "Secret",
-            Self::SecretProviderClass => "SecretProviderClass",
-        }
-    }
-
-    /// The kind in lower case, as in `configmap/app` and in annotation keys.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::ConfigMap => "configmap",
-            Self::Secret => "secret",
-            Self::SecretProviderClass => "secretproviderclass",
-        }
-    }
-}
-
-impl fmt::Display for ConfigurationKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }

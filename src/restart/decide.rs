@@ -1,9 +1,9 @@
 //! The decision on one workload, except for the limits that depend on other workloads.
 
+use rollplan_core::reference::{ConfigurationKind, Usage};
 use rollplan_core::template::parse_time;
 
 use super::compare::{Change, ChangeKind};
-use super::configuration::ConfigurationKind;
 use super::draft::{Draft, HOUR, STARTS_UNKNOWN, condition};
 use super::drift::{Drift, Found};
 use super::duration::{parse_duration, span};
@@ -132,7 +132,7 @@ pub(super) fn decide<'a>(
 fn uses(tracked: &Tracked<'_>) -> Use {
     let mut usages: Vec<_> = tracked.uses.iter().map(|it| it.usage).collect();
     if usages.is_empty() {
-        usages.push(super::reference::Usage::Named);
+        usages.push(Usage::Named);
     }
     usages.sort_unstable();
     usages.dedup();

@@ -1,9 +1,9 @@
 //! The unfinished decision on one workload.
 
+use rollplan_core::reference::ConfigurationKind;
 use rollplan_core::time::Time;
 
 use super::compare::Change;
-use super::configuration::ConfigurationKind;
 use super::drift::Source;
 use super::plan::{Condition, Decision, Use};
 use super::state::State;

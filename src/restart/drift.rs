@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use rollplan_core::reference::{ConfigurationKind, Reference};
 use rollplan_core::time::Time;
 
 use super::compare::{Change, ChangeKind, Current, Difference, Reading};
-use super::configuration::{Configuration, ConfigurationKind, Content};
+use super::configuration::{Configuration, Content};
 use super::freshness::{FirstRead, Freshness, retry_at};
 use super::marker::applied_marker;
 use super::options::Profile;
 use super::plan::Input;
-use super::reference::Reference;
 use super::selection::{CHANGE_SET, Index, Tracked};
 use super::state::{Applied, State, key, millis};
 use super::workload::Workload;

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::configuration::ConfigurationKind;
+use rollplan_core::reference::ConfigurationKind;
+
 use super::draft::Draft;
 use super::options::Options;
 use super::plan::{Condition, Decision};

@@ -2,9 +2,9 @@
 
 use serde_json::Value as Json;
 
+use rollplan_core::reference::ConfigurationKind;
 use rollplan_core::template::{Value, parse_time};
 
-use super::configuration::ConfigurationKind;
 use super::options::{Options, Profile, Strategy};
 use super::state::{Applied, State, millis};
 use super::workload::Workload;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use rollplan_core::action::{ApiCall, Event};
+use rollplan_core::reference::{ConfigurationKind, Usage};
 use rollplan_core::snapshot::StringMap;
 use rollplan_core::time::{Span, Time};
 
 use super::compare::Change;
-use super::configuration::{Configuration, ConfigurationKind};
+use super::configuration::Configuration;
 use super::options::Options;
-use super::reference::Usage;
 use super::workload::Workload;
 
 /// The input of the restart planner.

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use regex_lite::Regex;
 
+use rollplan_core::reference::{ConfigurationKind, Reference, Usage};
 use rollplan_core::snapshot::StringMap;
 
 use super::compare::Reading;
-use super::configuration::{Configuration, ConfigurationKind};
+use super::configuration::Configuration;
 use super::options::{Options, Profile, ReloaderOptions, RestartOn};
-use super::reference::{Reference, Usage};
 use super::workload::{Workload, WorkloadKind};
 
 /// Whether a workload is restarted: "enabled" or "disabled".

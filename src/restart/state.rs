@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 
+use rollplan_core::reference::ConfigurationKind;
 use rollplan_core::snapshot::StringMap;
 use rollplan_core::time::Time;
 
-use super::configuration::ConfigurationKind;
 use super::options::Profile;
 
 /// The annotation that contains the state.

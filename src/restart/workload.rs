@@ -1,10 +1,9 @@
 //! Workloads as input of the restart planner.
 
+use rollplan_core::reference::Reference;
 use rollplan_core::snapshot::StringMap;
 use rollplan_core::template::Value;
 use rollplan_core::time::Time;
-
-use super::reference::Reference;
 
 /// An object with a pod template.
 #[derive(Clone, Debug)]

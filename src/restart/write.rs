@@ -6,6 +6,7 @@
 use serde_json::{Value as Json, json};
 
 use rollplan_core::action::{ApiCall, Event, Verb};
+use rollplan_core::reference::ContainerAt;
 use rollplan_core::snapshot::StringMap;
 use rollplan_core::template::Value;
 use rollplan_core::time::Time;
@@ -19,7 +20,6 @@ use super::marker::{
 };
 use super::options::{Profile, Strategy};
 use super::plan::{Decision, Input, Step};
-use super::reference::ContainerAt;
 use super::state::{State, from_millis};
 use super::workload::{Workload, WorkloadKind};
 

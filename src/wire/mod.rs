@@ -56,8 +56,11 @@ pub use print_report::print_report;
 pub use print_revision::print_revisions;
 pub use restart::{plan_restarts, plan_restarts_until};
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use interruptible::Interruptible;
+use limits::limit;
 use parse::{Parser, Path};
 use prost::{Message, Name};
 use rollplan_core::Plan;
@@ -229,7 +232,9 @@ pub(crate) fn rollback_in(
         to_revision,
         options,
         to_last_available,
+        configurations,
     } = request;
+    limit("configurations", configurations.len(), CONFIGURATIONS_MAX)?;
     let calls = Calls::of(snapshot.as_ref(), options.as_ref());
     let mut parser = Parser::new(interrupt);
     let subject = read_snapshot(snapshot, Kinds::Revisions, context, &mut parser)?;
@@ -239,8 +244,14 @@ pub(crate) fn rollback_in(
         let path = Path::Root("to_last_available");
         parser.violation(&path, Reason::Exclusive, "excludes to_revision");
     }
-    let snapshot = match parser.finish(subject)? {
-        Some(Subject::Workload(workload)) => {
+    let path = Path::Root("configurations");
+    let configurations = configurations.into_iter().enumerate();
+    let looked_up = configurations
+        .filter_map(|(index, message)| parser.looked_up(message, &path.index(index)))
+        .collect();
+    let mut snapshot = match parser.finish(subject)? {
+        Some(Subject::Workload(mut workload)) => {
+            workload.surroundings.looked_up = looked_up;
             let to = match (to_last_available, to_revision) {
                 (true, _) => ToRevision::LastAvailable,
                 (false, 0) => ToRevision::Previous,
@@ -258,6 +269,7 @@ pub(crate) fn rollback_in(
         true => rollplan_core::last_available_revision(&snapshot, interrupt)?,
         false => to_revision,
     };
+    Arc::make_mut(&mut snapshot.surroundings).looked_up = looked_up;
     let rollback = rollplan_core::rollback_until(&snapshot, to_revision, interrupt)?;
     let mut answer = print_revision::print_rollback(rollback?, interrupt);
     calls.complete(&mut answer.steps, &snapshot);

@@ -2,6 +2,8 @@
 
 use rollplan_core::controller_revision::Restoration;
 use rollplan_core::interrupt::Interrupt;
+use rollplan_core::reference::ConfigurationKind;
+use rollplan_core::requirement::Requirement;
 use rollplan_core::template::TemplateChange;
 use rollplan_core::{Revision, Rollback};
 
@@ -21,6 +23,7 @@ pub(super) fn print_rollback(
         to_revision,
         replica_set,
         changes,
+        required,
         warnings,
         reason,
     } = rollback;
@@ -31,6 +34,7 @@ pub(super) fn print_rollback(
         replica_set,
         controller_revision: String::new(),
         changes: print_changes(changes, interrupt),
+        required: required.into_iter().map(print_requirement).collect(),
         warnings,
         reason,
     }
@@ -48,6 +52,7 @@ pub(super) fn print_restoration(
         to_revision,
         name,
         changes,
+        required,
         warnings,
         reason,
     } = restoration;
@@ -70,9 +75,30 @@ pub(super) fn print_restoration(
         replica_set: String::new(),
         controller_revision: name,
         changes: print_changes(changes, interrupt),
+        required: required.into_iter().map(print_requirement).collect(),
         warnings,
         reason,
     }
+}
+
+fn print_requirement(requirement: Requirement) -> proto::RequiredConfiguration {
+    let Requirement {
+        kind, name, keys, ..
+    } = requirement;
+    proto::RequiredConfiguration {
+        kind: print_configuration_kind(kind),
+        name,
+        keys: keys.into_iter().collect(),
+    }
+}
+
+pub(super) fn print_configuration_kind(kind: ConfigurationKind) -> i32 {
+    let kind = match kind {
+        ConfigurationKind::ConfigMap => proto::ConfigurationKind::ConfigMap,
+        ConfigurationKind::Secret => proto::ConfigurationKind::Secret,
+        ConfigurationKind::SecretProviderClass => proto::ConfigurationKind::SecretProviderClass,
+    };
+    kind.into()
 }
 
 fn print_changes(

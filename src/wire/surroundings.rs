@@ -1,9 +1,14 @@
 //! Reads the objects beside a workload that show why its pods wait.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use rollplan_core::interrupt::Interrupt;
+use rollplan_core::reference::ConfigurationKind;
 use rollplan_core::snapshot::{
-    ObjectMeta, ObservedClaim, ObservedVolume, Pod, Surroundings, TopologyTerm,
+    ConfigurationKeys, Existence, ObjectMeta, ObservedClaim, ObservedVolume, Pod, Surroundings,
+    TopologyTerm,
 };
+use rollplan_core::template::Value;
 
 use super::error::Error;
 use super::objects::{ContentReader, Found, Nearby, ObjectIndex, Wants};
@@ -20,6 +25,13 @@ objects! {
     /// The fields of another pod that reports use.
     struct OtherPod {
         spec: kubernetes::PodSpec = "spec",
+    }
+
+    /// The fields of a ConfigMap or a Secret.
+    struct Contents {
+        data: Value = "data",
+        binary_data: Value = "binaryData",
+        string_data: Value = "stringData",
     }
 }
 
@@ -51,19 +63,11 @@ pub(super) fn read<'a>(
             ..Pod::default()
         }
     });
-    let names = |kind: &str| {
-        let all = objects.iter().filter(|object| {
-            (&*object.api_version, &*object.kind) == ("v1", kind)
-                && object.is_in_namespace_of(owner)
-        });
-        all.map(|object| object.metadata.name.clone().into_owned())
-            .collect()
-    };
     let mut surroundings = Surroundings {
         pods: pods.collect(),
         claims: Vec::new(),
-        config_maps: names("ConfigMap"),
-        secrets: names("Secret"),
+        configurations: configurations(objects, owner),
+        looked_up: BTreeMap::new(),
     };
     for (name, claim) in nearby.claims {
         let kubernetes::Claim { spec, status } = claim
@@ -87,6 +91,46 @@ pub(super) fn read<'a>(
         });
     }
     Ok(surroundings)
+}
+
+/// The ConfigMaps and Secrets in the namespace of an owner, with their keys.
+fn configurations<'a>(
+    objects: &ObjectIndex<'a, Found<'a>>,
+    owner: &Found<'a>,
+) -> BTreeMap<ConfigurationKind, BTreeMap<String, Existence>> {
+    let mut all: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+    for object in objects.iter() {
+        let kind = match (&*object.api_version, &*object.kind) {
+            ("v1", "ConfigMap") => ConfigurationKind::ConfigMap,
+            ("v1", "Secret") => ConfigurationKind::Secret,
+            _ => continue,
+        };
+        if object.is_in_namespace_of(owner) {
+            let Contents {
+                data,
+                binary_data,
+                string_data,
+            } = object.read_leniently();
+            let is_whole = [&data, &binary_data, &string_data]
+                .iter()
+                .any(|it| !it.is_null());
+            let keys = |value: &Value| -> BTreeSet<String> {
+                let entries = value.as_map().into_iter().flatten();
+                entries.map(|(key, _)| key.clone()).collect()
+            };
+            // One without any of these fields may be empty, or have its metadata only.
+            let existence = match is_whole {
+                true => Existence::WithKeys(ConfigurationKeys {
+                    data: &keys(&data) | &keys(&string_data),
+                    binary: keys(&binary_data),
+                }),
+                false => Existence::Present,
+            };
+            let name = object.metadata.name.clone().into_owned();
+            all.entry(kind).or_default().insert(name, existence);
+        }
+    }
+    all
 }
 
 fn volume(found: &Found<'_>) -> ObservedVolume {

@@ -36,8 +36,11 @@ type RollbackRequest struct {
 	// Whether to roll back to the earlier revision with the most available pods, as the automatic rollback does: of
 	// several rollouts that failed one after the other, the last complete one has left them. Excludes `to_revision`.
 	ToLastAvailable bool `protobuf:"varint,4,opt,name=to_last_available,json=toLastAvailable,proto3" json:"to_last_available,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// ConfigMaps and Secrets of `RollbackResponse.required` that the caller has looked up. They count even if
+	// `snapshot.objects` has others of their kind.
+	Configurations []*LookedUpConfiguration `protobuf:"bytes,5,rep,name=configurations,proto3" json:"configurations,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RollbackRequest) Reset() {
@@ -98,6 +101,104 @@ func (x *RollbackRequest) GetToLastAvailable() bool {
 	return false
 }
 
+func (x *RollbackRequest) GetConfigurations() []*LookedUpConfiguration {
+	if x != nil {
+		return x.Configurations
+	}
+	return nil
+}
+
+// LookedUpConfiguration is a ConfigMap or a Secret that a caller has looked up in the namespace of the object, without its values.
+type LookedUpConfiguration struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// CONFIGURATION_KIND_CONFIG_MAP or CONFIGURATION_KIND_SECRET. Required.
+	Kind ConfigurationKind `protobuf:"varint,1,opt,name=kind,proto3,enum=rollplan.v1.ConfigurationKind" json:"kind,omitempty"`
+	// Name. Required.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Whether it does not exist. Excludes keys.
+	Absent bool `protobuf:"varint,3,opt,name=absent,proto3" json:"absent,omitempty"`
+	// Keys of `data`.
+	Keys []string `protobuf:"bytes,4,rep,name=keys,proto3" json:"keys,omitempty"`
+	// Keys of `binaryData`, which environment variables do not read.
+	BinaryKeys []string `protobuf:"bytes,5,rep,name=binary_keys,json=binaryKeys,proto3" json:"binary_keys,omitempty"`
+	// Whether only its metadata was read, so that its keys are not known.
+	KeysUnknown   bool `protobuf:"varint,6,opt,name=keys_unknown,json=keysUnknown,proto3" json:"keys_unknown,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LookedUpConfiguration) Reset() {
+	*x = LookedUpConfiguration{}
+	mi := &file_rollplan_v1_revision_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LookedUpConfiguration) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LookedUpConfiguration) ProtoMessage() {}
+
+func (x *LookedUpConfiguration) ProtoReflect() protoreflect.Message {
+	mi := &file_rollplan_v1_revision_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LookedUpConfiguration.ProtoReflect.Descriptor instead.
+func (*LookedUpConfiguration) Descriptor() ([]byte, []int) {
+	return file_rollplan_v1_revision_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *LookedUpConfiguration) GetKind() ConfigurationKind {
+	if x != nil {
+		return x.Kind
+	}
+	return ConfigurationKind_CONFIGURATION_KIND_UNSPECIFIED
+}
+
+func (x *LookedUpConfiguration) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *LookedUpConfiguration) GetAbsent() bool {
+	if x != nil {
+		return x.Absent
+	}
+	return false
+}
+
+func (x *LookedUpConfiguration) GetKeys() []string {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *LookedUpConfiguration) GetBinaryKeys() []string {
+	if x != nil {
+		return x.BinaryKeys
+	}
+	return nil
+}
+
+func (x *LookedUpConfiguration) GetKeysUnknown() bool {
+	if x != nil {
+		return x.KeysUnknown
+	}
+	return false
+}
+
 // RollbackResponse is the response of RolloutPlanner.Rollback.
 type RollbackResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -117,13 +218,16 @@ type RollbackResponse struct {
 	Reason string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Name of the ControllerRevision whose template is restored, for a StatefulSet or a DaemonSet.
 	ControllerRevision string `protobuf:"bytes,8,opt,name=controller_revision,json=controllerRevision,proto3" json:"controller_revision,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// ConfigMaps and Secrets without which pods of the revision do not start. Empty if the response has no steps. If
+	// `snapshot.objects` or `RollbackRequest.configurations` shows that some do not exist, `warnings` name them.
+	Required      []*RequiredConfiguration `protobuf:"bytes,9,rep,name=required,proto3" json:"required,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RollbackResponse) Reset() {
 	*x = RollbackResponse{}
-	mi := &file_rollplan_v1_revision_proto_msgTypes[1]
+	mi := &file_rollplan_v1_revision_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -135,7 +239,7 @@ func (x *RollbackResponse) String() string {
 func (*RollbackResponse) ProtoMessage() {}
 
 func (x *RollbackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_revision_proto_msgTypes[1]
+	mi := &file_rollplan_v1_revision_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -148,7 +252,7 @@ func (x *RollbackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackResponse.ProtoReflect.Descriptor instead.
 func (*RollbackResponse) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_revision_proto_rawDescGZIP(), []int{1}
+	return file_rollplan_v1_revision_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *RollbackResponse) GetSteps() []*Step {
@@ -207,6 +311,77 @@ func (x *RollbackResponse) GetControllerRevision() string {
 	return ""
 }
 
+func (x *RollbackResponse) GetRequired() []*RequiredConfiguration {
+	if x != nil {
+		return x.Required
+	}
+	return nil
+}
+
+// RequiredConfiguration is a ConfigMap or a Secret without which pods with a template do not start.
+type RequiredConfiguration struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Kind.
+	Kind ConfigurationKind `protobuf:"varint,1,opt,name=kind,proto3,enum=rollplan.v1.ConfigurationKind" json:"kind,omitempty"`
+	// Name, in the namespace of the object.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Keys without which the pods do not start.
+	Keys          []string `protobuf:"bytes,3,rep,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequiredConfiguration) Reset() {
+	*x = RequiredConfiguration{}
+	mi := &file_rollplan_v1_revision_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequiredConfiguration) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequiredConfiguration) ProtoMessage() {}
+
+func (x *RequiredConfiguration) ProtoReflect() protoreflect.Message {
+	mi := &file_rollplan_v1_revision_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequiredConfiguration.ProtoReflect.Descriptor instead.
+func (*RequiredConfiguration) Descriptor() ([]byte, []int) {
+	return file_rollplan_v1_revision_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RequiredConfiguration) GetKind() ConfigurationKind {
+	if x != nil {
+		return x.Kind
+	}
+	return ConfigurationKind_CONFIGURATION_KIND_UNSPECIFIED
+}
+
+func (x *RequiredConfiguration) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RequiredConfiguration) GetKeys() []string {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
 // TemplateChange is one difference between two pod templates.
 type TemplateChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -222,7 +397,7 @@ type TemplateChange struct {
 
 func (x *TemplateChange) Reset() {
 	*x = TemplateChange{}
-	mi := &file_rollplan_v1_revision_proto_msgTypes[2]
+	mi := &file_rollplan_v1_revision_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -234,7 +409,7 @@ func (x *TemplateChange) String() string {
 func (*TemplateChange) ProtoMessage() {}
 
 func (x *TemplateChange) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_revision_proto_msgTypes[2]
+	mi := &file_rollplan_v1_revision_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -247,7 +422,7 @@ func (x *TemplateChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TemplateChange.ProtoReflect.Descriptor instead.
 func (*TemplateChange) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_revision_proto_rawDescGZIP(), []int{2}
+	return file_rollplan_v1_revision_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TemplateChange) GetPath() string {
@@ -282,7 +457,7 @@ type ListRevisionsRequest struct {
 
 func (x *ListRevisionsRequest) Reset() {
 	*x = ListRevisionsRequest{}
-	mi := &file_rollplan_v1_revision_proto_msgTypes[3]
+	mi := &file_rollplan_v1_revision_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -294,7 +469,7 @@ func (x *ListRevisionsRequest) String() string {
 func (*ListRevisionsRequest) ProtoMessage() {}
 
 func (x *ListRevisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_revision_proto_msgTypes[3]
+	mi := &file_rollplan_v1_revision_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -307,7 +482,7 @@ func (x *ListRevisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRevisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListRevisionsRequest) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_revision_proto_rawDescGZIP(), []int{3}
+	return file_rollplan_v1_revision_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListRevisionsRequest) GetSnapshot() *Snapshot {
@@ -328,7 +503,7 @@ type ListRevisionsResponse struct {
 
 func (x *ListRevisionsResponse) Reset() {
 	*x = ListRevisionsResponse{}
-	mi := &file_rollplan_v1_revision_proto_msgTypes[4]
+	mi := &file_rollplan_v1_revision_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -340,7 +515,7 @@ func (x *ListRevisionsResponse) String() string {
 func (*ListRevisionsResponse) ProtoMessage() {}
 
 func (x *ListRevisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_revision_proto_msgTypes[4]
+	mi := &file_rollplan_v1_revision_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -353,7 +528,7 @@ func (x *ListRevisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRevisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListRevisionsResponse) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_revision_proto_rawDescGZIP(), []int{4}
+	return file_rollplan_v1_revision_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListRevisionsResponse) GetRevisions() []*Revision {
@@ -398,7 +573,7 @@ type Revision struct {
 
 func (x *Revision) Reset() {
 	*x = Revision{}
-	mi := &file_rollplan_v1_revision_proto_msgTypes[5]
+	mi := &file_rollplan_v1_revision_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -410,7 +585,7 @@ func (x *Revision) String() string {
 func (*Revision) ProtoMessage() {}
 
 func (x *Revision) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_revision_proto_msgTypes[5]
+	mi := &file_rollplan_v1_revision_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -423,7 +598,7 @@ func (x *Revision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Revision.ProtoReflect.Descriptor instead.
 func (*Revision) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_revision_proto_rawDescGZIP(), []int{5}
+	return file_rollplan_v1_revision_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Revision) GetRevision() int64 {
@@ -514,13 +689,22 @@ var File_rollplan_v1_revision_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_revision_proto_rawDesc = "" +
 	"\n" +
-	"\x1arollplan/v1/revision.proto\x12\vrollplan.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rollplan/v1/plan.proto\"\xc5\x01\n" +
+	"\x1arollplan/v1/revision.proto\x12\vrollplan.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rollplan/v1/plan.proto\x1a\x19rollplan/v1/restart.proto\"\x91\x02\n" +
 	"\x0fRollbackRequest\x121\n" +
 	"\bsnapshot\x18\x01 \x01(\v2\x15.rollplan.v1.SnapshotR\bsnapshot\x12\x1f\n" +
 	"\vto_revision\x18\x02 \x01(\x03R\n" +
 	"toRevision\x122\n" +
 	"\aoptions\x18\x03 \x01(\v2\x18.rollplan.v1.PlanOptionsR\aoptions\x12*\n" +
-	"\x11to_last_available\x18\x04 \x01(\bR\x0ftoLastAvailable\"\xbe\x02\n" +
+	"\x11to_last_available\x18\x04 \x01(\bR\x0ftoLastAvailable\x12J\n" +
+	"\x0econfigurations\x18\x05 \x03(\v2\".rollplan.v1.LookedUpConfigurationR\x0econfigurations\"\xcf\x01\n" +
+	"\x15LookedUpConfiguration\x122\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x1e.rollplan.v1.ConfigurationKindR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06absent\x18\x03 \x01(\bR\x06absent\x12\x12\n" +
+	"\x04keys\x18\x04 \x03(\tR\x04keys\x12\x1f\n" +
+	"\vbinary_keys\x18\x05 \x03(\tR\n" +
+	"binaryKeys\x12!\n" +
+	"\fkeys_unknown\x18\x06 \x01(\bR\vkeysUnknown\"\xfe\x02\n" +
 	"\x10RollbackResponse\x12'\n" +
 	"\x05steps\x18\x01 \x03(\v2\x11.rollplan.v1.StepR\x05steps\x12#\n" +
 	"\rfrom_revision\x18\x02 \x01(\x03R\ffromRevision\x12\x1f\n" +
@@ -531,7 +715,12 @@ const file_rollplan_v1_revision_proto_rawDesc = "" +
 	"\achanges\x18\x05 \x03(\v2\x1b.rollplan.v1.TemplateChangeR\achanges\x12\x1a\n" +
 	"\bwarnings\x18\x06 \x03(\tR\bwarnings\x12\x16\n" +
 	"\x06reason\x18\a \x01(\tR\x06reason\x12/\n" +
-	"\x13controller_revision\x18\b \x01(\tR\x12controllerRevision\"Z\n" +
+	"\x13controller_revision\x18\b \x01(\tR\x12controllerRevision\x12>\n" +
+	"\brequired\x18\t \x03(\v2\".rollplan.v1.RequiredConfigurationR\brequired\"s\n" +
+	"\x15RequiredConfiguration\x122\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x1e.rollplan.v1.ConfigurationKindR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04keys\x18\x03 \x03(\tR\x04keys\"Z\n" +
 	"\x0eTemplateChange\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1b\n" +
 	"\tfrom_json\x18\x02 \x01(\tR\bfromJson\x12\x17\n" +
@@ -569,32 +758,39 @@ func file_rollplan_v1_revision_proto_rawDescGZIP() []byte {
 	return file_rollplan_v1_revision_proto_rawDescData
 }
 
-var file_rollplan_v1_revision_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_rollplan_v1_revision_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_rollplan_v1_revision_proto_goTypes = []any{
 	(*RollbackRequest)(nil),       // 0: rollplan.v1.RollbackRequest
-	(*RollbackResponse)(nil),      // 1: rollplan.v1.RollbackResponse
-	(*TemplateChange)(nil),        // 2: rollplan.v1.TemplateChange
-	(*ListRevisionsRequest)(nil),  // 3: rollplan.v1.ListRevisionsRequest
-	(*ListRevisionsResponse)(nil), // 4: rollplan.v1.ListRevisionsResponse
-	(*Revision)(nil),              // 5: rollplan.v1.Revision
-	(*Snapshot)(nil),              // 6: rollplan.v1.Snapshot
-	(*PlanOptions)(nil),           // 7: rollplan.v1.PlanOptions
-	(*Step)(nil),                  // 8: rollplan.v1.Step
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*LookedUpConfiguration)(nil), // 1: rollplan.v1.LookedUpConfiguration
+	(*RollbackResponse)(nil),      // 2: rollplan.v1.RollbackResponse
+	(*RequiredConfiguration)(nil), // 3: rollplan.v1.RequiredConfiguration
+	(*TemplateChange)(nil),        // 4: rollplan.v1.TemplateChange
+	(*ListRevisionsRequest)(nil),  // 5: rollplan.v1.ListRevisionsRequest
+	(*ListRevisionsResponse)(nil), // 6: rollplan.v1.ListRevisionsResponse
+	(*Revision)(nil),              // 7: rollplan.v1.Revision
+	(*Snapshot)(nil),              // 8: rollplan.v1.Snapshot
+	(*PlanOptions)(nil),           // 9: rollplan.v1.PlanOptions
+	(ConfigurationKind)(0),        // 10: rollplan.v1.ConfigurationKind
+	(*Step)(nil),                  // 11: rollplan.v1.Step
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
 }
 var file_rollplan_v1_revision_proto_depIdxs = []int32{
-	6, // 0: rollplan.v1.RollbackRequest.snapshot:type_name -> rollplan.v1.Snapshot
-	7, // 1: rollplan.v1.RollbackRequest.options:type_name -> rollplan.v1.PlanOptions
-	8, // 2: rollplan.v1.RollbackResponse.steps:type_name -> rollplan.v1.Step
-	2, // 3: rollplan.v1.RollbackResponse.changes:type_name -> rollplan.v1.TemplateChange
-	6, // 4: rollplan.v1.ListRevisionsRequest.snapshot:type_name -> rollplan.v1.Snapshot
-	5, // 5: rollplan.v1.ListRevisionsResponse.revisions:type_name -> rollplan.v1.Revision
-	9, // 6: rollplan.v1.Revision.creation_timestamp:type_name -> google.protobuf.Timestamp
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	8,  // 0: rollplan.v1.RollbackRequest.snapshot:type_name -> rollplan.v1.Snapshot
+	9,  // 1: rollplan.v1.RollbackRequest.options:type_name -> rollplan.v1.PlanOptions
+	1,  // 2: rollplan.v1.RollbackRequest.configurations:type_name -> rollplan.v1.LookedUpConfiguration
+	10, // 3: rollplan.v1.LookedUpConfiguration.kind:type_name -> rollplan.v1.ConfigurationKind
+	11, // 4: rollplan.v1.RollbackResponse.steps:type_name -> rollplan.v1.Step
+	4,  // 5: rollplan.v1.RollbackResponse.changes:type_name -> rollplan.v1.TemplateChange
+	3,  // 6: rollplan.v1.RollbackResponse.required:type_name -> rollplan.v1.RequiredConfiguration
+	10, // 7: rollplan.v1.RequiredConfiguration.kind:type_name -> rollplan.v1.ConfigurationKind
+	8,  // 8: rollplan.v1.ListRevisionsRequest.snapshot:type_name -> rollplan.v1.Snapshot
+	7,  // 9: rollplan.v1.ListRevisionsResponse.revisions:type_name -> rollplan.v1.Revision
+	12, // 10: rollplan.v1.Revision.creation_timestamp:type_name -> google.protobuf.Timestamp
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_revision_proto_init() }
@@ -603,13 +799,14 @@ func file_rollplan_v1_revision_proto_init() {
 		return
 	}
 	file_rollplan_v1_plan_proto_init()
+	file_rollplan_v1_restart_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollplan_v1_revision_proto_rawDesc), len(file_rollplan_v1_revision_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -25,7 +25,7 @@ use super::kubectl::{Cause, Failure, Kubectl, ListKind};
 use super::options::ClusterArgs;
 use super::target::Target;
 use super::{now, output, stderr};
-use crate::proto::ApiCall;
+use crate::proto::{ApiCall, ConfigurationKind, LookedUpConfiguration, RequiredConfiguration};
 
 /// The time limit of a kubectl process. Each request of kubectl has its own timeout, so this limit stops whatever else
 /// hangs, such as a credential plugin.
@@ -351,6 +351,55 @@ impl Cluster {
                 Ok(None)
             }
         }
+    }
+
+    /// Looks up the required ConfigMaps and Secrets, without their values. Those that the user may not read are named in a note.
+    pub(super) fn look_up(
+        &mut self,
+        required: &[RequiredConfiguration],
+    ) -> Result<Vec<LookedUpConfiguration>, Error> {
+        let budget = Budget::new(None);
+        let mut found = Vec::new();
+        let mut unknown: Vec<String> = Vec::new();
+        let mut refusal = None;
+        for configuration in required {
+            let RequiredConfiguration { name, .. } = configuration;
+            let (kind, resource) = match configuration.kind() {
+                ConfigurationKind::ConfigMap => ("ConfigMap", "configmaps"),
+                ConfigurationKind::Secret => ("Secret", "secrets"),
+                _ => continue,
+            };
+            let read = self
+                .kubectl
+                .configuration_keys(resource, name, budget.left());
+            let (absent, [keys, binary_keys]) = match read {
+                Ok(keys) => (false, keys),
+                Err(failure) => match failure.cause() {
+                    Cause::NotFound(_) => (true, Default::default()),
+                    Cause::Forbidden(_) => {
+                        unknown.push(format!("{kind} {name}"));
+                        refusal.get_or_insert(failure);
+                        continue;
+                    }
+                    _ => return Err(failure.into()),
+                },
+            };
+            found.push(LookedUpConfiguration {
+                kind: configuration.kind,
+                name: name.clone(),
+                absent,
+                keys,
+                binary_keys,
+                keys_unknown: false,
+            });
+        }
+        if let Some(failure) = refusal {
+            let unknown = unknown.join(", ");
+            self.note(&format_args!(
+                "it is not known whether these exist, which the pods need: {unknown}: {failure}"
+            ));
+        }
+        Ok(found)
     }
 
     /// The last log lines of a container.

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::print_commands;
 use super::read::read;
-use crate::cli::cluster::Needs;
+use crate::cli::cluster::{Cluster, Needs};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::input::Request;
@@ -62,7 +62,7 @@ pub(in crate::cli) fn run(args: UndoArgs) -> Result<Exit, Error> {
         is_partial,
         ..
     } = read(&input, Needs::Revisions, None)?;
-    let request = proto::RollbackRequest {
+    let mut request = proto::RollbackRequest {
         snapshot: Some(snapshot),
         to_revision: match to_revision {
             ToRevision::Number(number) => number,
@@ -70,10 +70,17 @@ pub(in crate::cli) fn run(args: UndoArgs) -> Result<Exit, Error> {
         },
         to_last_available: to_revision == ToRevision::LastAvailable,
         options: None,
+        configurations: Vec::new(),
     };
-    let response = planner
-        .rollback(request)
-        .map_err(|refusal| refusal.into_error(&source_map))?;
+    let roll_back = |request| {
+        let response = planner.rollback(request);
+        response.map_err(|refusal| refusal.into_error(&source_map))
+    };
+    let mut response = roll_back(request.clone())?;
+    if input.source.files.is_empty() && !response.required.is_empty() {
+        request.configurations = Cluster::new(&input.cluster).look_up(&response.required)?;
+        response = roll_back(request)?;
+    }
     match output.plain() {
         Some(output) => output::print(output, &response, |page| {
             text::undo(page, &subject, &response);

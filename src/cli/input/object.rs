@@ -13,7 +13,7 @@ use super::source::{Source, Sources};
 use crate::cli::error::{Diagnostic, Error, chain};
 use crate::cli::resource::{Resource, is_inert};
 use crate::wire;
-use crate::wire::objects::{self, Found, ObjectIndex, is_deployment};
+use crate::wire::objects::{self, Found, Metadata, ObjectIndex, is_deployment};
 
 const NO_KIND: &str = "not a Kubernetes object: missing kind";
 /// The API group of kustomizations and their components, which are not sent to clusters.
@@ -434,6 +434,22 @@ impl<'t> Object<'t> {
     pub(super) fn value(&self, field: &str) -> Value {
         let object: Value = serde_json::from_str(self.found.text()).unwrap_or_default();
         object.get(field).cloned().unwrap_or_default()
+    }
+
+    /// A ConfigMap or a Secret without its values.
+    pub(super) fn without_values(&self) -> Value {
+        let Metadata {
+            name, namespace, ..
+        } = &self.found.metadata;
+        let metadata = json!({"name": name, "namespace": namespace});
+        let mut object = json!({"apiVersion": "v1", "kind": self.found.kind, "metadata": metadata});
+        for field in ["data", "binaryData", "stringData"] {
+            if let Value::Object(entries) = self.value(field) {
+                let keys = entries.into_iter().map(|(key, _)| (key, Value::from("")));
+                object[field] = keys.collect::<Map<_, _>>().into();
+            }
+        }
+        object
     }
 
     /// Namespace and name, for example "shop/web".

@@ -291,7 +291,7 @@ impl Request {
         target.is_some_and(|target| object.found.metadata.namespace == target.namespace)
     }
 
-    /// Adds the names of the ConfigMaps and Secrets of the namespace. Their contents stay here.
+    /// Adds the names and keys of the ConfigMaps and Secrets of the namespace. Their values stay here.
     fn add_configurations(&mut self, objects: &Objects<'_>) {
         let near = objects.all.iter();
         let near: Vec<&Object<'_>> = near
@@ -300,16 +300,8 @@ impl Request {
         if near.is_empty() {
             return;
         }
-        let items: Vec<Value> = near
-            .iter()
-            .map(|object| {
-                let Metadata {
-                    name, namespace, ..
-                } = &object.found.metadata;
-                let metadata = serde_json::json!({"name": name, "namespace": namespace});
-                serde_json::json!({"apiVersion": "v1", "kind": object.found.kind, "metadata": metadata})
-            })
-            .collect();
+        let items = near.iter().map(|object| object.without_values());
+        let items: Vec<Value> = items.collect();
         let list = serde_json::json!({"kind": "List", "items": items});
         self.snapshot.objects.push(list.to_string());
         let places = near.iter().map(|object| object.place());

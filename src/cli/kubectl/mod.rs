@@ -35,6 +35,10 @@ pub(super) struct Kubectl {
     options: Vec<String>,
 }
 
+/// Prints the field and the key of each entry of a ConfigMap or a Secret, on a line each.
+const KEYS_TEMPLATE: &str = "{{range $key, $_ := .data}}data {{$key}}{{\"\\n\"}}{{end}}\
+                             {{range $key, $_ := .binaryData}}binaryData {{$key}}{{\"\\n\"}}{{end}}";
+
 /// The kinds that are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListKind<'r> {
@@ -182,6 +186,25 @@ impl Kubectl {
             args.push("--previous");
         }
         self.run(&args, limit)
+    }
+
+    /// The keys of a ConfigMap or a Secret, those of `data` and those of `binaryData`. The values stay in kubectl.
+    pub(super) fn configuration_keys(
+        &self,
+        resource: &str,
+        name: &str,
+        limit: Duration,
+    ) -> Result<[Vec<String>; 2], Failure> {
+        let template = format!("go-template={KEYS_TEMPLATE}");
+        let keys = self.run(
+            &["get", resource, name, "-o", &template, REQUEST_TIMEOUT],
+            limit,
+        )?;
+        let keys = String::from_utf8_lossy(&keys);
+        Ok(["data ", "binaryData "].map(|field| {
+            let of_field = keys.lines().filter_map(|line| line.strip_prefix(field));
+            of_field.map(str::to_owned).collect()
+        }))
     }
 
     /// The names of all objects of a kind.

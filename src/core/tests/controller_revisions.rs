@@ -6,7 +6,8 @@ use rollplan_core::controller_revision::{
     list_controller_revisions_until, restore_until,
 };
 use rollplan_core::interrupt::Never;
-use rollplan_core::snapshot::{ObjectMeta, Pod, PodCondition, Surroundings};
+use rollplan_core::reference::ConfigurationKind;
+use rollplan_core::snapshot::{Existence, ObjectMeta, Pod, PodCondition, Surroundings};
 use rollplan_core::template::{Template, Value};
 use rollplan_core::time::Time;
 use rollplan_world::mk_template;
@@ -200,12 +201,24 @@ fn configuration_that_no_longer_exists_is_named() {
     let gone = "ConfigMap settings does not exist";
     // Without any ConfigMap, it is not known which ones exist.
     assert!(!has_note(&restore(&workload, ToRevision::Previous), gone));
-    workload.surroundings.config_maps = ["other".to_owned()].into();
+    let of_kind = |names: &[&str]| {
+        let present = |name: &&str| ((*name).to_owned(), Existence::Present);
+        [(
+            ConfigurationKind::ConfigMap,
+            names.iter().map(present).collect(),
+        )]
+        .into()
+    };
+    workload.surroundings.configurations = of_kind(&["other"]);
     assert!(has_note(&restore(&workload, ToRevision::Previous), gone));
-    workload
-        .surroundings
-        .config_maps
-        .insert("settings".to_owned());
+    workload.surroundings.configurations = of_kind(&["other", "settings"]);
+    assert!(!has_note(&restore(&workload, ToRevision::Previous), gone));
+    // What was looked up counts more.
+    let key = (ConfigurationKind::ConfigMap, "settings".to_owned());
+    workload.surroundings.looked_up = [(key.clone(), Existence::Absent)].into();
+    assert!(has_note(&restore(&workload, ToRevision::Previous), gone));
+    workload.surroundings.configurations = of_kind(&["other"]);
+    workload.surroundings.looked_up = [(key, Existence::Present)].into();
     assert!(!has_note(&restore(&workload, ToRevision::Previous), gone));
 }
 

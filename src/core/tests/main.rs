@@ -12,6 +12,8 @@ mod controller_revisions;
 mod create;
 mod exhaustive;
 mod lint;
+mod references;
+mod requirements;
 mod revision;
 mod rollout;
 mod scaling;

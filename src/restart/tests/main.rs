@@ -11,7 +11,6 @@ mod decisions;
 mod differences;
 mod first;
 mod guards;
-mod references;
 mod reloader;
 mod starts;
 mod world;

@@ -3,14 +3,15 @@
 use prost::Message as _;
 use rollplan_core::interrupt::Interrupt;
 use rollplan_restart::{
-    Change, ChangeKind, Condition, ConfigurationKind, Counts, Decision, Input, Plan, Step, Usage,
-    Use, Workload, WorkloadPlan,
+    Change, ChangeKind, Condition, Counts, Decision, Input, Plan, Step, Usage, Use, Workload,
+    WorkloadPlan,
 };
 
 use crate::proto;
 use crate::wire::error::Violation;
 use crate::wire::event_calls::{self, Involved};
 use crate::wire::print::{api_call, event};
+use crate::wire::print_revision::print_configuration_kind;
 use crate::wire::print_time::{duration, timestamp};
 use crate::wire::{ANSWER_BYTES_MAX, path};
 
@@ -212,15 +213,6 @@ fn violation(violation: Violation) -> proto::ItemViolation {
     }
 }
 
-fn kind(kind: ConfigurationKind) -> i32 {
-    match kind {
-        ConfigurationKind::ConfigMap => proto::ConfigurationKind::ConfigMap,
-        ConfigurationKind::Secret => proto::ConfigurationKind::Secret,
-        ConfigurationKind::SecretProviderClass => proto::ConfigurationKind::SecretProviderClass,
-    }
-    .into()
-}
-
 fn change(change: Change) -> proto::ConfigurationChange {
     let message = change.to_string();
     let Change {
@@ -242,7 +234,7 @@ fn change(change: Change) -> proto::ConfigurationChange {
     proto::ConfigurationChange {
         kind: match change {
             ChangeKind::Undone => proto::ConfigurationKind::Unspecified.into(),
-            _ => self::kind(kind),
+            _ => print_configuration_kind(kind),
         },
         namespace,
         name,
@@ -283,7 +275,7 @@ fn usage(of: Use) -> proto::ConfigurationUse {
         Usage::VolumeAccess => proto::ReferenceUsage::VolumeAccess,
     });
     proto::ConfigurationUse {
-        kind: self::kind(kind),
+        kind: print_configuration_kind(kind),
         name,
         usages: usages.map(i32::from).collect(),
         keys,

@@ -1,8 +1,9 @@
 //! History and rollbacks.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::examples::time_of;
+use super::kubectl::{DOWN, Kubectl, example, forbidden_text, poll};
 use super::{DEPLOYMENT, NOW, REPLICA_SET, answered, rollplan};
 
 fn args<'a>(verb: &'a str, file: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -260,4 +261,118 @@ fn two_revisions_are_compared() {
     assert!(json.get("steps").is_none(), "{json}");
     let run = rollplan(&args("history", file, &["--compare-to", "1"]), "");
     assert_eq!(run.exit, 2, "{}", run.err);
+}
+
+/// A cluster in which an earlier revision uses a ConfigMap and a Secret.
+fn kubectl_with_references(optional: bool) -> Kubectl {
+    let mut objects = example("after-undo").objects();
+    let source = |kind: &str, more: Value| {
+        let mut source = more;
+        source["optional"] = optional.into();
+        json!({"name": kind.to_uppercase(), "valueFrom": {format!("{kind}KeyRef"): source}})
+    };
+    let env = json!([
+        source("configMap", json!({"name": "settings", "key": "LEVEL"})),
+        source("secret", json!({"name": "token", "key": "value"})),
+    ]);
+    for object in &mut objects {
+        if object["kind"] != "Pod" {
+            object["spec"]["template"]["spec"]["containers"][0]["env"] = env.clone();
+        }
+    }
+    Kubectl::new(&[poll(objects)])
+}
+
+/// Values are not read, and nothing else is.
+#[test]
+fn undo_looks_up_what_the_revision_requires() {
+    let kubectl = kubectl_with_references(false);
+    std::fs::write(
+        kubectl.file("secrets.token.out"),
+        "data other\ndata values\n",
+    )
+    .unwrap();
+    let run = kubectl.run(&["undo", "web", "-n", "shop"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    for note in [
+        "ConfigMap settings does not exist: pods with this template cannot start without it",
+        "Secret token does not have the key value: pods with this template cannot start without it",
+    ] {
+        assert!(unwrapped(&run.out).contains(note), "{}", run.out);
+    }
+    assert!(!run.out.contains("ConfigMap settings keeps"), "{}", run.out);
+    let calls = kubectl.calls();
+    let template = "{{range $key, $_ := .data}}data {{$key}}{{\"\\n\"}}{{end}}\
+                    {{range $key, $_ := .binaryData}}binaryData {{$key}}{{\"\\n\"}}{{end}}";
+    let looked_up = ["configmaps settings", "secrets token"].map(|object| {
+        format!("get {object} -o go-template={template} --request-timeout=30s --namespace=shop")
+    });
+    assert_eq!(calls[2..], looked_up);
+}
+
+#[test]
+fn undo_of_a_cluster_with_all_configurations_has_no_note() {
+    let kubectl = kubectl_with_references(false);
+    for (file, keys) in [
+        ("configmaps.settings.out", "data LEVEL\nbinaryData logo\n"),
+        ("secrets.token.out", "data value\n"),
+    ] {
+        std::fs::write(kubectl.file(file), keys).unwrap();
+    }
+    let run = kubectl.run(&["undo", "web"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    assert!(!run.out.contains("cannot start without"), "{}", run.out);
+    assert!(
+        run.out
+            .contains("ConfigMap settings keeps its current content"),
+        "{}",
+        run.out
+    );
+    // Variables do not read binaryData.
+    std::fs::write(
+        kubectl.file("configmaps.settings.out"),
+        "binaryData LEVEL\n",
+    )
+    .unwrap();
+    let run = kubectl.run(&["undo", "web"]);
+    let note = "ConfigMap settings does not have the key LEVEL";
+    assert!(run.out.contains(note), "{}", run.out);
+}
+
+#[test]
+fn undo_without_permission_to_read_secrets_names_them() {
+    let kubectl = kubectl_with_references(false);
+    let text = forbidden_text("secrets");
+    std::fs::write(kubectl.file("secrets.token.err"), &text).unwrap();
+    std::fs::write(kubectl.file("configmaps.settings.out"), "data LEVEL\n").unwrap();
+    let run = kubectl.run(&["undo", "web"]);
+    assert_eq!(run.exit, 0, "{}", run.err);
+    let note = "note: it is not known whether these exist, which the pods need: Secret token: kubectl get secrets token ";
+    assert!(
+        run.err.starts_with(note) && run.err.contains(&text),
+        "{}",
+        run.err
+    );
+    assert!(!run.out.contains("cannot start without"), "{}", run.out);
+    // An outage is an error, as for other reads.
+    std::fs::write(kubectl.file("secrets.token.err"), DOWN).unwrap();
+    let run = kubectl.run(&["undo", "web"]);
+    assert_eq!((run.exit, run.out.as_str()), (4, ""));
+}
+
+#[test]
+fn undo_looks_up_nothing_that_is_optional_or_not_restored() {
+    let kubectl = kubectl_with_references(true);
+    let run = kubectl.run(&["undo", "web"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    assert_eq!(kubectl.calls().len(), 2, "{:?}", kubectl.calls());
+    let kubectl = kubectl_with_references(false);
+    let run = kubectl.run(&["undo", "web", "--to-revision=4"]);
+    assert!(run.out.contains("nothing to undo"), "{}", run.out);
+    assert_eq!(kubectl.calls().len(), 2, "{:?}", kubectl.calls());
+}
+
+/// A text whose lines are not broken.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

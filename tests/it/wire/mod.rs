@@ -6,6 +6,7 @@ mod baseline;
 mod calls;
 mod canaries;
 mod capacity;
+mod configurations;
 mod fixtures;
 mod forecasts;
 mod interrupts;

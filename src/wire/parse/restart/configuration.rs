@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rollplan_core::snapshot::{ConfigurationKeys, Existence};
 use rollplan_restart::{Configuration, ConfigurationKind, Content};
 
 use crate::proto;
@@ -33,6 +34,44 @@ impl Parser<'_> {
                 None
             }
         }
+    }
+
+    /// Reads a ConfigMap or Secret that the caller has looked up. `None` after a violation.
+    pub(in crate::wire) fn looked_up(
+        &mut self,
+        message: proto::LookedUpConfiguration,
+        path: &Path<'_>,
+    ) -> Option<((ConfigurationKind, String), Existence)> {
+        let proto::LookedUpConfiguration {
+            kind,
+            name,
+            absent,
+            keys,
+            binary_keys,
+            keys_unknown,
+        } = message;
+        let kind = self.configuration_kind(kind, path)?;
+        if kind == ConfigurationKind::SecretProviderClass {
+            let description = "must be a ConfigMap or a Secret";
+            self.violation(&path.field("kind"), Reason::OutOfRange, description);
+        }
+        let name = self.name(name, &path.field("name"));
+        let has_keys = !keys.is_empty() || !binary_keys.is_empty();
+        let existence = match (absent, keys_unknown) {
+            (true, false) if !has_keys => Existence::Absent,
+            (false, true) if !has_keys => Existence::Present,
+            (false, false) => Existence::WithKeys(ConfigurationKeys {
+                data: keys.into_iter().collect(),
+                binary: binary_keys.into_iter().collect(),
+            }),
+            _ => {
+                let field = if absent { "absent" } else { "keys_unknown" };
+                let description = "may not be set together with keys";
+                self.violation(&path.field(field), Reason::Exclusive, description);
+                return None;
+            }
+        };
+        Some(((kind, name), existence))
     }
 
     pub(super) fn configuration(

@@ -24,25 +24,30 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from rollplan.v1 import plan_pb2 as rollplan_dot_v1_dot_plan__pb2
+from rollplan.v1 import restart_pb2 as rollplan_dot_v1_dot_restart__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1arollplan/v1/revision.proto\x12\x0brollplan.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rollplan/v1/plan.proto\"\x95\x01\n\x0fRollbackRequest\x12\'\n\x08snapshot\x18\x01 \x01(\x0b\x32\x15.rollplan.v1.Snapshot\x12\x13\n\x0bto_revision\x18\x02 \x01(\x03\x12)\n\x07options\x18\x03 \x01(\x0b\x32\x18.rollplan.v1.PlanOptions\x12\x19\n\x11to_last_available\x18\x04 \x01(\x08\"\xe2\x01\n\x10RollbackResponse\x12 \n\x05steps\x18\x01 \x03(\x0b\x32\x11.rollplan.v1.Step\x12\x15\n\rfrom_revision\x18\x02 \x01(\x03\x12\x13\n\x0bto_revision\x18\x03 \x01(\x03\x12\x13\n\x0breplica_set\x18\x04 \x01(\t\x12,\n\x07\x63hanges\x18\x05 \x03(\x0b\x32\x1b.rollplan.v1.TemplateChange\x12\x10\n\x08warnings\x18\x06 \x03(\t\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x1b\n\x13\x63ontroller_revision\x18\x08 \x01(\t\"B\n\x0eTemplateChange\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x11\n\tfrom_json\x18\x02 \x01(\t\x12\x0f\n\x07to_json\x18\x03 \x01(\t\"?\n\x14ListRevisionsRequest\x12\'\n\x08snapshot\x18\x01 \x01(\x0b\x32\x15.rollplan.v1.Snapshot\"A\n\x15ListRevisionsResponse\x12(\n\trevisions\x18\x01 \x03(\x0b\x32\x15.rollplan.v1.Revision\"\xb7\x02\n\x08Revision\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12\x13\n\x0breplica_set\x18\x02 \x01(\t\x12\x14\n\x0c\x63hange_cause\x18\x03 \x01(\t\x12\x0e\n\x06images\x18\x04 \x03(\t\x12\x36\n\x12\x63reation_timestamp\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08replicas\x18\x06 \x01(\x05\x12\x16\n\x0eready_replicas\x18\x07 \x01(\x05\x12\x1a\n\x12\x61vailable_replicas\x18\x08 \x01(\x05\x12\x0f\n\x07\x63urrent\x18\t \x01(\x08\x12\x17\n\x0f\x63leaned_up_next\x18\n \x01(\x08\x12\x19\n\x11\x65\x61rlier_revisions\x18\x0b \x03(\x03\x12\x1b\n\x13\x63ontroller_revision\x18\x0c \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1arollplan/v1/revision.proto\x12\x0brollplan.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rollplan/v1/plan.proto\x1a\x19rollplan/v1/restart.proto\"\xd1\x01\n\x0fRollbackRequest\x12\'\n\x08snapshot\x18\x01 \x01(\x0b\x32\x15.rollplan.v1.Snapshot\x12\x13\n\x0bto_revision\x18\x02 \x01(\x03\x12)\n\x07options\x18\x03 \x01(\x0b\x32\x18.rollplan.v1.PlanOptions\x12\x19\n\x11to_last_available\x18\x04 \x01(\x08\x12:\n\x0e\x63onfigurations\x18\x05 \x03(\x0b\x32\".rollplan.v1.LookedUpConfiguration\"\x9c\x01\n\x15LookedUpConfiguration\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.rollplan.v1.ConfigurationKind\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06\x61\x62sent\x18\x03 \x01(\x08\x12\x0c\n\x04keys\x18\x04 \x03(\t\x12\x13\n\x0b\x62inary_keys\x18\x05 \x03(\t\x12\x14\n\x0ckeys_unknown\x18\x06 \x01(\x08\"\x98\x02\n\x10RollbackResponse\x12 \n\x05steps\x18\x01 \x03(\x0b\x32\x11.rollplan.v1.Step\x12\x15\n\rfrom_revision\x18\x02 \x01(\x03\x12\x13\n\x0bto_revision\x18\x03 \x01(\x03\x12\x13\n\x0breplica_set\x18\x04 \x01(\t\x12,\n\x07\x63hanges\x18\x05 \x03(\x0b\x32\x1b.rollplan.v1.TemplateChange\x12\x10\n\x08warnings\x18\x06 \x03(\t\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x1b\n\x13\x63ontroller_revision\x18\x08 \x01(\t\x12\x34\n\x08required\x18\t \x03(\x0b\x32\".rollplan.v1.RequiredConfiguration\"a\n\x15RequiredConfiguration\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.rollplan.v1.ConfigurationKind\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04keys\x18\x03 \x03(\t\"B\n\x0eTemplateChange\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x11\n\tfrom_json\x18\x02 \x01(\t\x12\x0f\n\x07to_json\x18\x03 \x01(\t\"?\n\x14ListRevisionsRequest\x12\'\n\x08snapshot\x18\x01 \x01(\x0b\x32\x15.rollplan.v1.Snapshot\"A\n\x15ListRevisionsResponse\x12(\n\trevisions\x18\x01 \x03(\x0b\x32\x15.rollplan.v1.Revision\"\xb7\x02\n\x08Revision\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12\x13\n\x0breplica_set\x18\x02 \x01(\t\x12\x14\n\x0c\x63hange_cause\x18\x03 \x01(\t\x12\x0e\n\x06images\x18\x04 \x03(\t\x12\x36\n\x12\x63reation_timestamp\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08replicas\x18\x06 \x01(\x05\x12\x16\n\x0eready_replicas\x18\x07 \x01(\x05\x12\x1a\n\x12\x61vailable_replicas\x18\x08 \x01(\x05\x12\x0f\n\x07\x63urrent\x18\t \x01(\x08\x12\x17\n\x0f\x63leaned_up_next\x18\n \x01(\x08\x12\x19\n\x11\x65\x61rlier_revisions\x18\x0b \x03(\x03\x12\x1b\n\x13\x63ontroller_revision\x18\x0c \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rollplan.v1.revision_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ROLLBACKREQUEST']._serialized_start=101
-  _globals['_ROLLBACKREQUEST']._serialized_end=250
-  _globals['_ROLLBACKRESPONSE']._serialized_start=253
-  _globals['_ROLLBACKRESPONSE']._serialized_end=479
-  _globals['_TEMPLATECHANGE']._serialized_start=481
-  _globals['_TEMPLATECHANGE']._serialized_end=547
-  _globals['_LISTREVISIONSREQUEST']._serialized_start=549
-  _globals['_LISTREVISIONSREQUEST']._serialized_end=612
-  _globals['_LISTREVISIONSRESPONSE']._serialized_start=614
-  _globals['_LISTREVISIONSRESPONSE']._serialized_end=679
-  _globals['_REVISION']._serialized_start=682
-  _globals['_REVISION']._serialized_end=993
+  _globals['_ROLLBACKREQUEST']._serialized_start=128
+  _globals['_ROLLBACKREQUEST']._serialized_end=337
+  _globals['_LOOKEDUPCONFIGURATION']._serialized_start=340
+  _globals['_LOOKEDUPCONFIGURATION']._serialized_end=496
+  _globals['_ROLLBACKRESPONSE']._serialized_start=499
+  _globals['_ROLLBACKRESPONSE']._serialized_end=779
+  _globals['_REQUIREDCONFIGURATION']._serialized_start=781
+  _globals['_REQUIREDCONFIGURATION']._serialized_end=878
+  _globals['_TEMPLATECHANGE']._serialized_start=880
+  _globals['_TEMPLATECHANGE']._serialized_end=946
+  _globals['_LISTREVISIONSREQUEST']._serialized_start=948
+  _globals['_LISTREVISIONSREQUEST']._serialized_end=1011
+  _globals['_LISTREVISIONSRESPONSE']._serialized_start=1013
+  _globals['_LISTREVISIONSRESPONSE']._serialized_end=1078
+  _globals['_REVISION']._serialized_start=1081
+  _globals['_REVISION']._serialized_end=1392
 # @@protoc_insertion_point(module_scope)

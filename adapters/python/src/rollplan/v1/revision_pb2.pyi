@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from rollplan.v1 import plan_pb2 as _plan_pb2
+from rollplan.v1 import restart_pb2 as _restart_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -30,6 +31,7 @@ class RollbackRequest(_message.Message):
     TO_REVISION_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
     TO_LAST_AVAILABLE_FIELD_NUMBER: _builtins.int
+    CONFIGURATIONS_FIELD_NUMBER: _builtins.int
     to_revision: _builtins.int
     """Revision to roll back to. Must not be negative. Defaults to 0, which means the previous revision."""
     to_last_available: _builtins.bool
@@ -44,6 +46,12 @@ class RollbackRequest(_message.Message):
     def options(self) -> _plan_pb2.PlanOptions:
         """Options of the plan."""
 
+    @_builtins.property
+    def configurations(self) -> _containers.RepeatedCompositeFieldContainer[Global___LookedUpConfiguration]:
+        """ConfigMaps and Secrets of `RollbackResponse.required` that the caller has looked up. They count even if
+        `snapshot.objects` has others of their kind.
+        """
+
     def __init__(
         self,
         *,
@@ -51,14 +59,61 @@ class RollbackRequest(_message.Message):
         to_revision: _builtins.int = ...,
         options: _plan_pb2.PlanOptions | None = ...,
         to_last_available: _builtins.bool = ...,
+        configurations: _abc.Iterable[Global___LookedUpConfiguration] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "snapshot", b"snapshot"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "snapshot", b"snapshot", "to_last_available", b"to_last_available", "to_revision", b"to_revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["configurations", b"configurations", "options", b"options", "snapshot", b"snapshot", "to_last_available", b"to_last_available", "to_revision", b"to_revision"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RollbackRequest: _TypeAlias = RollbackRequest  # noqa: Y015
+
+@_typing.final
+class LookedUpConfiguration(_message.Message):
+    """LookedUpConfiguration is a ConfigMap or a Secret that a caller has looked up in the namespace of the object, without its values."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    ABSENT_FIELD_NUMBER: _builtins.int
+    KEYS_FIELD_NUMBER: _builtins.int
+    BINARY_KEYS_FIELD_NUMBER: _builtins.int
+    KEYS_UNKNOWN_FIELD_NUMBER: _builtins.int
+    kind: _restart_pb2.ConfigurationKind.ValueType
+    """CONFIGURATION_KIND_CONFIG_MAP or CONFIGURATION_KIND_SECRET. Required."""
+    name: _builtins.str
+    """Name. Required."""
+    absent: _builtins.bool
+    """Whether it does not exist. Excludes keys."""
+    keys_unknown: _builtins.bool
+    """Whether only its metadata was read, so that its keys are not known."""
+    @_builtins.property
+    def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Keys of `data`."""
+
+    @_builtins.property
+    def binary_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Keys of `binaryData`, which environment variables do not read."""
+
+    def __init__(
+        self,
+        *,
+        kind: _restart_pb2.ConfigurationKind.ValueType = ...,
+        name: _builtins.str = ...,
+        absent: _builtins.bool = ...,
+        keys: _abc.Iterable[_builtins.str] | None = ...,
+        binary_keys: _abc.Iterable[_builtins.str] | None = ...,
+        keys_unknown: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "binary_keys", b"binary_keys", "keys", b"keys", "keys_unknown", b"keys_unknown", "kind", b"kind", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LookedUpConfiguration: _TypeAlias = LookedUpConfiguration  # noqa: Y015
 
 @_typing.final
 class RollbackResponse(_message.Message):
@@ -74,6 +129,7 @@ class RollbackResponse(_message.Message):
     WARNINGS_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     CONTROLLER_REVISION_FIELD_NUMBER: _builtins.int
+    REQUIRED_FIELD_NUMBER: _builtins.int
     from_revision: _builtins.int
     """Current revision of the object. 0 if it is unknown."""
     to_revision: _builtins.int
@@ -96,6 +152,12 @@ class RollbackResponse(_message.Message):
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Notes, for example about settings that the rollback does not restore."""
 
+    @_builtins.property
+    def required(self) -> _containers.RepeatedCompositeFieldContainer[Global___RequiredConfiguration]:
+        """ConfigMaps and Secrets without which pods of the revision do not start. Empty if the response has no steps. If
+        `snapshot.objects` or `RollbackRequest.configurations` shows that some do not exist, `warnings` name them.
+        """
+
     def __init__(
         self,
         *,
@@ -107,14 +169,47 @@ class RollbackResponse(_message.Message):
         warnings: _abc.Iterable[_builtins.str] | None = ...,
         reason: _builtins.str = ...,
         controller_revision: _builtins.str = ...,
+        required: _abc.Iterable[Global___RequiredConfiguration] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "controller_revision", b"controller_revision", "from_revision", b"from_revision", "reason", b"reason", "replica_set", b"replica_set", "steps", b"steps", "to_revision", b"to_revision", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "controller_revision", b"controller_revision", "from_revision", b"from_revision", "reason", b"reason", "replica_set", b"replica_set", "required", b"required", "steps", b"steps", "to_revision", b"to_revision", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RollbackResponse: _TypeAlias = RollbackResponse  # noqa: Y015
+
+@_typing.final
+class RequiredConfiguration(_message.Message):
+    """RequiredConfiguration is a ConfigMap or a Secret without which pods with a template do not start."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    KEYS_FIELD_NUMBER: _builtins.int
+    kind: _restart_pb2.ConfigurationKind.ValueType
+    """Kind."""
+    name: _builtins.str
+    """Name, in the namespace of the object."""
+    @_builtins.property
+    def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Keys without which the pods do not start."""
+
+    def __init__(
+        self,
+        *,
+        kind: _restart_pb2.ConfigurationKind.ValueType = ...,
+        name: _builtins.str = ...,
+        keys: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys", "kind", b"kind", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RequiredConfiguration: _TypeAlias = RequiredConfiguration  # noqa: Y015
 
 @_typing.final
 class TemplateChange(_message.Message):

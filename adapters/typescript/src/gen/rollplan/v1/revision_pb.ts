@@ -10,13 +10,15 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { PlanOptions, Snapshot, Step } from "./plan_pb.js";
 import { file_rollplan_v1_plan } from "./plan_pb.js";
+import type { ConfigurationKind } from "./restart_pb.js";
+import { file_rollplan_v1_restart } from "./restart_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rollplan/v1/revision.proto.
  */
 export const file_rollplan_v1_revision: GenFile = /*@__PURE__*/
-  fileDesc("Chpyb2xscGxhbi92MS9yZXZpc2lvbi5wcm90bxILcm9sbHBsYW4udjEilQEKD1JvbGxiYWNrUmVxdWVzdBInCghzbmFwc2hvdBgBIAEoCzIVLnJvbGxwbGFuLnYxLlNuYXBzaG90EhMKC3RvX3JldmlzaW9uGAIgASgDEikKB29wdGlvbnMYAyABKAsyGC5yb2xscGxhbi52MS5QbGFuT3B0aW9ucxIZChF0b19sYXN0X2F2YWlsYWJsZRgEIAEoCCLiAQoQUm9sbGJhY2tSZXNwb25zZRIgCgVzdGVwcxgBIAMoCzIRLnJvbGxwbGFuLnYxLlN0ZXASFQoNZnJvbV9yZXZpc2lvbhgCIAEoAxITCgt0b19yZXZpc2lvbhgDIAEoAxITCgtyZXBsaWNhX3NldBgEIAEoCRIsCgdjaGFuZ2VzGAUgAygLMhsucm9sbHBsYW4udjEuVGVtcGxhdGVDaGFuZ2USEAoId2FybmluZ3MYBiADKAkSDgoGcmVhc29uGAcgASgJEhsKE2NvbnRyb2xsZXJfcmV2aXNpb24YCCABKAkiQgoOVGVtcGxhdGVDaGFuZ2USDAoEcGF0aBgBIAEoCRIRCglmcm9tX2pzb24YAiABKAkSDwoHdG9fanNvbhgDIAEoCSI/ChRMaXN0UmV2aXNpb25zUmVxdWVzdBInCghzbmFwc2hvdBgBIAEoCzIVLnJvbGxwbGFuLnYxLlNuYXBzaG90IkEKFUxpc3RSZXZpc2lvbnNSZXNwb25zZRIoCglyZXZpc2lvbnMYASADKAsyFS5yb2xscGxhbi52MS5SZXZpc2lvbiK3AgoIUmV2aXNpb24SEAoIcmV2aXNpb24YASABKAMSEwoLcmVwbGljYV9zZXQYAiABKAkSFAoMY2hhbmdlX2NhdXNlGAMgASgJEg4KBmltYWdlcxgEIAMoCRI2ChJjcmVhdGlvbl90aW1lc3RhbXAYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJlcGxpY2FzGAYgASgFEhYKDnJlYWR5X3JlcGxpY2FzGAcgASgFEhoKEmF2YWlsYWJsZV9yZXBsaWNhcxgIIAEoBRIPCgdjdXJyZW50GAkgASgIEhcKD2NsZWFuZWRfdXBfbmV4dBgKIAEoCBIZChFlYXJsaWVyX3JldmlzaW9ucxgLIAMoAxIbChNjb250cm9sbGVyX3JldmlzaW9uGAwgASgJYgZwcm90bzM", [file_google_protobuf_timestamp, file_rollplan_v1_plan]);
+  fileDesc("Chpyb2xscGxhbi92MS9yZXZpc2lvbi5wcm90bxILcm9sbHBsYW4udjEi0QEKD1JvbGxiYWNrUmVxdWVzdBInCghzbmFwc2hvdBgBIAEoCzIVLnJvbGxwbGFuLnYxLlNuYXBzaG90EhMKC3RvX3JldmlzaW9uGAIgASgDEikKB29wdGlvbnMYAyABKAsyGC5yb2xscGxhbi52MS5QbGFuT3B0aW9ucxIZChF0b19sYXN0X2F2YWlsYWJsZRgEIAEoCBI6Cg5jb25maWd1cmF0aW9ucxgFIAMoCzIiLnJvbGxwbGFuLnYxLkxvb2tlZFVwQ29uZmlndXJhdGlvbiKcAQoVTG9va2VkVXBDb25maWd1cmF0aW9uEiwKBGtpbmQYASABKA4yHi5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uS2luZBIMCgRuYW1lGAIgASgJEg4KBmFic2VudBgDIAEoCBIMCgRrZXlzGAQgAygJEhMKC2JpbmFyeV9rZXlzGAUgAygJEhQKDGtleXNfdW5rbm93bhgGIAEoCCKYAgoQUm9sbGJhY2tSZXNwb25zZRIgCgVzdGVwcxgBIAMoCzIRLnJvbGxwbGFuLnYxLlN0ZXASFQoNZnJvbV9yZXZpc2lvbhgCIAEoAxITCgt0b19yZXZpc2lvbhgDIAEoAxITCgtyZXBsaWNhX3NldBgEIAEoCRIsCgdjaGFuZ2VzGAUgAygLMhsucm9sbHBsYW4udjEuVGVtcGxhdGVDaGFuZ2USEAoId2FybmluZ3MYBiADKAkSDgoGcmVhc29uGAcgASgJEhsKE2NvbnRyb2xsZXJfcmV2aXNpb24YCCABKAkSNAoIcmVxdWlyZWQYCSADKAsyIi5yb2xscGxhbi52MS5SZXF1aXJlZENvbmZpZ3VyYXRpb24iYQoVUmVxdWlyZWRDb25maWd1cmF0aW9uEiwKBGtpbmQYASABKA4yHi5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uS2luZBIMCgRuYW1lGAIgASgJEgwKBGtleXMYAyADKAkiQgoOVGVtcGxhdGVDaGFuZ2USDAoEcGF0aBgBIAEoCRIRCglmcm9tX2pzb24YAiABKAkSDwoHdG9fanNvbhgDIAEoCSI/ChRMaXN0UmV2aXNpb25zUmVxdWVzdBInCghzbmFwc2hvdBgBIAEoCzIVLnJvbGxwbGFuLnYxLlNuYXBzaG90IkEKFUxpc3RSZXZpc2lvbnNSZXNwb25zZRIoCglyZXZpc2lvbnMYASADKAsyFS5yb2xscGxhbi52MS5SZXZpc2lvbiK3AgoIUmV2aXNpb24SEAoIcmV2aXNpb24YASABKAMSEwoLcmVwbGljYV9zZXQYAiABKAkSFAoMY2hhbmdlX2NhdXNlGAMgASgJEg4KBmltYWdlcxgEIAMoCRI2ChJjcmVhdGlvbl90aW1lc3RhbXAYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJlcGxpY2FzGAYgASgFEhYKDnJlYWR5X3JlcGxpY2FzGAcgASgFEhoKEmF2YWlsYWJsZV9yZXBsaWNhcxgIIAEoBRIPCgdjdXJyZW50GAkgASgIEhcKD2NsZWFuZWRfdXBfbmV4dBgKIAEoCBIZChFlYXJsaWVyX3JldmlzaW9ucxgLIAMoAxIbChNjb250cm9sbGVyX3JldmlzaW9uGAwgASgJYgZwcm90bzM", [file_google_protobuf_timestamp, file_rollplan_v1_plan, file_rollplan_v1_restart]);
 
 /**
  * RollbackRequest is the request of RolloutPlanner.Rollback.
@@ -52,6 +54,14 @@ export type RollbackRequest = Message<"rollplan.v1.RollbackRequest"> & {
    * @generated from field: bool to_last_available = 4;
    */
   toLastAvailable: boolean;
+
+  /**
+   * ConfigMaps and Secrets of `RollbackResponse.required` that the caller has looked up. They count even if
+   * `snapshot.objects` has others of their kind.
+   *
+   * @generated from field: repeated rollplan.v1.LookedUpConfiguration configurations = 5;
+   */
+  configurations: LookedUpConfiguration[];
 };
 
 /**
@@ -60,6 +70,62 @@ export type RollbackRequest = Message<"rollplan.v1.RollbackRequest"> & {
  */
 export const RollbackRequestSchema: GenMessage<RollbackRequest> = /*@__PURE__*/
   messageDesc(file_rollplan_v1_revision, 0);
+
+/**
+ * LookedUpConfiguration is a ConfigMap or a Secret that a caller has looked up in the namespace of the object, without its values.
+ *
+ * @generated from message rollplan.v1.LookedUpConfiguration
+ */
+export type LookedUpConfiguration = Message<"rollplan.v1.LookedUpConfiguration"> & {
+  /**
+   * CONFIGURATION_KIND_CONFIG_MAP or CONFIGURATION_KIND_SECRET. Required.
+   *
+   * @generated from field: rollplan.v1.ConfigurationKind kind = 1;
+   */
+  kind: ConfigurationKind;
+
+  /**
+   * Name. Required.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * Whether it does not exist. Excludes keys.
+   *
+   * @generated from field: bool absent = 3;
+   */
+  absent: boolean;
+
+  /**
+   * Keys of `data`.
+   *
+   * @generated from field: repeated string keys = 4;
+   */
+  keys: string[];
+
+  /**
+   * Keys of `binaryData`, which environment variables do not read.
+   *
+   * @generated from field: repeated string binary_keys = 5;
+   */
+  binaryKeys: string[];
+
+  /**
+   * Whether only its metadata was read, so that its keys are not known.
+   *
+   * @generated from field: bool keys_unknown = 6;
+   */
+  keysUnknown: boolean;
+};
+
+/**
+ * Describes the message rollplan.v1.LookedUpConfiguration.
+ * Use `create(LookedUpConfigurationSchema)` to create a new message.
+ */
+export const LookedUpConfigurationSchema: GenMessage<LookedUpConfiguration> = /*@__PURE__*/
+  messageDesc(file_rollplan_v1_revision, 1);
 
 /**
  * RollbackResponse is the response of RolloutPlanner.Rollback.
@@ -122,6 +188,14 @@ export type RollbackResponse = Message<"rollplan.v1.RollbackResponse"> & {
    * @generated from field: string controller_revision = 8;
    */
   controllerRevision: string;
+
+  /**
+   * ConfigMaps and Secrets without which pods of the revision do not start. Empty if the response has no steps. If
+   * `snapshot.objects` or `RollbackRequest.configurations` shows that some do not exist, `warnings` name them.
+   *
+   * @generated from field: repeated rollplan.v1.RequiredConfiguration required = 9;
+   */
+  required: RequiredConfiguration[];
 };
 
 /**
@@ -129,7 +203,42 @@ export type RollbackResponse = Message<"rollplan.v1.RollbackResponse"> & {
  * Use `create(RollbackResponseSchema)` to create a new message.
  */
 export const RollbackResponseSchema: GenMessage<RollbackResponse> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_revision, 1);
+  messageDesc(file_rollplan_v1_revision, 2);
+
+/**
+ * RequiredConfiguration is a ConfigMap or a Secret without which pods with a template do not start.
+ *
+ * @generated from message rollplan.v1.RequiredConfiguration
+ */
+export type RequiredConfiguration = Message<"rollplan.v1.RequiredConfiguration"> & {
+  /**
+   * Kind.
+   *
+   * @generated from field: rollplan.v1.ConfigurationKind kind = 1;
+   */
+  kind: ConfigurationKind;
+
+  /**
+   * Name, in the namespace of the object.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * Keys without which the pods do not start.
+   *
+   * @generated from field: repeated string keys = 3;
+   */
+  keys: string[];
+};
+
+/**
+ * Describes the message rollplan.v1.RequiredConfiguration.
+ * Use `create(RequiredConfigurationSchema)` to create a new message.
+ */
+export const RequiredConfigurationSchema: GenMessage<RequiredConfiguration> = /*@__PURE__*/
+  messageDesc(file_rollplan_v1_revision, 3);
 
 /**
  * TemplateChange is one difference between two pod templates.
@@ -164,7 +273,7 @@ export type TemplateChange = Message<"rollplan.v1.TemplateChange"> & {
  * Use `create(TemplateChangeSchema)` to create a new message.
  */
 export const TemplateChangeSchema: GenMessage<TemplateChange> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_revision, 2);
+  messageDesc(file_rollplan_v1_revision, 4);
 
 /**
  * ListRevisionsRequest is the request of RolloutPlanner.ListRevisions.
@@ -185,7 +294,7 @@ export type ListRevisionsRequest = Message<"rollplan.v1.ListRevisionsRequest"> &
  * Use `create(ListRevisionsRequestSchema)` to create a new message.
  */
 export const ListRevisionsRequestSchema: GenMessage<ListRevisionsRequest> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_revision, 3);
+  messageDesc(file_rollplan_v1_revision, 5);
 
 /**
  * ListRevisionsResponse is the response of RolloutPlanner.ListRevisions.
@@ -206,7 +315,7 @@ export type ListRevisionsResponse = Message<"rollplan.v1.ListRevisionsResponse">
  * Use `create(ListRevisionsResponseSchema)` to create a new message.
  */
 export const ListRevisionsResponseSchema: GenMessage<ListRevisionsResponse> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_revision, 4);
+  messageDesc(file_rollplan_v1_revision, 6);
 
 /**
  * Revision is one revision of an object: a ReplicaSet of a Deployment, or a ControllerRevision of a StatefulSet or a
@@ -306,5 +415,5 @@ export type Revision = Message<"rollplan.v1.Revision"> & {
  * Use `create(RevisionSchema)` to create a new message.
  */
 export const RevisionSchema: GenMessage<Revision> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_revision, 5);
+  messageDesc(file_rollplan_v1_revision, 7);
 

@@ -2,13 +2,23 @@
 //! of Kubernetes that refers to a ConfigMap or Secret.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use rollplan_core::template::{Kind, MAX_DEPTH, Struct, TEMPLATE, Value};
-
-use super::configuration::ConfigurationKind;
+use crate::template::{Kind, MAX_DEPTH, Struct, TEMPLATE, Value};
 
 /// The CSI driver whose volumes use SecretProviderClasses.
 const CSI_DRIVER: &str = "secrets-store.csi.k8s.io";
+
+/// A kind of configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConfigurationKind {
+    /// core/v1 ConfigMap.
+    ConfigMap,
+    /// core/v1 Secret.
+    Secret,
+    /// SecretProviderClass of the Secrets Store CSI driver, observed through SecretProviderClassPodStatus.
+    SecretProviderClass,
+}
 
 /// One use of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +114,39 @@ struct Walk {
     mounts: Vec<Mount>,
     container: Option<ContainerAt>,
     volume: String,
+}
+
+// === impl ConfigurationKind ===
+
+impl ConfigurationKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::ConfigMap, Self::Secret, Self::SecretProviderClass];
+
+    /// The name of the kind in Kubernetes.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "ConfigMap",
+            Self::Secret => "Secret",
+            Self::SecretProviderClass => "SecretProviderClass",
+        }
+    }
+
+    /// The kind in lower case, as in `configmap/app` and in annotation keys.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "configmap",
+            Self::Secret => "secret",
+            Self::SecretProviderClass => "secretproviderclass",
+        }
+    }
+}
+
+impl fmt::Display for ConfigurationKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 // === impl Usage ===

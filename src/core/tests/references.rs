@@ -1,6 +1,6 @@
 use serde_json::{Value as Json, json};
 
-use rollplan_restart::*;
+use rollplan_core::reference::references;
 
 /// Kind, name, keys, usage, optional, container.
 fn found(template: &Json) -> Vec<String> {
