@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::revision::LAST_APPLIED;
 use rollplan_core::snapshot::Deployment;
-use rollplan_core::template::{LastApplied, SPEC, Value, apply, type_faults};
+use rollplan_core::template::{LastApplied, METADATA, SPEC, Value, apply, type_faults};
 
 use super::error::{Error, Reason, Violations};
 use super::objects::{ContentReader, FIELD, Found, Objects};
@@ -116,16 +116,7 @@ impl<'i> ManifestReader<'_, 'i> {
             return Ok(None);
         };
         let spec_path = path.field("spec");
-        let faults = type_faults(&SPEC, manifest.get("spec").unwrap_or(&Value::Null));
-        for fault in &faults {
-            let reason = match fault.is_unknown {
-                true => Reason::UnknownField,
-                false => Reason::WrongType,
-            };
-            let path = spec_path.text(&fault.path);
-            self.parser.violation(&path, reason, &fault.description);
-        }
-        if !faults.is_empty() {
+        if !self.has_known_types(&manifest, path) {
             return Ok(None);
         }
         let Merged {
@@ -156,6 +147,41 @@ impl<'i> ManifestReader<'_, 'i> {
             deployment,
             assumptions,
         }))
+    }
+
+    /// Whether the API server decodes a manifest, and kubectl sends it: by default, it has the API server refuse unknown fields
+    /// (kubectl: `--validate=strict`).
+    fn has_known_types(&mut self, manifest: &Value, path: &Path<'_>) -> bool {
+        let mut is_known = true;
+        let mut fault = |path: &Path<'_>, is_unknown: bool, description: &str| {
+            is_known = false;
+            let parser = &mut self.parser;
+            match is_unknown {
+                true => parser.violation(
+                    path,
+                    Reason::UnknownField,
+                    format_args!("{description}: kubectl apply refuses it, and without its validation, the API server ignores it"),
+                ),
+                false => parser.violation(path, Reason::WrongType, description),
+            }
+        };
+        for (field, value) in manifest.as_map().into_iter().flatten() {
+            let step = format!(".{field}");
+            let path = path.text(&step);
+            let kind = match field.as_str() {
+                "apiVersion" | "kind" | "status" => continue,
+                "metadata" => &METADATA,
+                "spec" => &SPEC,
+                _ => {
+                    fault(&path, true, "is not a field of Deployment");
+                    continue;
+                }
+            };
+            for it in type_faults(kind, value) {
+                fault(&path.text(&it.path), it.is_unknown, &it.description);
+            }
+        }
+        is_known
     }
 
     /// Checks that it is the Deployment of the snapshot.

@@ -209,7 +209,8 @@ func writeRust(out io.Writer) {
 	fmt.Fprintf(out, "/// The version of `k8s.io/api` that the shapes were read from.\n")
 	fmt.Fprintf(out, "pub const API_VERSION: &str = %q;\n\n", apiVersion())
 	fmt.Fprintf(out, "/// The shape of a PodTemplateSpec.\npub static TEMPLATE: Kind = Kind::Struct(&%s);\n\n", rustName(template.name))
-	fmt.Fprintf(out, "/// The shape of the spec of a Deployment.\npub static SPEC: Kind = Kind::Struct(&%s);\n", rustName(spec.name))
+	fmt.Fprintf(out, "/// The shape of the spec of a Deployment.\npub static SPEC: Kind = Kind::Struct(&%s);\n\n", rustName(spec.name))
+	fmt.Fprintf(out, "/// The shape of the metadata of an object.\npub static METADATA: Kind = Kind::Struct(&%s);\n", rustName("ObjectMeta"))
 	for _, s := range all {
 		fmt.Fprintf(out, "\nstatic %s: Struct = Struct {\n    name: %q,\n    fields: &[\n", rustName(s.name), s.name)
 		for _, f := range s.fields {

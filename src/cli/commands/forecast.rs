@@ -1,5 +1,6 @@
 //! `rollplan forecast`.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::cli::options::{
     AnswerArgs, ClusterArgs, CompleteArgs, InputArgs, Output, SearchArgs, SourceArgs,
 };
 use crate::cli::planner::Planner;
-use crate::cli::{output, report};
+use crate::cli::{output, report, stderr};
 use crate::proto;
 use crate::proto::deployment_change::Change;
 use crate::text::forecast::{self, Facts};
@@ -292,7 +293,8 @@ fn from_files(which: TargetArgs, change: &ChangeArgs) -> Result<Changed, Error> 
 fn manifest_of(request: &Request, objects: &Objects<'_>) -> Result<String, Error> {
     let target = request.snapshot.target.clone().unwrap_or_default();
     let wanted = Wanted::parse(&target.name)?;
-    let (json, found) = input::manifest(objects, Some(&wanted))?;
+    let mut note = |note: &dyn Display| stderr::eprint_note(note);
+    let (json, found) = input::manifest(objects, Some(&wanted), &mut note)?;
     if found.namespace.is_some() || target.namespace.is_empty() {
         return Ok(json);
     }

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rollplan_core::interrupt::Never;
-use rollplan_core::template::{Value, template_changes};
+use rollplan_core::template::{TEMPLATE, Value, known_fields, template_changes};
 use serde_json::{Value as Json, json};
 
 use super::restart_consequences::{Configurations, Consequence, Consequences, configuration_kind};
-use super::restart_objects::{ObjectKey, id, is_other_kind, objects, pod_template};
+use super::restart_objects::{
+    ObjectKey, id, is_native_template, is_other_kind, objects, pod_template,
+};
 use crate::proto;
 use crate::text::{
     ConfigurationChange, ManifestChanges, ObjectName, WorkloadChange, WorkloadResult,
@@ -51,10 +53,14 @@ impl Manifests {
         all.map(|(id, object)| (id, entries(object))).collect()
     }
 
-    /// The pod template of a workload.
+    /// The pod template of a workload, without fields that the API server ignores.
     fn template(&self, id: &ObjectKey) -> Option<Value> {
-        let template = pod_template(self.0.get(id)?)?;
-        Some(Value::from(&template))
+        let object = self.0.get(id)?;
+        let template = Value::from(&pod_template(object)?);
+        Some(match is_native_template(object) {
+            true => known_fields(&TEMPLATE, template),
+            false => template,
+        })
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rollplan_core::interrupt::Never;
+use rollplan_core::template::{TEMPLATE, Value, type_faults};
 use serde_json::{Value as Json, json};
 
 use crate::proto::{ConfigurationKind, RestartPlan, WorkloadKind};
@@ -322,12 +323,84 @@ pub(super) fn in_namespace(text: &str, namespace: Option<&str>) -> (String, usiz
         }
         true
     });
-    let text = match items.as_slice() {
+    (joined(&items, text), count.saturating_sub(items.len()))
+}
+
+/// A text with these objects instead of those that it has.
+fn joined(items: &[Json], text: &str) -> String {
+    match items {
         // Violations name the position of an object in its text.
         [one] if !text.contains("\"items\"") => one.to_string(),
         items => json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string(),
+    }
+}
+
+/// Removes objects of which the texts have a later manifest: kubectl applies all of them, so the last one counts. Returns their
+/// kinds and names.
+pub(super) fn remove_replaced(texts: &mut [String]) -> BTreeSet<String> {
+    let group_and_id = |object: &Json| {
+        let version = object["apiVersion"].as_str().unwrap_or_default();
+        let (group, _) = version.split_once('/').unwrap_or_default();
+        (group.to_owned(), id(object))
     };
-    (text, count.saturating_sub(items.len()))
+    let mut seen = BTreeSet::new();
+    let mut replaced = BTreeSet::new();
+    for text in texts.iter_mut().rev() {
+        let items = objects(std::slice::from_ref(text));
+        let count = items.len();
+        let mut kept: Vec<Json> = items.into_iter().rev().collect();
+        kept.retain(|object| {
+            let key = group_and_id(object);
+            let is_last = object["metadata"]["name"].is_null() || !seen.contains(&key);
+            if !is_last {
+                let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
+                let [namespace, name] =
+                    ["namespace", "name"].map(|it| text(&object["metadata"][it]));
+                replaced.insert(format!(
+                    "{} {}",
+                    text(&object["kind"]),
+                    path(&namespace, &name)
+                ));
+            }
+            seen.insert(key);
+            is_last
+        });
+        if kept.len() < count {
+            kept.reverse();
+            *text = joined(&kept, "\"items\"");
+        }
+    }
+    replaced
+}
+
+/// The fields of pod templates that Kubernetes does not know, as a note (kubectl: `--validate`, which is strict by default).
+pub(super) fn unknown_fields(objects: &[String]) -> Option<String> {
+    let mut unknown = Vec::new();
+    for object in self::objects(objects) {
+        let template = pod_template(&object).filter(|_| is_native_template(&object));
+        let template = template.map_or(Value::Null, |template| Value::from(&template));
+        let (_, kind, name) = id(&object);
+        let faults = type_faults(&TEMPLATE, &template).into_iter();
+        let paths = faults.filter(|fault| fault.is_unknown);
+        let paths = paths.map(|fault| fault.path.trim_start_matches('.').to_owned());
+        unknown.extend(paths.map(|path| format!("{kind} {name}: {path}")));
+    }
+    let listed = unknown.get(..LISTED_MAX).unwrap_or(&unknown).join("; ");
+    let more = match unknown.len().saturating_sub(LISTED_MAX) {
+        0 if unknown.is_empty() => return None,
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "unknown fields, which kubectl apply refuses, and which the API server ignores without its validation: {listed}{more}"
+    ))
+}
+
+/// Whether the fields of the pod template of an object are those of Kubernetes, and no custom ones.
+pub(super) fn is_native_template(object: &Json) -> bool {
+    let version = object["apiVersion"].as_str().unwrap_or_default();
+    let (group, _) = version.split_once('/').unwrap_or_default();
+    matches!(group, "" | "apps" | "batch")
 }
 
 /// The objects in valid Kubernetes JSON, with all their fields.

@@ -11,8 +11,8 @@ use super::read::{refuse_cluster_of_named, texts};
 use super::restart_changes::{self, Manifests};
 use super::restart_consequences::{self, Configurations, Consequence, Consequences};
 use super::restart_objects::{
-    DEFAULT_NAMESPACE, ObjectKey, RestartObjects, as_workloads, in_namespace, objects, unexamined,
-    without_annotations,
+    DEFAULT_NAMESPACE, ObjectKey, RestartObjects, as_workloads, in_namespace, objects,
+    remove_replaced, unexamined, unknown_fields, without_annotations,
 };
 use super::{restart_objects, restart_reasons, restart_uses};
 use crate::cli::cluster::{PROCESS_TIMEOUT, SOURCE};
@@ -223,6 +223,8 @@ fn changes(
     let mut earlier = from.earlier(since)?;
     let mut request = from.read()?;
     let unexamined = note_unexamined(&[&earlier.objects[..], &request.request.objects].concat());
+    let unknown = unknown_fields(&request.request.objects);
+    unknown.iter().for_each(stderr::eprint_note);
     from.set_namespace(&mut [&mut earlier.objects, &mut request.request.objects]);
     let old = Manifests::new(&earlier.objects);
     let new = Manifests::new(&request.request.objects);
@@ -238,6 +240,7 @@ fn changes(
     let mut changes = restart_changes::changes(&old, &new, &consequences, &reason);
     let exit = exit(&response, request.is_partial || earlier.is_partial);
     changes.notes = notes(exit, unexamined);
+    changes.notes.extend(unknown);
     match output {
         RestartsOutput::Table => {
             let text = output::page(|page| text::changes(page, &changes));
@@ -306,6 +309,15 @@ fn note_unexamined(objects: &[String]) -> Option<String> {
     Some(note)
 }
 
+/// Removes objects that later manifests replace, with a note.
+fn note_replaced(texts: &mut [String]) {
+    for object in remove_replaced(texts) {
+        stderr::eprint_note(format_args!(
+            "several manifests of {object}: the last one counts, as for kubectl apply"
+        ));
+    }
+}
+
 /// What an answer may lack.
 fn notes(exit: Exit, unexamined: Option<String>) -> Vec<String> {
     let skipped = "incomplete: some files or objects were skipped".to_owned();
@@ -369,6 +381,7 @@ impl FromArgs {
         } = Manifest::read(&sources)?;
         if !self.files.is_empty() {
             self.set_namespace(&mut [&mut objects]);
+            note_replaced(&mut objects);
         }
         let restart_on = match self.restart_on {
             RestartOn::All => proto::RestartOn::All,
@@ -404,7 +417,9 @@ impl FromArgs {
             .filter(|file| !is_empty(file))
             .cloned()
             .collect();
-        Manifest::read(&input::sources(&files, self.search.recursive)?)
+        let mut manifest = Manifest::read(&input::sources(&files, self.search.recursive)?)?;
+        remove_replaced(&mut manifest.objects);
+        Ok(manifest)
     }
 
     /// Puts objects of files without a namespace into that of the command line, and removes those in others. Without one, they are

@@ -1,5 +1,6 @@
 //! Changes of pod templates, and their effect: kubectl makes a dry run of a manifest or of new images.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -9,6 +10,7 @@ use crate::cli::error::Error;
 use crate::cli::input::{self, Objects, Source, Texts, Wanted};
 use crate::cli::kubectl::Kubectl;
 use crate::cli::options::ClusterArgs;
+use crate::cli::stderr;
 use crate::cli::target::{self, Target, is_name};
 
 #[derive(Args, Debug)]
@@ -86,7 +88,8 @@ impl TemplateArgs {
 fn find(printed: Vec<u8>, wanted: Option<&Wanted>) -> Result<(String, Target), Error> {
     let printed = [Source::new(SOURCE, printed)?];
     let texts = Texts::read(&printed)?;
-    input::manifest(&Objects::find(&texts)?, wanted)
+    let mut note = |note: &dyn Display| stderr::eprint_note(note);
+    input::manifest(&Objects::find(&texts)?, wanted, &mut note)
 }
 
 /// Parses CONTAINER=IMAGE. The container * means all containers, as for kubectl set image.

@@ -23,10 +23,32 @@ pub(in crate::cli) struct Wanted {
 
 /// The index of the requested object, or of the only Deployment.
 pub(super) fn choose(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Result<usize, Error> {
+    choose_of(matching(objects, wanted), objects, wanted)
+}
+
+/// The index of the requested object of manifests, or of the only Deployment. Of several manifests of one object, the last one is
+/// applied last. Also returns whether there are several.
+pub(super) fn choose_manifest(
+    objects: &Objects<'_>,
+    wanted: Option<&Wanted>,
+) -> Result<(usize, bool), Error> {
+    let matching = matching(objects, wanted);
+    let count = matching.len();
+    let is_replaced = |index: usize| {
+        let later = matching.iter().filter(|later| **later > index);
+        let mut later = later.map(|&later| &objects.all[later]);
+        later.any(|later| later.is_same_as(&objects.all[index]))
+    };
+    let last = matching.iter().copied().filter(|&it| !is_replaced(it));
+    let last: Vec<usize> = last.collect();
+    let has_several = last.len() < count;
+    choose_of(last, objects, wanted).map(|index| (index, has_several))
+}
+
+fn matching(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Vec<usize> {
     let is_candidate = |index: &usize| is_candidate(&objects.all[*index], wanted);
-    let candidates = || (0..objects.all.len()).filter(is_candidate).collect();
-    let matching: Vec<usize> = match wanted {
-        None => candidates(),
+    match wanted {
+        None => (0..objects.all.len()).filter(is_candidate).collect(),
         Some(wanted) => {
             let named = objects.all.named(&wanted.name).iter().copied();
             named
@@ -34,7 +56,16 @@ pub(super) fn choose(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Result<u
                 .filter(|&index| wanted.is_in_namespace(&objects.all[index]))
                 .collect()
         }
-    };
+    }
+}
+
+/// The only one of the objects that match.
+fn choose_of(
+    matching: Vec<usize>,
+    objects: &Objects<'_>,
+    wanted: Option<&Wanted>,
+) -> Result<usize, Error> {
+    let is_candidate = |index: &usize| is_candidate(&objects.all[*index], wanted);
     let list = |indices: &[usize]| {
         let lines = indices
             .iter()
@@ -46,7 +77,8 @@ pub(super) fn choose(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Result<u
         ([], Some(wanted)) if wanted.is_in_cluster() => Err(wanted.absent()),
         ([], _) => {
             let resource = wanted.map_or_else(Resource::deployments, |it| it.resource.clone());
-            let candidates: Vec<usize> = candidates();
+            let candidates = (0..objects.all.len()).filter(is_candidate);
+            let candidates: Vec<usize> = candidates.collect();
             let text = match wanted {
                 Some(wanted) if !candidates.is_empty() => {
                     let list = list(&candidates);

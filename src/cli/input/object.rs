@@ -452,6 +452,17 @@ impl<'t> Object<'t> {
         object
     }
 
+    /// Whether it is the same object as another one, in any version of its API.
+    pub(super) fn is_same_as(&self, other: &Self) -> bool {
+        let group = |object: &Self| {
+            let (group, _) = object.found.api_version.split_once('/').unwrap_or_default();
+            group.to_owned()
+        };
+        self.found.kind == other.found.kind
+            && group(self) == group(other)
+            && self.key() == other.key()
+    }
+
     /// Namespace and name, for example "shop/web".
     pub(super) fn key(&self) -> String {
         match &*self.found.metadata.namespace {

@@ -8,7 +8,7 @@ use prost_types::Timestamp;
 use serde_json::Value;
 
 use super::answers::Answers;
-use super::choice::{Wanted, choose};
+use super::choice::{Wanted, choose, choose_manifest};
 use super::complete::Complete;
 use super::job_end::expiry;
 use super::notes::{
@@ -207,8 +207,16 @@ fn target_of(object: &Object<'_>) -> Result<Target, Error> {
 pub(in crate::cli) fn manifest(
     objects: &Objects<'_>,
     wanted: Option<&Wanted>,
+    note: &mut dyn FnMut(&dyn Display),
 ) -> Result<(String, Target), Error> {
-    let object = &objects.all[choose(objects, wanted)?];
+    let (index, has_several) = choose_manifest(objects, wanted)?;
+    let object = &objects.all[index];
+    if has_several {
+        note(&format_args!(
+            "several manifests of {}: the last one counts, as for kubectl apply",
+            object.label()
+        ));
+    }
     let mut json = String::new();
     object.found.write_json(&mut json);
     Ok((json, target_of(object)?))

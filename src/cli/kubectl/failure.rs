@@ -1,5 +1,6 @@
 //! Classifies failures of kubectl by its messages.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -73,7 +74,8 @@ impl Cause {
     pub(super) fn of(status: String, lines: &[String]) -> Self {
         let begins = |prefix: &str| lines.iter().any(|line| line.starts_with(prefix));
         let contains = |text: &str| lines.iter().any(|line| line.contains(text));
-        let text = lines.join("; ");
+        let shown: Vec<Cow<'_, str>> = lines.iter().map(|line| without_patch(line)).collect();
+        let text = shown.join("; ");
         if begins("Error from server (Forbidden)") {
             Self::Forbidden(text)
         } else if REJECTED.iter().any(|prefix| begins(prefix)) {
@@ -92,8 +94,18 @@ impl Cause {
     }
 }
 
+/// A message without the patch in it, which has the values of the manifest, for example of environment variables.
+fn without_patch(line: &str) -> Cow<'_, str> {
+    let patch = "patch: Invalid value: \"";
+    match (line.split_once(patch), line.rsplit_once("\": ")) {
+        (Some((before, _)), Some((_, reason))) => format!("{before}patch: {reason}").into(),
+        _ => line.into(),
+    }
+}
+
 /// The prefixes of messages about a write that the API server rejects.
-const REJECTED: [&str; 4] = [
+const REJECTED: [&str; 5] = [
+    "Error from server (BadRequest)",
     "Error from server (Conflict)",
     "The request is invalid",
     "The Deployment \"",
@@ -144,6 +156,14 @@ mod tests {
         Cause::of("exit status: 1".to_owned(), &[line.to_owned()])
     }
 
+    /// The message of kubectl 1.37 about an unknown field in a manifest.
+    #[test]
+    fn patches_are_not_part_of_messages() {
+        let line = r#"The request is invalid: patch: Invalid value: "map[spec:map[env:[map[name:A value:secret\": x]]]]": strict decoding error: unknown field "spec.a", unknown field "spec.b""#;
+        let shown = r#"The request is invalid: patch: strict decoding error: unknown field "spec.a", unknown field "spec.b""#;
+        assert_eq!(cause(line), Cause::Rejected(shown.to_owned()));
+    }
+
     /// The messages of kubectl 1.36.
     #[test]
     fn causes_are_distinguished() {
@@ -161,6 +181,8 @@ mod tests {
             "The Deployment \"web\" is invalid: spec.replicas: Invalid value: -1",
             "The deployments \"web\" is invalid: : ValidatingAdmissionPolicy 'guard' with binding 'guard' denied request: no",
             "Error from server (Conflict): Operation cannot be fulfilled on deployments.apps \"web\"",
+            "Error from server (BadRequest): error when creating \"web.yaml\": Deployment in version \"v1\" cannot be handled as a \
+             Deployment: strict decoding error: unknown field \"spec.replica\"",
         ] {
             assert_eq!(cause(line), Cause::Rejected(line.to_owned()));
         }

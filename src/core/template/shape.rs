@@ -14,6 +14,9 @@ pub static TEMPLATE: Kind = Kind::Struct(&POD_TEMPLATE_SPEC);
 /// The shape of the spec of a Deployment.
 pub static SPEC: Kind = Kind::Struct(&DEPLOYMENT_SPEC);
 
+/// The shape of the metadata of an object.
+pub static METADATA: Kind = Kind::Struct(&OBJECT_META);
+
 static AWS_ELASTIC_BLOCK_STORE_VOLUME_SOURCE: Struct = Struct {
     name: "AWSElasticBlockStoreVolumeSource",
     fields: &[

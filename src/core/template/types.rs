@@ -27,6 +27,30 @@ pub fn type_faults(kind: &'static Kind, value: &Value) -> Vec<TypeFault> {
     faults
 }
 
+/// An object of a kind without the fields that Kubernetes does not know, which the API server does not store.
+#[must_use]
+pub fn known_fields(kind: &'static Kind, value: Value) -> Value {
+    match (kind, value) {
+        (Kind::Struct(of), Value::Map(entries)) => {
+            let known = entries.into_iter().filter_map(|(key, value)| {
+                let field = of.field(&key)?;
+                Some((key, known_fields(&field.kind, value)))
+            });
+            Value::Map(known.collect())
+        }
+        (Kind::Map(of), Value::Map(entries)) => {
+            let entries = entries.into_iter();
+            let known = entries.map(|(key, value)| (key, known_fields(of, value)));
+            Value::Map(known.collect())
+        }
+        (Kind::List(of), Value::List(items)) => {
+            let known = items.into_iter().map(|item| known_fields(of, item));
+            Value::from(known.collect::<Vec<Value>>())
+        }
+        (_, value) => value,
+    }
+}
+
 fn collect(kind: &'static Kind, value: &Value, path: &mut String, faults: &mut Vec<TypeFault>) {
     if faults.len() == FAULTS_MAX {
         return;

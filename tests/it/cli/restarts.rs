@@ -246,8 +246,8 @@ fn options_select_workloads_and_uses() {
 
 #[test]
 fn invalid_objects_beyond_the_limit_are_counted() {
-    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "A b", "namespace": "shop"}});
-    let items = vec![map; 1_002];
+    let map = |index: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("A {index}"), "namespace": "shop"}});
+    let items: Vec<Value> = (0..1_002).map(map).collect();
     let input = json!({"apiVersion": "v1", "kind": "List", "items": items});
     let run = rollplan(&["restarts", "-f", "-", NOW], &input.to_string());
     assert_eq!((run.exit, run.err.lines().count()), (2, 1_001));
@@ -284,7 +284,7 @@ fn manifests_need_no_uid_and_no_namespace() {
 fn skipped_objects_make_the_answer_incomplete() {
     let mut input = objects("a", None);
     for index in [0, 1] {
-        input["items"][index]["metadata"]["name"] = json!("A b");
+        input["items"][index]["metadata"]["name"] = json!(format!("A {index}"));
     }
     let run = rollplan(&["uses", "cm/app", "-f", "-", NOW], &input.to_string());
     assert_eq!(
