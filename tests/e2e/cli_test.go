@@ -36,7 +36,7 @@ func TestCLI(t *testing.T) {
 	c.plugin(ctx, t, "web")
 	c.setImage(ctx, t, "web", "2.0")
 	c.agree(ctx, t, "web", 0, "successfully rolled out")
-	c.sameHistory(ctx, t, "web", "1", "2")
+	c.sameHistory(ctx, t, "deployment/web", "1", "2")
 
 	// An expired timeout is not a failure of the rollout. Without a deadline, nothing else ends the wait.
 	c.apply(ctx, t, "slow", object{"replicas": 1})
@@ -55,7 +55,7 @@ func TestCLI(t *testing.T) {
 	if !strings.Contains(out, "image registry.example/web:404 of container main cannot be pulled") {
 		t.Errorf("the cause is not named:\n%s", out)
 	}
-	c.sameHistory(ctx, t, "web", "1", "2", "3")
+	c.sameHistory(ctx, t, "deployment/web", "1", "2", "3")
 	// On a busy machine, a rollout that completes may take longer.
 	c.setDeadline(ctx, t, "web", 600)
 
@@ -63,9 +63,9 @@ func TestCLI(t *testing.T) {
 	c.paste(ctx, t, "undo", "web", "--to-revision", "1")
 	c.agree(ctx, t, "web", 0, "successfully rolled out")
 	c.image(ctx, t, "web", "registry.example/web:1.0")
-	c.sameHistory(ctx, t, "web", "2", "3", "4")
-	c.sameUndo(ctx, t, "web", "registry.example/web:404")
-	c.sameUndo(ctx, t, "web", "registry.example/web:2.0", "--to-revision=2")
+	c.sameHistory(ctx, t, "deployment/web", "2", "3", "4")
+	c.sameUndo(ctx, t, "deployment/web", "registry.example/web:404")
+	c.sameUndo(ctx, t, "deployment/web", "registry.example/web:2.0", "--to-revision=2")
 	c.paste(ctx, t, "undo", "web", "--to-revision", "2")
 	c.agree(ctx, t, "web", 0, "successfully rolled out")
 	c.image(ctx, t, "web", "registry.example/web:2.0")
@@ -78,9 +78,9 @@ func TestCLI(t *testing.T) {
 	if code, out, errOut := c.kubectl(ctx, t, "rollout", "undo", "deployment/web", "-n", cliNamespace, "--to-revision=5"); code != 0 {
 		t.Errorf("kubectl exits with %d:\n%s%s", code, out, errOut)
 	}
-	c.refused(ctx, t, "web", "has no revision 99; it has 3, 4, 5", "--to-revision=99")
+	c.refused(ctx, t, "deployment/web", "has no revision 99; it has 3, 4, 5", "--to-revision=99")
 	cp.MustKubectl(ctx, t, "rollout", "pause", "deployment/web", "-n", cliNamespace)
-	c.refused(ctx, t, "web", "is paused", "--to-revision=3")
+	c.refused(ctx, t, "deployment/web", "is paused", "--to-revision=3")
 
 	c.takeOver(ctx, t)
 }
@@ -225,7 +225,7 @@ func (c *cliCheck) plugin(ctx context.Context, t *testing.T, name string) {
 func (c *cliCheck) sameHistory(ctx context.Context, t *testing.T, name string, want ...string) {
 	t.Helper()
 	var theirs []string
-	lines := strings.Split(c.cp.MustKubectl(ctx, t, "rollout", "history", "deployment/"+name, "-n", cliNamespace), "\n")
+	lines := strings.Split(c.cp.MustKubectl(ctx, t, "rollout", "history", name, "-n", cliNamespace), "\n")
 	for _, line := range lines {
 		if fields := strings.Fields(line); len(fields) == 2 && fields[0] != "REVISION" && strings.Trim(fields[0], "0123456789") == "" {
 			theirs = append(theirs, fields[0])
@@ -262,7 +262,7 @@ func (c *cliCheck) sameHistory(ctx context.Context, t *testing.T, name string, w
 // sameUndo checks that rollplan and kubectl would roll back to the same template.
 func (c *cliCheck) sameUndo(ctx context.Context, t *testing.T, name, image string, args ...string) {
 	t.Helper()
-	dry := append([]string{"rollout", "undo", "deployment/" + name, "-n", cliNamespace, "--dry-run=client"}, args...)
+	dry := append([]string{"rollout", "undo", name, "-n", cliNamespace, "--dry-run=client"}, args...)
 	if code, out, errOut := c.kubectl(ctx, t, dry...); code != 0 || !strings.Contains(out, image) {
 		t.Fatalf("kubectl rollout undo %v exits with %d and not with %s:\n%s%s", args, code, image, out, errOut)
 	}
@@ -275,7 +275,7 @@ func (c *cliCheck) sameUndo(ctx context.Context, t *testing.T, name, image strin
 // refused checks that both kubectl and rollplan refuse the rollback.
 func (c *cliCheck) refused(ctx context.Context, t *testing.T, name, says string, args ...string) {
 	t.Helper()
-	if code, out, errOut := c.kubectl(ctx, t, append([]string{"rollout", "undo", "deployment/" + name, "-n", cliNamespace}, args...)...); code != 1 {
+	if code, out, errOut := c.kubectl(ctx, t, append([]string{"rollout", "undo", name, "-n", cliNamespace}, args...)...); code != 1 {
 		t.Fatalf("kubectl rollout undo %v exits with %d, want 1:\n%s%s", args, code, out, errOut)
 	}
 	for _, output := range []string{"table", "kubectl"} {

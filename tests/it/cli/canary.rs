@@ -322,6 +322,44 @@ fn start_takes_a_manifest() {
     assert_eq!(patches(&kubectl).len(), 1);
 }
 
+/// A canary changes the template only. The other fields of a manifest are applied before or afterwards.
+#[test]
+fn manifests_that_change_other_fields_are_refused() {
+    for (pointer, value, fields) in [
+        ("/spec/replicas", json!(9), Some("replicas")),
+        ("/spec/minReadySeconds", json!(9), Some("minReadySeconds")),
+        (
+            "/spec/progressDeadlineSeconds",
+            json!(9),
+            Some("progressDeadlineSeconds"),
+        ),
+        (
+            "/spec/strategy/rollingUpdate",
+            json!({"maxSurge": 2, "maxUnavailable": 1}),
+            Some("strategy"),
+        ),
+        ("/metadata/labels/team", json!("shop"), None),
+    ] {
+        let rest = World::new();
+        let mut changed = rest.changed();
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        changed.pointer_mut(parent).unwrap()[key] = value;
+        let polls = [rest.answer(&changed), rest.poll(), patched()];
+        let (run, kubectl) = run(&polls, &["start", "-f", "web.yaml"]);
+        let Some(fields) = fields else {
+            assert_eq!(run.exit, 3, "{pointer}: {}", run.err);
+            continue;
+        };
+        assert_eq!((run.exit, run.out.as_str()), (2, ""), "{pointer}");
+        let advice = format!(
+            "would also change {fields}: start the canary with --image, or with a manifest that changes the template alone (remove \
+             {fields} from it, or set the current values)\n"
+        );
+        assert!(run.err.ends_with(&advice), "{pointer}: {}", run.err);
+        assert!(patches(&kubectl).is_empty(), "{pointer}");
+    }
+}
+
 #[test]
 fn dry_runs_patch_nothing() {
     let rest = World::new();
