@@ -18,7 +18,7 @@ from google.protobuf import json_format
 from rollplan import AsyncPlanner, Planner, PlannerError
 from rollplan._details import from_connect, from_status
 from rollplan._retry import retry_delay
-from rollplan.v1 import plan_pb2, restart_pb2
+from rollplan.v1 import plan_pb2, restart_pb2, service_pb2
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples/mid-rollout.json"
@@ -66,6 +66,13 @@ def test_asyncio_returns_the_plan_of_the_command_line(
                 await planner.plan_rollout(plan_pb2.PlanRolloutRequest())
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("client", [Planner, AsyncPlanner])
+def test_every_method_of_the_service_can_be_called(client: type[Planner | AsyncPlanner]) -> None:
+    methods = [it.name for it in service_pb2.DESCRIPTOR.services_by_name["RolloutPlanner"].methods]
+    assert methods
+    assert [it for it in methods if not hasattr(client, re.sub(r"(?<!^)(?=[A-Z])", "_", it).lower())] == []
 
 
 def test_unreachable_service_is_unavailable() -> None:
@@ -157,6 +164,17 @@ def test_address_that_grpc_cannot_use_is_refused(client: type[Planner | AsyncPla
 def test_address_that_is_not_a_url_is_refused_for_http(client: type[Planner | AsyncPlanner], url: str) -> None:
     with pytest.raises(PlannerError, match=f"invalid_argument: address {url!r} of the service: must be a URL"):
         client.http(url)
+
+
+@pytest.mark.parametrize("text", [None, "", "text"])
+@pytest.mark.parametrize("client", [Planner, AsyncPlanner])
+def test_unusable_ca_file_is_named(client: type[Planner | AsyncPlanner], text: str | None, tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    if text is not None:
+        file.write_text(text)
+    for connect, address in ((client.grpc, "127.0.0.1:50051"), (client.http, "https://127.0.0.1:50051")):
+        with pytest.raises(PlannerError, match=f"invalid_argument: CA certificates {file}: ."):
+            connect(address, ca_file=str(file))
 
 
 def test_answer_of_another_server_names_the_address_without_the_password() -> None:

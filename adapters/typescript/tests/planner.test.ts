@@ -9,7 +9,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 
 import { ErrorInfoSchema, RetryInfoSchema } from "../src/gen/google/rpc/error_details_pb.js";
 import { CancelledError, Planner, PlannerError } from "../src/index.js";
-import { RestartDecision, timestampNow } from "../src/v1.js";
+import { RestartDecision, RolloutPlanner, timestampNow } from "../src/v1.js";
 import { serve } from "./stand_in.js";
 
 function base64(bytes: Uint8Array): string {
@@ -158,6 +158,11 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
     planner.close();
   });
 }
+
+test("every method of the service can be called", () => {
+  assert.ok(RolloutPlanner.methods.length > 0);
+  assert.deepEqual(RolloutPlanner.methods.filter(({ localName }) => !(localName in Planner.prototype)), []);
+});
 
 test("64-bit integers may be numbers and strings", async (context) => {
   const url = await serve(context, (_, response) => response.end());

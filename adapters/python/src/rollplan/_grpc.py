@@ -12,7 +12,7 @@ from rollplan._cancel import Cancellation, interruptible
 from rollplan._cause import with_hint
 from rollplan._details import from_status
 from rollplan._errors import PlannerError
-from rollplan._transport import PORT_MAX, Method, Request, Response
+from rollplan._transport import PORT_MAX, Method, Request, Response, trusting
 from rollplan.v1.service_pb2_grpc import RolloutPlannerStub
 
 OPTIONS: list[tuple[str, Any]] = [
@@ -29,7 +29,10 @@ OPTIONS: list[tuple[str, Any]] = [
 
 
 def _credentials(ca_file: str | None) -> grpc.ChannelCredentials | None:
-    return grpc.ssl_channel_credentials(Path(ca_file).read_bytes()) if ca_file else None
+    if not ca_file:
+        return None
+    trusting(ca_file)  # gRPC would report only in a call that TLS does not work
+    return grpc.ssl_channel_credentials(Path(ca_file).read_bytes())
 
 
 def _check(address: str) -> None:

@@ -12,7 +12,7 @@ from rollplan._cancel import Cancellation, interruptible
 from rollplan._cause import cause_of
 from rollplan._details import from_connect
 from rollplan._errors import PlannerError
-from rollplan._transport import PORT_MAX, SERVICE, Method, Request, Response
+from rollplan._transport import PORT_MAX, SERVICE, Method, Request, Response, trusting
 
 
 class _Codec:
@@ -51,7 +51,7 @@ class _Codec:
 
 
 def _verify(ca_file: str | None) -> ssl.SSLContext | bool:
-    return ssl.create_default_context(cafile=ca_file) if ca_file else True
+    return trusting(ca_file) if ca_file else True
 
 
 def _parse(url: str) -> httpx.URL:

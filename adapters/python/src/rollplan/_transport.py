@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -30,6 +31,14 @@ class Method(Generic[Request, Response]):
         if not isinstance(request, self.request):
             expected = f"{self.name} requires a {self.request.__name__}"
             raise PlannerError("invalid_argument", f"{expected}, not {type(request).__name__}")
+
+
+def trusting(ca_file: str) -> ssl.SSLContext:
+    """Trusts the authorities in a file. Raises PlannerError if it cannot be read: the error of TLS would not name it."""
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise PlannerError("invalid_argument", f"CA certificates {ca_file}: {error.strerror}") from error
 
 
 class Transport(Protocol):
