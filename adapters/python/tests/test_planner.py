@@ -145,6 +145,10 @@ class TestUnreachableService:
         address = "no-such-host.invalid:50051"
         self.check(failure(transport, address, tls=False), address, "(resolving|lookup|not known|name resolution)")
 
+    def test_the_name_is_too_long(self, transport: str) -> None:
+        address = "n" * 64 + ".example:50051"
+        self.check(failure(transport, address, tls=False), address, "(resolving|too long|not known|name resolution)")
+
     def test_the_server_requires_tls(self, transport: str, tls_only: str) -> None:
         self.check(failure(transport, tls_only, tls=False), tls_only, "perhaps because the server requires TLS")
 

@@ -117,8 +117,7 @@ test("the required version of Node.js is one that all dependencies support", asy
   const { packages } = JSON.parse(await readFile(join(HERE, "package-lock.json"), "utf8")) as {
     packages: Readonly<Record<string, Dependencies>>;
   };
-  const root = packages[""];
-  const required = root?.engines?.node;
+  const required = (JSON.parse(await readFile(join(HERE, "package.json"), "utf8")) as Dependencies).engines?.node;
   assert.ok(required);
   // As Node.js searches: in the package, then in those around it.
   const find = (from: string, name: string): string | undefined => {

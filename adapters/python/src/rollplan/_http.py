@@ -14,6 +14,9 @@ from rollplan._details import from_connect
 from rollplan._errors import PlannerError
 from rollplan._transport import PORT_MAX, SERVICE, Method, Request, Response, trusting
 
+# A name with a label that is too long is an error of the encoding.
+FAILURES = (httpx.HTTPError, UnicodeError)
+
 
 class _Codec:
     """The encoding of requests and responses."""
@@ -90,7 +93,7 @@ class HttpTransport:
         path = f"/{SERVICE}/{method.name}"
         try:
             answer = interruptible(lambda: self._client.post(path, content=body, headers=headers, timeout=timeout), cancel)
-        except httpx.HTTPError as error:
+        except FAILURES as error:
             raise _failure(error, self._client.base_url) from error
         return self._codec.decode(method, answer, self._client.base_url)
 
@@ -109,7 +112,7 @@ class AsyncHttpTransport:
         body, headers = self._codec.encode(request), self._codec.headers(timeout)
         try:
             answer = await self._client.post(f"/{SERVICE}/{method.name}", content=body, headers=headers, timeout=timeout)
-        except httpx.HTTPError as error:
+        except FAILURES as error:
             raise _failure(error, self._client.base_url) from error
         return self._codec.decode(method, answer, self._client.base_url)
 
