@@ -6,6 +6,7 @@ pub(crate) mod descriptors;
 pub(crate) mod listener;
 pub(crate) mod serve;
 pub(crate) mod tls;
+mod unread;
 
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -27,6 +27,7 @@ use tower::{Service, ServiceExt as _};
 use crate::server::config::Config;
 use crate::server::connection::batched::Batched;
 use crate::server::connection::clients::{AllowedClients, NotAllowed};
+use crate::server::connection::unread::Unread;
 use crate::server::connection::{Calls, Connection, PendingResponses};
 
 /// The minimum of hyper.
@@ -121,12 +122,16 @@ where
         if let Some(not_allowed) = &not_allowed {
             extensions.insert(not_allowed.clone());
         }
+        let service = service.clone();
         // HTTP/2 clients answer pings while they wait, so they are not silent.
         let running = (request.version() < Version::HTTP_2).then(|| calls.start());
-        let answer = service.clone().oneshot(request.map(Body::new));
         async move {
-            let _running = running;
-            answer.await
+            let Some(_running) = running else {
+                return service.oneshot(request.map(Body::new)).await;
+            };
+            let (request, unread) = Unread::of(request);
+            let answer = service.oneshot(request.map(Body::new)).await?;
+            Ok(unread.before(answer).await)
         }
     })
 }

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
 use super::{ask_json, ask_proto};
-use crate::server::http::Ask;
+use crate::server::http::{self, Ask};
 use crate::server::planners::Staged;
 use crate::server::raw::PLAN;
 use crate::server::{PATIENCE, Serving, ends, mk_config, mk_request, start, start_with};
@@ -25,14 +25,28 @@ async fn http1_connections_are_reused_on_the_port_of_grpc() {
         let reply = ask_json(&mk_request()).on(&mut stream).await;
         assert_eq!(reply.status, 200);
         client.plan_rollout(mk_request()).await.unwrap();
-        // Refused by its headers. The body is not read.
+        // Refused by its headers.
         let reply = Ask::post(PLAN, "text/html", "x").on(&mut stream).await;
         assert_eq!(reply.status, 415);
-        stream = match stream.try_read(&mut [0]) {
-            Ok(0) => TcpStream::connect(address).await.unwrap(),
-            _ => stream,
-        };
+        assert_eq!(reply.header("connection"), None);
     }
+}
+
+/// Otherwise, the client may send its next call on a connection that the server is closing.
+#[tokio::test]
+async fn answer_before_the_end_of_the_request_says_that_the_connection_is_closed() {
+    let Serving { address, .. } = start().await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let unfinished = format!(
+        "POST {PLAN} HTTP/1.1\r\nHost: a\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
+    );
+    stream.write_all(unfinished.as_bytes()).await.unwrap();
+    let reply = http::read(&mut stream).await;
+    assert_eq!(reply.status, 415);
+    assert_eq!(reply.header("connection"), Some("close"));
+    let mut rest = Vec::new();
+    let closed = timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+    closed.expect("it is closed").unwrap();
 }
 
 #[tokio::test]
