@@ -4,12 +4,12 @@ use rollplan_core::reference::{ConfigurationKind, Usage};
 use rollplan_core::template::parse_time;
 
 use super::compare::{Change, ChangeKind};
-use super::draft::{Draft, HOUR, STARTS_UNKNOWN, condition};
+use super::draft::{Draft, HOUR, STARTS_UNKNOWN};
 use super::drift::{Drift, Found};
 use super::duration::{parse_duration, span};
 use super::marker::{PAUSE_PERIOD, PAUSED_AT, marker_is_stripped};
 use super::options::{Options, Profile};
-use super::plan::{Condition, Counts, Decision, Input, Use};
+use super::plan::{Condition, Counts, Decision, Effect, Input, Use};
 use super::selection::{Index, Tracked, select};
 use super::state::{State, from_millis, millis};
 use super::window::Window;
@@ -34,11 +34,11 @@ pub(super) fn decide<'a>(
     let (state, is_readable) = State::read(&workload.annotations, options.profile);
     let mut conditions: Vec<Condition> = notes
         .into_iter()
-        .map(|note| condition("INVALID_ANNOTATION", note, None))
+        .map(|note| Condition::new(Effect::Informs, "INVALID_ANNOTATION", note))
         .collect();
     if !is_readable {
-        let message = "the recorded state cannot be read, and counts as absent".to_owned();
-        conditions.push(condition("STATE_UNREADABLE", message, None));
+        let message = "the recorded state cannot be read, and counts as absent";
+        conditions.push(Condition::new(Effect::Informs, "STATE_UNREADABLE", message));
     }
     let uses = match options.uses {
         true => tracked.iter().filter(|it| it.counts).map(uses).collect(),
@@ -63,7 +63,7 @@ pub(super) fn decide<'a>(
     let is_stripped = marker_is_stripped(options, workload, &state);
     if is_stripped {
         let message = "the annotation of the last restart is missing from the pod template: another tool may manage the template";
-        conditions.push(condition("MARKER_STRIPPED", message.to_owned(), None));
+        conditions.push(Condition::new(Effect::Informs, "MARKER_STRIPPED", message));
     }
     let now = millis(input.now);
     // Each restart has a different mark.
@@ -93,6 +93,7 @@ pub(super) fn decide<'a>(
     };
     for missing in drift.missing {
         draft.note(
+            Effect::PreventsStart,
             "REQUIRED_MISSING",
             format!("{missing} does not exist, and pods cannot start without it"),
         );
@@ -102,18 +103,18 @@ pub(super) fn decide<'a>(
         let message = format!(
             "nothing was recorded, and the times do not show whether {subjects} changed after the pods were started: recorded as it is now"
         );
-        draft.note("CHANGE_UNPROVEN", message);
+        draft.note(Effect::Informs, "CHANGE_UNPROVEN", message);
     }
     if !drift.folded.is_empty() {
         let subjects = drift.folded.join(", ");
         match workload.started {
             Started::Never => {
                 let message = "there are no pods to restart: new ones start with the change";
-                draft.note("NO_PODS", message.to_owned());
+                draft.note(Effect::NotNeeded, "NO_PODS", message.to_owned());
             }
             _ => {
                 let message = format!("the pods were started after the change of {subjects}");
-                draft.note("STARTED_WITH_CHANGE", message);
+                draft.note(Effect::NotNeeded, "STARTED_WITH_CHANGE", message);
             }
         }
     }
@@ -157,8 +158,9 @@ fn is_restarting(workload: &Workload, state: &State, is_stripped: bool, now: i64
 // === impl Draft ===
 
 impl Draft<'_> {
-    fn note(&mut self, reason: &'static str, message: String) {
-        self.conditions.push(condition(reason, message, None));
+    fn note(&mut self, effect: Effect, reason: &'static str, message: String) {
+        self.conditions
+            .push(Condition::new(effect, reason, message));
     }
 
     /// Adds a change if pods started before the last change was applied, for example after an undo: they run with an older
@@ -194,7 +196,7 @@ impl Draft<'_> {
         self.resume(window.input);
         if self.changes.is_empty() {
             match self.is_unclear {
-                true => self.note(STARTS_UNKNOWN, self.starts_unknown()),
+                true => self.note(Effect::Informs, STARTS_UNKNOWN, self.starts_unknown()),
                 false => self.recorded.pending = None,
             }
             self.decision = match self.recorded == self.state && !self.resumes {
@@ -206,7 +208,8 @@ impl Draft<'_> {
         if self.workload.workload_kind() == WorkloadKind::CronJob
             && window.input.options.profile != Profile::Reloader
         {
-            self.note("NEXT_JOB", "the next Job starts with it".to_owned());
+            let message = "the next Job starts with it".to_owned();
+            self.note(Effect::NotNeeded, "NEXT_JOB", message);
             self.recorded.applied.clone_from(&self.restarted.applied);
             self.recorded.pending = None;
             self.decision = Decision::Record;

@@ -61,11 +61,3 @@ impl Draft<'_> {
         message.to_owned()
     }
 }
-
-pub(super) fn condition(reason: &'static str, message: String, until: Option<Time>) -> Condition {
-    Condition {
-        reason,
-        message,
-        until,
-    }
-}

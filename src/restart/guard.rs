@@ -6,7 +6,7 @@ use rollplan_core::reference::ConfigurationKind;
 
 use super::draft::Draft;
 use super::options::Options;
-use super::plan::{Condition, Decision};
+use super::plan::{Condition, Decision, Effect};
 use super::workload::Rollout;
 
 /// A configuration in a namespace.
@@ -75,9 +75,6 @@ fn stalled<'a>(drafts: &[Draft<'a>]) -> HashMap<ConfigurationKey<'a>, String> {
 fn hold(draft: &mut Draft<'_>, reason: &'static str, message: String) {
     draft.decision = Decision::Hold;
     draft.due = None;
-    draft.conditions.push(Condition {
-        reason,
-        message,
-        until: None,
-    });
+    let condition = Condition::new(Effect::Holds, reason, message);
+    draft.conditions.push(condition);
 }

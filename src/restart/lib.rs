@@ -34,7 +34,7 @@ pub use compare::{Change, ChangeKind};
 pub use configuration::{Configuration, Content};
 pub use duration::parse_duration;
 pub use options::{Options, Profile, ReloaderOptions, RestartOn, Strategy};
-pub use plan::{Condition, Counts, Decision, Input, Plan, Step, Use, WorkloadPlan};
+pub use plan::{Condition, Counts, Decision, Effect, Input, Plan, Step, Use, WorkloadPlan};
 pub use rollplan_core::reference::{ConfigurationKind, ContainerAt, Reference, Usage, references};
 pub use selection::CHANGE_SET;
 pub use state::State;

@@ -74,11 +74,28 @@ pub enum Decision {
     Restart,
 }
 
+/// What a condition means for the decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    Informs,
+    /// No restart is needed: pods have started with the change, or will.
+    NotNeeded,
+    /// The restart waits for a time.
+    Waits,
+    /// The restart waits for another condition, or for a user.
+    Holds,
+    /// New pods could not start.
+    PreventsStart,
+}
+
 /// A condition that affects a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// A stable reason, for example "QUIET_WINDOW".
     pub reason: &'static str,
+    /// What it means for the decision.
+    pub effect: Effect,
     /// A message for humans.
     pub message: String,
     /// The end of the condition, if known.
@@ -124,4 +141,18 @@ pub struct Counts {
     pub unknown: usize,
     /// The number of each decision, in the order of [`Decision`].
     pub decisions: [usize; 5],
+}
+
+// === impl Condition ===
+
+impl Condition {
+    /// A condition without a known end.
+    pub(super) fn new(effect: Effect, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            effect,
+            message: message.into(),
+            until: None,
+        }
+    }
 }

@@ -7,10 +7,10 @@ use rollplan_core::template::parse_time;
 
 use super::checksum::digest;
 use super::compare::ChangeKind;
-use super::draft::{Draft, HOUR, STARTS_UNKNOWN, condition};
+use super::draft::{Draft, HOUR, STARTS_UNKNOWN};
 use super::duration::{parse_duration, span};
 use super::options::Profile;
-use super::plan::{Condition, Input};
+use super::plan::{Condition, Effect, Input};
 use super::state::{Pending, from_millis, millis};
 use super::workload::{Rollout, Started, WorkloadKind};
 
@@ -47,11 +47,10 @@ impl Draft<'_> {
         let workload = self.workload;
         let mut held = Vec::new();
         let mut hold = |reason, message: &str, until: Option<i64>| {
-            held.push(condition(
-                reason,
-                message.to_owned(),
-                until.map(from_millis),
-            ));
+            held.push(Condition {
+                until: until.map(from_millis),
+                ..Condition::new(Effect::Holds, reason, message)
+            });
         };
         let is_reloader = options.profile == Profile::Reloader;
         match workload.workload_kind() {
@@ -77,7 +76,7 @@ impl Draft<'_> {
         if self
             .conditions
             .iter()
-            .any(|it| it.reason == "REQUIRED_MISSING")
+            .any(|it| it.effect == Effect::PreventsStart)
         {
             let message = "restarted pods would not start";
             hold("RESTART_WOULD_FAIL", message, None);
@@ -138,7 +137,10 @@ impl Draft<'_> {
         let mut waits = Vec::new();
         let mut wait = |reason, message: String, until: i64| {
             if until > window.now {
-                waits.push(condition(reason, message, Some(from_millis(until))));
+                waits.push(Condition {
+                    until: Some(from_millis(until)),
+                    ..Condition::new(Effect::Waits, reason, message)
+                });
             }
         };
         wait(

@@ -109,9 +109,8 @@ fn row(table: &mut Columns, plan: &proto::RestartPlan, separator: &str) {
     };
     let changes = plan.changes.iter().map(|change| change.message.as_str());
     let why: Vec<&str> = changes.collect();
-    let applied = ["NO_PODS", "STARTED_WITH_CHANGE"];
     let mut conditions = plan.conditions.iter();
-    let is_explained = conditions.any(|it| applied.contains(&it.reason.as_str()));
+    let is_explained = conditions.any(|it| it.effect() == proto::RestartConditionEffect::NotNeeded);
     let why = match why.is_empty() {
         true if plan.decision() == proto::RestartDecision::Record && !is_explained => {
             "first observation".to_owned()

@@ -444,6 +444,71 @@ func (RestartDecision) EnumDescriptor() ([]byte, []int) {
 	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{6}
 }
 
+// RestartConditionEffect states what a condition means for the decision.
+type RestartConditionEffect int32
+
+const (
+	// Never returned.
+	RestartConditionEffect_RESTART_CONDITION_EFFECT_UNSPECIFIED RestartConditionEffect = 0
+	// Nothing.
+	RestartConditionEffect_RESTART_CONDITION_EFFECT_INFORMS RestartConditionEffect = 1
+	// No restart is needed: pods have started with the change, or will.
+	RestartConditionEffect_RESTART_CONDITION_EFFECT_NOT_NEEDED RestartConditionEffect = 2
+	// The restart waits until `until`.
+	RestartConditionEffect_RESTART_CONDITION_EFFECT_WAITS RestartConditionEffect = 3
+	// The workload is not restarted while the condition holds.
+	RestartConditionEffect_RESTART_CONDITION_EFFECT_HOLDS RestartConditionEffect = 4
+	// New pods could not start, because something that they require is missing.
+	RestartConditionEffect_RESTART_CONDITION_EFFECT_PREVENTS_START RestartConditionEffect = 5
+)
+
+// Enum value maps for RestartConditionEffect.
+var (
+	RestartConditionEffect_name = map[int32]string{
+		0: "RESTART_CONDITION_EFFECT_UNSPECIFIED",
+		1: "RESTART_CONDITION_EFFECT_INFORMS",
+		2: "RESTART_CONDITION_EFFECT_NOT_NEEDED",
+		3: "RESTART_CONDITION_EFFECT_WAITS",
+		4: "RESTART_CONDITION_EFFECT_HOLDS",
+		5: "RESTART_CONDITION_EFFECT_PREVENTS_START",
+	}
+	RestartConditionEffect_value = map[string]int32{
+		"RESTART_CONDITION_EFFECT_UNSPECIFIED":    0,
+		"RESTART_CONDITION_EFFECT_INFORMS":        1,
+		"RESTART_CONDITION_EFFECT_NOT_NEEDED":     2,
+		"RESTART_CONDITION_EFFECT_WAITS":          3,
+		"RESTART_CONDITION_EFFECT_HOLDS":          4,
+		"RESTART_CONDITION_EFFECT_PREVENTS_START": 5,
+	}
+)
+
+func (x RestartConditionEffect) Enum() *RestartConditionEffect {
+	p := new(RestartConditionEffect)
+	*p = x
+	return p
+}
+
+func (x RestartConditionEffect) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RestartConditionEffect) Descriptor() protoreflect.EnumDescriptor {
+	return file_rollplan_v1_restart_proto_enumTypes[7].Descriptor()
+}
+
+func (RestartConditionEffect) Type() protoreflect.EnumType {
+	return &file_rollplan_v1_restart_proto_enumTypes[7]
+}
+
+func (x RestartConditionEffect) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RestartConditionEffect.Descriptor instead.
+func (RestartConditionEffect) EnumDescriptor() ([]byte, []int) {
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{7}
+}
+
 // PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/restarts.md describes how restarts are decided.
 //
 // Invalid items are skipped and reported in the response. A call that exceeds a limit fails with RESOURCE_EXHAUSTED:
@@ -1811,7 +1876,9 @@ type RestartCondition struct {
 	// Human-readable description.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	// Until when the condition holds, if that is known.
-	Until         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=until,proto3" json:"until,omitempty"`
+	Until *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=until,proto3" json:"until,omitempty"`
+	// What it means for the decision.
+	Effect        RestartConditionEffect `protobuf:"varint,4,opt,name=effect,proto3,enum=rollplan.v1.RestartConditionEffect" json:"effect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1865,6 +1932,13 @@ func (x *RestartCondition) GetUntil() *timestamppb.Timestamp {
 		return x.Until
 	}
 	return nil
+}
+
+func (x *RestartCondition) GetEffect() RestartConditionEffect {
+	if x != nil {
+		return x.Effect
+	}
+	return RestartConditionEffect_RESTART_CONDITION_EFFECT_UNSPECIFIED
 }
 
 // ConfigurationUse is a configuration that a workload reacts to.
@@ -2274,11 +2348,12 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x10\n" +
 	"\x03key\x18\x04 \x01(\tR\x03key\x12\x12\n" +
 	"\x04type\x18\x05 \x01(\tR\x04type\x12\x18\n" +
-	"\amessage\x18\x06 \x01(\tR\amessage\"v\n" +
+	"\amessage\x18\x06 \x01(\tR\amessage\"\xb3\x01\n" +
 	"\x10RestartCondition\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x120\n" +
-	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xa3\x01\n" +
+	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12;\n" +
+	"\x06effect\x18\x04 \x01(\x0e2#.rollplan.v1.RestartConditionEffectR\x06effect\"\xa3\x01\n" +
 	"\x10ConfigurationUse\x122\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1e.rollplan.v1.ConfigurationKindR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x123\n" +
@@ -2339,7 +2414,14 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\x17RESTART_DECISION_RECORD\x10\x02\x12\x19\n" +
 	"\x15RESTART_DECISION_WAIT\x10\x03\x12\x19\n" +
 	"\x15RESTART_DECISION_HOLD\x10\x04\x12\x1c\n" +
-	"\x18RESTART_DECISION_RESTART\x10\x05B\x9a\x01\n" +
+	"\x18RESTART_DECISION_RESTART\x10\x05*\x86\x02\n" +
+	"\x16RestartConditionEffect\x12(\n" +
+	"$RESTART_CONDITION_EFFECT_UNSPECIFIED\x10\x00\x12$\n" +
+	" RESTART_CONDITION_EFFECT_INFORMS\x10\x01\x12'\n" +
+	"#RESTART_CONDITION_EFFECT_NOT_NEEDED\x10\x02\x12\"\n" +
+	"\x1eRESTART_CONDITION_EFFECT_WAITS\x10\x03\x12\"\n" +
+	"\x1eRESTART_CONDITION_EFFECT_HOLDS\x10\x04\x12+\n" +
+	"'RESTART_CONDITION_EFFECT_PREVENTS_START\x10\x05B\x9a\x01\n" +
 	"\x0fcom.rollplan.v1B\fRestartProtoP\x01Z,rollplan.dev/rollplan/adapters/go/rollplanv1\xa2\x02\x03RXX\xaa\x02\vRollplan.V1\xca\x02\vRollplan\\V1\xe2\x02\x17Rollplan\\V1\\GPBMetadata\xea\x02\fRollplan::V1b\x06proto3"
 
 var (
@@ -2354,7 +2436,7 @@ func file_rollplan_v1_restart_proto_rawDescGZIP() []byte {
 	return file_rollplan_v1_restart_proto_rawDescData
 }
 
-var file_rollplan_v1_restart_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_rollplan_v1_restart_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
 var file_rollplan_v1_restart_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_rollplan_v1_restart_proto_goTypes = []any{
 	(RolloutState)(0),             // 0: rollplan.v1.RolloutState
@@ -2364,82 +2446,84 @@ var file_rollplan_v1_restart_proto_goTypes = []any{
 	(RestartOn)(0),                // 4: rollplan.v1.RestartOn
 	(ReloadStrategy)(0),           // 5: rollplan.v1.ReloadStrategy
 	(RestartDecision)(0),          // 6: rollplan.v1.RestartDecision
-	(*PlanRestartsRequest)(nil),   // 7: rollplan.v1.PlanRestartsRequest
-	(*Workload)(nil),              // 8: rollplan.v1.Workload
-	(*Reference)(nil),             // 9: rollplan.v1.Reference
-	(*Configuration)(nil),         // 10: rollplan.v1.Configuration
-	(*NamespaceSettings)(nil),     // 11: rollplan.v1.NamespaceSettings
-	(*RestartOptions)(nil),        // 12: rollplan.v1.RestartOptions
-	(*WorkloadKind)(nil),          // 13: rollplan.v1.WorkloadKind
-	(*ReloaderOptions)(nil),       // 14: rollplan.v1.ReloaderOptions
-	(*PlanRestartsResponse)(nil),  // 15: rollplan.v1.PlanRestartsResponse
-	(*RestartPlan)(nil),           // 16: rollplan.v1.RestartPlan
-	(*ConfigurationChange)(nil),   // 17: rollplan.v1.ConfigurationChange
-	(*RestartCondition)(nil),      // 18: rollplan.v1.RestartCondition
-	(*ConfigurationUse)(nil),      // 19: rollplan.v1.ConfigurationUse
-	(*RestartCounts)(nil),         // 20: rollplan.v1.RestartCounts
-	(*ItemViolation)(nil),         // 21: rollplan.v1.ItemViolation
-	nil,                           // 22: rollplan.v1.Workload.TemplateAnnotationsEntry
-	nil,                           // 23: rollplan.v1.Configuration.AnnotationsEntry
-	nil,                           // 24: rollplan.v1.Configuration.KeyChecksumsEntry
-	nil,                           // 25: rollplan.v1.NamespaceSettings.AnnotationsEntry
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
-	(*ObjectMeta)(nil),            // 27: rollplan.v1.ObjectMeta
-	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
-	(*Step)(nil),                  // 29: rollplan.v1.Step
+	(RestartConditionEffect)(0),   // 7: rollplan.v1.RestartConditionEffect
+	(*PlanRestartsRequest)(nil),   // 8: rollplan.v1.PlanRestartsRequest
+	(*Workload)(nil),              // 9: rollplan.v1.Workload
+	(*Reference)(nil),             // 10: rollplan.v1.Reference
+	(*Configuration)(nil),         // 11: rollplan.v1.Configuration
+	(*NamespaceSettings)(nil),     // 12: rollplan.v1.NamespaceSettings
+	(*RestartOptions)(nil),        // 13: rollplan.v1.RestartOptions
+	(*WorkloadKind)(nil),          // 14: rollplan.v1.WorkloadKind
+	(*ReloaderOptions)(nil),       // 15: rollplan.v1.ReloaderOptions
+	(*PlanRestartsResponse)(nil),  // 16: rollplan.v1.PlanRestartsResponse
+	(*RestartPlan)(nil),           // 17: rollplan.v1.RestartPlan
+	(*ConfigurationChange)(nil),   // 18: rollplan.v1.ConfigurationChange
+	(*RestartCondition)(nil),      // 19: rollplan.v1.RestartCondition
+	(*ConfigurationUse)(nil),      // 20: rollplan.v1.ConfigurationUse
+	(*RestartCounts)(nil),         // 21: rollplan.v1.RestartCounts
+	(*ItemViolation)(nil),         // 22: rollplan.v1.ItemViolation
+	nil,                           // 23: rollplan.v1.Workload.TemplateAnnotationsEntry
+	nil,                           // 24: rollplan.v1.Configuration.AnnotationsEntry
+	nil,                           // 25: rollplan.v1.Configuration.KeyChecksumsEntry
+	nil,                           // 26: rollplan.v1.NamespaceSettings.AnnotationsEntry
+	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
+	(*ObjectMeta)(nil),            // 28: rollplan.v1.ObjectMeta
+	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
+	(*Step)(nil),                  // 30: rollplan.v1.Step
 }
 var file_rollplan_v1_restart_proto_depIdxs = []int32{
-	26, // 0: rollplan.v1.PlanRestartsRequest.now:type_name -> google.protobuf.Timestamp
-	8,  // 1: rollplan.v1.PlanRestartsRequest.workloads:type_name -> rollplan.v1.Workload
-	10, // 2: rollplan.v1.PlanRestartsRequest.configurations:type_name -> rollplan.v1.Configuration
-	11, // 3: rollplan.v1.PlanRestartsRequest.namespaces:type_name -> rollplan.v1.NamespaceSettings
-	12, // 4: rollplan.v1.PlanRestartsRequest.options:type_name -> rollplan.v1.RestartOptions
-	27, // 5: rollplan.v1.Workload.metadata:type_name -> rollplan.v1.ObjectMeta
-	9,  // 6: rollplan.v1.Workload.references:type_name -> rollplan.v1.Reference
-	22, // 7: rollplan.v1.Workload.template_annotations:type_name -> rollplan.v1.Workload.TemplateAnnotationsEntry
-	26, // 8: rollplan.v1.Workload.oldest_pod_started_at:type_name -> google.protobuf.Timestamp
-	26, // 9: rollplan.v1.Workload.revision_created_at:type_name -> google.protobuf.Timestamp
+	27, // 0: rollplan.v1.PlanRestartsRequest.now:type_name -> google.protobuf.Timestamp
+	9,  // 1: rollplan.v1.PlanRestartsRequest.workloads:type_name -> rollplan.v1.Workload
+	11, // 2: rollplan.v1.PlanRestartsRequest.configurations:type_name -> rollplan.v1.Configuration
+	12, // 3: rollplan.v1.PlanRestartsRequest.namespaces:type_name -> rollplan.v1.NamespaceSettings
+	13, // 4: rollplan.v1.PlanRestartsRequest.options:type_name -> rollplan.v1.RestartOptions
+	28, // 5: rollplan.v1.Workload.metadata:type_name -> rollplan.v1.ObjectMeta
+	10, // 6: rollplan.v1.Workload.references:type_name -> rollplan.v1.Reference
+	23, // 7: rollplan.v1.Workload.template_annotations:type_name -> rollplan.v1.Workload.TemplateAnnotationsEntry
+	27, // 8: rollplan.v1.Workload.oldest_pod_started_at:type_name -> google.protobuf.Timestamp
+	27, // 9: rollplan.v1.Workload.revision_created_at:type_name -> google.protobuf.Timestamp
 	0,  // 10: rollplan.v1.Workload.rollout:type_name -> rollplan.v1.RolloutState
-	26, // 11: rollplan.v1.Workload.pods_starting_since:type_name -> google.protobuf.Timestamp
-	26, // 12: rollplan.v1.Workload.oldest_pod_created_at:type_name -> google.protobuf.Timestamp
+	27, // 11: rollplan.v1.Workload.pods_starting_since:type_name -> google.protobuf.Timestamp
+	27, // 12: rollplan.v1.Workload.oldest_pod_created_at:type_name -> google.protobuf.Timestamp
 	1,  // 13: rollplan.v1.Reference.kind:type_name -> rollplan.v1.ConfigurationKind
 	2,  // 14: rollplan.v1.Reference.usage:type_name -> rollplan.v1.ReferenceUsage
 	1,  // 15: rollplan.v1.Configuration.kind:type_name -> rollplan.v1.ConfigurationKind
-	23, // 16: rollplan.v1.Configuration.annotations:type_name -> rollplan.v1.Configuration.AnnotationsEntry
-	24, // 17: rollplan.v1.Configuration.key_checksums:type_name -> rollplan.v1.Configuration.KeyChecksumsEntry
-	26, // 18: rollplan.v1.Configuration.changed_at:type_name -> google.protobuf.Timestamp
-	26, // 19: rollplan.v1.Configuration.created_at:type_name -> google.protobuf.Timestamp
-	25, // 20: rollplan.v1.NamespaceSettings.annotations:type_name -> rollplan.v1.NamespaceSettings.AnnotationsEntry
+	24, // 16: rollplan.v1.Configuration.annotations:type_name -> rollplan.v1.Configuration.AnnotationsEntry
+	25, // 17: rollplan.v1.Configuration.key_checksums:type_name -> rollplan.v1.Configuration.KeyChecksumsEntry
+	27, // 18: rollplan.v1.Configuration.changed_at:type_name -> google.protobuf.Timestamp
+	27, // 19: rollplan.v1.Configuration.created_at:type_name -> google.protobuf.Timestamp
+	26, // 20: rollplan.v1.NamespaceSettings.annotations:type_name -> rollplan.v1.NamespaceSettings.AnnotationsEntry
 	3,  // 21: rollplan.v1.RestartOptions.profile:type_name -> rollplan.v1.RestartProfile
 	4,  // 22: rollplan.v1.RestartOptions.restart_on:type_name -> rollplan.v1.RestartOn
-	28, // 23: rollplan.v1.RestartOptions.quiet:type_name -> google.protobuf.Duration
-	28, // 24: rollplan.v1.RestartOptions.max_wait:type_name -> google.protobuf.Duration
-	28, // 25: rollplan.v1.RestartOptions.min_interval:type_name -> google.protobuf.Duration
-	28, // 26: rollplan.v1.RestartOptions.max_hold:type_name -> google.protobuf.Duration
-	28, // 27: rollplan.v1.RestartOptions.skew:type_name -> google.protobuf.Duration
-	28, // 28: rollplan.v1.RestartOptions.disruption_budget_wait:type_name -> google.protobuf.Duration
-	13, // 29: rollplan.v1.RestartOptions.kinds:type_name -> rollplan.v1.WorkloadKind
-	14, // 30: rollplan.v1.RestartOptions.reloader:type_name -> rollplan.v1.ReloaderOptions
+	29, // 23: rollplan.v1.RestartOptions.quiet:type_name -> google.protobuf.Duration
+	29, // 24: rollplan.v1.RestartOptions.max_wait:type_name -> google.protobuf.Duration
+	29, // 25: rollplan.v1.RestartOptions.min_interval:type_name -> google.protobuf.Duration
+	29, // 26: rollplan.v1.RestartOptions.max_hold:type_name -> google.protobuf.Duration
+	29, // 27: rollplan.v1.RestartOptions.skew:type_name -> google.protobuf.Duration
+	29, // 28: rollplan.v1.RestartOptions.disruption_budget_wait:type_name -> google.protobuf.Duration
+	14, // 29: rollplan.v1.RestartOptions.kinds:type_name -> rollplan.v1.WorkloadKind
+	15, // 30: rollplan.v1.RestartOptions.reloader:type_name -> rollplan.v1.ReloaderOptions
 	5,  // 31: rollplan.v1.ReloaderOptions.strategy:type_name -> rollplan.v1.ReloadStrategy
-	16, // 32: rollplan.v1.PlanRestartsResponse.plans:type_name -> rollplan.v1.RestartPlan
-	28, // 33: rollplan.v1.PlanRestartsResponse.requeue_after:type_name -> google.protobuf.Duration
-	20, // 34: rollplan.v1.PlanRestartsResponse.counts:type_name -> rollplan.v1.RestartCounts
-	21, // 35: rollplan.v1.PlanRestartsResponse.violations:type_name -> rollplan.v1.ItemViolation
+	17, // 32: rollplan.v1.PlanRestartsResponse.plans:type_name -> rollplan.v1.RestartPlan
+	29, // 33: rollplan.v1.PlanRestartsResponse.requeue_after:type_name -> google.protobuf.Duration
+	21, // 34: rollplan.v1.PlanRestartsResponse.counts:type_name -> rollplan.v1.RestartCounts
+	22, // 35: rollplan.v1.PlanRestartsResponse.violations:type_name -> rollplan.v1.ItemViolation
 	6,  // 36: rollplan.v1.RestartPlan.decision:type_name -> rollplan.v1.RestartDecision
-	17, // 37: rollplan.v1.RestartPlan.changes:type_name -> rollplan.v1.ConfigurationChange
-	18, // 38: rollplan.v1.RestartPlan.conditions:type_name -> rollplan.v1.RestartCondition
-	29, // 39: rollplan.v1.RestartPlan.steps:type_name -> rollplan.v1.Step
-	26, // 40: rollplan.v1.RestartPlan.due:type_name -> google.protobuf.Timestamp
-	19, // 41: rollplan.v1.RestartPlan.uses:type_name -> rollplan.v1.ConfigurationUse
+	18, // 37: rollplan.v1.RestartPlan.changes:type_name -> rollplan.v1.ConfigurationChange
+	19, // 38: rollplan.v1.RestartPlan.conditions:type_name -> rollplan.v1.RestartCondition
+	30, // 39: rollplan.v1.RestartPlan.steps:type_name -> rollplan.v1.Step
+	27, // 40: rollplan.v1.RestartPlan.due:type_name -> google.protobuf.Timestamp
+	20, // 41: rollplan.v1.RestartPlan.uses:type_name -> rollplan.v1.ConfigurationUse
 	1,  // 42: rollplan.v1.ConfigurationChange.kind:type_name -> rollplan.v1.ConfigurationKind
-	26, // 43: rollplan.v1.RestartCondition.until:type_name -> google.protobuf.Timestamp
-	1,  // 44: rollplan.v1.ConfigurationUse.kind:type_name -> rollplan.v1.ConfigurationKind
-	2,  // 45: rollplan.v1.ConfigurationUse.usages:type_name -> rollplan.v1.ReferenceUsage
-	46, // [46:46] is the sub-list for method output_type
-	46, // [46:46] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	27, // 43: rollplan.v1.RestartCondition.until:type_name -> google.protobuf.Timestamp
+	7,  // 44: rollplan.v1.RestartCondition.effect:type_name -> rollplan.v1.RestartConditionEffect
+	1,  // 45: rollplan.v1.ConfigurationUse.kind:type_name -> rollplan.v1.ConfigurationKind
+	2,  // 46: rollplan.v1.ConfigurationUse.usages:type_name -> rollplan.v1.ReferenceUsage
+	47, // [47:47] is the sub-list for method output_type
+	47, // [47:47] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_restart_proto_init() }
@@ -2456,7 +2540,7 @@ func file_rollplan_v1_restart_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollplan_v1_restart_proto_rawDesc), len(file_rollplan_v1_restart_proto_rawDesc)),
-			NumEnums:      7,
+			NumEnums:      8,
 			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -10,8 +10,8 @@ use super::restart_objects::{
 };
 use crate::cli::error::Error;
 use crate::proto::{
-    self, PlanRestartsRequest, PlanRestartsResponse, RestartDecision, RestartOptions, RestartPlan,
-    RestartProfile,
+    self, PlanRestartsRequest, PlanRestartsResponse, RestartConditionEffect as Effect,
+    RestartDecision, RestartOptions, RestartPlan, RestartProfile,
 };
 
 /// The annotations in which workloads record what they have applied.
@@ -19,19 +19,6 @@ const STATES: [&str; 2] = [
     "rollplan.dev/restart-state",
     "com.xing.deployment-restart.applied-config-checksums",
 ];
-/// The reasons of conditions that explain why a changed workload is not restarted.
-const EXPLAINS: [&str; 9] = [
-    "FROZEN",
-    "HELD_UNTIL",
-    "INVALID_ANNOTATION",
-    "JOB",
-    "NEXT_JOB",
-    "NO_PODS",
-    "OBJECT_REQUIRED",
-    "ON_DELETE",
-    "PAUSED",
-];
-const REQUIRED_MISSING: &str = "REQUIRED_MISSING";
 
 /// The configurations before or after a change.
 #[derive(Clone, Debug, Default)]
@@ -143,7 +130,9 @@ impl Consequences {
         let changes = || known().flat_map(|it| &it.plan.changes);
         let conditions = selected.into_iter().flat_map(|it| &it.plan.conditions);
         // Without pods, a change is only recorded.
-        let is_recorded = conditions.into_iter().any(|it| it.reason == "NO_PODS");
+        let is_recorded = conditions
+            .into_iter()
+            .any(|it| it.effect() == Effect::NotNeeded);
         if !is_missing && !is_recorded && changes().next().is_none() {
             return None;
         }
@@ -159,7 +148,12 @@ impl Consequences {
             }
             _ => {
                 let conditions = plan.into_iter().flat_map(|it| &it.conditions);
-                let conditions = conditions.filter(|it| EXPLAINS.contains(&it.reason.as_str()));
+                let conditions = conditions.filter(|it| {
+                    matches!(
+                        it.effect(),
+                        Effect::Holds | Effect::NotNeeded | Effect::Informs
+                    )
+                });
                 conditions.map(|it| it.message.clone()).collect()
             }
         };
@@ -219,7 +213,7 @@ impl Consequences {
 impl Planned {
     fn missing(&self) -> impl Iterator<Item = &String> {
         let conditions = self.plan.conditions.iter();
-        let missing = conditions.filter(|it| it.reason == REQUIRED_MISSING);
+        let missing = conditions.filter(|it| it.effect() == Effect::PreventsStart);
         missing.map(|it| &it.message)
     }
 }

@@ -6,8 +6,9 @@ use rollplan_core::action::{ApiCall, Verb};
 use rollplan_core::interrupt::Never;
 use rollplan_core::time::Time;
 use rollplan_restart::{
-    Configuration, ConfigurationKind, Content, Data, Decision, Hasher, Input, Options, Plan,
-    Profile, Rollout, Started, Step, Workload, WorkloadPlan, plan_restarts, references,
+    Condition, Configuration, ConfigurationKind, Content, Data, Decision, Effect, Hasher, Input,
+    Options, Plan, Profile, Rollout, Started, Step, Workload, WorkloadPlan, plan_restarts,
+    references,
 };
 use rollplan_world::patch::{apply, strings};
 use serde_json::{Map, Value as Json, json};
@@ -178,14 +179,15 @@ impl World {
     }
 
     pub(crate) fn plan(&self) -> Plan {
-        plan_restarts(&self.input(), &Never).unwrap()
+        let plan = plan_restarts(&self.input(), &Never).unwrap();
+        plan.workloads.iter().for_each(check_effects);
+        plan
     }
 
     /// The plan for a workload. `None` if it is not selected.
     pub(crate) fn plan_for(&self, name: &str) -> Option<WorkloadPlan> {
         let input = self.input();
-        let plan = plan_restarts(&input, &Never).unwrap();
-        let mut plans = plan.workloads.into_iter();
+        let mut plans = self.plan().workloads.into_iter();
         plans.find(|it| input.workloads[it.index].name == name)
     }
 
@@ -421,4 +423,23 @@ pub(crate) fn env(name: &str, key: &str) -> Json {
 /// The annotation that opts a workload in.
 pub(crate) fn enabled() -> Json {
     json!({"rollplan.dev/restart": "enabled"})
+}
+
+/// A decision follows from the effects of its conditions.
+fn check_effects(plan: &WorkloadPlan) {
+    let has = |effect| plan.conditions.iter().any(|it| it.effect == effect);
+    let (holds, waits) = (has(Effect::Holds), has(Effect::Waits));
+    let expected = match plan.decision {
+        Decision::Hold => holds,
+        Decision::Wait => waits && !holds,
+        Decision::None | Decision::Record | Decision::Restart => !holds && !waits,
+    };
+    assert!(expected, "{plan:?}");
+    let is_timed = |it: &Condition| it.effect != Effect::Waits || it.until.is_some();
+    assert!(plan.conditions.iter().all(is_timed), "{plan:?}");
+    let would_fail = has(Effect::PreventsStart) && !plan.changes.is_empty();
+    assert!(
+        !would_fail || plan.decision != Decision::Restart,
+        "{plan:?}"
+    );
 }

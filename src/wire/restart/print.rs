@@ -3,8 +3,8 @@
 use prost::Message as _;
 use rollplan_core::interrupt::Interrupt;
 use rollplan_restart::{
-    Change, ChangeKind, Condition, Counts, Decision, Input, Plan, Step, Usage, Use, Workload,
-    WorkloadPlan,
+    Change, ChangeKind, Condition, Counts, Decision, Effect, Input, Plan, Step, Usage, Use,
+    Workload, WorkloadPlan,
 };
 
 use crate::proto;
@@ -247,13 +247,22 @@ fn change(change: Change) -> proto::ConfigurationChange {
 fn condition(condition: Condition) -> proto::RestartCondition {
     let Condition {
         reason,
+        effect,
         message,
         until,
     } = condition;
+    let effect = match effect {
+        Effect::Informs => proto::RestartConditionEffect::Informs,
+        Effect::NotNeeded => proto::RestartConditionEffect::NotNeeded,
+        Effect::Waits => proto::RestartConditionEffect::Waits,
+        Effect::Holds => proto::RestartConditionEffect::Holds,
+        Effect::PreventsStart => proto::RestartConditionEffect::PreventsStart,
+    };
     proto::RestartCondition {
         reason: reason.to_owned(),
         message,
         until: until.map(timestamp),
+        effect: effect.into(),
     }
 }
 

@@ -239,6 +239,42 @@ RESTART_DECISION_RESTART: RestartDecision.ValueType  # 5
 """Restart the pods."""
 Global___RestartDecision: _TypeAlias = RestartDecision  # noqa: Y015
 
+class _RestartConditionEffect:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RestartConditionEffectEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RestartConditionEffect.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RESTART_CONDITION_EFFECT_UNSPECIFIED: _RestartConditionEffect.ValueType  # 0
+    """Never returned."""
+    RESTART_CONDITION_EFFECT_INFORMS: _RestartConditionEffect.ValueType  # 1
+    """Nothing."""
+    RESTART_CONDITION_EFFECT_NOT_NEEDED: _RestartConditionEffect.ValueType  # 2
+    """No restart is needed: pods have started with the change, or will."""
+    RESTART_CONDITION_EFFECT_WAITS: _RestartConditionEffect.ValueType  # 3
+    """The restart waits until `until`."""
+    RESTART_CONDITION_EFFECT_HOLDS: _RestartConditionEffect.ValueType  # 4
+    """The workload is not restarted while the condition holds."""
+    RESTART_CONDITION_EFFECT_PREVENTS_START: _RestartConditionEffect.ValueType  # 5
+    """New pods could not start, because something that they require is missing."""
+
+class RestartConditionEffect(_RestartConditionEffect, metaclass=_RestartConditionEffectEnumTypeWrapper):
+    """RestartConditionEffect states what a condition means for the decision."""
+
+RESTART_CONDITION_EFFECT_UNSPECIFIED: RestartConditionEffect.ValueType  # 0
+"""Never returned."""
+RESTART_CONDITION_EFFECT_INFORMS: RestartConditionEffect.ValueType  # 1
+"""Nothing."""
+RESTART_CONDITION_EFFECT_NOT_NEEDED: RestartConditionEffect.ValueType  # 2
+"""No restart is needed: pods have started with the change, or will."""
+RESTART_CONDITION_EFFECT_WAITS: RestartConditionEffect.ValueType  # 3
+"""The restart waits until `until`."""
+RESTART_CONDITION_EFFECT_HOLDS: RestartConditionEffect.ValueType  # 4
+"""The workload is not restarted while the condition holds."""
+RESTART_CONDITION_EFFECT_PREVENTS_START: RestartConditionEffect.ValueType  # 5
+"""New pods could not start, because something that they require is missing."""
+Global___RestartConditionEffect: _TypeAlias = RestartConditionEffect  # noqa: Y015
+
 @_typing.final
 class PlanRestartsRequest(_message.Message):
     """PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/restarts.md describes how restarts are decided.
@@ -1075,10 +1111,13 @@ class RestartCondition(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     UNTIL_FIELD_NUMBER: _builtins.int
+    EFFECT_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
     """Machine-readable reason, for example "QUIET_WINDOW". docs/restarts.md lists them."""
     message: _builtins.str
     """Human-readable description."""
+    effect: Global___RestartConditionEffect.ValueType
+    """What it means for the decision."""
     @_builtins.property
     def until(self) -> _timestamp_pb2.Timestamp:
         """Until when the condition holds, if that is known."""
@@ -1089,10 +1128,11 @@ class RestartCondition(_message.Message):
         reason: _builtins.str = ...,
         message: _builtins.str = ...,
         until: _timestamp_pb2.Timestamp | None = ...,
+        effect: Global___RestartConditionEffect.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "reason", b"reason", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["effect", b"effect", "message", b"message", "reason", b"reason", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
