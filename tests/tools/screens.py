@@ -35,6 +35,10 @@ def main():
     kinds = {"deploy": "Deployment", "rs": "ReplicaSet", "pods": "Pod", "events": "Event"}
     selector = next((w.split("=", 1)[1] for w in words if w.startswith("--selector=")), "")
     labels = dict(pair.split("=") for pair in selector.split(",") if pair)
+    if words[0] == "logs":
+        pod = next(o for o in objects if o["metadata"]["name"] == words[1])
+        print(pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["message"], end="")
+        return
     kind = kinds.get(words[1].split(".")[0], words[1])
     has = lambda o: labels.items() <= o["metadata"].get("labels", {}).items()
     found = [o for o in objects if o["kind"] == kind and has(o)]
@@ -50,14 +54,20 @@ main()
 """
 
 
+def example(name):
+    return json.loads((ROOT / f"examples/{name}.json").read_text())["items"]
+
+
 def load(name):
     """The objects of an example, moved in time so that it was taken a moment ago."""
-    items = json.loads((ROOT / f"examples/{name}.json").read_text())["items"]
-    text = json.dumps(items)
-    times = [parsed(t) for t in re.findall(TIME, text)]
+    items = example(name)
+    times = [parsed(t) for t in re.findall(TIME, json.dumps(items))]
     # A second after the last change.
-    delta = datetime.datetime.now(datetime.UTC) - max(times) - datetime.timedelta(seconds=1)
-    return json.loads(re.sub(TIME, lambda t: printed(parsed(t.group()) + delta), text))
+    return moved(items, datetime.datetime.now(datetime.UTC) - max(times) - datetime.timedelta(seconds=1))
+
+
+def moved(items, delta):
+    return json.loads(re.sub(TIME, lambda t: printed(parsed(t.group()) + delta), json.dumps(items)))
 
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
@@ -130,8 +140,8 @@ def twelve():
     names = ["stuck-bad-image", "stuck-crash-loop", "stuck-quota", "stuck-readiness", "stuck-unschedulable"]
     names += ["mid-rollout", "paused-midway", "rollover", "min-ready-seconds", "history-cleanup", "after-undo", "recreate-waiting"]
     items = []
-    for number, example in enumerate(names):
-        objects = load(example)
+    for number, stem in enumerate(names):
+        objects = load(stem)
         name = of_kind(objects, "Deployment")[0]["metadata"]["name"]
         for item in renamed(objects, name, f"app-{number:02}"):
             item["metadata"].setdefault("labels", {})["group"] = f"app-{number:02}"
@@ -281,22 +291,39 @@ def svg(frames, columns, rows):
     return "\n".join(out)
 
 
+def crashing(restarts):
+    """The rollout of the example before its deadline, when its new pods had been restarted this often."""
+    items = example("stuck-crash-loop")
+    started = max(item["metadata"]["creationTimestamp"] for item in of_kind(items, "ReplicaSet"))
+    ended = printed(parsed(started) + datetime.timedelta(seconds=4 * restarts))
+    items = json.loads(re.sub(TIME, lambda t: min(t.group(), max(started, ended)), json.dumps(items)))
+    (deployment,) = of_kind(items, "Deployment")
+    for condition in deployment["status"]["conditions"]:
+        if condition["type"] == "Progressing":
+            condition.update(status="True", reason="ReplicaSetUpdated", lastUpdateTime=started, lastTransitionTime=started)
+    for pod in of_kind(items, "Pod"):
+        for status in pod["status"]["containerStatuses"]:
+            if status["ready"]:
+                continue
+            status["restartCount"] = restarts
+            if restarts == 0:
+                status.update(state={"waiting": {"reason": "ContainerCreating"}}, lastState={})
+    return items
+
+
 def record(file):
-    columns, rows = 100, 22
+    columns, rows = 100, 26
     frames = []
     with tempfile.TemporaryDirectory() as folder:
-        waiting = load("stuck-bad-image")
-        for pod in of_kind(waiting, "Pod"):
-            for status in pod["status"].get("containerStatuses", []):
-                if "ErrImagePull" in json.dumps(status) or "ImagePullBackOff" in json.dumps(status):
-                    status["state"] = {"waiting": {"reason": "ContainerCreating"}}
-        (deployment,) = of_kind(waiting, "Deployment")
-        conditions = deployment["status"]["conditions"]
-        for condition in conditions:
-            if condition["type"] == "Progressing":
-                condition.update(status="True", reason="ReplicaSetUpdated")
-        deployment["spec"]["progressDeadlineSeconds"] = 600
-        cluster(folder, waiting)
+        stuck = example("stuck-crash-loop")
+        started = max(item["metadata"]["creationTimestamp"] for item in of_kind(stuck, "ReplicaSet"))
+        begin = datetime.datetime.now(datetime.UTC)
+        delta = begin - parsed(started)
+
+        def until(seconds):
+            time.sleep(max(0, seconds - (datetime.datetime.now(datetime.UTC) - begin).total_seconds()))
+
+        cluster(folder, moved(crashing(0), delta))
         terminal = Terminal(columns, rows, folder)
         terminal.wait(r"\$")
         frames.append((terminal.screen(escapes=True), 1.0))
@@ -305,12 +332,20 @@ def record(file):
         terminal.enter()
         terminal.wait("starting")
         frames.append((terminal.screen(escapes=True), 2.0))
-        stuck = load("stuck-bad-image")
-        of_kind(stuck, "Deployment")[0]["spec"]["progressDeadlineSeconds"] = 15
-        cluster(folder, stuck)
-        terminal.wait("remedy:.*roll|undo deploy")
+        until(5)
+        cluster(folder, moved(crashing(1), delta))
+        terminal.wait("restart")
+        frames.append((terminal.screen(escapes=True), 3.0))
+        until(25)
+        cluster(folder, moved(crashing(2), delta))
+        terminal.wait("2 restarts")
+        frames.append((terminal.screen(escapes=True), 3.0))
+        until(39)
+        cluster(folder, moved(stuck, delta))
+        # The last lines of the log, and the prompt.
+        terminal.wait(r"web 1\.1 starting(.|\n)*\n\$")
         frames.append((terminal.screen(escapes=True), 6.0))
-        terminal.keys("rollplan undo web -n shop")
+        terminal.keys("clear; rollplan undo web -n shop")
         frames.append((terminal.screen(escapes=True), 1.5))
         terminal.enter()
         terminal.wait("roll back from")

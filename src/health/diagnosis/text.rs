@@ -39,6 +39,14 @@ pub(crate) fn agree(text: String, number: i64) -> String {
     format!("{text} {}", if number == 1 { "is" } else { "are" })
 }
 
+/// For example "2 of 3 available", or only "4 available" if there are more than expected.
+pub(crate) fn share(number: i32, expected: i32, what: &str) -> String {
+    match number > expected {
+        true => format!("{number} {what}"),
+        false => format!("{number} of {expected} {what}"),
+    }
+}
+
 /// Returns ": why", or nothing if `why` is empty.
 pub(crate) fn because(why: &str) -> String {
     if why.is_empty() {

@@ -4,7 +4,7 @@ use super::scene::{Scene, counters, explained, phase_of};
 use crate::diagnosis::failure::Group;
 use crate::diagnosis::failure::evidence::was_ready;
 use crate::diagnosis::pods::condition;
-use crate::diagnosis::text::{agree, count, word};
+use crate::diagnosis::text::{agree, count, share, word};
 use crate::diagnosis::{Blocker, Cause};
 use crate::messages::refusal;
 use crate::report::{Phase, Report};
@@ -47,8 +47,8 @@ pub(super) fn report(set: &ReplicaSetView, scene: &Scene<'_>) -> Report {
     let is_sized = set.existing == set.replicas && set.labeled >= set.replicas;
     if is_sized && set.available >= set.replicas && set.ready >= set.replicas && refused.is_none() {
         let what = format!(
-            "is complete ({} of {} available)",
-            set.available, set.replicas
+            "is complete ({})",
+            share(set.available, set.replicas, "available")
         );
         return scene.complete(&what, rows);
     }
@@ -82,7 +82,8 @@ pub(super) fn report(set: &ReplicaSetView, scene: &Scene<'_>) -> Report {
         Phase::Degraded => "is degraded",
         _ => "is not complete",
     };
-    let what = format!("{state} ({} of {} available)", set.available, set.replicas);
+    let available = share(set.available, set.replicas, "available");
+    let what = format!("{state} ({available})");
     scene.report(phase, what, blockers, verdict, rows)
 }
 

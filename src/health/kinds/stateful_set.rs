@@ -5,7 +5,7 @@ use super::scene::{Scene, counters, phase_of, rollout_words};
 use crate::diagnosis::failure::evidence::{is_node_lost, was_ready};
 use crate::diagnosis::failure::{Failure, Finality, Group};
 use crate::diagnosis::pods::{Finding, condition};
-use crate::diagnosis::text::{NAME_MAX, agree, count, one_line, word};
+use crate::diagnosis::text::{NAME_MAX, agree, count, one_line, share, word};
 use crate::diagnosis::{BlockedPod, Blocker, Cause, deletion};
 use crate::report::verdict::weighing::certain;
 use crate::report::verdict::{Outlook, Verdict};
@@ -172,11 +172,10 @@ pub(super) fn report(set: &StatefulSet, scene: &Scene<'_>) -> Report {
     let phase = phase_of(&verdict, phase);
     let wanted = set.wanted_updates();
     let what = format!(
-        "{} ({} of {wanted} updated, {} of {} available)",
+        "{} ({}, {})",
         rollout_words(phase),
-        set.updated.min(wanted),
-        set.available(),
-        set.replicas
+        share(set.updated, wanted, "updated"),
+        share(set.available(), set.replicas, "available")
     );
     scene.report(phase, what, blockers, verdict, rows)
 }

@@ -6,7 +6,7 @@ use std::slice;
 use super::verdict::{Outlook, Verdict};
 use super::{Counts, Phase, Report, steps};
 use crate::diagnosis::failure::evidence::was_ready;
-use crate::diagnosis::text::{NAME_MAX, one_line};
+use crate::diagnosis::text::{NAME_MAX, one_line, share};
 use crate::diagnosis::{Blocker, Cause, Diagnosis, deletion, pods};
 use rollplan_core::action::Step;
 use rollplan_core::pass;
@@ -212,9 +212,9 @@ impl<'a> Assessment<'a> {
             _ => String::new(),
         };
         let numbers = format!(
-            "{} of {wanted} updated, {} of {wanted} available, {old} old{extra}{terminating}",
-            status.updated_replicas.min(wanted),
-            status.available_replicas
+            "{}, {}, {old} old{extra}{terminating}",
+            share(status.updated_replicas, wanted, "updated"),
+            share(status.available_replicas, wanted, "available")
         );
         let cause = blockers.first().map(|blocker| blocker.message.as_str());
         let because = cause.map_or_else(String::new, |cause| format!(": {cause}"));
@@ -222,8 +222,8 @@ impl<'a> Assessment<'a> {
             Phase::Progressing => format!("deployment {name} is rolling out ({numbers}){because}"),
             Phase::Degraded => format!("deployment {name} is degraded ({numbers}){because}"),
             Phase::Complete => format!(
-                "deployment {name} successfully rolled out ({} of {wanted} available{})",
-                status.available_replicas,
+                "deployment {name} successfully rolled out ({}{})",
+                share(status.available_replicas, wanted, "available"),
                 self.unready_note()
             ),
             Phase::Paused => {
