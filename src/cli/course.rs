@@ -205,7 +205,8 @@ impl Course {
             picture.shift(at.as_secs_f64());
             pictures.push(picture);
         }
-        if let Some(last) = self.moments.last() {
+        // A single observation has no course.
+        if let [_, .., last] = &self.moments[..] {
             pictures.push(Picture {
                 title: "As it was".to_owned(),
                 subtitle: last.events.concat(),

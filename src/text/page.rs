@@ -1,4 +1,5 @@
-//! Text for people: lines of at most 100 columns, or of the terminal's width, with optional colors.
+//! Text for people: lines of at most 100 columns, or of the terminal's width, with optional colors. For other programs, lines
+//! are not wrapped.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -60,6 +61,14 @@ impl Page {
             columns: COLUMNS_MAX,
             table_columns: usize::MAX,
             is_ascii: false,
+        }
+    }
+
+    /// A page with lines of this length for another program. Tables are not wrapped.
+    pub(crate) fn with_columns(columns: usize) -> Self {
+        Self {
+            columns: columns.max(COLUMNS_MIN),
+            ..Self::new(false)
         }
     }
 

@@ -163,7 +163,7 @@ fn pause_is_the_first_blocker() {
     check(
         "paused-midway",
         Phase::Paused,
-        "deployment \"web\" has been paused for 6s (7 of 10 updated, 13 of 10 available, 6 old)",
+        "deployment \"web\" has been paused for 6s (7 of 10 updated, 13 available, 6 old)",
         "PAUSED",
         "the rollout has been paused for 6s",
     );

@@ -1,16 +1,21 @@
-"""Renders pictures and pages of forecasts with Chromium, in light and dark mode, and with resvg, and checks what is visible: the
-colors of both modes, and that no two texts overlap or leave the picture.
+"""Renders pictures and pages of forecasts, and the report of `wait`, with Chromium, in light and dark mode, and with resvg, and
+checks what is visible: the colors of both modes, and that no two texts overlap or leave the picture. axe-core must find nothing
+in the pages, on narrow and wide screens.
 
   pictures.py [DIRECTORY]     also leaves the images in the directory, to be looked at
 """
 
+import html
 import json
+import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 import zlib
+
+import screens
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "target/debug/rollplan"
@@ -36,6 +41,14 @@ boxes.forEach(([t, a], i) => boxes.slice(i + 1).forEach(([u, b]) => {
   if (a.left < b.right && b.left < a.right && a.top + 1 < b.bottom && b.top + 1 < a.bottom) wrong.push(t + ' overlaps ' + u);
 }));
 document.body.replaceChildren(JSON.stringify({texts: boxes.length, wrong}));
+"""
+
+
+AXE = """
+axe.run().then(result => {
+  const found = result.violations.map(it => it.id + ': ' + it.nodes.map(node => node.html).join(' '));
+  document.body.replaceChildren(JSON.stringify({rules: result.passes.length, found}));
+});
 """
 
 
@@ -82,6 +95,37 @@ def pixels(file):
     return colors
 
 
+def accessible(page, directory):
+    """Fails if axe-core finds a violation in a page."""
+    script = (ROOT / "tests/tools/node_modules/axe-core/axe.min.js").read_text() + AXE
+    # The policy of the page permits no scripts.
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.read_text())
+    assert text.count("</body>") == 1, page.name
+    copy = directory / f"{page.stem}.axe.html"
+    copy.write_text(text.replace("</body>", f"<script>{script}</script></body>"))
+    for width in (360, 768, 1440):
+        for mode, scheme in SCHEMES.items():
+            options = [f"--window-size={width},1200", f"--blink-settings=preferredColorScheme={scheme}"]
+            dumped = chromium(*options, "--virtual-time-budget=20000", "--dump-dom", copy.as_uri())
+            found = json.loads(html.unescape(re.search(r"<body[^>]*>(\{.*\})", dumped)[1]))
+            assert found["rules"] > 10 and not found["found"], (page.name, width, mode, found)
+            chromium(f"--window-size={width},1600", options[1], f"--screenshot={directory}/{page.stem}.{width}.{mode}.png", page.as_uri())
+
+
+def reports(directory):
+    """Pages of `wait`: a rollout that does not end in time, and one that needs a change."""
+    for name in ("stuck-crash-loop", "mid-rollout"):
+        page = directory / f"{name}.report.html"
+        with tempfile.TemporaryDirectory() as folder:
+            screens.cluster(folder, screens.load(name))
+            environment = {**os.environ, "FAKE_KUBECTL": folder, "KUBECTL": f"{folder}/kubectl"}
+            args = [PROGRAM, "wait", "web", "-n", "shop", "--timeout", "3s", "--report", f"html={page}"]
+            run = subprocess.run(args, capture_output=True, text=True, env=environment)
+        assert run.returncode in (1, 3), run
+        accessible(page, directory)
+        print(f"{name}: no violations in the report")
+
+
 def check(directory):
     for name, (example, options) in SCENES.items():
         svg = directory / f"{name}.svg"
@@ -99,10 +143,12 @@ def check(directory):
                 chromium(f"--window-size={size}", scheme, f"--screenshot={image}", file.as_uri())
                 # The style of a page counts only if its hash is the one in its policy.
                 assert pixels(image).issuperset(wanted), image.name
+        accessible(page, directory)
         image = directory / f"{name}.resvg.png"
         subprocess.run(["resvg", "--quiet", svg, image], check=True)
         assert pixels(image).issuperset(COLORS["light"]), image.name
-        print(f"{name}: {found['texts']} texts")
+        print(f"{name}: {found['texts']} texts, no violations in the page")
+    reports(directory)
 
 
 if len(sys.argv) > 1:

@@ -53,11 +53,12 @@ pub(super) fn yaml_text(value: &serde_json::Value) -> String {
     yaml::to_yaml(value)
 }
 
-/// A page with the width and colors of standard output.
+/// A page with the width and colors of standard output. Other programs get whole lines, unless COLUMNS is set.
 pub(super) fn page(fill: impl FnOnce(&mut Page)) -> String {
-    let mut page = match terminal_size() {
-        Some((columns, _)) => Page::of_terminal(is_coloured(), columns, is_utf8()),
-        None => Page::new(is_coloured()),
+    let mut page = match (terminal_size(), columns_variable()) {
+        (Some((columns, _)), _) => Page::of_terminal(is_coloured(), columns, is_utf8()),
+        (None, Some(columns)) => Page::with_columns(columns),
+        (None, None) => Page::unwrapped(),
     };
     fill(&mut page);
     page.into_text()
@@ -86,6 +87,12 @@ pub(super) fn name(response: &proto::ComputeStatusResponse) -> String {
 pub(super) fn terminal_size() -> Option<(usize, usize)> {
     let (width, height) = terminal_size::terminal_size_of(io::stdout())?;
     Some((width.0.into(), height.0.into()))
+}
+
+/// The user's preferred width, from the environment.
+fn columns_variable() -> Option<usize> {
+    let columns = std::env::var("COLUMNS").ok()?;
+    columns.parse().ok().filter(|columns| *columns > 0)
 }
 
 /// Whether standard output is a terminal on which lines can be overwritten.

@@ -61,6 +61,7 @@ fn command(args: &[&str]) -> Command {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env_remove("ROLLPLAN_SERVER")
         .env_remove("KUBECTL")
+        .env("COLUMNS", "100")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

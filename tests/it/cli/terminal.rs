@@ -319,3 +319,33 @@ fn pages_are_ascii_without_utf_8() {
     assert!(shown.output.is_ascii(), "{}", shown.output);
     assert!(shown.output.contains("10 - 25%"), "{}", shown.output);
 }
+
+/// Logs and `grep` get the whole cause.
+#[test]
+fn lines_are_wrapped_only_on_a_terminal() {
+    let args = ["status", "-f", "examples/stuck-crash-loop.json"];
+    let args = [&args[..], &["--now", "2026-11-21T00:51:31Z"]].concat();
+    let cause = "keeps crashing (2 restarts; 2 of 2 new pods: web-757c798d4-68fqp CrashLoopBackOff for 2s): \
+                 Error, exit code 1: fatal: no database at db.shop:5432: connection refused\n";
+    let printed = |columns: Option<&str>| {
+        let mut command = super::command(&args);
+        match columns {
+            Some(columns) => command.env("COLUMNS", columns),
+            None => command.env_remove("COLUMNS"),
+        };
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    for not_set in [None, Some(""), Some("0"), Some("wide")] {
+        let text = printed(not_set);
+        assert!(text.contains(cause), "{not_set:?}: {text}");
+    }
+    for columns in [100, 60] {
+        let text = printed(Some(&columns.to_string()));
+        let (causes, _) = text.split_once("\n\n").unwrap();
+        let width = causes.lines().map(|line| line.chars().count()).max();
+        assert!(width <= Some(columns), "{columns}: {text}");
+        assert!(!text.contains(cause), "{columns}: {text}");
+    }
+    // The minimum of the layout.
+    assert_eq!(printed(Some("1")), printed(Some("40")));
+}

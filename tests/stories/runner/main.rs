@@ -442,6 +442,7 @@ impl Telling {
             .current_dir(self.directory.path())
             .env_remove("ROLLPLAN_SERVER")
             .env_remove("KUBECTL")
+            .env("COLUMNS", "100")
             .stdin(Stdio::null())
             .output()
             .unwrap();
