@@ -59,15 +59,16 @@ where
     }
 
     /// Reads the rest of the body, or tells the client that the connection is closed after this answer.
-    pub(super) async fn before(self, mut answer: Response<Body>) -> Response<Body> {
-        if !self.is_read_to_end().await {
+    pub(super) async fn before(mut self, mut answer: Response<Body>) -> Response<Body> {
+        if !self.read_rest().await {
             let close = HeaderValue::from_static("close");
             answer.headers_mut().insert(CONNECTION, close);
         }
         answer
     }
 
-    async fn is_read_to_end(mut self) -> bool {
+    /// Returns whether the end was reached.
+    async fn read_rest(&mut self) -> bool {
         {
             let state = self.state();
             let is_large = state.body.size_hint().lower() > UNREAD_BYTES_MAX;
