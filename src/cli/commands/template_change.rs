@@ -70,7 +70,12 @@ impl TemplateArgs {
         manager: Option<&str>,
     ) -> Result<String, Error> {
         let kubectl = Kubectl::new(cluster);
-        let printed = kubectl.set_image_dry_run(target, &self.images, manager, PROCESS_TIMEOUT)?;
+        let mut printed =
+            kubectl.set_image_dry_run(target, &self.images, manager, PROCESS_TIMEOUT)?;
+        // kubectl prints nothing if the containers have these images already.
+        if printed.trim_ascii().is_empty() {
+            printed = kubectl.get(target, PROCESS_TIMEOUT)?;
+        }
         Ok(find(printed, None)?.0)
     }
 

@@ -23,7 +23,7 @@ pub(in crate::cli) enum Cause {
     NotFound(String),
     /// The user may not read the object.
     Forbidden(String),
-    /// The API server rejects the write: the object has changed, or would be invalid.
+    /// The API server or kubectl rejects the write: the object has changed, or would be invalid.
     Rejected(String),
     /// The cluster does not serve this kind.
     MissingKind(String),
@@ -103,8 +103,10 @@ fn without_patch(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// The prefixes of messages about a write that the API server rejects.
-const REJECTED: [&str; 5] = [
+/// The prefixes of messages about a write that the API server or kubectl rejects.
+const REJECTED: [&str; 6] = [
+    // kubectl: cmd/set/set_image.go, Run.
+    "error: unable to find container named ",
     "Error from server (BadRequest)",
     "Error from server (Conflict)",
     "The request is invalid",
@@ -180,6 +182,7 @@ mod tests {
             "The request is invalid: the server rejected our request due to an error in our request",
             "The Deployment \"web\" is invalid: spec.replicas: Invalid value: -1",
             "The deployments \"web\" is invalid: : ValidatingAdmissionPolicy 'guard' with binding 'guard' denied request: no",
+            "error: unable to find container named \"nope\"",
             "Error from server (Conflict): Operation cannot be fulfilled on deployments.apps \"web\"",
             "Error from server (BadRequest): error when creating \"web.yaml\": Deployment in version \"v1\" cannot be handled as a \
              Deployment: strict decoding error: unknown field \"spec.replica\"",

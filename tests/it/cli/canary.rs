@@ -719,6 +719,62 @@ fn current_template_is_complete() {
     }
 }
 
+/// `kubectl set image` prints nothing if the containers have the images already.
+#[test]
+fn start_with_the_same_image_continues() {
+    let nothing = || Poll {
+        deployment: Answer::Out("\n".to_owned()),
+        ..poll(Vec::new())
+    };
+    let held = World::held(Some(60));
+    let rest = World::new();
+    for (world, exit, out) in [
+        (&held, 0, "Deployment shop/web: canary held, good\n"),
+        (&rest, 0, ""),
+    ] {
+        let (run, kubectl) = run(&[nothing(), world.poll(), world.poll()], &START);
+        assert_eq!(run.exit, exit, "{}", run.err);
+        assert!(run.out.starts_with(out), "{}", run.out);
+        assert_eq!(patches(&kubectl).len(), 0);
+        let call = &kubectl.calls()[1];
+        assert_eq!(*call, format!("get deploy web {OPTIONS} --namespace=shop"));
+    }
+}
+
+#[test]
+fn image_of_an_unknown_container_is_refused() {
+    let unknown = failing("error: unable to find container named \"nope\"");
+    let (run, kubectl) = run(&[unknown], &["start", "web", "--image", "nope=x"]);
+    assert_eq!((run.exit, run.out.as_str()), (2, ""), "{}", run.err);
+    assert!(run.err.contains("container named \"nope\""), "{}", run.err);
+    assert_eq!(kubectl.calls().len(), 1);
+}
+
+/// A paused Deployment, for example, is never complete.
+#[test]
+fn promote_and_abort_wait_for_a_limited_time() {
+    let held = World::held(Some(60));
+    for (verb, state, hint) in [
+        (
+            "promote",
+            "promoting",
+            "; the rollout continues: `rollplan canary promote deploy/web -n shop` waits for its end",
+        ),
+        (
+            "abort",
+            "aborting",
+            "; `rollplan canary abort deploy/web -n shop` waits for its end",
+        ),
+    ] {
+        let (run, kubectl) = run(&[held.poll(), patched()], &[verb, "web", "--timeout=0s"]);
+        assert_eq!(run.exit, 3, "{}{}", run.out, run.err);
+        let end =
+            format!("note: after 0s, the canary of Deployment shop/web is still {state}{hint}");
+        assert!(run.err.contains(&end), "{}", run.err);
+        assert_eq!(patches(&kubectl).len(), 1);
+    }
+}
+
 /// Runs the script of the GitHub Action, with a script that replaces kubectl.
 #[test]
 fn pipeline_promotes_or_aborts() {

@@ -169,6 +169,9 @@ struct CanaryWaitArgs {
     /// Patch the Deployment, and do not wait: the same command continues later, and removes the state of the canary
     #[arg(long)]
     no_wait: bool,
+    /// How long to wait: then, the rollout continues, and so does the same command later
+    #[arg(long, value_name = "DURATION", value_parser = span::parse, default_value = "1h", conflicts_with = "no_wait")]
+    timeout: Duration,
     /// Polling interval
     #[arg(long, value_name = "DURATION", value_parser = span::parse, default_value = "2s")]
     interval: Duration,
@@ -357,6 +360,7 @@ impl CanaryWaitArgs {
     fn mode(&self, write: &WriteArgs) -> Mode {
         let mode = write.mode();
         mode.polling(self.interval, mode.writes && !self.no_wait)
+            .within(self.timeout)
     }
 }
 

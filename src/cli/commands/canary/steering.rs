@@ -17,14 +17,14 @@ use crate::cli::options::{ClusterArgs, Output};
 use crate::cli::output::{self, pasted_word};
 use crate::cli::planner::Planner;
 use crate::cli::target::Target;
-use crate::cli::watch::{Limits, Observation, SystemClock, Time, watch};
+use crate::cli::watch::{End, Limits, Observation, SystemClock, Time, watch};
 use crate::cli::{program, stderr};
 use crate::proto::{
     CanaryAction, CanaryCommand, CanaryOutcome, CanaryPhase, CanaryPolicy, CanaryReport,
     CanaryResponse, CanaryResult, CanaryVerdict, PlanCanaryRequest, PlanCanaryResponse,
     RolloutReport,
 };
-use crate::text::{self, CanaryFacts};
+use crate::text::{self, CanaryFacts, span};
 
 /// The maximum number of patches in a row that the API server rejects because the Deployment has changed.
 const MAX_REJECTIONS: usize = 5;
@@ -135,6 +135,12 @@ impl Mode {
         self.limits.interval = interval;
         self
     }
+
+    /// Watching for no longer than this.
+    pub(super) fn within(mut self, timeout: Duration) -> Self {
+        self.limits.timeout = Some(timeout);
+        self
+    }
 }
 
 // === impl Action ===
@@ -213,8 +219,9 @@ impl<'a> Steering<'a> {
             return self.dry_run();
         }
         let limits = self.mode.limits;
-        watch(limits, &mut SystemClock::start(), &mut self)?;
-        self.print_end()?;
+        let end = watch(limits, &mut SystemClock::start(), &mut self)?;
+        let timeout = limits.timeout.filter(|_| end == End::Timeout);
+        self.print_end(timeout)?;
         Ok(self.exit.unwrap_or(Exit::Going))
     }
 
@@ -450,8 +457,8 @@ impl<'a> Steering<'a> {
         }
     }
 
-    /// Prints how to go on.
-    fn print_end(&self) -> Result<(), Error> {
+    /// Prints how to go on, also after a timeout.
+    fn print_end(&self, timeout: Option<Duration>) -> Result<(), Error> {
         if self.rolls_back {
             self.note_rollback();
             return Ok(());
@@ -478,15 +485,15 @@ impl<'a> Steering<'a> {
             let causes = output::page(|page| text::causes(page, None, failure, false));
             output::write(causes.as_bytes())?;
         }
-        match self.is_interrupted {
-            true => {
-                let subject = &self.subject;
-                let state = text::canary_state(&report);
-                stderr::eprint_note(format_args!(
-                    "interrupted: the canary of {subject} stays {state}; {hint}"
-                ));
-            }
-            false => stderr::eprint_note(hint),
+        let (subject, state) = (&self.subject, text::canary_state(&report));
+        match timeout.map(|it| span::exact(it.as_secs())) {
+            _ if self.is_interrupted => stderr::eprint_note(format_args!(
+                "interrupted: the canary of {subject} stays {state}; {hint}"
+            )),
+            Some(timeout) => stderr::eprint_note(format_args!(
+                "after {timeout}, the canary of {subject} is still {state}; {hint}"
+            )),
+            None => stderr::eprint_note(hint),
         }
         Ok(())
     }
