@@ -82,7 +82,7 @@ pub struct Restoration {
     pub name: String,
     /// The changes of the template, sorted by path.
     pub changes: Vec<TemplateChange>,
-    /// The ConfigMaps and Secrets without which pods of the revision do not start. Empty if there is nothing to do.
+    /// The ConfigMaps and Secrets that pods of the revision require to start. Empty if nothing is rolled back.
     pub required: Vec<Requirement>,
     /// What the template does not restore, and what is left to do.
     pub warnings: Vec<String>,

@@ -29,7 +29,7 @@ pub struct Rollback {
     pub replica_set: String,
     /// The changes of the template, sorted by path.
     pub changes: Vec<TemplateChange>,
-    /// The ConfigMaps and Secrets without which pods of the revision do not start. Empty if there are no steps.
+    /// The ConfigMaps and Secrets that pods of the revision require to start. Empty if nothing is rolled back.
     pub required: Vec<Requirement>,
     /// What the template does not restore.
     pub warnings: Vec<String>,

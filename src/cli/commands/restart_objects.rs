@@ -273,14 +273,19 @@ fn is_of(object: &Json, api_version: &str, kind: &str) -> bool {
     object["apiVersion"] == api_version && object["kind"] == kind
 }
 
+/// The API group of an object. Empty for the core group.
+fn group(object: &Json) -> &str {
+    let version = object["apiVersion"].as_str().unwrap_or_default();
+    version.split_once('/').map_or("", |(group, _)| group)
+}
+
 /// The objects that may create or use configurations and that are not examined, for a note. `None` if there are none.
 pub(super) fn unexamined(texts: &[String]) -> Option<String> {
     let mut found: BTreeMap<(String, String), BTreeSet<ObjectKey>> = BTreeMap::new();
     for object in objects(texts) {
         let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        let is_source = SOURCES.contains(&(group, kind.as_str()));
+        let is_source = SOURCES.contains(&(group(&object), kind.as_str()));
         let is_examined = pod_template(&object).is_some();
         if is_source || !is_examined && has_containers(&object) {
             let of_kind = found.entry((kind, api_version)).or_default();
@@ -338,11 +343,6 @@ fn joined(items: &[Json], text: &str) -> String {
 /// Removes objects of which the texts have a later manifest: kubectl applies all of them, so the last one counts. Returns their
 /// kinds and names.
 pub(super) fn remove_replaced(texts: &mut [String]) -> BTreeSet<String> {
-    let group_and_id = |object: &Json| {
-        let version = object["apiVersion"].as_str().unwrap_or_default();
-        let (group, _) = version.split_once('/').unwrap_or_default();
-        (group.to_owned(), id(object))
-    };
     let mut seen = BTreeSet::new();
     let mut replaced = BTreeSet::new();
     for text in texts.iter_mut().rev() {
@@ -350,7 +350,7 @@ pub(super) fn remove_replaced(texts: &mut [String]) -> BTreeSet<String> {
         let count = items.len();
         let mut kept: Vec<Json> = items.into_iter().rev().collect();
         kept.retain(|object| {
-            let key = group_and_id(object);
+            let key = (group(object).to_owned(), id(object));
             let is_last = object["metadata"]["name"].is_null() || !seen.contains(&key);
             if !is_last {
                 let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
@@ -398,9 +398,7 @@ pub(super) fn unknown_fields(objects: &[String]) -> Option<String> {
 
 /// Whether the fields of the pod template of an object are those of Kubernetes, and no custom ones.
 pub(super) fn is_native_template(object: &Json) -> bool {
-    let version = object["apiVersion"].as_str().unwrap_or_default();
-    let (group, _) = version.split_once('/').unwrap_or_default();
-    matches!(group, "" | "apps" | "batch")
+    matches!(group(object), "" | "apps" | "batch")
 }
 
 /// The objects in valid Kubernetes JSON, with all their fields.

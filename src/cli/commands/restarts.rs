@@ -312,9 +312,7 @@ fn note_unexamined(objects: &[String]) -> Option<String> {
 /// Removes objects that later manifests replace, with a note.
 fn note_replaced(texts: &mut [String]) {
     for object in remove_replaced(texts) {
-        stderr::eprint_note(format_args!(
-            "several manifests of {object}: the last one counts, as for kubectl apply"
-        ));
+        stderr::eprint_note(input::several_manifests(&object));
     }
 }
 

@@ -53,6 +53,11 @@ pub(super) fn refuse_manifest(owner: &Object<'_>) -> Result<(), Error> {
     Err(Error::input(owner.place(), text))
 }
 
+/// Of several manifests of one object, kubectl applies all, so the last one counts.
+pub(in crate::cli) fn several_manifests(object: &str) -> String {
+    format!("several manifests of {object}: the last one counts, as for kubectl apply")
+}
+
 /// Notes a list that is only one page of a longer list.
 pub(super) fn note_continued(objects: &Objects<'_>, note: &mut dyn FnMut(&dyn Display)) {
     if let Some(place) = objects.continued {

@@ -13,7 +13,7 @@ use super::complete::Complete;
 use super::job_end::expiry;
 use super::notes::{
     note_continued, note_doubts, note_early_time, note_late_time, note_odd_limits, note_skipped,
-    refuse_manifest,
+    refuse_manifest, several_manifests,
 };
 use super::object::{Dependents, Object, Objects, Role, list};
 use super::selection::Selection;
@@ -212,10 +212,7 @@ pub(in crate::cli) fn manifest(
     let (index, has_several) = choose_manifest(objects, wanted)?;
     let object = &objects.all[index];
     if has_several {
-        note(&format_args!(
-            "several manifests of {}: the last one counts, as for kubectl apply",
-            object.label()
-        ));
+        note(&several_manifests(&object.label()));
     }
     let mut json = String::new();
     object.found.write_json(&mut json);

@@ -19,7 +19,7 @@ class Answer:
 
     code: int
     body: bytes = b""
-    # Why there is no answer.
+    # The cause if the API server did not answer.
     error: str = ""
     # The address of the API server.
     server: str = ""

@@ -57,7 +57,7 @@ class NativeControllerError(RollplanError):
 class ApiError(RollplanError):
     """The API server did not answer a read request, refused it, or answered with something other than an object.
 
-    Also raised if there is no kubeconfig, or if it cannot be read. Without an answer, the code is 0.
+    Also raised if the kubeconfig is missing or cannot be read. If the API server did not answer, the code is 0.
     """
 
     what: str
