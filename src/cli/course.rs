@@ -207,9 +207,15 @@ impl Course {
         }
         // A single observation has no course.
         if let [_, .., last] = &self.moments[..] {
+            let Counts { new, available, .. } = last.counts;
+            // The page has the cause above the pictures, as a whole.
+            let subtitle = format!(
+                "{new} of {} pods are updated, and {available} available.",
+                self.limits.replicas
+            );
             pictures.push(Picture {
                 title: "As it was".to_owned(),
-                subtitle: last.events.concat(),
+                subtitle,
                 moments: self.moments.clone(),
                 has_times: true,
                 limits: self.limits,
@@ -337,7 +343,10 @@ mod tests {
         assert_eq!(last.limits, [Some(5), Some(3)]);
         assert_eq!(last.counts.terminating, 1);
         assert_eq!(pictures[1].deadline_exceeded, Some(10.0));
-        assert_eq!(pictures[1].subtitle, "2 of 4 pods are updated");
+        assert_eq!(
+            pictures[1].subtitle,
+            "2 of 4 pods are updated, and 3 available."
+        );
     }
 
     #[test]

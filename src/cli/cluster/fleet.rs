@@ -6,12 +6,13 @@ use std::slice;
 use std::time::Duration;
 
 use prost_types::Timestamp;
+use rollplan_health::kinds::JobEnd;
 
 use super::discovery::Discovery;
 use super::{Budget, Cluster, Needs, add_events};
 use crate::cli::error::Error;
 use crate::cli::input::{
-    self, Answers, Complete, Dependents, JobEnd, Objects, Request, Source, Texts, Wanted,
+    self, Answers, Complete, Dependents, Objects, Request, Source, Texts, Wanted,
 };
 use crate::cli::kubectl::{Cause, ListKind};
 use crate::cli::now;

@@ -1,58 +1,28 @@
 //! Jobs that no longer exist. Some are deleted between two polls, as soon as they finish. Their events are kept longer.
 
+use rollplan_health::kinds::{JobEnd, JobEvent};
 use serde_json::Value;
 
 use super::object::{Object, Objects, Role};
 
-/// The controller whose events report the result of a Job.
-const CONTROLLER: &str = "job-controller";
-
-/// The reasons of the condition Failed. The event has the same reason.
-const FAILURES: [&str; 5] = [
-    "BackoffLimitExceeded",
-    "DeadlineExceeded",
-    "FailedIndexes",
-    "MaxFailedIndexesExceeded",
-    "PodFailurePolicy",
-];
-
-/// The result of a finished Job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum JobEnd {
-    Complete,
-    /// The Job failed, with the reason and message of the event.
-    Failed(String),
-}
-
 /// The result of the Job with this UID, if an event reports it.
 pub(in crate::cli) fn job_end(events: &Objects<'_>, uid: &str) -> Option<JobEnd> {
-    let about = events.all.iter().filter(|event| {
-        event.role() == Role::Event
-            && event
-                .found
-                .involved_uid
-                .as_ref()
-                .is_some_and(|it| it == uid)
-    });
-    about.filter(|event| is_by_controller(event)).find_map(end)
-}
-
-fn is_by_controller(event: &Object<'_>) -> bool {
-    let source = event.value("source");
-    source.get("component").is_some_and(|it| it == CONTROLLER)
-        || event.value("reportingComponent") == CONTROLLER
+    let is_about_it = |event: &&Object<'_>| {
+        event.role() == Role::Event && event.found.involved_uid.as_deref() == Some(uid)
+    };
+    events.all.iter().filter(is_about_it).find_map(end)
 }
 
 fn end(event: &Object<'_>) -> Option<JobEnd> {
-    let [kind, reason, message] = ["type", "reason", "message"].map(|field| event.value(field));
-    match (kind.as_str()?, reason.as_str()?) {
-        ("Normal", "Completed") => Some(JobEnd::Complete),
-        ("Warning", reason) if FAILURES.contains(&reason) => {
-            let message = message.as_str().unwrap_or_default();
-            Some(JobEnd::Failed(format!("{reason}: {message}")))
-        }
-        _ => None,
-    }
+    let fields = ["source", "reportingComponent", "type", "reason", "message"];
+    let [source, reporter, event_type, reason, message] = fields.map(|field| event.value(field));
+    let component = source.get("component").and_then(Value::as_str);
+    JobEnd::of_event(JobEvent {
+        component: component.or(reporter.as_str()).unwrap_or_default(),
+        event_type: event_type.as_str().unwrap_or_default(),
+        reason: reason.as_str().unwrap_or_default(),
+        message: message.as_str().unwrap_or_default(),
+    })
 }
 
 /// The reason why an object is deleted once it has finished, such as a time to live. `None` if the object does not
@@ -95,42 +65,20 @@ mod tests {
     }
 
     #[test]
-    fn controller_events_report_the_result_of_a_job() {
-        let event = |kind: &str, reason: &str, component: &str| {
-            json!({
-                "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "involvedObject": {"uid": "u"},
-                "type": kind, "reason": reason, "message": "why", "source": {"component": component},
-            })
-        };
-        let failed = |reason: &str| Some(JobEnd::Failed(format!("{reason}: why")));
-        for (event, expected) in [
-            (
-                event("Normal", "Completed", CONTROLLER),
-                Some(JobEnd::Complete),
-            ),
-            (
-                event("Warning", "DeadlineExceeded", CONTROLLER),
-                failed("DeadlineExceeded"),
-            ),
-            (
-                event("Warning", "PodFailurePolicy", CONTROLLER),
-                failed("PodFailurePolicy"),
-            ),
-            (event("Normal", "SuccessfulCreate", CONTROLLER), None),
-            (event("Warning", "FailedCreate", CONTROLLER), None),
-            // Any user may create an event.
-            (event("Normal", "Completed", "somebody"), None),
-        ] {
-            let end = with(&event, |events| job_end(events, "u"));
-            assert_eq!(end, expected, "{event}");
-            assert_eq!(with(&event, |events| job_end(events, "other")), None);
-        }
-        let mut newer = event("Normal", "Completed", "");
-        newer["reportingComponent"] = json!(CONTROLLER);
-        assert_eq!(
-            with(&newer, |events| job_end(events, "u")),
-            Some(JobEnd::Complete)
-        );
+    fn events_about_a_job_report_its_result() {
+        let mut event = json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "involvedObject": {"uid": "u"},
+            "type": "Normal", "reason": "Completed", "message": "Job completed",
+            "source": {"component": "job-controller"}, "reportingComponent": "",
+        });
+        let end = |event: &Value, uid: &str| with(event, |events| job_end(events, uid));
+        assert_eq!(end(&event, "u"), Some(JobEnd::Complete));
+        assert_eq!(end(&event, "other"), None);
+        // As events.k8s.io/v1 has it.
+        event["source"] = json!({});
+        assert_eq!(end(&event, "u"), None);
+        event["reportingComponent"] = json!("job-controller");
+        assert_eq!(end(&event, "u"), Some(JobEnd::Complete));
     }
 
     #[test]

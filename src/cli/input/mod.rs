@@ -19,7 +19,7 @@ pub(super) use self::answers::{Answers, answers};
 pub(super) use self::choice::{Wanted, absent};
 pub(super) use self::complete::Complete;
 pub(super) use self::discovery::has_status_subresource;
-pub(super) use self::job_end::{JobEnd, job_end};
+pub(super) use self::job_end::job_end;
 pub(super) use self::notes::several_manifests;
 pub(super) use self::object::{Dependents, Objects, Texts};
 pub(super) use self::snapshot::{

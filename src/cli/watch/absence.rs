@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use rollplan_health::diagnosis::Cause;
+use rollplan_health::kinds::JobEnd;
 
 use super::decision::{Absence, Member, Outcome};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::goal::Goal;
-use crate::cli::input::JobEnd;
 use crate::proto::{self, Outlook, Phase, RolloutReport};
 
 /// The minimum number of consecutive polls that do not find an object before it counts as deleted, however far apart they
