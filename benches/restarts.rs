@@ -3,8 +3,8 @@
 //!     cargo bench --bench restarts
 //!
 //! Workloads are summaries with three references each. Every tenth configuration is shared by ten workloads. The
-//! project's limit is 300 ms for 10,000 workloads, and the time must grow linearly: at the end, the time for a workload among
-//! 10,000 is printed beside that among 2,500, measured in turns, so that a busy machine slows both down.
+//! project's limit is 300 ms for 10,000 workloads, and the time must grow linearly: at the end, the time for a workload
+//! among 10,000 is printed beside that among 2,500, measured in turns, so that a busy machine slows both down.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,9 +1,9 @@
 //! Answers, one a line: reads a request in JSON from each line of standard input, and answers with a line of JSON: the
 //! response, 64-bit integers as numbers, or `{"error": "..."}`.
 //!
-//! A line is a `PlanRolloutRequest`, or the name of a method and its request: `ComputeStatus {...}`. `ReadDocuments` reads a file as the
-//! command line does.
-//! Tests in other languages hold the planner against their own through this, without a server.
+//! A line is a `PlanRolloutRequest`, or the name of a method and its request: `ComputeStatus {...}`. `ReadDocuments` reads a
+//! file as the command line does. Tests in other languages hold the planner against their own through this, without a
+//! server.
 
 use std::error::Error as _;
 use std::io::{self, BufRead as _, BufWriter, Write as _};

@@ -75,20 +75,20 @@ pub(super) enum Command {
     Status(commands::status::StatusArgs),
     /// Wait until a rollout completes or fails
     ///
-    /// Prints a line for each change; with -o json or yaml, a message. Ends when the rollout completes or stalls, or when the timeout
-    /// expires.
+    /// Prints a line for each change; with -o json or yaml, a message. Ends when the rollout completes or stalls, or when
+    /// the timeout expires.
     #[command(after_help = commands::wait::HELP)]
     Wait(commands::wait::WaitArgs),
     /// Print what a change of a Deployment will do, before it is applied, or how its rollout continues
     ///
-    /// Prints whether the change starts a rollout, its steps, how many pods exist and are available at the extremes, how long
-    /// it takes, and whether it completes. Changes nothing: with a cluster, kubectl makes a dry run of the change.
+    /// Prints whether the change starts a rollout, its steps, how many pods exist and are available at the extremes, how
+    /// long it takes, and whether it completes. Changes nothing: with a cluster, kubectl makes a dry run of the change.
     #[command(after_help = commands::forecast::HELP)]
     Forecast(commands::forecast::ForecastArgs),
     /// Release a new pod template to a few pods first, then promote or abort it
     ///
-    /// Works for every Deployment with the strategy RollingUpdate: the Deployment controller of Kubernetes does the work, and this
-    /// command only patches the Deployment, with your kubectl. docs/canary.md describes canaries.
+    /// Works for every Deployment with the strategy RollingUpdate: the Deployment controller of Kubernetes does the work,
+    /// and this command only patches the Deployment, with your kubectl. docs/canary.md describes canaries.
     #[command(after_help = commands::canary::HELP)]
     Canary {
         #[command(subcommand)]

@@ -159,7 +159,8 @@ impl Course {
         }
     }
 
-    /// The time that is left, for example "about 8s left". If too few start times are known for one time, it is "8s to 20s left".
+    /// The time that is left, for example "about 8s left". If too few start times are known for one time, it is "8s to 20s
+    /// left".
     pub(super) fn time_left(&self, elapsed: Duration) -> Option<String> {
         let (then, left) = self.last.as_ref()?;
         let passed = elapsed.saturating_sub(*then);
@@ -172,7 +173,8 @@ impl Course {
         }
     }
 
-    /// When it was watched, and the images, for example "Watched from 2026-11-26T10:00:00Z for 1m40s. Images: web:1 → web:2."
+    /// When it was watched, and the images, for example "Watched from 2026-11-26T10:00:00Z for 1m40s. Images: web:1 →
+    /// web:2."
     pub(super) fn summary(&self) -> Option<String> {
         let since = Timestamp {
             nanos: 0,

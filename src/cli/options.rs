@@ -55,10 +55,11 @@ pub(super) struct ScopeArgs {
 pub(super) struct WhichArgs {
     /// The objects to read with kubectl, for example web, deploy/web, sts/db or job/migrate; a name alone is a Deployment
     ///
-    /// All kinds that the cluster serves are supported, with their names in kubectl: deploy, sts, ds, rs, job, cj, po, svc, pvc,
-    /// crd, or, for example, certificates.cert-manager.io/web. Kinds that rollplan does not know are judged by the fields
-    /// that many controllers share, or not at all (exit code 5). Kinds that it knows can also be separate arguments: sts db cache. With --selector, --all
-    /// or --all-namespaces, give a list of kinds instead of names, for example deploy,sts.
+    /// All kinds that the cluster serves are supported, with their names in kubectl: deploy, sts, ds, rs, job, cj, po, svc,
+    /// pvc, crd, or, for example, certificates.cert-manager.io/web. Kinds that rollplan does not know are judged by the
+    /// fields that many controllers share, or not at all (exit code 5). Kinds that it knows can also be separate arguments:
+    /// sts db cache. With --selector, --all or --all-namespaces, give a list of kinds instead of names, for example
+    /// deploy,sts.
     ///
     /// Runs kubectl get with your configuration, for each object and then for the ReplicaSets, ControllerRevisions and pods
     /// that its selector matches. Five or more objects of a kind in a namespace are read with one list. If you lack the
@@ -77,8 +78,8 @@ pub(super) struct WhichArgs {
     /// File or directory with Kubernetes objects, or - for standard input; may be repeated
     ///
     /// JSON or YAML, one or several documents, single objects or Lists. Of a directory, the files that end with .json, .yaml
-    /// or .yml are read. What cannot be read is skipped with a note, and the exit code is 2. With names, status reports only on
-    /// the objects with these names.
+    /// or .yml are read. What cannot be read is skipped with a note, and the exit code is 2. With names, status reports only
+    /// on the objects with these names.
     #[arg(
         short,
         long = "filename",
@@ -152,8 +153,9 @@ pub(super) struct CompleteArgs {
     /// Whether the input contains every ReplicaSet of the Deployment
     ///
     /// Nothing is planned from a list that may be incomplete: if an old ReplicaSet is missing, a plan could exceed maxSurge.
-    /// Without this option, the list counts as complete if the numbers of pods of the ReplicaSets add up to the number in the
-    /// status of the Deployment, and the ReplicaSet of its revision is included. What kubectl reads for a NAME is complete.
+    /// Without this option, the list counts as complete if the numbers of pods of the ReplicaSets add up to the number in
+    /// the status of the Deployment, and the ReplicaSet of its revision is included. What kubectl reads for a NAME is
+    /// complete.
     #[arg(
         long,
         value_name = "true|false",

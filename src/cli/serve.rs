@@ -73,7 +73,8 @@ pub(super) struct ServeArgs {
     /// Upper limit of the deadlines of calls [default: 10s]
     #[arg(long, value_name = "DURATION", env = "ROLLPLAN_DEADLINE_MAX", value_parser = span::parse)]
     deadline_max: Option<Duration>,
-    /// Maximum number of concurrent calls to the planner; further calls are rejected, and clients may retry them [default: 100]
+    /// Maximum number of concurrent calls to the planner; further calls are rejected, and clients may retry them [default:
+    /// 100]
     #[arg(long, value_name = "COUNT", env = "ROLLPLAN_CONCURRENT_CALLS_MAX")]
     concurrent_calls_max: Option<usize>,
     /// How long a request may take to arrive and still be admitted under full load [default: 50ms]
@@ -82,7 +83,8 @@ pub(super) struct ServeArgs {
     /// Maximum number of large plans that are computed at the same time; others wait [default: one for each core]
     #[arg(long, value_name = "COUNT", env = "ROLLPLAN_LARGE_PLANS_MAX")]
     large_plans_max: Option<usize>,
-    /// MiB of memory for requests, large plans and answers; calls that exceed it are rejected [default: from the memory limit]
+    /// MiB of memory for requests, large plans and answers; calls that exceed it are rejected [default: from the memory
+    /// limit]
     #[arg(long, value_name = "MIB", env = "ROLLPLAN_BUFFER_MIB_MAX")]
     buffer_mib_max: Option<usize>,
     /// Maximum number of open connections; others wait [default: 16384]

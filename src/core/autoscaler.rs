@@ -3,8 +3,8 @@
 use crate::snapshot::ObservedEvent;
 use crate::time::{Span, Time};
 
-/// How long an autoscaler waits for a node that it has requested. cluster-autoscaler: `--max-node-provision-time`; karpenter:
-/// pkg/controllers/nodeclaim/lifecycle/liveness.go, `registrationTimeout`.
+/// How long an autoscaler waits for a node that it has requested. cluster-autoscaler: `--max-node-provision-time`;
+/// karpenter: pkg/controllers/nodeclaim/lifecycle/liveness.go, `registrationTimeout`.
 const NODE_PROVISION_SECONDS: i64 = 15 * 60;
 
 /// What an autoscaler has reported about a pod.

@@ -1,8 +1,8 @@
-//! Checks the rules of every settled plan: the sum of all sizes stays within the surge, scaling down preserves the minimum of
-//! available pods, and nothing is left to do after the plan.
+//! Checks the rules of every settled plan: the sum of all sizes stays within the surge, scaling down preserves the minimum
+//! of available pods, and nothing is left to do after the plan.
 //!
-//! The numbers are computed from the snapshot and the steps, independently of the planner. Every test that makes a settled plan
-//! runs these checks.
+//! The numbers are computed from the snapshot and the steps, independently of the planner. Every test that makes a settled
+//! plan runs these checks.
 
 use std::collections::BTreeMap;
 
@@ -54,8 +54,8 @@ pub enum Rule {
         steps: Vec<String>,
     },
     /// Planning again after a plan that is not settled reverses none of its sizes, so no pod is created and then removed, or
-    /// removed and then created again. Exceptions are rejected calls, a look-ahead that ended at its limit of passes, and the
-    /// rollback annotation, for which a missing ReplicaSet is created first.
+    /// removed and then created again. Exceptions are rejected calls, a look-ahead that ended at its limit of passes, and
+    /// the rollback annotation, for which a missing ReplicaSet is created first.
     Reversed {
         /// The name of the ReplicaSet.
         name: String,
@@ -184,9 +184,9 @@ fn promises_total(snapshot: &Snapshot) -> bool {
     !metadata.annotations.contains_key(ROLLBACK_TO)
 }
 
-/// The number of available pods that scaling down must preserve. As in Kubernetes, this does not apply to Recreate, to a paused
-/// Deployment, and to scaling by a user: that alone may leave fewer than the minimum, and the rolling update that follows in
-/// the same plan then removes no more.
+/// The number of available pods that scaling down must preserve. As in Kubernetes, this does not apply to Recreate, to a
+/// paused Deployment, and to scaling by a user: that alone may leave fewer than the minimum, and the rolling update that
+/// follows in the same plan then removes no more.
 fn promised_available(snapshot: &Snapshot, options: Options) -> Option<i64> {
     let deployment = &snapshot.deployment;
     if deployment.spec.paused {

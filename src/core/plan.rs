@@ -23,8 +23,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan for a list of ReplicaSets that may be incomplete, which is empty. If an old ReplicaSet is missing, the new one
-    /// would exceed the surge, its revision would be wrong, and the status would count too few pods.
+    /// The plan for a list of ReplicaSets that may be incomplete, which is empty. If an old ReplicaSet is missing, the new
+    /// one would exceed the surge, its revision would be wrong, and the status would count too few pods.
     pub(crate) fn without_all_sets(snapshot: &Snapshot) -> Self {
         Self {
             steps: Vec::new(),

@@ -428,8 +428,8 @@ impl Source {
             keys,
             usage,
             optional: self.optional,
-            // The kubelet creates an empty directory for a subPath that does not exist (kubelet_pods.go: `makeMounts`), but no
-            // volume without its items (volume/configmap: `MakePayload`).
+            // The kubelet creates an empty directory for a subPath that does not exist (kubelet_pods.go: `makeMounts`), but
+            // no volume without its items (volume/configmap: `MakePayload`).
             required_keys: self.all_keys().unwrap_or_default(),
             projected: self.projected,
             container,
@@ -437,8 +437,8 @@ impl Source {
     }
 }
 
-/// The path without empty components and dots, as the kubelet joins it with that of the volume. The files of a volume are links
-/// to those in its directory `..data` (volume/util/atomic_writer.go).
+/// The path without empty components and dots, as the kubelet joins it with that of the volume. The files of a volume are
+/// links to those in its directory `..data` (volume/util/atomic_writer.go).
 fn cleaned(path: &str) -> String {
     let components = path.split('/').filter(|it| !matches!(*it, "" | "."));
     let components: Vec<_> = components.collect();

@@ -46,8 +46,8 @@ pub fn requirements(template: &Value) -> Vec<Requirement> {
     found.into_values().collect()
 }
 
-/// Whether pods do not start without it. The kubelet waits for the volumes that containers mount (volumemanager/volume_manager.go,
-/// `getExpectedVolumes`), and needs the credentials to mount them.
+/// Whether pods do not start without it. The kubelet waits for the volumes that containers mount
+/// (volumemanager/volume_manager.go, `getExpectedVolumes`), and needs the credentials to mount them.
 fn is_required(reference: &Reference) -> bool {
     let Reference {
         kind,

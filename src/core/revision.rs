@@ -58,8 +58,8 @@ pub fn max_revision<'a>(annotations: impl IntoIterator<Item = &'a StringMap>) ->
         .fold(0, i64::max)
 }
 
-/// The second highest revision of some ReplicaSets, which is the target of a rollback to the previous revision. 0 if there is
-/// none.
+/// The second highest revision of some ReplicaSets, which is the target of a rollback to the previous revision. 0 if there
+/// is none.
 #[must_use]
 pub fn last_revision<'a>(annotations: impl IntoIterator<Item = &'a StringMap>) -> i64 {
     let (mut highest, mut second) = (0, 0);

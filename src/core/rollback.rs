@@ -188,8 +188,8 @@ fn incomplete(snapshot: &Snapshot) -> RollbackError {
     }
 }
 
-/// Whether the previous revision never became available, although an earlier one still has available pods: then a rollback should
-/// restore the last available revision instead.
+/// Whether the previous revision never became available, although an earlier one still has available pods: then a rollback
+/// should restore the last available revision instead.
 #[must_use]
 pub fn previous_was_never_available(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> bool {
     let (new, old) = pass::roles(snapshot, interrupt);
@@ -199,8 +199,8 @@ pub fn previous_was_never_available(snapshot: &Snapshot, interrupt: &dyn Interru
         .is_some_and(|(number, set)| older_with_pods(&old, number, set).is_some())
 }
 
-/// The ReplicaSet of an earlier revision that still has available pods, if one that was created later has none: had its rollout
-/// completed, the earlier one would have none.
+/// The ReplicaSet of an earlier revision that still has available pods, if one that was created later has none: had its
+/// rollout completed, the earlier one would have none.
 fn older_with_pods<'s>(
     old: &[&'s ReplicaSet],
     revision: i64,

@@ -87,8 +87,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of a rolling update. The surge is rounded up, and the unavailability is rounded down. If both are zero, one
-    /// pod may be unavailable, because a surge might exceed a quota.
+    /// The limits of a rolling update. The surge is rounded up, and the unavailability is rounded down. If both are zero,
+    /// one pod may be unavailable, because a surge might exceed a quota.
     #[must_use]
     pub fn rolling(replicas: i32, surge: IntOrPercent, unavailable: IntOrPercent) -> Self {
         let max_surge = surge.rounded_up(replicas);
@@ -163,9 +163,9 @@ pub struct Share {
     pub max_total_before: i32,
 }
 
-/// The new sizes of active ReplicaSets if the number of desired pods changes during a rollout: each ReplicaSet keeps its share
-/// of the total, and the first one gets the rest that rounding leaves. `shares` begins with the largest. Among equal ones,
-/// newer ReplicaSets come first when scaling up, and older ones when scaling down.
+/// The new sizes of active ReplicaSets if the number of desired pods changes during a rollout: each ReplicaSet keeps its
+/// share of the total, and the first one gets the rest that rounding leaves. `shares` begins with the largest. Among equal
+/// ones, newer ReplicaSets come first when scaling up, and older ones when scaling down.
 #[must_use]
 pub fn proportional(limits: Limits, shares: &[Share]) -> Vec<i32> {
     let to_add = limits.scaled_total()

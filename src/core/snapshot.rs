@@ -1,9 +1,9 @@
 //! The observations of a caller: a Deployment, its ReplicaSets and pods, and the time.
 //!
 //! A snapshot has been validated: counts and sizes are not negative, every ReplicaSet is in the namespace of the Deployment,
-//! and absent fields of the spec have the defaults of the Kubernetes API. No two of the ReplicaSets that the Deployment owns or
-//! may adopt, nor of their pods, have the same UID or name. Other ReplicaSets are not validated. They matter because their
-//! names are already in use, and because a custom resource must not select the pods of a Deployment.
+//! and absent fields of the spec have the defaults of the Kubernetes API. No two of the ReplicaSets that the Deployment owns
+//! or may adopt, nor of their pods, have the same UID or name. Other ReplicaSets are not validated. They matter because
+//! their names are already in use, and because a custom resource must not select the pods of a Deployment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

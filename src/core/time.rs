@@ -38,8 +38,8 @@ impl Time {
             .then_some(time)
     }
 
-    /// Parses RFC 3339 strictly, in the years 0 to 9999 of UTC. Like Go, it ignores digits below one nanosecond. Unlike Go, it
-    /// rejects a comma before the fraction, and an hour with one digit.
+    /// Parses RFC 3339 strictly, in the years 0 to 9999 of UTC. Like Go, it ignores digits below one nanosecond. Unlike Go,
+    /// it rejects a comma before the fraction, and an hour with one digit.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (date, rest) = text.as_bytes().split_at_checked(10)?;
         let (clock, rest) = rest.strip_prefix(b"T")?.split_at_checked(5)?;

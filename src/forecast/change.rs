@@ -159,8 +159,8 @@ pub(crate) fn is_own(snapshot: &Snapshot, set: &ReplicaSet) -> bool {
     )
 }
 
-/// Replaces the Deployment as a write of the whole object does. The server keeps what only it or the controller writes. Returns
-/// whether the spec changes.
+/// Replaces the Deployment as a write of the whole object does. The server keeps what only it or the controller writes.
+/// Returns whether the spec changes.
 fn replace(deployment: &mut Deployment, changed: Deployment) -> bool {
     let Deployment {
         mut metadata,
@@ -247,8 +247,8 @@ fn spec_changes(before: &DeploymentSpec, after: &DeploymentSpec) -> Vec<Template
         .collect()
 }
 
-/// Prepares a snapshot for thousands of passes: removes ReplicaSets of others, unless the planner may use their names, and replaces
-/// templates such that comparing them with that of the Deployment takes no time.
+/// Prepares a snapshot for thousands of passes: removes ReplicaSets of others, unless the planner may use their names, and
+/// replaces templates such that comparing them with that of the Deployment takes no time.
 pub(crate) fn prepare(snapshot: &mut Snapshot) {
     let prefix = format!("{}-", snapshot.deployment.metadata.name);
     if !is_refused(snapshot) {

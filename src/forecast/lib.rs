@@ -1,9 +1,9 @@
 //! What a change of a Deployment will do, before it is applied, and how a rollout in progress is likely to continue.
 //!
-//! A forecast simulates the rollout many times. In each sample, a world of pods advances from event to event, and the planner of
-//! `rollplan-core` decides what the Deployment controller does. The model of the other controllers is `rollplan-simulation`.
-//! The planner does not know the forecast. The same request always has the same result: random numbers depend on its seed
-//! alone, and nothing is computed with floating-point numbers.
+//! A forecast simulates the rollout many times. In each sample, a world of pods advances from event to event, and the
+//! planner of `rollplan-core` decides what the Deployment controller does. The model of the other controllers is
+//! `rollplan-simulation`. The planner does not know the forecast. The same request always has the same result: random
+//! numbers depend on its seed alone, and nothing is computed with floating-point numbers.
 
 mod assumptions;
 mod change;

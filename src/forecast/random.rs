@@ -1,7 +1,7 @@
 //! Random numbers from the seed of a request.
 
-/// Steele, Lea and Flood's SplitMix64: the same numbers on every platform. Fast to seed, because every sample has a generator of
-/// its own.
+/// Steele, Lea and Flood's SplitMix64: the same numbers on every platform. Fast to seed, because every sample has a
+/// generator of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 

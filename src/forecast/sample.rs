@@ -171,8 +171,8 @@ impl Rollout<'_> {
             world.observe_writes();
             world.make_deployment_due(world.after_sync());
         }
-        // A deadline that has passed without a write, for example because Kubernetes detects a scaling event indefinitely, does not
-        // become a write later.
+        // A deadline that has passed without a write, for example because Kubernetes detects a scaling event indefinitely,
+        // does not become a write later.
         let is_futile = |span: &Span| !is_written && *span <= Span::from_seconds(1);
         if let Some(span) = plan.requeue_after.filter(|span| !is_futile(span)) {
             let millis = span.seconds().saturating_mul(1000);
@@ -242,8 +242,8 @@ pub(crate) struct Reason {
     pub(crate) is_certain: bool,
 }
 
-/// Why a rollout does not complete. `quota_is_observed` is whether the quota is that of a condition: the controller tries again
-/// after up to 17 minutes, and until then, the condition does not show that the quota has room.
+/// Why a rollout does not complete. `quota_is_observed` is whether the quota is that of a condition: the controller tries
+/// again after up to 17 minutes, and until then, the condition does not show that the quota has room.
 pub(crate) fn reason(world: &World, quota_is_observed: bool) -> Reason {
     let deployment = &world.snapshot.deployment;
     let more_pods = |count| match count {

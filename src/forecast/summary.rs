@@ -119,8 +119,8 @@ pub(crate) fn summarize(
 /// A number of pods of a sample.
 type Number = fn(&Sample) -> i32;
 
-/// The index of the sample that is drawn: of the third with the most typical durations among those with this outcome, the one whose
-/// numbers of pods are closest to these medians.
+/// The index of the sample that is drawn: of the third with the most typical durations among those with this outcome, the
+/// one whose numbers of pods are closest to these medians.
 fn typical(samples: &[Sample], outcome: Outcome, medians: &[(Number, i32)]) -> usize {
     let with_outcome = samples.iter().enumerate();
     let mut by_end: Vec<(usize, &Sample)> = with_outcome
@@ -139,8 +139,8 @@ fn typical(samples: &[Sample], outcome: Outcome, medians: &[(Number, i32)]) -> u
     typical.map_or(0, |(_, (index, _))| *index)
 }
 
-/// The times in ascending order without the lowest and the highest 5 %: of 100 times, the next one lies between the fifth and the
-/// last but four with a probability of 91 in 101.
+/// The times in ascending order without the lowest and the highest 5 %: of 100 times, the next one lies between the fifth
+/// and the last but four with a probability of 91 in 101.
 fn range(times: &[i64], is_guess: bool) -> Option<Range> {
     let cut = ((times.len() + 1) / 20).saturating_sub(1);
     Some(Range {

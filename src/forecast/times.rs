@@ -17,7 +17,7 @@ use crate::random::Random;
 const UNKNOWN_START: i64 = 10_000;
 /// The time within which most containers terminate that handle SIGTERM.
 const QUICK_TERMINATION: i64 = 1000;
-/// The number of errors of rounding after which they cancel out.
+/// Pods that were created in the same second share a rounding error. Averaged over this many seconds, the errors cancel out.
 const SECONDS_MAX: usize = 100;
 /// The number of start times up to which a forecast is a guess.
 const GUESS_MAX: usize = 4;
@@ -26,7 +26,8 @@ const GRACE_PERIOD_SECONDS: i64 = 30;
 /// The progress deadline of Kubernetes, for Deployments without one.
 const DEADLINE_SECONDS: i64 = 600;
 
-/// How long pods take to start and to terminate, in the request. Each forecast draws from these times with equal probability.
+/// How long pods take to start and to terminate, in the request. Each forecast draws from these times with equal
+/// probability.
 #[derive(Clone, Debug, Default)]
 pub struct PodTimes {
     /// Times from the creation of a pod until it is ready.
@@ -55,17 +56,18 @@ pub struct StartTimes {
     pub source: Source,
     /// The number of start times.
     pub count: usize,
-    /// Whether durations are a guess without a median: there are at most four start times, or a pod is still starting that has
-    /// taken more than twice as long as all others.
+    /// Whether durations are a guess without a median: there are at most four start times, or a pod is still starting that
+    /// has taken more than twice as long as all others.
     pub guess: bool,
     /// The number of pods that are still starting. They have taken at least the time since their creation.
     pub still_starting: usize,
-    /// The number of pods that were not used because they became ready later than the progress deadline after their creation.
+    /// The number of pods that were not used because they became ready later than the progress deadline after their
+    /// creation.
     pub dropped_late: usize,
     /// The number of pods that were not used because a container has restarted.
     pub dropped_restarted: usize,
-    /// The number of pods that were not used because they fail, or because they and all others with their template are not ready
-    /// and will be replaced.
+    /// The number of pods that were not used because they fail, or because they and all others with their template are not
+    /// ready and will be replaced.
     pub dropped_failing: usize,
     /// The shortest, median and longest start time. `None` if none is known.
     pub range: Option<Range>,
@@ -113,8 +115,8 @@ pub(crate) struct Model {
     observations: Vec<Observation>,
     /// The times of the first pods on their nodes, if these waited for an image. They are not among the others then.
     first: Vec<i64>,
-    /// The nodes of the observed pods in the order of their names, and whether they must pull the images of new pods: none must if no
-    /// observed pod waited for an image, or if new pods have the images of others.
+    /// The nodes of the observed pods in the order of their names, and whether they must pull the images of new pods: none
+    /// must if no observed pod waited for an image, or if new pods have the images of others.
     nodes: Vec<(String, bool)>,
     terminations: Vec<i64>,
     /// The number of different seconds in which the observed pods were created.
@@ -273,16 +275,16 @@ impl Model {
         SampleTimes::new(starts, first, terminations, random)
     }
 
-    /// How wrong the observed times are in common because of rounding. Pods that were created together have the same error, and
-    /// those that were created at different times have errors that cancel out.
+    /// How wrong the observed times are in common because of rounding. Pods that were created together have the same error,
+    /// and those that were created at different times have errors that cancel out.
     fn rounding_error(&self, random: &mut Random) -> i64 {
         let seconds = self.seconds.clamp(1, SECONDS_MAX);
         let errors = (0..seconds).map(|_| random.below(1000) - random.below(1000));
         errors.sum::<i64>() / length(seconds)
     }
 
-    /// The times of a sample in which every pod takes as long to start as the slowest, which may still be starting. `None` if none
-    /// is known.
+    /// The times of a sample in which every pod takes as long to start as the slowest, which may still be starting. `None`
+    /// if none is known.
     pub(crate) fn slowest(&self, random: &mut Random) -> Option<SampleTimes> {
         let last = self.observations.last()?.time;
         let slowest = self.first.last().map_or(last, |first| last.max(*first));
@@ -291,8 +293,8 @@ impl Model {
         Some(SampleTimes::new(starts, Vec::new(), terminations, random))
     }
 
-    /// Containers that handle SIGTERM terminate within about a second, and others at the end of the grace period. The program
-    /// decides, so all pods of a sample take the same time. The first is more frequent.
+    /// Containers that handle SIGTERM terminate within about a second, and others at the end of the grace period. The
+    /// program decides, so all pods of a sample take the same time. The first is more frequent.
     fn terminations(&self, random: &mut Random) -> Vec<i64> {
         if !self.terminations.is_empty() {
             return self.terminations.clone();
@@ -304,8 +306,8 @@ impl Model {
     }
 }
 
-/// Observed times without the part of their variance that is due to rounding: the times of the creation and of readiness are whole
-/// seconds, so pods that start alike seem to differ by a second.
+/// Observed times without the part of their variance that is due to rounding: the times of the creation and of readiness are
+/// whole seconds, so pods that start alike seem to differ by a second.
 fn without_rounding(mut times: Vec<i64>) -> Vec<i64> {
     /// The variance of the difference of two times that are rounded down to 1,000 ms.
     const ROUNDING: i128 = 1000 * 1000 / 6;
@@ -329,8 +331,8 @@ fn without_rounding(mut times: Vec<i64>) -> Vec<i64> {
     times
 }
 
-/// Whether the start times of pods with the new template are too few to be used alone, and differ from none of those with other
-/// templates, except for rounding.
+/// Whether the start times of pods with the new template are too few to be used alone, and differ from none of those with
+/// other templates, except for rounding.
 fn is_small_part(same: &[Observation], other: &[Observation]) -> bool {
     let times = |them: &[Observation]| {
         let ready = them.iter().filter(|it| it.is_ready);
@@ -356,10 +358,10 @@ fn ready(time: i64) -> Observation {
 /// The number of pairs of a first and a later pod from which it is not by chance that all first ones take longer.
 const PAIRS_MIN: usize = 20;
 
-/// If the first pods on their nodes waited for an image, removes them, and returns their times in ascending order. They did if each of
-/// them took longer than each pod that was created when another one was ready on its node, and not because of rounding, which adds
-/// the same error of up to a second to all pods that were created together. Pods that were created in between
-/// waited for a part of the time, and are removed as well.
+/// If the first pods on their nodes pulled the images, removes them, and returns their times in ascending order. They pulled
+/// the images if each of them started more slowly than every pod that found the images on its node. Differences within the
+/// rounding of one second do not count. Pods that were created during a pull waited for a part of it, and are removed as
+/// well.
 fn split_by_pull(observations: &mut Vec<Observation>) -> Vec<i64> {
     let of = |place| observations.iter().filter(move |it| it.place == place);
     let first: Vec<i64> = of(Place::First)
@@ -378,8 +380,8 @@ fn split_by_pull(observations: &mut Vec<Observation>) -> Vec<i64> {
     first
 }
 
-/// Whether another revision has the images of the template, so that nodes are likely to have them. The template of an earlier
-/// revision had its own.
+/// Whether another revision has the images of the template, so that nodes are likely to have them. The template of an
+/// earlier revision had its own.
 fn has_images(snapshot: &Snapshot) -> bool {
     let deployment = &snapshot.deployment;
     let of = |template: &Template| BTreeSet::from_iter(images(template.value()));
@@ -394,7 +396,8 @@ fn has_images(snapshot: &Snapshot) -> bool {
     others.any(|set| wanted.is_subset(&of(&set.template)))
 }
 
-/// The nodes of the pods, and whether they must pull the images of new pods, if any node must: no pod with the template is ready there.
+/// The nodes of the pods, and whether they must pull the images of new pods, if any node must: no pod with the template is
+/// ready there.
 fn nodes(snapshot: &Snapshot, pulls: bool) -> Vec<(String, bool)> {
     let deployment = &snapshot.deployment;
     let sets = snapshot.replica_sets.iter();
@@ -604,10 +607,10 @@ const TAIL: usize = 4;
 // === impl Times ===
 
 impl Times {
-    /// The distribution of a sample. That of the pods is not known, only times that were drawn from it. The probability that the next
-    /// time lies between two neighbors, below the shortest or above the longest is the same for all of these intervals (Hill's
-    /// assumption). The probabilities of a sample are drawn so that this also holds for each further time, given those before it:
-    /// they are the distances between random numbers (Rubin's Bayesian bootstrap).
+    /// The distribution of a sample. That of the pods is not known, only times that were drawn from it. The probability that
+    /// the next time lies between two neighbors, below the shortest or above the longest is the same for all of these
+    /// intervals (Hill's assumption). The probabilities of a sample are drawn so that this also holds for each further time,
+    /// given those before it: they are the distances between random numbers (Rubin's Bayesian bootstrap).
     fn new(mut times: Vec<i64>, random: &mut Random) -> Self {
         times.sort_unstable();
         let shorter = times.iter().map(|_| random.below(WHOLE));
@@ -667,11 +670,11 @@ impl Times {
         }
     }
 
-    /// By how much a time is above `low`, which is at least the longest. If long times become less frequent exponentially, the mean
-    /// of this is that of the distances between the longest ones, each multiplied by the number of times above it. These are few, so
-    /// the mean is not known exactly either, and the result has a Lomax distribution. Its shape is one less than the number of
-    /// distances, because many start times have a longer tail than that. A time that has already lasted longer makes the mean
-    /// longer. A single time shows nothing: the rest is shorter than what has passed.
+    /// By how much a time is above `low`, which is at least the longest. If long times become less frequent exponentially,
+    /// the mean of this is that of the distances between the longest ones, each multiplied by the number of times above it.
+    /// These are few, so the mean is not known exactly either, and the result has a Lomax distribution. Its shape is one
+    /// less than the number of distances, because many start times have a longer tail than that. A time that has already
+    /// lasted longer makes the mean longer. A single time shows nothing: the rest is shorter than what has passed.
     fn above(&self, low: i64, random: &mut Random) -> i64 {
         let count = self.times.len().saturating_sub(1).min(TAIL);
         if count == 0 {

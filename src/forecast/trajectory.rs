@@ -52,8 +52,8 @@ impl Recorder {
         }
     }
 
-    /// Records a point, unless nothing has changed. Events between the writes of sizes and the syncs that carry them out become
-    /// part of the point after these.
+    /// Records a point, unless nothing has changed. Events between the writes of sizes and the syncs that carry them out
+    /// become part of the point after these.
     pub(crate) fn record(&mut self, world: &World, mut events: Vec<String>) {
         self.events.append(&mut events);
         if world.is_between_writes() {

@@ -17,13 +17,14 @@ use crate::random::Random;
 use crate::room;
 use crate::times::{Model, SampleTimes, has_ended, millis_between, ready_since};
 
-/// The time from a write of an object until a controller has observed it and has made its own writes (a watch event, and one or
-/// a few calls of the API server), if the control plane has nothing else to do.
+/// The time from a write of an object until a controller has observed it and has made its own writes (a watch event, and one
+/// or a few calls of the API server), if the control plane has nothing else to do.
 const LATENCY_MIN: i64 = 5;
-/// How often this time doubles in the busiest control plane of a sample. `tests/e2e/forecast` compares both with Kubernetes.
+/// Each sample draws how busy the control plane is: its latency is [`LATENCY_MIN`], doubled up to this many times (5 to 320
+/// ms). `tests/e2e/forecast` compares this with Kubernetes.
 const LATENCY_DOUBLINGS: i64 = 6;
-/// How much earlier or later than others a pod that starts alike may become ready: the API server and the kubelets handle one
-/// after another.
+/// How much earlier or later than others a pod that starts alike may become ready: the API server and the kubelets handle
+/// one after another.
 const READY_SPREAD: i64 = 200;
 /// The longest time between two attempts to create pods (`DefaultControllerRateLimiter`).
 const BACK_OFF_MAX: i64 = 1_000_000;
@@ -31,22 +32,22 @@ const BACK_OFF_MAX: i64 = 1_000_000;
 /// Limits of the cluster that a snapshot does not show.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterLimits {
-    /// The number of pods that can be created, in addition to those of the snapshot, before the quota of the namespace is used
-    /// up. A pod that is removed frees its share.
+    /// The number of pods that can be created, in addition to those of the snapshot, before the quota of the namespace is
+    /// used up. A pod that is removed frees its share.
     pub pods_in_quota: Option<i32>,
     /// The number of pods that fit on the nodes, in addition to those of the snapshot. Further pods wait until others are
     /// removed.
     pub pods_on_nodes: Option<i32>,
-    /// The delay of the first retry of the ReplicaSet controller after it could not create a pod, in milliseconds. It doubles
-    /// after each attempt.
+    /// The delay of the first retry of the ReplicaSet controller after it could not create a pod, in milliseconds. It
+    /// doubles after each attempt.
     pub create_back_off: i64,
 }
 
 // === impl ClusterLimits ===
 
 impl ClusterLimits {
-    /// Adds the limits that a snapshot after the changes shows to those that the caller gives. A limit is 0 if a pod cannot be
-    /// created or scheduled now, and the changes do not resolve this.
+    /// Adds the limits that a snapshot after the changes shows to those that the caller gives. A limit is 0 if a pod cannot
+    /// be created or scheduled now, and the changes do not resolve this.
     pub(crate) fn with_observed(self, snapshot: &Snapshot) -> Self {
         let in_quota = || room::exceeds_quota(snapshot).then_some(0);
         let on_nodes = || room::lacks_nodes(snapshot).then_some(0);
@@ -336,8 +337,8 @@ impl World {
         self.schedule(chance);
     }
 
-    /// The time that a pod of this age still takes to start. If its node has to pull the images of new pods, it is the one that
-    /// waits for them.
+    /// The time that a pod of this age still takes to start. If its node has to pull the images of new pods, it is the one
+    /// that waits for them.
     fn rest_of_start(
         &mut self,
         set: usize,
@@ -358,8 +359,8 @@ impl World {
         }
     }
 
-    /// The time that a pod takes to start that is scheduled now. If its node has to pull the images of new pods, the first one
-    /// takes longer, and the others wait until it has pulled them.
+    /// The time that a pod takes to start that is scheduled now. If its node has to pull the images of new pods, the first
+    /// one takes longer, and the others wait until it has pulled them.
     fn start(&mut self, set: usize, node: usize, chance: &mut Chance) -> i64 {
         let Chance { random, times, .. } = chance;
         let start = times.start(random);
@@ -447,8 +448,8 @@ impl World {
         is_own && stored.is_some_and(is_behind)
     }
 
-    /// Whether sizes were written that some ReplicaSets do not have yet. For an instant, there may be too many pods, because each
-    /// ReplicaSet has a sync of its own.
+    /// Whether sizes were written that some ReplicaSets do not have yet. For an instant, there may be too many pods, because
+    /// each ReplicaSet has a sync of its own.
     pub(crate) fn is_between_writes(&self) -> bool {
         (0..self.sets.len()).any(|set| self.is_behind(set))
     }
@@ -559,8 +560,8 @@ impl World {
         deleted.iter().map(|pod| pod.number).collect()
     }
 
-    /// Delays the next attempt to create pods after a failed one. An attempt that would also fail is not made due: `retry` does
-    /// that when the quota has room again.
+    /// Delays the next attempt to create pods after a failed one. An attempt that would also fail is not made due: `retry`
+    /// does that when the quota has room again.
     fn back_off(&mut self, set: usize, failed: bool) {
         if !failed {
             self.sets[set].back_off = None;
@@ -724,8 +725,8 @@ impl World {
         }
     }
 
-    /// Counts the pods that have become available since the last time, and makes a sync due at the time at which the next one
-    /// does. Counting all pods of the ReplicaSet each time would take quadratic time.
+    /// Counts the pods that have become available since the last time, and makes a sync due at the time at which the next
+    /// one does. Counting all pods of the ReplicaSet each time would take quadratic time.
     fn count_available(&mut self, set: usize) {
         let stored = self.sets[set].index;
         let stored = stored.map(|index| self.snapshot.replica_sets[index].min_ready_seconds);

@@ -27,8 +27,8 @@ pub(super) struct Draft<'a> {
     /// When to resume a paused Deployment, and whether to resume it now.
     pub(super) resume_at: Option<Time>,
     pub(super) resumes: bool,
-    /// Whether a restart is certainly needed, whether this is unclear for some configuration, and when to plan again for that
-    /// reason.
+    /// Whether a restart is certainly needed, whether this is unclear for some configuration, and when to plan again for
+    /// that reason.
     pub(super) is_certain: bool,
     pub(super) is_unclear: bool,
     pub(super) retry_at: Option<Time>,

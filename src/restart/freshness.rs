@@ -5,9 +5,9 @@
 //! server.
 //!
 //! A kubelet watches the configurations of a pod from when it receives the pod (`RegisterPod` in
-//! `pkg/kubelet/util/manager/cache_based_manager.go`, `AddReference` in `watch_based_manager.go`), and reads them when it starts
-//! the containers. A pod that was created after a change has therefore started with it, if the watch of a configuration that
-//! other pods of the node use is not later than the scheduler and the start of a container.
+//! `pkg/kubelet/util/manager/cache_based_manager.go`, `AddReference` in `watch_based_manager.go`), and reads them when it
+//! starts the containers. A pod that was created after a change has therefore started with it, if the watch of a
+//! configuration that other pods of the node use is not later than the scheduler and the start of a container.
 
 use rollplan_core::time::Time;
 
@@ -17,8 +17,8 @@ use super::options::Options;
 use super::state::{State, from_millis, millis};
 use super::workload::{Started, Workload, WorkloadKind};
 
-/// The delays after which a caller that does not watch pods plans again, in milliseconds. The delay grows with the age of the
-/// pods.
+/// The delays after which a caller that does not watch pods plans again, in milliseconds. The delay grows with the age of
+/// the pods.
 const RETRY_MIN: i64 = 5_000;
 const RETRY_MAX: i64 = 300_000;
 
@@ -89,8 +89,8 @@ impl Freshness {
         }
     }
 
-    /// Whether pods may have started with another version although the current one is recorded, because it was overwritten and
-    /// restored. `Stale` if a pod may have, and `Unclear` as long as a start is not reported.
+    /// Whether pods may have started with another version although the current one is recorded, because it was overwritten
+    /// and restored. `Stale` if a pod may have, and `Unclear` as long as a start is not reported.
     pub(super) fn of_restored(
         workload: &Workload,
         configuration: Option<&Configuration>,

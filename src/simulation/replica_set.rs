@@ -79,9 +79,9 @@ pub fn sync(set: &ReplicaSet, active: usize) -> Sync {
     }
 }
 
-/// `getPodsToDelete`: this number of active pods, and the others. `ranks` has one entry for each node, as in [`Ranks`]. `now` is in
-/// milliseconds since the moment from which the pods count seconds. As in Kubernetes, the result may depend on the order of `pods`,
-/// because their comparison is not transitive.
+/// `getPodsToDelete`: this number of active pods, and the others. `ranks` has one entry for each node, as in [`Ranks`].
+/// `now` is in milliseconds since the moment from which the pods count seconds. As in Kubernetes, the result may depend on
+/// the order of `pods`, because their comparison is not transitive.
 #[must_use]
 pub fn choose<P: Borrow<StoredPod>>(
     mut pods: Vec<P>,
@@ -90,8 +90,8 @@ pub fn choose<P: Borrow<StoredPod>>(
     now: i64,
 ) -> (Vec<P>, Vec<P>) {
     let (mut chosen, mut kept) = (Vec::new(), Vec::new());
-    // The quickselect algorithm: sorting all pods of a large ReplicaSet for each sync would take too long, and the sort of the
-    // standard library requires a total order.
+    // The quickselect algorithm: sorting all pods of a large ReplicaSet for each sync would take too long, and the sort of
+    // the standard library requires a total order.
     while chosen.len() < count && !pods.is_empty() {
         let pivot = pods[pods.len() / 2].borrow().clone();
         let (mut before, mut equal, mut after) = (Vec::new(), Vec::new(), Vec::new());
@@ -160,8 +160,8 @@ pub fn status(
     }
 }
 
-/// `ActivePodsWithRanks.Less`, without deletion costs: the lesser of two pods is deleted first. This is not transitive, because
-/// pods that became ready in the same second are not compared in the same way as others.
+/// `ActivePodsWithRanks.Less`, without deletion costs: the lesser of two pods is deleted first. This is not transitive,
+/// because pods that became ready in the same second are not compared in the same way as others.
 fn deletion_order(a: &StoredPod, b: &StoredPod, ranks: &[usize], now: i64) -> Ordering {
     let rank = |node: u32| ranks.get(node as usize).copied();
     let class = |pod: &StoredPod| {

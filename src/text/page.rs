@@ -1,5 +1,5 @@
-//! Text for people: lines of at most 100 columns, or of the terminal's width, with optional colors. For other programs, lines
-//! are not wrapped.
+//! Text for people: lines of at most 100 columns, or of the terminal's width, with optional colors. For other programs,
+//! lines are not wrapped.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -243,8 +243,8 @@ impl Columns {
         }
     }
 
-    /// The widths of the columns. If the table is wider than the page, the widest columns shrink: first those whose cells can be
-    /// wrapped at spaces.
+    /// The widths of the columns. If the table is wider than the page, the widest columns shrink: first those whose cells
+    /// can be wrapped at spaces.
     fn widths(&self, columns_max: usize) -> Vec<usize> {
         let (mut widths, words) = self.natural_widths();
         let mut excess = table_width(&widths).saturating_sub(columns_max);

@@ -28,8 +28,8 @@ use crate::proto::deployment_change::Change as Given;
 ///
 /// # Errors
 ///
-/// See [`plan_rollout`](super::plan_rollout); also [`Error::Forecast`] if the lists of objects may be incomplete, or if there are
-/// too many pods.
+/// See [`plan_rollout`](super::plan_rollout); also [`Error::Forecast`] if the lists of objects may be incomplete, or if
+/// there are too many pods.
 pub fn forecast_rollout(
     request: proto::ForecastRolloutRequest,
 ) -> Result<proto::ForecastRolloutResponse, Error> {
@@ -141,8 +141,8 @@ pub(crate) fn forecast_rollout_in(
 /// The UIDs of pods.
 type Uids = BTreeSet<String>;
 
-/// Why pods with the current template do not become available, according to the diagnosis, and the UIDs of pods that fail. A lack
-/// of capacity does not count, because the rollout may free some.
+/// Why pods with the current template do not become available, according to the diagnosis, and the UIDs of pods that fail. A
+/// lack of capacity does not count, because the rollout may free some.
 fn failures(
     snapshot: &Snapshot,
     options: Options,
@@ -186,8 +186,8 @@ fn sentence(message: &str) -> String {
     first.chain(rest).chain(stop.chars()).collect()
 }
 
-/// The fields of a template that may resolve that a container cannot be created, for which the kubelet reports a reason. Nothing but
-/// another reference replaces an object or a key that does not exist.
+/// The fields of a template that may resolve that a container cannot be created, for which the kubelet reports a reason.
+/// Nothing but another reference replaces an object or a key that does not exist.
 fn configuration_fields(message: &str) -> &'static [&'static str] {
     let is_missing = ["not found", "couldn't find key", "non-existent config key"];
     match is_missing.iter().any(|it| message.contains(it)) {
@@ -210,8 +210,8 @@ const CONFIG_FIELDS: &[&str] = &[
     ".lifecycle",
 ];
 
-/// The fields of a template that may resolve a rejection of pods with this text. `None` if it is that of a quota, which has room
-/// later.
+/// The fields of a template that may resolve a rejection of pods with this text. `None` if it is that of a quota, which has
+/// room later.
 fn resolving_fields(text: &str) -> Option<&'static [&'static str]> {
     match text {
         _ if text.contains("exceeded quota") => None,

@@ -1,5 +1,5 @@
-//! Converts messages from and to JSON by the protobuf JSON mapping. Unknown fields are ignored on input, and `null` counts as
-//! absent.
+//! Converts messages from and to JSON by the protobuf JSON mapping. Unknown fields are ignored on input, and `null` counts
+//! as absent.
 
 use std::sync::LazyLock;
 

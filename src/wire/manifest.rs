@@ -149,8 +149,8 @@ impl<'i> ManifestReader<'_, 'i> {
         }))
     }
 
-    /// Whether the API server decodes a manifest, and kubectl sends it: by default, it has the API server refuse unknown fields
-    /// (kubectl: `--validate=strict`).
+    /// Whether the API server decodes a manifest, and kubectl sends it: by default, it has the API server refuse unknown
+    /// fields (kubectl: `--validate=strict`).
     fn has_known_types(&mut self, manifest: &Value, path: &Path<'_>) -> bool {
         let mut is_known = true;
         let mut fault = |path: &Path<'_>, is_unknown: bool, description: &str| {
@@ -335,7 +335,8 @@ fn at(last: &LastApplied, keys: &[&str]) -> LastApplied {
     }
 }
 
-/// What the writer of manifests has applied before: the annotation of kubectl, or the fields of the only manager that applies.
+/// What the writer of manifests has applied before: the annotation of kubectl, or the fields of the only manager that
+/// applies.
 fn last_applied(live: &Value) -> Option<LastApplied> {
     let annotations = live.at(&["metadata", "annotations"]);
     let annotation = annotations.and_then(|it| it.get(LAST_APPLIED)?.as_str());

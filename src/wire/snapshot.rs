@@ -21,7 +21,7 @@ use super::read::{Read, kubernetes};
 use super::surroundings;
 use crate::proto;
 
-/// The number of copies of ReplicaSets in a plan.
+/// How many copies of a ReplicaSet a plan needs, for the estimate of its memory.
 const COPIES: usize = 3;
 
 /// The owner of a snapshot with its objects.
@@ -151,8 +151,8 @@ fn read(
     Ok(snapshot.map(|snapshot| Subject::Deployment(Box::new(snapshot))))
 }
 
-/// Checks the kind of the target: among the kinds of Kubernetes, only Deployments can be planned, and only they, StatefulSets and
-/// DaemonSets have revisions.
+/// Checks the kind of the target: among the kinds of Kubernetes, only Deployments can be planned, and only they,
+/// StatefulSets and DaemonSets have revisions.
 fn check_kind(target: &proto::Target, kinds: Kinds, parser: &mut Parser<'_>, path: &Path<'_>) {
     let (api_version, kind) = (target.api_version.as_str(), target.kind.as_str());
     let is_given = !api_version.is_empty() && !kind.is_empty();

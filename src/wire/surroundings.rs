@@ -35,7 +35,8 @@ objects! {
     }
 }
 
-/// Reads the objects that show why pods of an owner wait. `own` are the positions of its pods, which have been read as `pods`.
+/// Reads the objects that show why pods of an owner wait. `own` are the positions of its pods, which have been read as
+/// `pods`.
 pub(super) fn read<'a>(
     objects: &ObjectIndex<'a, Found<'a>>,
     owner: &Found<'a>,

@@ -1,7 +1,7 @@
 //! Parses YAML into JSON values as kubectl does (sigs.k8s.io/yaml, which is based on go-yaml, version 2).
 //!
-//! The rules are those of YAML 1.1 in go-yaml: `on` and `yes` are true, `0644` is octal, and if a key is given twice, the last
-//! value counts. A file means the same here as for `kubectl apply`: tests/manifests compares both.
+//! The rules are those of YAML 1.1 in go-yaml: `on` and `yes` are true, `0644` is octal, and if a key is given twice, the
+//! last value counts. A file means the same here as for `kubectl apply`: tests/manifests compares both.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -74,8 +74,8 @@ pub(crate) fn to_json(text: &str) -> Result<Vec<String>, YamlFault> {
     Ok(documents)
 }
 
-/// A text with the line breaks of YAML 1.1, which the parser does not know. Rejects the characters that YAML excludes and go-yaml
-/// rejects.
+/// A text with the line breaks of YAML 1.1, which the parser does not know. Rejects the characters that YAML excludes and
+/// go-yaml rejects.
 fn normalized(text: &str) -> Result<Cow<'_, str>, YamlFault> {
     let is_excluded = |c: char| match c {
         '\t' | '\n' | '\r' | '\u{85}' => false,
@@ -97,8 +97,8 @@ fn normalized(text: &str) -> Result<Cow<'_, str>, YamlFault> {
     })
 }
 
-/// The text with spaces for the tabs at the start of a line and of the lines after it. `None` if these lines are not part of a
-/// flow collection, in which go-yaml allows tabs. The parser reports such tabs as indentation of a block.
+/// The text with spaces for the tabs at the start of a line and of the lines after it. `None` if these lines are not part of
+/// a flow collection, in which go-yaml allows tabs. The parser reports such tabs as indentation of a block.
 fn without_tabs(text: &str, line: usize) -> Option<String> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let index = line.checked_sub(1)?;
@@ -705,8 +705,8 @@ impl Scalar {
             Self::Bool(value) => Value::Bool(value),
             Self::Int(value) => Value::from(value),
             Self::Uint(value) => Value::from(value),
-            // Go writes a double without a fraction as an integer: `1e3` is 1000. A number beyond 64 bits becomes the nearest
-            // double, and is rejected where an integer is required.
+            // Go writes a double without a fraction as an integer: `1e3` is 1000. A number beyond 64 bits becomes the
+            // nearest double, and is rejected where an integer is required.
             #[allow(clippy::cast_possible_truncation, reason = "less than 2^53")]
             Self::Float(value) if value.fract() == 0.0 && value.abs() < EXACT_MAX => {
                 Value::from(value as i64)

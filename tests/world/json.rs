@@ -1,4 +1,5 @@
-//! Objects as Kubernetes prints them. Tests of requests give them fields that the typed objects do not have, or invalid values.
+//! Objects as Kubernetes prints them. Tests of requests give them fields that the typed objects do not have, or invalid
+//! values.
 
 use saphyr::{LoadableYamlNode as _, Yaml};
 use serde_json::{Value, json};

@@ -47,8 +47,8 @@ pub fn apply(object: &mut Json, patch: &Json) -> Result<(), String> {
     Ok(())
 }
 
-/// Applies a JSON Patch to the fields of a Deployment that canaries change. A new template gets the defaults that the API server
-/// stores.
+/// Applies a JSON Patch to the fields of a Deployment that canaries change. A new template gets the defaults that the API
+/// server stores.
 ///
 /// # Errors
 ///

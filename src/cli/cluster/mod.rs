@@ -354,7 +354,8 @@ impl Cluster {
         }
     }
 
-    /// Looks up the required ConfigMaps and Secrets, without their values. Those that the user may not read are named in a note.
+    /// Looks up the required ConfigMaps and Secrets, without their values. Those that the user may not read are named in a
+    /// note.
     pub(super) fn look_up(
         &mut self,
         required: &[RequiredConfiguration],

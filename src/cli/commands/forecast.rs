@@ -45,7 +45,8 @@ pub(in crate::cli) struct ForecastArgs {
 /// The Deployment, and where to read it.
 #[derive(Args, Debug)]
 struct TargetArgs {
-    /// The Deployment to read with kubectl, for example web or deploy/web; pdeploy/web for a PlannedDeployment [default: the one of --filename]
+    /// The Deployment to read with kubectl, for example web or deploy/web; pdeploy/web for a PlannedDeployment [default: the
+    /// one of --filename]
     ///
     /// Runs kubectl get with your configuration, for the Deployment and then for the ReplicaSets and pods that its
     /// selector matches.
@@ -93,7 +94,8 @@ struct ChangeArgs {
 /// The model of the cluster.
 #[derive(Args, Debug)]
 struct ModelArgs {
-    /// Who carries out the rollout: pass is the Deployment controller of Kubernetes, settled an adapter of rollplan [default: by the kind]
+    /// Who carries out the rollout: pass is the Deployment controller of Kubernetes, settled an adapter of rollplan
+    /// [default: by the kind]
     #[arg(long, value_enum)]
     horizon: Option<Horizon>,
     /// Time from the creation of a pod until it is ready; may be repeated [default: those of the pods]

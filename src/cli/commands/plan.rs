@@ -34,7 +34,8 @@ pub(in crate::cli) struct PlanArgs {
     pub(in crate::cli) horizon: Horizon,
     /// File with the responses of the API server to those calls of the last plan that failed
     ///
-    /// A JSON list of StepAnswer messages, each with the call exactly as it was planned. The body of a response is encoded in base64.
+    /// A JSON list of StepAnswer messages, each with the call exactly as it was planned. The body of a response is encoded
+    /// in base64.
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) answers: Option<PathBuf>,
     /// Confirm that Kubernetes' own controller does not manage this Deployment (for -o kubectl)

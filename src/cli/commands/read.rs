@@ -159,8 +159,8 @@ pub(super) fn texts(sources: &Sources) -> Result<Texts<'_>, Error> {
     Texts::of_files(sources, &mut |note| stderr::eprint_note(note))
 }
 
-/// The objects in files, to be read from the cluster, and whether a part of the files could not be read. Objects that the goal
-/// does not apply to are skipped.
+/// The objects in files, to be read from the cluster, and whether a part of the files could not be read. Objects that the
+/// goal does not apply to are skipped.
 pub(super) fn applied(args: &ScopeArgs, goal: &Goal) -> Result<(Vec<Target>, bool), Error> {
     let WhichArgs { files, search, .. } = &args.which;
     let sources = input::sources(files, search.recursive)?;

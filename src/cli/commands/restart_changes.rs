@@ -64,8 +64,8 @@ impl Manifests {
     }
 }
 
-/// The configurations of manifests before and after a change. One that only one side has does not exist on the other, and one
-/// that the API server does not change stays as it is.
+/// The configurations of manifests before and after a change. One that only one side has does not exist on the other, and
+/// one that the API server does not change stays as it is.
 pub(super) fn sides(old: &Manifests, new: &Manifests) -> [Configurations; 2] {
     let side = |this: &Manifests, other: &Manifests| {
         let own = this.0.iter().filter(|(id, _)| is_configuration(id));

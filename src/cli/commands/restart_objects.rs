@@ -105,8 +105,8 @@ impl RestartObjects {
         }
     }
 
-    /// The objects with annotations of Reloader, for notes: workloads that its profile restarts, and others. `None` if there are
-    /// none.
+    /// The objects with annotations of Reloader, for notes: workloads that its profile restarts, and others. `None` if there
+    /// are none.
     pub(super) fn of_reloader(&self) -> [Option<String>; 2] {
         [true, false].map(|is_covered| {
             let all = self.workloads.iter().filter(|((_, kind, _), annotations)| {
@@ -309,8 +309,8 @@ fn has_containers(value: &Json) -> bool {
     }
 }
 
-/// A text in which objects without a namespace are in the given one, or in `default`. Objects in other namespaces than the given
-/// one are removed, and counted.
+/// A text in which objects without a namespace are in the given one, or in `default`. Objects in other namespaces than the
+/// given one are removed, and counted.
 pub(super) fn in_namespace(text: &str, namespace: Option<&str>) -> (String, usize) {
     let mut items = objects(&[text.to_owned()]);
     let count = items.len();
@@ -340,8 +340,8 @@ fn joined(items: &[Json], text: &str) -> String {
     }
 }
 
-/// Removes objects of which the texts have a later manifest: kubectl applies all of them, so the last one counts. Returns their
-/// kinds and names.
+/// Removes objects of which the texts have a later manifest: kubectl applies all of them, so the last one counts. Returns
+/// their kinds and names.
 pub(super) fn remove_replaced(texts: &mut [String]) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     let mut replaced = BTreeSet::new();

@@ -10,8 +10,8 @@ use crate::text::{ConfigurationUser, identity};
 /// Its checksums before and after a change.
 const CHECKSUMS: [&str; 2] = ["0000000000000000", "1111111111111111"];
 
-/// The workloads with the given uses, and these only. `all` are the plans of all workloads, and `selected` of those that react
-/// to changes: one of these is not in the first list if only one of its annotations names the configuration.
+/// The workloads with the given uses, and these only. `all` are the plans of all workloads, and `selected` of those that
+/// react to changes: one of these is not in the first list if only one of its annotations names the configuration.
 pub(super) fn users(
     all: Vec<RestartPlan>,
     selected: Vec<RestartPlan>,

@@ -46,8 +46,8 @@ pub(in crate::cli) struct RestartsArgs {
     /// How long configurations must be unchanged before a restart [default: set by the profile]
     #[arg(long, value_name = "DURATION", value_parser = span::parse)]
     quiet: Option<Duration>,
-    /// How long after a change a pod must have started to count as using it, unless it was created after the change [default:
-    /// 10s]
+    /// How long after a change a pod must have started to count as using it, unless it was created after the change
+    /// [default: 10s]
     #[arg(long, value_name = "DURATION", value_parser = span::parse)]
     skew: Option<Duration>,
     /// Maximum number of concurrent restarts; 0 is unlimited
@@ -114,8 +114,9 @@ pub(in crate::cli) struct UsesArgs {
 struct FromArgs {
     /// File with Kubernetes objects, or - for standard input; may be repeated [default: read the namespace with kubectl]
     ///
-    /// JSON or YAML with workloads, ConfigMaps and Secrets, and with the ReplicaSets and Pods, which show when pods were started.
-    /// Get ConfigMaps and Secrets with --show-managed-fields, which shows when they were changed. Anything else is ignored.
+    /// JSON or YAML with workloads, ConfigMaps and Secrets, and with the ReplicaSets and Pods, which show when pods were
+    /// started. Get ConfigMaps and Secrets with --show-managed-fields, which shows when they were changed. Anything else is
+    /// ignored.
     #[arg(short, long = "filename", value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -420,8 +421,8 @@ impl FromArgs {
         Ok(manifest)
     }
 
-    /// Puts objects of files without a namespace into that of the command line, and removes those in others. Without one, they are
-    /// in the same namespace as objects in `default`.
+    /// Puts objects of files without a namespace into that of the command line, and removes those in others. Without one,
+    /// they are in the same namespace as objects in `default`.
     fn set_namespace(&self, texts: &mut [&mut Vec<String>]) {
         let namespace = self.cluster.namespace.as_deref();
         let is_default = |text: &String| {

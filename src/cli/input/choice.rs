@@ -26,8 +26,8 @@ pub(super) fn choose(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Result<u
     choose_of(matching(objects, wanted), objects, wanted)
 }
 
-/// The index of the requested object of manifests, or of the only Deployment. Of several manifests of one object, the last one is
-/// applied last. Also returns whether there are several.
+/// The index of the requested object of manifests, or of the only Deployment. Of several manifests of one object, the last
+/// one is applied last. Also returns whether there are several.
 pub(super) fn choose_manifest(
     objects: &Objects<'_>,
     wanted: Option<&Wanted>,
@@ -208,8 +208,8 @@ impl Wanted {
         absent(&self.resource, &self.name, self.namespace.as_deref())
     }
 
-    /// Whether an object is in the requested namespace. An object without a namespace is in every namespace: in a cluster, because
-    /// it is not namespaced, and in files, because it is applied to the namespace that is given.
+    /// Whether an object is in the requested namespace. An object without a namespace is in every namespace: in a cluster,
+    /// because it is not namespaced, and in files, because it is applied to the namespace that is given.
     fn is_in_namespace(&self, object: &Object<'_>) -> bool {
         let wanted = self.namespace.as_deref();
         let namespace = &object.found.metadata.namespace;

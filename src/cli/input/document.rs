@@ -133,9 +133,9 @@ fn items<'a>(array: &Cow<'a, str>) -> Result<Vec<Cow<'a, str>>, serde_json::Erro
     }
 }
 
-/// Reads JSON values and YAML documents as kubectl does (apimachinery, util/yaml/decoder.go: `YAMLOrJSONDecoder`): a text that
-/// begins as JSON is JSON, but at most one value may precede YAML. Unlike kubectl, it may be an array, such as the output of
-/// `jq .items`.
+/// Reads JSON values and YAML documents as kubectl does (apimachinery, util/yaml/decoder.go: `YAMLOrJSONDecoder`): a text
+/// that begins as JSON is JSON, but at most one value may precede YAML. Unlike kubectl, it may be an array, such as the
+/// output of `jq .items`.
 fn read<'a>(text: &'a str, notes: &mut Vec<YamlFault>) -> Result<Vec<Cow<'a, str>>, YamlFault> {
     let mut texts = Vec::new();
     if wire::is_yaml(text.as_bytes()) {
@@ -168,7 +168,8 @@ fn read<'a>(text: &'a str, notes: &mut Vec<YamlFault>) -> Result<Vec<Cow<'a, str
     }
 }
 
-/// Reads YAML documents. As for kubectl, each line that begins with `---` separates documents, and only a comment may follow.
+/// Reads YAML documents. As for kubectl, each line that begins with `---` separates documents, and only a comment may
+/// follow.
 fn yaml<'a>(
     text: &'a str,
     lines_before: usize,

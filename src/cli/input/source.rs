@@ -147,7 +147,8 @@ fn is_stdin(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// Decodes text as kubectl does: UTF-16 only with a byte order mark, and otherwise UTF-8, in which invalid bytes are replaced.
+/// Decodes text as kubectl does: UTF-16 only with a byte order mark, and otherwise UTF-8, in which invalid bytes are
+/// replaced.
 fn text(bytes: Vec<u8>) -> Result<String, &'static str> {
     let utf_16 = |pairs: &[u8], unit: fn([u8; 2]) -> u16| {
         let (pairs, _) = pairs.as_chunks::<2>();

@@ -1,4 +1,5 @@
-//! Reads the cluster with the user's kubectl, and patches the Deployments of canaries, so rollplan needs neither credentials nor a client.
+//! Reads the cluster with the user's kubectl, and patches the Deployments of canaries, so rollplan needs neither credentials
+//! nor a client.
 
 mod failure;
 mod process;
@@ -72,8 +73,8 @@ impl Kubectl {
         self.get_json(&[resource.argument(), name], limit)
     }
 
-    /// The objects after these manifests would have been applied by this field manager, as the API server returns them for a dry
-    /// run.
+    /// The objects after these manifests would have been applied by this field manager, as the API server returns them for a
+    /// dry run.
     pub(super) fn apply_dry_run(
         &self,
         files: &[String],

@@ -46,7 +46,8 @@ pub(super) enum Ended {
     TooLarge,
 }
 
-/// A text that a program reads as a file. Other users can read its arguments, and it may read a password from standard input.
+/// A text that a program reads as a file. Other users can read its arguments, and it may read a password from standard
+/// input.
 #[derive(Debug)]
 pub(super) struct Body {
     reader: PipeReader,

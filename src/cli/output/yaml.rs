@@ -60,7 +60,8 @@ fn begin(indent: usize, text: &mut String) {
     text.extend(std::iter::repeat_n(' ', indent));
 }
 
-/// A string. It has no quotes if no parser can read it as another type. Otherwise, it is written as JSON, which is valid YAML.
+/// A string. It has no quotes if no parser can read it as another type. Otherwise, it is written as JSON, which is valid
+/// YAML.
 fn scalar(string: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ' ');
     let plain = string.starts_with(|c: char| c.is_ascii_alphabetic())

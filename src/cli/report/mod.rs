@@ -29,16 +29,16 @@ use crate::text::{self, DELETED, Page, one_line, printable, state};
 pub(super) struct ReportArgs {
     /// Write a report at the end: junit=FILE, markdown=FILE, html=FILE or json=FILE; may be repeated
     ///
-    /// junit writes a test case for each rollout, which passes if the rollout is complete or meets the condition of --for. markdown
-    /// is appended to the file, for example to $GITHUB_STEP_SUMMARY. html is a page that draws each Deployment as it was,
-    /// beside the forecast that was made at the start. json writes the last status of each rollout that could be
+    /// junit writes a test case for each rollout, which passes if the rollout is complete or meets the condition of --for.
+    /// markdown is appended to the file, for example to $GITHUB_STEP_SUMMARY. html is a page that draws each Deployment as
+    /// it was, beside the forecast that was made at the start. json writes the last status of each rollout that could be
     /// read, in the format of -o json, one per line.
     #[arg(long = "report", value_name = "FORMAT=FILE", value_parser = destination)]
     destinations: Vec<Destination>,
     /// Format the output for the log of a CI system
     ///
-    /// github adds an annotation for each rollout that is not complete, and keeps the runner from interpreting other output as
-    /// commands. gitlab puts the polls of wait and the logs of containers into collapsible sections.
+    /// github adds an annotation for each rollout that is not complete, and keeps the runner from interpreting other output
+    /// as commands. gitlab puts the polls of wait and the logs of containers into collapsible sections.
     #[arg(long, value_name = "SYSTEM", value_enum)]
     ci: Option<System>,
 }
@@ -110,7 +110,8 @@ impl ReportArgs {
     }
 
     /// Begins the report of a command. It fails if a file cannot be written, before the command does anything else.
-    /// `requires_judged` states whether an object that is not judged counts, and `is_text` whether standard output is for people, and may contain lines for the CI system.
+    /// `requires_judged` states whether an object that is not judged counts, and `is_text` whether standard output is for
+    /// people, and may contain lines for the CI system.
     ///
     /// # Errors
     ///

@@ -279,8 +279,8 @@ impl Step {
         }
     }
 
-    /// The API call that carries out the action. It is not a part of the step, because writing its body takes as long as planning,
-    /// and a look-ahead or a forecast does not need it.
+    /// The API call that carries out the action. It is not a part of the step, because writing its body takes as long as
+    /// planning, and a look-ahead or a forecast does not need it.
     #[must_use]
     pub fn call(&self) -> Option<ApiCall> {
         self.action.as_ref().map(Action::call)

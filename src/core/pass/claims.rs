@@ -87,7 +87,8 @@ impl Claims<'_, '_> {
         self.writes.act(check, OnFailure::Stop).is_ok()
     }
 
-    /// Returns whether the ReplicaSet now belongs to the Deployment. If it has been deleted, this returns false, not an error.
+    /// Returns whether the ReplicaSet now belongs to the Deployment. If it has been deleted, this returns false, not an
+    /// error.
     fn adopt(&mut self, set: &ReplicaSet) -> SyncResult<bool> {
         let reference = Target::owner(self.deployment).controller_reference();
         // Kubernetes' strategic merge patch puts a new owner first.
@@ -103,7 +104,8 @@ impl Claims<'_, '_> {
             set: Target::set(set),
             owner_references,
         };
-        // After a 404, Kubernetes and the next plan continue without it. The rest of this plan counts its pods.
+        // Stop after a 404: the scale-downs below count the pods of this ReplicaSet. The next plan, without it, does what
+        // Kubernetes does.
         self.act(action, OnFailure::Stop, &[404])
     }
 
@@ -116,8 +118,8 @@ impl Claims<'_, '_> {
             .map(|_| ())
     }
 
-    /// Returns whether the write is made. It is skipped if the server already answered it with one of the codes in `not_owned`,
-    /// which mean that the ReplicaSet does not belong to the Deployment.
+    /// Returns whether the write is made. It is skipped if the server already answered it with one of the codes in
+    /// `not_owned`, which mean that the ReplicaSet does not belong to the Deployment.
     fn act(
         &mut self,
         action: Action,

@@ -36,8 +36,8 @@ impl<'a> Pass<'a> {
             return Err(Stop::Unselectable);
         }
         if let Some(existing) = self.taken(&name) {
-            // If the Deployment controls it, its labels do not match the selector (otherwise, it would have been found by its
-            // template), so this pass has released it, and the cached copy is stale.
+            // If the Deployment controls it, its labels do not match the selector (otherwise, it would have been found by
+            // its template), so this pass has released it, and the cached copy is stale.
             let is_written = self.is_owned(existing);
             return self.use_or_avoid(existing, is_written, new_revision);
         }

@@ -46,8 +46,8 @@ use self::writes::Writes;
 pub(crate) enum Rules {
     /// Exactly those of Kubernetes.
     Exact,
-    /// Those of Kubernetes with two additions. The available pods of a ReplicaSet are limited to its size, because a look-ahead
-    /// must not count pods that it has removed. (The published numbers are the observed ones.) And a stale
+    /// Those of Kubernetes with two additions. The available pods of a ReplicaSet are limited to its size, because a
+    /// look-ahead must not count pods that it has removed. (The published numbers are the observed ones.) And a stale
     /// `desired-replicas` is updated if Kubernetes would detect a scaling event indefinitely.
     LookAhead,
 }

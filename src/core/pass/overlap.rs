@@ -16,9 +16,9 @@ pub(crate) fn retry_after() -> Span {
 
 /// A ReplicaSet of a Deployment whose pods the custom resource selects, and this Deployment.
 ///
-/// Only a custom resource without ReplicaSets of its own is refused, because a later Deployment must not stop the rollouts of
-/// a custom resource that is already running. If a custom resource takes over the ReplicaSets of a deleted Deployment, they
-/// have no owner.
+/// Only a custom resource without ReplicaSets of its own is refused, because a later Deployment must not stop the rollouts
+/// of a custom resource that is already running. If a custom resource takes over the ReplicaSets of a deleted Deployment,
+/// they have no owner.
 #[must_use]
 pub fn rival(snapshot: &Snapshot) -> Option<(&ReplicaSet, &OwnerReference)> {
     let owner = &snapshot.deployment;
@@ -39,8 +39,8 @@ pub fn rival(snapshot: &Snapshot) -> Option<(&ReplicaSet, &OwnerReference)> {
     })
 }
 
-/// The ReplicaSets of other controllers that the selector matches, and these controllers. Those of an earlier object with the
-/// same name do not count, because they are being deleted.
+/// The ReplicaSets of other controllers that the selector matches, and these controllers. Those of an earlier object with
+/// the same name do not count, because they are being deleted.
 pub fn others(snapshot: &Snapshot) -> impl Iterator<Item = (&ReplicaSet, &OwnerReference)> {
     let owner = &snapshot.deployment;
     let sets = snapshot.replica_sets.iter();

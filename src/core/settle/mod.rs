@@ -43,8 +43,8 @@ pub fn plan_settled_until(
     interrupt.check().map(|()| plan)
 }
 
-/// A plan of exact passes only, which may delete more available pods than allowed. Tests use it as a negative control, and must
-/// detect that.
+/// A plan of exact passes only, which may delete more available pods than allowed. Tests use it as a negative control, and
+/// must detect that.
 #[doc(hidden)]
 #[must_use]
 pub fn plan_settled_unclamped(snapshot: &Snapshot, options: Options) -> Plan {
@@ -186,8 +186,8 @@ impl<'a> LookAhead<'a> {
     }
 }
 
-/// A copy of the snapshot for predictions. If copying is interrupted, which may happen because it takes long, ReplicaSets are
-/// missing.
+/// A copy of the snapshot for predictions. If copying is interrupted, which may happen because it takes long, ReplicaSets
+/// are missing.
 fn copy(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Snapshot {
     let Snapshot {
         now,
@@ -235,7 +235,7 @@ fn ends_look_ahead(snapshot: &Snapshot, outcome: &Outcome) -> bool {
     })
 }
 
-/// Whether the plan after this pass, which ends the look-ahead, would reverse a size that the pass changes.
+/// Whether the next plan would scale a ReplicaSet back that this pass scales. Then only the claims of the pass are planned.
 fn reverses_itself(
     snapshot: &Snapshot,
     interrupt: &dyn Interrupt,

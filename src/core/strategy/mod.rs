@@ -1,5 +1,5 @@
-//! Strategies: how old pods are replaced. Each strategy is a file in this folder with a pure function from the observed sizes
-//! to the next ones, which `pass::rollout` writes.
+//! Strategies: how old pods are replaced. Each strategy is a file in this folder with a pure function from the observed
+//! sizes to the next ones, which `pass::rollout` writes.
 
 mod recreate;
 mod rolling_update;
@@ -78,7 +78,8 @@ pub enum Next {
     Wait,
     /// Change these sizes in this order. If none of them changes, all sizes are final.
     Scale(Vec<Scale>),
-    /// Change these sizes, and then continue as if all sizes were final, because the others cannot be decided.
+    /// Scale these ReplicaSets. The status of the next one is older than its size, so no others are scaled: Kubernetes drops
+    /// this error, and continues as if nothing had been scaled.
     ScaleBlindly(Vec<Scale>),
     /// Give the new ReplicaSet this size. All sizes are final then.
     Finish(i32),

@@ -97,8 +97,8 @@ fn scale_old(view: &View<'_>, new: SetView) -> Next {
     Next::Scale(sizes)
 }
 
-/// `cleanupUnhealthyReplicas`: pods that are not available are removed first, because they would block the rollout that fixes
-/// them. The ReplicaSet controller deletes such pods before others.
+/// `cleanupUnhealthyReplicas`: pods that are not available are removed first, because they would block the rollout that
+/// fixes them. The ReplicaSet controller deletes such pods before others.
 fn remove_unhealthy(old: &mut [(usize, SetView)], room: i64, sizes: &mut Vec<Scale>) -> Option<()> {
     let mut removed = 0;
     for (index, set) in old {
@@ -110,7 +110,7 @@ fn remove_unhealthy(old: &mut [(usize, SetView)], room: i64, sizes: &mut Vec<Sca
             continue;
         }
         if unhealthy < 0 {
-            // The status is older than the size. Kubernetes ends the pass here.
+            // The status is older than the size. The function of Kubernetes fails here, and its caller drops the error.
             return None;
         }
         let count = unhealthy.min(room - removed);
@@ -121,8 +121,8 @@ fn remove_unhealthy(old: &mut [(usize, SetView)], room: i64, sizes: &mut Vec<Sca
     Some(())
 }
 
-/// `scaleDownOldReplicaSetsForRollingUpdate`: removes the pods that are available beyond the minimum, beginning with the oldest
-/// ReplicaSet.
+/// `scaleDownOldReplicaSetsForRollingUpdate`: removes the pods that are available beyond the minimum, beginning with the
+/// oldest ReplicaSet.
 fn remove_healthy(view: &View<'_>, old: &[(usize, SetView)], new: SetView, sizes: &mut Vec<Scale>) {
     let all = old.iter().map(|(_, set)| set).chain([&new]);
     let available: i64 = all.map(|set| i64::from(set.available)).sum();

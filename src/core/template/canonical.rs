@@ -21,8 +21,8 @@ pub const MAX_DEPTH: usize = 100;
 /// `EqualIgnoreHash`).
 pub(super) const HASH_LABEL: &[&str] = &["metadata", "labels", "pod-template-hash"];
 
-/// The canonical form of a template, as JSON. Kubernetes considers two templates equal (upstream: `EqualIgnoreHash`) if and only
-/// if their canonical forms are equal.
+/// The canonical form of a template, as JSON. Kubernetes considers two templates equal (upstream: `EqualIgnoreHash`) if and
+/// only if their canonical forms are equal.
 ///
 /// Fields that decode to the Go zero value are omitted where Go does not distinguish zero from absent, quantities and
 /// times have a single notation, and the label `pod-template-hash` is removed. The result is a template again, and is

@@ -11,8 +11,8 @@ use super::tree::Tree as _;
 use super::value::Value;
 use crate::interrupt::Interrupt;
 
-/// The maximum length in bytes of a path below which differences are listed one by one. There may be twenty thousand of them,
-/// and each repeats the path, so a map with a key of a megabyte would take gigabytes.
+/// The maximum length in bytes of a path below which differences are listed one by one. There may be twenty thousand of
+/// them, and each repeats the path, so a map with a key of a megabyte would take gigabytes.
 const PATH_BYTES_MAX: usize = 512;
 
 /// A difference between two templates.
@@ -27,9 +27,9 @@ pub struct TemplateChange {
 }
 
 /// The differences between two templates in the order of their paths, after the API server has stored them. Templates that
-/// Kubernetes considers equal have none: the [canonical](super::canonical()) forms with all defaults are compared, and fields
-/// that these do not have are not shown. List items that have names are matched by them. Values of environment variables may be
-/// secret and are not shown. After an interruption, differences are missing.
+/// Kubernetes considers equal have none: the [canonical](super::canonical()) forms with all defaults are compared, and
+/// fields that these do not have are not shown. List items that have names are matched by them. Values of environment
+/// variables may be secret and are not shown. After an interruption, differences are missing.
 #[must_use]
 pub fn template_changes(
     from: &Template,

@@ -2,8 +2,8 @@
 //!
 //! The template of a custom resource is stored as written, and that of its ReplicaSets with these defaults.
 //!
-//! Kubernetes source: `SetObjectDefaults_ReplicaSet` in `pkg/apis/apps/v1`, the defaults in `pkg/apis/core/v1` that it calls,
-//! and the conversion of pods there.
+//! Kubernetes source: `SetObjectDefaults_ReplicaSet` in `pkg/apis/apps/v1`, the defaults in `pkg/apis/core/v1` that it
+//! calls, and the conversion of pods there.
 
 use std::collections::BTreeMap;
 

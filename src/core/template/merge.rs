@@ -1,7 +1,7 @@
 //! What an apply makes of a stored object and a manifest.
 //!
-//! Kubernetes source: the strategic merge of three objects in `k8s.io/apimachinery/pkg/util/strategicpatch`, which kubectl uses,
-//! and the merge by owners of fields in `structured-merge-diff`.
+//! Kubernetes source: the strategic merge of three objects in `k8s.io/apimachinery/pkg/util/strategicpatch`, which kubectl
+//! uses, and the merge by owners of fields in `structured-merge-diff`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

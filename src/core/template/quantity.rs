@@ -54,8 +54,8 @@ impl Quantity {
         }
     }
 
-    /// The quantity of a JSON number. Upstream parses the text of the number. That text is not available here, so the shortest
-    /// text for the same float replaces it.
+    /// The quantity of a JSON number. Upstream parses the text of the number. That text is not available here, so the
+    /// shortest text for the same float replaces it.
     pub(super) fn of_number(number: Number) -> Option<Self> {
         let text = match number.as_i64() {
             Some(integer) => integer.to_string(),

@@ -78,8 +78,8 @@ fn pods_wait_until_nodes_have_room() {
     assert!(expected.duration.unwrap().low >= 4 * 7_800);
 }
 
-/// Of pods that are ready, Kubernetes first deletes those on the node with the most pods of the Deployment, although a younger pod on
-/// another node is not available yet.
+/// Of pods that are ready, Kubernetes first deletes those on the node with the most pods of the Deployment, although a
+/// younger pod on another node is not available yet.
 #[test]
 fn pods_on_the_most_crowded_node_are_deleted_first() {
     let scaled = |nodes: [&str; 4]| {
@@ -102,8 +102,8 @@ fn pods_on_the_most_crowded_node_are_deleted_first() {
     assert_eq!(scaled(["a", "a", "b", "c"]), (2, 2));
 }
 
-/// Of pods that became ready at about the same time, Kubernetes deletes the one with the lowest UID, although another one is not
-/// available yet.
+/// Of pods that became ready at about the same time, Kubernetes deletes the one with the lowest UID, although another one is
+/// not available yet.
 #[test]
 fn pods_that_became_ready_at_about_the_same_time_are_deleted_by_uid() {
     let scaled = |uids: [&str; 2], ready: [i64; 2]| {

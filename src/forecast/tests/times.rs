@@ -229,8 +229,8 @@ fn terminating_pods_of_the_snapshot_are_counted_until_they_are_gone() {
     assert_eq!(answer.start_times.count, 2);
 }
 
-/// A complete rollout on four nodes. The first pod on each node took 20 seconds, and those that were created `later` seconds after it
-/// took 5.
+/// A complete rollout on four nodes. The first pod on each node took 20 seconds, and those that were created `later` seconds
+/// after it took 5.
 fn mk_spread(later: i64) -> Snapshot {
     let mut snapshot = mk_complete(&[5; 12]);
     let set = snapshot.replica_sets[0].clone();

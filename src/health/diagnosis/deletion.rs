@@ -136,8 +136,8 @@ pub(crate) fn remedy(pod: &Pod, now: Time) -> String {
     }
 }
 
-/// What to do about a pod on a node that has stopped reporting: deleting the pod is not enough, because the API server waits for
-/// the kubelet.
+/// What to do about a pod on a node that has stopped reporting: deleting the pod is not enough, because the API server waits
+/// for the kubelet.
 pub(crate) fn of_lost_node(pod: &Pod) -> String {
     let metadata = &pod.metadata;
     let name = word(&metadata.name);

@@ -1,8 +1,8 @@
 //! The diagnosis of a rollout from a snapshot, before anything is planned.
 //!
-//! [`diagnose`] distinguishes new ReplicaSets and pods from old ones, and determines why new pods are not available and whether
-//! their failure certainly persists. A policy can use it to hold a rollout or to roll it back. A [report](crate::report) adds
-//! the status and the steps of a plan.
+//! [`diagnose`] distinguishes new ReplicaSets and pods from old ones, and determines why new pods are not available and
+//! whether their failure certainly persists. A policy can use it to hold a rollout or to roll it back. A
+//! [report](crate::report) adds the status and the steps of a plan.
 //!
 //! ```
 //! use rollplan_core::snapshot::{Options, Snapshot};
@@ -191,8 +191,8 @@ impl<'a> Diagnosis<'a> {
         pass::is_refused(self.snapshot)
     }
 
-    /// The causes that the snapshot shows, the one to fix first at the beginning. They do not include causes that depend on a
-    /// plan: the limits of the rollout, the progress deadline, and conditions that a plan changes.
+    /// The causes that the snapshot shows, the one to fix first at the beginning. They do not include causes that depend on
+    /// a plan: the limits of the rollout, the progress deadline, and conditions that a plan changes.
     #[must_use]
     pub fn blockers(&self) -> Vec<Blocker> {
         if let Some(blocker) = self.replica_sets_incomplete() {
@@ -240,8 +240,8 @@ impl<'a> Diagnosis<'a> {
             })
     }
 
-    /// The UIDs of the pods of all revisions that fail: without a change, they do not become available. One that waits for a node,
-    /// or that is running and not ready, may still do so.
+    /// The UIDs of the pods of all revisions that fail: without a change, they do not become available. One that waits for a
+    /// node, or that is running and not ready, may still do so.
     pub fn failing_pods(&self) -> impl Iterator<Item = &'a str> {
         let pods = self.new_pods.iter().chain(&self.old_pods).copied();
         let findings = self.examiner.examine_all(pods).into_iter();
@@ -252,8 +252,8 @@ impl<'a> Diagnosis<'a> {
         failing.map(|finding| finding.source.metadata.uid.as_str())
     }
 
-    /// Why the API server rejects new pods, according to the latest event, or otherwise to the condition of the new ReplicaSet.
-    /// `None` if it has all of its pods.
+    /// Why the API server rejects new pods, according to the latest event, or otherwise to the condition of the new
+    /// ReplicaSet. `None` if it has all of its pods.
     #[must_use]
     pub fn refusal_text(&self) -> Option<&'a str> {
         let new = self.new_set?;
@@ -309,8 +309,8 @@ impl<'a> Diagnosis<'a> {
         })
     }
 
-    /// The time until which the new pods may become available without a change. `None` if one of them has no time left, or if
-    /// pods are missing.
+    /// The time until which the new pods may become available without a change. `None` if one of them has no time left, or
+    /// if pods are missing.
     pub(crate) fn available_by(&self) -> Option<Time> {
         let unready = self.findings.iter();
         let unready = unready.filter(|finding| finding.cause != Cause::PodFailed);

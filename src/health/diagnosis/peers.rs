@@ -50,7 +50,8 @@ const REVISION_LABELS: [&str; 2] = ["pod-template-hash", "controller-revision-ha
 // === impl Peers ===
 
 impl<'a> Peers<'a> {
-    /// The pod on a node that uses something, other than `pod` itself. Old pods come first, because the rollout can delete them.
+    /// The pod on a node that uses something, other than `pod` itself. Old pods come first, because the rollout can delete
+    /// them.
     pub(crate) fn holder(&self, pod: &Pod, uses: impl Fn(&Pod) -> bool) -> Option<Holder<'a>> {
         self.all().find(|holder| {
             let other = holder.pod;
@@ -77,8 +78,8 @@ impl<'a> Peers<'a> {
         claims.find(|claim| claim.name == name)
     }
 
-    /// Whether old pods take the places that a new one needs, by the anti-affinity or the spread constraints of a template. Then
-    /// all old pods must run: one that waits as well shows that the rollout is not the reason.
+    /// Whether old pods take the places that a new one needs, by the anti-affinity or the spread constraints of a template.
+    /// Then all old pods must run: one that waits as well shows that the rollout is not the reason.
     pub(crate) fn old_pods_are_in_the_way(&self, template: Option<&Template>) -> bool {
         let Some(template) = template.filter(|_| self.replacement != Replacement::AfterOld) else {
             return false;

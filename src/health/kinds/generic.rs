@@ -145,7 +145,8 @@ const NOTHING: &str = "has nothing to wait for";
 // === impl Judge ===
 
 impl Judge<'_, '_> {
-    /// The report on an object that is not complete. `None` otherwise: `good` is then the evidence that it is complete, if any.
+    /// The report on an object that is not complete. `None` otherwise: `good` is then the evidence that it is complete, if
+    /// any.
     fn undone(&mut self) -> Option<Report> {
         // A controller may not observe the change that pauses it.
         self.paused_by_field()

@@ -36,8 +36,8 @@ pub enum JobEnd {
 }
 
 impl JobEnd {
-    /// The result that an event about a Job reports. `None` if it reports something else, or if another component reports it: any
-    /// user may create an event.
+    /// The result that an event about a Job reports. `None` if it reports something else, or if another component reports
+    /// it: any user may create an event.
     #[must_use]
     pub fn of_event(event: JobEvent<'_>) -> Option<Self> {
         let JobEvent {

@@ -1,9 +1,9 @@
 //! Containers that cannot be created or started.
 //!
-//! containerd sets the reason StartError for every start that fails, whatever the cause (internal/cri/server/container_start.go,
-//! `StartContainer`), and the kubelet reports the error of the runtime as it is (pkg/kubelet/kuberuntime/kuberuntime_container.go,
-//! `startContainer`). Only the message shows whether the program itself is wrong. runc executes it last, so an error about the
-//! program proves that everything before has succeeded.
+//! containerd sets the reason StartError for every start that fails, whatever the cause
+//! (internal/cri/server/container_start.go, `StartContainer`), and the kubelet reports the error of the runtime as it is
+//! (pkg/kubelet/kuberuntime/kuberuntime_container.go, `startContainer`). Only the message shows whether the program itself
+//! is wrong. runc executes it last, so an error about the program proves that everything before has succeeded.
 
 use super::Certainty::UnlessOnVolume;
 use super::Resolver::{Cluster, Image, Node, Platform, Template, Time};
@@ -210,8 +210,8 @@ pub(crate) static TABLE: Table = Table {
         .with(UnlessOnVolume),
         Row::definite("chdir to `<file...>`: Permission denied", Template, ENTER)
             .with(UnlessOnVolume),
-        // runc: libcontainer/rootfs_linux.go, mountToRootfs. The source is a whole volume, which the kubelet has prepared as a
-        // directory, so the target is a file.
+        // runc: libcontainer/rootfs_linux.go, mountToRootfs. The source is a whole volume, which the kubelet has prepared as
+        // a directory, so the target is a file.
         Row::definite(
             "error mounting \"<path>/volumes/kubernetes.io~<plugin>/<volume>\" to rootfs at \"<target>\": <operation...>: not a \
              directory",
@@ -353,7 +353,8 @@ pub(crate) static TABLE: Table = Table {
             Template,
             "set runAsUser of container <container> to the numeric ID of the user",
         ),
-        // containerd: internal/cri/server/container_create.go, runtimeSpec; CRI-O: internal/factory/container, SpecAddProcess.
+        // containerd: internal/cri/server/container_create.go, runtimeSpec; CRI-O: internal/factory/container,
+        // SpecAddProcess.
         Row::definite(
             "no command specified",
             Template,

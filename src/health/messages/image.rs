@@ -49,12 +49,14 @@ pub(crate) const TABLE: Table = Table {
         "couldn't parse image name \"<image...>\": ",
         "couldn't parse image reference \"<image...>\": ",
         "Failed to inspect image \"<image...>\": ",
-        // containerd: internal/cri/server/images/image_pull.go, PullImage; client/pull.go, fetch; core/transfer/local/pull.go.
+        // containerd: internal/cri/server/images/image_pull.go, PullImage; client/pull.go, fetch;
+        // core/transfer/local/pull.go.
         "failed to pull and unpack image \"<image...>\": ",
         "failed to resolve reference \"<image...>\": ",
         "failed to resolve image: ",
         "failed to unpack image on snapshotter <snapshotter>: ",
-        // containerd: core/remotes/docker/resolver.go, do; authorizer.go, doBearerAuth; httpreadseeker.go; core/content/helpers.go.
+        // containerd: core/remotes/docker/resolver.go, do; authorizer.go, doBearerAuth; httpreadseeker.go;
+        // core/content/helpers.go.
         "failed to do request: ",
         "failed to authorize: ",
         "failed to fetch oauth token: ",
@@ -209,8 +211,8 @@ pub(crate) const TABLE: Table = Table {
             ACCESS,
         ),
         Row::definite("manifest for <image> not found: manifest unknown<details...>", Registry, PUSH),
-        // The answers of registries: distribution, registry/api/errcode and registry/api/v2/errors.go, as containers/image and
-        // dockerd print them.
+        // The answers of registries: distribution, registry/api/errcode and registry/api/v2/errors.go, as containers/image
+        // and dockerd print them.
         Row::definite("manifest unknown<details...>", Registry, PUSH),
         Row::definite("name unknown<details...>", Registry, PUSH),
         Row::definite("repository name not known to registry<details...>", Registry, PUSH),
@@ -219,7 +221,8 @@ pub(crate) const TABLE: Table = Table {
         Row::definite("denied: <details...>", Registry, ACCESS),
         Row::definite("requested access to the resource is denied<details...>", Registry, ACCESS),
         Row::undecided("toomanyrequests: <details...>", Time, LIMIT),
-        // containers/image: docker/errors.go, httpResponseToError, registryHTTPResponseToError: not the answer of a registry.
+        // containers/image: docker/errors.go, httpResponseToError, registryHTTPResponseToError: not the answer of a
+        // registry.
         Row::definite(
             "unable to retrieve auth token: invalid username/password: <details...>",
             Registry,

@@ -1,14 +1,14 @@
 //! What the messages of Kubernetes, of container runtimes and of registries mean, as data.
 //!
-//! A [`Table`] has the messages about one subject, one file each. A [`Row`] is one message: the format string of the component
-//! that prints it, what a person needs of it, how certain it is that the failure persists, who can resolve it, and how. Anyone who
-//! meets a new message adds a row, the source file and function beside it, and a story in `tests/stories`.
+//! A [`Table`] has the messages about one subject, one file each. A [`Row`] is one message: the format string of the
+//! component that prints it, what a person needs of it, how certain it is that the failure persists, who can resolve it, and
+//! how. Anyone who meets a new message adds a row, the source file and function beside it, and a story in `tests/stories`.
 //!
 //! A pattern is a format string with named holes. `<name>` stands for one word, and `<name...>` for any text, which may be
-//! empty. A pattern must match a whole clause: it begins at the start of the message or after a wrapper, which only says where
-//! an error occurred, and ends at the end of the message or at an ending without meaning. A part of a message never matches,
-//! because other programs can write any text into the rest. An unknown message is shown whole, proves nothing, and has no
-//! remedy.
+//! empty. A pattern must match a whole clause: it begins at the start of the message or after a wrapper, which only says
+//! where an error occurred, and ends at the end of the message or at an ending without meaning. A part of a message never
+//! matches, because other programs can write any text into the rest. An unknown message is shown whole, proves nothing, and
+//! has no remedy.
 
 pub(crate) mod autoscaler;
 pub(crate) mod container;
@@ -34,7 +34,8 @@ pub(crate) struct Table {
     pub(crate) reasons: &'static [&'static str],
     /// The beginnings of messages that only say where an error occurred. Each ends where the error begins.
     wrappers: &'static [&'static str],
-    /// The endings of messages that have no meaning, outermost first. One that ends in a hole begins at its first occurrence.
+    /// The endings of messages that have no meaning, outermost first. One that ends in a hole begins at its first
+    /// occurrence.
     endings: &'static [&'static str],
     /// The messages. The first row that matches applies.
     rows: &'static [Row],

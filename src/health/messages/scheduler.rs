@@ -1,8 +1,8 @@
-//! Why no node can run a pod, according to the scheduler: pkg/scheduler/framework/types.go, `FitError.Error`. The message has a
-//! reason with a number of nodes for each plugin that rejects nodes.
+//! Why no node can run a pod, according to the scheduler: pkg/scheduler/framework/types.go, `FitError.Error`. The message
+//! has a reason with a number of nodes for each plugin that rejects nodes.
 //!
-//! The plugins reject a node one after another, so the nodes with a reason met the demands of the plugins before it. The message
-//! has the reasons in alphabetical order; [`Subject`] ranks them.
+//! The plugins reject a node one after another, so the nodes with a reason met the demands of the plugins before it. The
+//! message has the reasons in alphabetical order; [`Subject`] ranks them.
 
 use super::Resolver::{Cluster, Node, Template, Time};
 use super::{Row, Table};

@@ -19,8 +19,8 @@ pub(crate) static ATTACHMENTS: Table = Table {
     wrappers: &[],
     endings: &[],
     rows: &[
-        // pkg/controller/volume/attachdetach/reconciler/reconciler.go, reportMultiAttachError, in this and in earlier versions.
-        // It is reported once.
+        // pkg/controller/volume/attachdetach/reconciler/reconciler.go, reportMultiAttachError, in this and in earlier
+        // versions. It is reported once.
         Row::undecided(
             "Multi-Attach error for volume \"<volume>\" Volume is already used by pod(s) <pods...>",
             Cluster,

@@ -148,10 +148,10 @@ impl<'a> Assessment<'a> {
         }
     }
 
-    /// Whether the rollout is complete. A controller must have observed the latest generation, because the ReplicaSets may be
-    /// complete for an earlier spec. The same applies to the counters of the ReplicaSets. The creation of the new ReplicaSet
-    /// must not be rejected, because that ends the sync before the counters are updated: the published ones may be those of an
-    /// earlier rollout that completed.
+    /// Whether the rollout is complete. A controller must have observed the latest generation, because the ReplicaSets may
+    /// be complete for an earlier spec. The same applies to the counters of the ReplicaSets. The creation of the new
+    /// ReplicaSet must not be rejected, because that ends the sync before the counters are updated: the published ones may
+    /// be those of an earlier rollout that completed.
     pub(super) fn is_complete(&self) -> bool {
         status::is_complete(self.deployment, self.status)
             && !self.awaits_observation
@@ -159,9 +159,9 @@ impl<'a> Assessment<'a> {
             && self.replica_set_refused().is_none()
     }
 
-    /// Whether the rollout may count as stalled. If no controller has observed the latest change, the problem may be that of an
-    /// earlier generation. An exception is a rejected call of the caller to create the new ReplicaSet, because no generation is
-    /// published before that call succeeds.
+    /// Whether the rollout may count as stalled. If no controller has observed the latest change, the problem may be that of
+    /// an earlier generation. An exception is a rejected call of the caller to create the new ReplicaSet, because no
+    /// generation is published before that call succeeds.
     pub(super) fn may_be_stalled(&self) -> bool {
         !self.awaits_observation || self.diagnosis.refused_create().is_some()
     }

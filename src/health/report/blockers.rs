@@ -1,4 +1,5 @@
-//! The blockers of a rollout: those in the snapshot, and those that depend on the plan (its limits, deadline and conditions).
+//! The blockers of a rollout: those in the snapshot, and those that depend on the plan (its limits, deadline and
+//! conditions).
 
 use super::assessment::{Assessment, is_unobserved};
 use crate::diagnosis::text::{KUBERNETES_MAX, agree, because, count, one_line, resource, word};
@@ -10,7 +11,8 @@ use rollplan_core::snapshot::Condition;
 use rollplan_core::status;
 use rollplan_core::time::Span;
 
-/// How long the message of a rejection counts as the current state. The first retries of the ReplicaSet controller are sooner.
+/// How long the message of a rejection counts as the current state. The first retries of the ReplicaSet controller are
+/// sooner.
 const FRESH_SECONDS: i64 = 30;
 
 impl Assessment<'_> {
@@ -118,7 +120,8 @@ impl Assessment<'_> {
         Some(blocker)
     }
 
-    /// A note that a quota may have capacity again, because the message of the last rejection remains until the next attempt.
+    /// A note that a quota may have capacity again, because the message of the last rejection remains until the next
+    /// attempt.
     fn room_after(&self, condition: &Condition) -> Option<String> {
         let diagnosis = self.diagnosis;
         let pods = diagnosis.new_pods().iter().chain(diagnosis.old_pods());
@@ -218,8 +221,8 @@ impl Assessment<'_> {
     }
 
     fn stale_annotation(&self) -> Option<Blocker> {
-        // A paused Deployment does not wait for the end of a scaling event. If the Deployment has just been scaled, the scaling
-        // event is expected.
+        // A paused Deployment does not wait for the end of a scaling event. If the Deployment has just been scaled, the
+        // scaling event is expected.
         if self.deployment.spec.paused || is_unobserved(self.deployment) {
             return None;
         }

@@ -3,7 +3,8 @@
 //! A message in JSON is converted to protobuf here, before any other processing.
 //!
 //! One number, the maximum memory for reading and answering a request, decides which threads process a call and which limit
-//! it counts against. It is estimated from the bytes of the message, decompressed if necessary, before the message is decoded.
+//! it counts against. It is estimated from the bytes of the message, decompressed if necessary, before the message is
+//! decoded.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::request::Parts;

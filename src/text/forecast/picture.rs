@@ -1,9 +1,9 @@
 //! A rollout over time as an SVG: bands for new, old and terminating pods, lines for available pods and the limits.
 //!
-//! Written by hand, because none of the crates can do it in less: plotters and kuva write colors as attributes, so one picture
-//! cannot be readable in light and in dark mode; kuva (150,000 lines) stacks areas only without steps; poloto has classes for
-//! colors, but neither stacked bands, nor titles of parts, which are shown on hover. The other half of this file, the legend and
-//! the ticks of a time axis, would have to be written in any case.
+//! Written by hand, because none of the crates can do it in less: plotters and kuva write colors as attributes, so one
+//! picture cannot be readable in light and in dark mode; kuva (150,000 lines) stacks areas only without steps; poloto has
+//! classes for colors, but neither stacked bands, nor titles of parts, which are shown on hover. The other half of this
+//! file, the legend and the ticks of a time axis, would have to be written in any case.
 
 use std::fmt::Write as _;
 

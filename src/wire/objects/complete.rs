@@ -47,8 +47,8 @@ pub(crate) struct Listed<'o, 'a, T> {
 // === impl Listed ===
 
 impl<'o, 'a, T: AsRef<Found<'a>>> Listed<'o, 'a, T> {
-    /// Whether the objects with the templates of the owner appear complete. Those of a StatefulSet or a DaemonSet do if any are
-    /// listed, and those that the status names are among them.
+    /// Whether the objects with the templates of the owner appear complete. Those of a StatefulSet or a DaemonSet do if any
+    /// are listed, and those that the status names are among them.
     pub(crate) fn shows_every_revision(&self) -> bool {
         let Found {
             api_version, kind, ..

@@ -1,5 +1,5 @@
-//! Objects in JSON texts. A text is read once for the identity of its objects; the content of an object is read when the object
-//! is selected.
+//! Objects in JSON texts. A text is read once for the identity of its objects; the content of an object is read when the
+//! object is selected.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -193,7 +193,8 @@ impl<'a> Found<'a> {
         self.read_leniently::<Size>().spec.replicas
     }
 
-    /// The labels. Empty if they are invalid. They are read at most once, because several selectors may be compared with them.
+    /// The labels. Empty if they are invalid. They are read at most once, because several selectors may be compared with
+    /// them.
     pub(in crate::wire) fn labels(&self) -> &BTreeMap<String, String> {
         self.labels.get_or_init(|| {
             read_all(&mut Json::new(self.metadata.labels, &Never)).unwrap_or_default()

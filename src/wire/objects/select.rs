@@ -31,8 +31,8 @@ pub(crate) struct Selected {
     pub(crate) events: Vec<usize>,
 }
 
-/// Selects the objects of a Deployment. As in Kubernetes, a ReplicaSet belongs to the Deployment by its controller, or by its
-/// labels if it has none.
+/// Selects the objects of a Deployment. As in Kubernetes, a ReplicaSet belongs to the Deployment by its controller, or by
+/// its labels if it has none.
 pub(crate) fn select<'a, T: AsRef<Found<'a>>>(
     objects: &ObjectIndex<'a, T>,
     owner: &Found<'a>,

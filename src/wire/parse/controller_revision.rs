@@ -1,4 +1,5 @@
-//! Parses a StatefulSet or a DaemonSet with its ControllerRevisions: metadata, and spec with the defaults of the Kubernetes API.
+//! Parses a StatefulSet or a DaemonSet with its ControllerRevisions: metadata, and spec with the defaults of the Kubernetes
+//! API.
 
 use rollplan_core::controller_revision::{ControllerRevision, Workload};
 use rollplan_core::selector::LabelSelector;

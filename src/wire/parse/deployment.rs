@@ -112,8 +112,8 @@ impl Parser<'_> {
         (spec, tape)
     }
 
-    /// Checks a Deployment that no API server has stored yet by the rules that it has, in addition to the types of its fields. Its
-    /// template must have these types. `current` is the Deployment that is changed.
+    /// Checks a Deployment that no API server has stored yet by the rules that it has, in addition to the types of its
+    /// fields. Its template must have these types. `current` is the Deployment that is changed.
     ///
     /// Kubernetes source: `ValidateDeploymentUpdate` in `pkg/apis/apps/validation`.
     pub(in crate::wire) fn deployment_rules(

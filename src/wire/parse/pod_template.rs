@@ -1,8 +1,8 @@
 //! The rules that the API server has for the template of a Deployment, in addition to the types of its fields.
 //!
 //! Kubernetes source: `ValidatePodTemplateSpecForReplicaSet` in `pkg/apis/apps/validation`, and `ValidatePodTemplateSpec` in
-//! `pkg/apis/core/validation`. Rules for storage of vendors, for Windows, for sysctls and for resources of whole pods are left
-//! to the API server.
+//! `pkg/apis/core/validation`. Rules for storage of vendors, for Windows, for sysctls and for resources of whole pods are
+//! left to the API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -203,8 +203,8 @@ objects! {
         generation: Option<String> = "pod-template-generation",
     }
 
-    /// core/v1 PodSpec: where the pod runs, and what it needs for that. Of the containers, only what webhooks add to those of
-    /// the template, and their ports.
+    /// core/v1 PodSpec: where the pod runs, and what it needs for that. Of the containers, only what webhooks add to those
+    /// of the template, and their ports.
     struct PodSpec {
         node_name: String = "nodeName",
         scheduler_name: String = "schedulerName",

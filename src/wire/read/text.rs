@@ -1,5 +1,5 @@
-//! A pull parser for JSON. It reads values in the order of the text, borrows strings that have no escapes, and skips unneeded
-//! values as fast as a search.
+//! A pull parser for JSON. It reads values in the order of the text, borrows strings that have no escapes, and skips
+//! unneeded values as fast as a search.
 
 use std::borrow::Cow;
 

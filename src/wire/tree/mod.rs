@@ -1,7 +1,7 @@
 //! A pod template as a tree of the planner, read from its JSON text without decoding it.
 //!
-//! [`Tape::read`] reads and validates the text once, and records a small cell for each key, value, list and map; strings stay
-//! in the text. The planner then compares cells with cells. A [`Value`] is built only when it is needed.
+//! [`Tape::read`] reads and validates the text once, and records a small cell for each key, value, list and map; strings
+//! stay in the text. The planner then compares cells with cells. A [`Value`] is built only when it is needed.
 //!
 //! The templates of one Deployment differ only slightly. With the tape of a similar template as a baseline, texts are
 //! compared while they are read: a list or map whose text equals that of its counterpart is neither read nor compared again.

@@ -428,7 +428,8 @@ fn refused_dry_runs_are_errors() {
     assert_eq!(run.exit, 2, "{}", run.err);
 }
 
-/// Runs the script of the GitHub Action and of the component of GitLab, with a script that replaces kubectl, and those in a folder.
+/// Runs the script of the GitHub Action and of the component of GitLab, with a script that replaces kubectl, and those in a
+/// folder.
 fn run_script(
     folder: &std::path::Path,
     with: impl FnOnce(&mut Command) -> &mut Command,

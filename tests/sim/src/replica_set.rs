@@ -1,5 +1,5 @@
-//! Carries out what the ReplicaSet controller decides, within the quota, and records which available pods were lost for other
-//! reasons than our scaling.
+//! Carries out what the ReplicaSet controller decides, within the quota, and records which available pods were lost for
+//! other reasons than our scaling.
 
 use std::sync::Arc;
 

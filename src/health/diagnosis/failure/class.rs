@@ -173,7 +173,8 @@ impl fmt::Display for Limit {
 // === impl Rules ===
 
 impl Rules {
-    /// The rules with a change by the caller: the limit then applies to all failures of the class, regardless of their texts.
+    /// The rules with a change by the caller: the limit then applies to all failures of the class, regardless of their
+    /// texts.
     #[must_use]
     pub fn with(mut self, class: Class, limit: Limit) -> Self {
         self.0[class as usize] = Some(limit);

@@ -56,8 +56,8 @@ pub(crate) struct Group {
 }
 
 impl Examiner<'_> {
-    /// The failure that all unready pods share. `told` is the cause under which it was reported to the caller, if that is not
-    /// its own cause.
+    /// The failure that all unready pods share. `told` is the cause under which it was reported to the caller, if that is
+    /// not its own cause.
     pub(crate) fn shared_failure(
         &self,
         findings: &[Finding<'_>],
@@ -103,8 +103,8 @@ impl Examiner<'_> {
         })
     }
 
-    /// Whether the rejection of pods is final. The condition remains after its cause is resolved, so only events show that the
-    /// API server has rejected the pods again.
+    /// Whether the rejection of pods is final. The condition remains after its cause is resolved, so only events show that
+    /// the API server has rejected the pods again.
     pub(crate) fn refusal(&self, uid: &str, reason: &str, makes_room: bool) -> Finality {
         if makes_room {
             return Finality::Open;

@@ -1,17 +1,17 @@
-//! When Kubernetes retries. A failure that has lasted for its grace is certain only once an attempt after the grace has failed
-//! as well: between two attempts, nothing shows whether the cause has been resolved.
+//! When Kubernetes retries. A failure that has lasted for its grace is certain only once an attempt after the grace has
+//! failed as well: between two attempts, nothing shows whether the cause has been resolved.
 //!
 //! The kubelet synchronizes a pod that fails 10 to 15 s after the last synchronization has ended.
 //!
 //! - An image is pulled again in the first synchronization after its back-off: 10 s, doubled by each failure, up to 300 s.
-//!   Attempts are therefore made at 0 s, and not before 10, 30, 70, 150 s, and so on. The last one within a grace of 90 s may be
-//!   made at any time up to 90 s, and the next one up to 80 + 15 s later: the first attempt after the grace is made after 185 s
-//!   at the latest.
+//!   Attempts are therefore made at 0 s, and not before 10, 30, 70, 150 s, and so on. The last one within a grace of 90 s
+//!   may be made at any time up to 90 s, and the next one up to 80 + 15 s later: the first attempt after the grace is made
+//!   after 185 s at the latest.
 //! - A container is created again in each synchronization.
 //! - A volume is mounted again after 0.5 s, doubled by each failure, up to 122 s.
 //!
-//! Each synchronization first reports the result of the previous one, and then tries again. A status therefore shows the result
-//! of an attempt that is up to two synchronizations old.
+//! Each synchronization first reports the result of the previous one, and then tries again. A status therefore shows the
+//! result of an attempt that is up to two synchronizations old.
 
 use super::class::Class;
 use crate::diagnosis::pods::Finding;
@@ -86,8 +86,8 @@ impl Retries {
         grace.saturating_add(delay + self.late)
     }
 
-    /// The time, in seconds since the first report of a failure, from which a status with this reason proves an attempt after
-    /// `grace`.
+    /// The time, in seconds since the first report of a failure, from which a status with this reason proves an attempt
+    /// after `grace`.
     pub(super) fn proven_after(&self, grace: i64, reason: &str) -> i64 {
         match reason {
             BACK_OFF => self.next_after(grace).saturating_add(PULL_SECONDS),

@@ -132,8 +132,8 @@ impl<'a> Examiner<'a> {
         Some(finding)
     }
 
-    /// A container that keeps a pod running although another one has ended for good. The kubelet stops native sidecars itself,
-    /// which are init containers.
+    /// A container that keeps a pod running although another one has ended for good. The kubelet stops native sidecars
+    /// itself, which are init containers.
     fn kept_running(&self, pod: &'a Pod) -> Option<Finding<'a>> {
         let containers = || pod.containers.iter().filter(|container| !container.init);
         let ended = containers().filter_map(|container| match &container.state {
@@ -299,8 +299,8 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// The time by which the controllers will have counted a ready pod as available. `None` if the pod is not ready, or if this
-    /// time has passed.
+    /// The time by which the controllers will have counted a ready pod as available. `None` if the pod is not ready, or if
+    /// this time has passed.
     pub(crate) fn counted_by(&self, pod: &Pod) -> Option<Time> {
         let ready = condition(pod, "Ready").filter(|condition| condition.status == "True")?;
         let wait = i64::from(self.min_ready_seconds).saturating_add(COUNTING_SECONDS);
@@ -414,8 +414,8 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// The event about an image that the kubelet is still pulling. While it does, the status of the container shows the state
-    /// before, which is ContainerCreating at first.
+    /// The event about an image that the kubelet is still pulling. While it does, the status of the container shows the
+    /// state before, which is ContainerCreating at first.
     fn pulling(&self, finding: &Finding<'_>) -> Option<&'a ObservedEvent> {
         let is_creating = |container: &Container| {
             let ContainerState::Waiting { reason, .. } = &container.state else {

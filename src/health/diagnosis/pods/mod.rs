@@ -41,7 +41,8 @@ pub struct Finding<'a> {
     pub(crate) is_definite: bool,
     /// Whether only an event shows the failure, which may be outdated.
     pub(crate) is_from_event: bool,
-    /// The time until which the pod may become available without a change, because of its startup probe or `minReadySeconds`.
+    /// The time until which the pod may become available without a change, because of its startup probe or
+    /// `minReadySeconds`.
     pub(crate) available_by: Option<Time>,
     /// The pod in the snapshot.
     pub source: &'a Pod,

@@ -13,8 +13,8 @@ use rollplan_core::time::Time;
 
 /// How long the kubelet may take to stop a container after its grace period.
 const KILL_MARGIN_SECONDS: i64 = 10;
-/// The reason of events about hooks that failed. Their messages have no details, because these may contain passwords (kubelet:
-/// pkg/kubelet/kuberuntime/kuberuntime_container.go, startContainer, executePreStopHook).
+/// The reason of events about hooks that failed. Their messages have no details, because these may contain passwords
+/// (kubelet: pkg/kubelet/kuberuntime/kuberuntime_container.go, startContainer, executePreStopHook).
 const POST_START_FAILED: &str = "FailedPostStartHook";
 const PRE_STOP_FAILED: &str = "FailedPreStopHook";
 /// The exit codes of a container that the kubelet has stopped or killed.

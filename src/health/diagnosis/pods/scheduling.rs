@@ -1,5 +1,5 @@
-//! Why no node can run a pod, and what can be changed: the scheduler's reasons, the reaction of an autoscaler, and what other
-//! pods have.
+//! Why no node can run a pod, and what can be changed: the scheduler's reasons, the reaction of an autoscaler, and what
+//! other pods have.
 
 use super::condition;
 use crate::diagnosis::examiner::Examiner;
@@ -390,8 +390,8 @@ fn reason_of(text: &str) -> Option<Reason> {
     })
 }
 
-/// The entries of a list such as "2 Insufficient cpu, 1 Too many pods", without their numbers. A comma within an entry is not
-/// followed by a number.
+/// The entries of a list such as "2 Insufficient cpu, 1 Too many pods", without their numbers. A comma within an entry is
+/// not followed by a number.
 fn numbered(list: &str) -> Vec<String> {
     let mut entries: Vec<String> = Vec::new();
     for part in list.split(", ") {

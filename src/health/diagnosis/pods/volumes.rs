@@ -1,4 +1,5 @@
-//! Why the volumes of a pod are not ready. Only events show it: some are reported once, while the kubelet repeats that it waits.
+//! Why the volumes of a pod are not ready. Only events show it: some are reported once, while the kubelet repeats that it
+//! waits.
 
 use super::scheduling::named;
 use super::{Finding, condition};
@@ -27,8 +28,8 @@ static STARTS: [&Table; 4] = [
 ];
 
 impl<'a> Examiner<'a> {
-    /// The event that shows why a pod has not started: the latest, except that the kubelet only repeats that it waits. A volume
-    /// that has been attached since is not the reason.
+    /// The event that shows why a pod has not started: the latest, except that the kubelet only repeats that it waits. A
+    /// volume that has been attached since is not the reason.
     pub(super) fn start_failure(&self, pod: &Pod) -> Option<&'a ObservedEvent> {
         let failures = || {
             let events = self.events_about(&pod.metadata.uid);

@@ -1,5 +1,6 @@
-//! The calls for people with curl: `/v1/status`, `/v1/plan`, `/v1/history`, `/v1/undo` and `/v1/restarts`. The body is kubectl's output, regardless of its content
-//! type, and the query contains all parameters. The answer is JSON, or the text that the command line prints.
+//! The calls for people with curl: `/v1/status`, `/v1/plan`, `/v1/history`, `/v1/undo` and `/v1/restarts`. The body is
+//! kubectl's output, regardless of its content type, and the query contains all parameters. The answer is JSON, or the text
+//! that the command line prints.
 //!
 //! Each of them is translated to a method of the planner: the request is created where work is estimated, and the
 //! answer is formatted where it was computed, as for JSON. Parameters that the query omits are inferred from the

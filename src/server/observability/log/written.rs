@@ -7,8 +7,8 @@ use serde_json::Value;
 use tracing::Dispatch;
 use tracing::subscriber::{self, DefaultGuard, NoSubscriber};
 
-/// A second subscriber. With only one subscriber, tracing decides whether a log line is enabled when a thread first reaches it,
-/// and keeps this decision for all threads: a test without a subscriber would disable the line.
+/// A second subscriber. With only one subscriber, tracing decides whether a log line is enabled when a thread first reaches
+/// it, and keeps this decision for all threads: a test without a subscriber would disable the line.
 static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
 
 /// The lines that this thread logs.

@@ -16,8 +16,8 @@ use crate::tally::Tally;
 const REVISION: &str = rollplan_core::revision::REVISION;
 
 impl CanaryWorld {
-    /// The sizes stay within the ceiling of the user. The Deployment controller may work with any generation since the one in
-    /// its cache.
+    /// The sizes stay within the ceiling of the user. The Deployment controller may work with any generation since the one
+    /// in its cache.
     pub(super) fn check_size(&mut self, stored: &StoredSet, before: i32, seen: &Seen) {
         let after = stored.set.replicas;
         if after < before {
@@ -34,8 +34,8 @@ impl CanaryWorld {
         if sum <= ceiling {
             return;
         }
-        // Proportional scaling may increase one size before it decreases another. At a hold, all ReplicaSets are scaled in the
-        // same direction.
+        // Proportional scaling may increase one size before it decreases another. At a hold, all ReplicaSets are scaled in
+        // the same direction.
         let is_held = matches!(seen.part, Part::Hold | Part::Abort);
         if seen.is_scaled && !is_held {
             return self.count(Tally::ExemptCanaryScaled);
@@ -45,8 +45,8 @@ impl CanaryWorld {
         self.violate("canary-ceiling", message);
     }
 
-    /// The ReplicaSet controller has deleted these available pods, and this number is left. From a promotion on, and without a canary,
-    /// the guarantees are those of the Deployment controller alone.
+    /// The ReplicaSet controller has deleted these available pods, and this number is left. From a promotion on, and without
+    /// a canary, the guarantees are those of the Deployment controller alone.
     pub(super) fn check_removal(&mut self, uid: &str, deleted: &BTreeSet<u32>, available: usize) {
         let Some(decrease) = self.decreases.get(uid).cloned() else {
             return;

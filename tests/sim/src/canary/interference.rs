@@ -55,8 +55,8 @@ impl CanaryWorld {
         }
     }
 
-    /// Writes fields, which are those of the user from then on. At a hold, a limit that equals the one of the hold does not look
-    /// like a change. If the user wanted another one, nothing is written.
+    /// Writes fields, which are those of the user from then on. At a hold, a limit that equals the one of the hold does not
+    /// look like a change. If the user wanted another one, nothing is written.
     fn set_fields(&mut self, fields: Fields, more: impl FnOnce(&mut Deployment)) {
         let user = self.user;
         let held = self.held_limits();
@@ -97,8 +97,8 @@ impl CanaryWorld {
         }
     }
 
-    /// A change that may remove the state. Kubernetes copies each state to a ReplicaSet. Before that it would be lost, so nothing is
-    /// changed then.
+    /// A change that may remove the state. Kubernetes copies each state to a ReplicaSet. Before that it would be lost, so
+    /// nothing is changed then.
     fn remove_state(&mut self, change: impl FnOnce(&mut Deployment)) {
         let state = |annotations: &StringMap| annotations.get(ANNOTATION).cloned();
         let newest = state(&self.deployment().metadata.annotations);

@@ -1,5 +1,5 @@
-//! Canaries in a simulated world: the Deployment controller of Kubernetes acts on late caches, and several steerers plan, patch
-//! at once or late, lose answers and die, while pods fail and users interfere.
+//! Canaries in a simulated world: the Deployment controller of Kubernetes acts on late caches, and several steerers plan,
+//! patch at once or late, lose answers and die, while pods fail and users interfere.
 //!
 //! API server, ReplicaSet controller, scheduler and kubelets are those of the other worlds. The caches of the Deployment
 //! controller contain its own writes. Otherwise, it exceeds the surge without any canary as well: after it has scaled one

@@ -11,7 +11,8 @@ use crate::check::is_scaled;
 use crate::server::{StoredSet, Writer, Written, version_of};
 
 impl CanaryWorld {
-    /// One sync of the Deployment controller. It ends at the first write that is stale. Returns whether it has written anything.
+    /// One sync of the Deployment controller. It ends at the first write that is stale. Returns whether it has written
+    /// anything.
     pub(super) fn sync_native(&mut self) -> bool {
         let Some(snapshot) = self.world.snapshot(false) else {
             return false;

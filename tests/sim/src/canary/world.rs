@@ -342,7 +342,8 @@ impl CanaryWorld {
         }
     }
 
-    /// Lets the pods take one step, and then the controllers act until nothing changes. Returns whether anything has changed.
+    /// Lets the pods take one step, and then the controllers act until nothing changes. Returns whether anything has
+    /// changed.
     fn take_turns(&mut self) -> bool {
         let version_before = self.world.store.version;
         let pods: Vec<_> = self.world.store.pods.values().cloned().collect();

@@ -143,11 +143,11 @@ impl World {
         (self.native.completed, self.native.published) = (None, None);
     }
 
-    /// At rest, a condition of a custom resource is never about an earlier rollout, and its conditions are those of the native
-    /// Deployment after its last timer: type, status, reason, and the ReplicaSet that the message names. As upstream, a native
-    /// Deployment may keep the condition of an earlier rollout, for example if the controller dies after it creates the new
-    /// ReplicaSet. It is not compared then, nor if the rollout was complete only while the adapter wrote the revision of the
-    /// custom resource, nor while it is paused: the deadline or the pause may be noticed first.
+    /// At rest, a condition of a custom resource is never about an earlier rollout, and its conditions are those of the
+    /// native Deployment after its last timer: type, status, reason, and the ReplicaSet that the message names. As upstream,
+    /// a native Deployment may keep the condition of an earlier rollout, for example if the controller dies after it creates
+    /// the new ReplicaSet. It is not compared then, nor if the rollout was complete only while the adapter wrote the
+    /// revision of the custom resource, nor while it is paused: the deadline or the pause may be noticed first.
     pub(super) fn check_conditions(&mut self, deployment: &Deployment, snapshot: &Snapshot) {
         if deployment.is_native() || deployment.spec.paused {
             return;
@@ -226,8 +226,8 @@ fn is_outdated(status: &DeploymentStatus, new: &ReplicaSet, completed: Option<&s
     })
 }
 
-/// Whether a plan reports a complete rollout. A plan that ends before it calculates a status has the stored one, which may be
-/// about an earlier rollout of the same ReplicaSet: it writes only other objects, or nothing after a call was rejected.
+/// Whether a plan reports a complete rollout. A plan that ends before it calculates a status has the stored one, which may
+/// be about an earlier rollout of the same ReplicaSet: it writes only other objects, or nothing after a call was rejected.
 fn reports_available(snapshot: &Snapshot, plan: &Plan) -> bool {
     let mut actions = plan.steps.iter().filter_map(|step| step.action.as_ref());
     let writes_nothing = actions.clone().next().is_none();

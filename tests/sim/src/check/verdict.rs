@@ -1,5 +1,5 @@
-//! Checks verdicts: a rollout that certainly needs a change, by its current state or by its next plan, never completes without
-//! one, and a verdict about a stuck rollout is decided by the time that it promises.
+//! Checks verdicts: a rollout that certainly needs a change, by its current state or by its next plan, never completes
+//! without one, and a verdict about a stuck rollout is decided by the time that it promises.
 
 use rollplan_core::compute_status;
 use rollplan_core::snapshot::{Options, Snapshot};
