@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use prost_types::Timestamp;
+use rollplan_core::status::NEW_SET_AVAILABLE;
 use serde_json::Value;
 
 use super::complete::Complete;
@@ -147,7 +148,7 @@ pub(super) fn note_late_time(
     let mut conditions = conditions.into_iter().flatten();
     let progressing = conditions.find(|condition| condition["type"] == "Progressing");
     let is_in_progress = |condition: &&Value| {
-        condition["status"] == "True" && condition["reason"] != "NewReplicaSetAvailable"
+        condition["status"] == "True" && condition["reason"] != NEW_SET_AVAILABLE
     };
     let is_paused = spec.get("paused") == Some(&Value::Bool(true));
     let Some(progressing) = progressing.filter(is_in_progress).filter(|_| !is_paused) else {

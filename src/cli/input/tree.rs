@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use rollplan_core::interrupt::Never;
+use rollplan_health::diagnosis::is_creating;
 use serde_json::Value;
 
 use crate::text::time;
@@ -291,13 +292,11 @@ fn pod_state(pod: &Value) -> (String, Health) {
 fn container_state(container: &Value, phase: &str) -> Option<(String, Health)> {
     let name = text(container, "/name");
     if let Some(waiting) = container.pointer("/state/waiting") {
-        let reason = match text(waiting, "/reason") {
-            "" => "Waiting",
-            reason => reason,
-        };
-        let health = match reason {
-            "ContainerCreating" | "PodInitializing" | "Waiting" => Health::Waiting,
-            _ => Health::Failing,
+        let reason = text(waiting, "/reason");
+        let (reason, health) = match reason {
+            "" => ("Waiting", Health::Waiting),
+            reason if is_creating(reason) => (reason, Health::Waiting),
+            reason => (reason, Health::Failing),
         };
         return Some((format!("{name}: {reason}"), health));
     }

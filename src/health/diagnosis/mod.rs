@@ -33,7 +33,7 @@ pub(crate) mod text;
 pub use self::blocker::{BLOCKED_PODS_MAX, BlockedPod, Blocker, Log};
 pub use self::cause::Cause;
 pub use self::failure::{Failure, Finality};
-pub use self::pods::Finding;
+pub use self::pods::{Finding, is_creating};
 pub use self::text::error_line;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -421,7 +421,7 @@ impl<'a> Examiner<'a> {
             let ContainerState::Waiting { reason, .. } = &container.state else {
                 return false;
             };
-            matches!(reason.as_str(), "ContainerCreating" | "PodInitializing")
+            super::is_creating(reason)
         };
         if !finding.container.is_some_and(is_creating) {
             return None;

@@ -2,7 +2,7 @@
 //! waits.
 
 use super::scheduling::named;
-use super::{Finding, condition};
+use super::{Finding, condition, is_creating};
 use crate::diagnosis::Cause;
 use crate::diagnosis::examiner::Examiner;
 use crate::diagnosis::peers::{Replacement, Role};
@@ -13,8 +13,6 @@ use rollplan_core::time::Span;
 
 /// How long a pod may take to mount its volumes and to join the network.
 const START_SECONDS: i64 = 30;
-/// The reasons of containers that wait for the volumes and the network of their pod.
-const CREATING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 /// The reason of the event that a claim has a volume now.
 const PROVISIONED: &str = "ProvisioningSucceeded";
 /// The reason of the event that a claim waits for its provisioner, which is repeated.
@@ -169,14 +167,14 @@ impl<'a> Examiner<'a> {
     pub(super) fn may_await_claims(&self, pod: &Pod) -> bool {
         let sandbox = condition(pod, "PodReadyToStartContainers");
         let mut containers = pod.containers.iter();
-        let is_creating = containers.all(|container| {
+        let all_wait = containers.all(|container| {
             matches!(&container.state, ContainerState::Waiting { reason, .. }
-                if CREATING.contains(&reason.as_str()))
+                if is_creating(reason))
         });
         !pod.claims.is_empty()
             && !pod.node_name.is_empty()
             && sandbox.is_none_or(|sandbox| sandbox.status != "True")
-            && is_creating
+            && all_wait
             && self.is_late(pod)
     }
 
