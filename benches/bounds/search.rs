@@ -324,6 +324,7 @@ impl Genes {
             command: self.is_reported.then(|| proto::CanaryCommand {
                 action: proto::CanaryAction::Start.into(),
                 deployment: self.changed_deployment(deployment, field),
+                ..proto::CanaryCommand::default()
             }),
             verdicts: match self.is_list {
                 true => verdicts.collect(),

@@ -4,15 +4,15 @@ use rollplan_core::compute_status_until;
 use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::snapshot::{Options, Snapshot};
 use rollplan_core::time::{Span, Time};
-use rollplan_health::diagnosis::diagnose_until;
 use rollplan_health::diagnosis::failure::judgement::Judgement;
+use rollplan_health::diagnosis::{Blocker, diagnose_until};
 use rollplan_health::report::report;
 use rollplan_health::report::verdict::{Outlook, Verdict};
 
 use crate::observed::{Observed, ready_since, restarted_at};
-use crate::policy::{CallerVerdict, CheckResult, Policy};
+use crate::policy::{CallerVerdict, CheckResult};
 use crate::report::{Outcome, Reason, ReasonKind};
-use crate::state::Fields;
+use crate::state::{Fields, Terms};
 
 /// A decision with its reasons.
 pub(crate) struct Decision {
@@ -23,6 +23,14 @@ pub(crate) struct Decision {
     pub(crate) at: Option<Time>,
     /// The events that may show that the pods have failed. Empty if it has failed.
     pub(crate) event_selectors: Vec<&'static str>,
+    /// What the pods certainly fail for.
+    pub(crate) fault: Option<Blocker>,
+}
+
+/// rollplan's own verdict about a rollout, and the blocker that it is about.
+pub(crate) struct Judged {
+    pub(crate) verdict: Verdict,
+    pub(crate) blocker: Option<Blocker>,
 }
 
 /// A hold, for a decision.
@@ -32,28 +40,41 @@ pub(crate) struct Hold<'a> {
     /// Since when the template is that of the canary.
     pub(crate) since: Time,
     pub(crate) wanted: i32,
+    pub(crate) terms: &'a Terms,
 }
 
 /// Decides about a hold.
 pub(crate) fn decide(
     hold: &Hold<'_>,
-    policy: &Policy,
     verdicts: &[CallerVerdict],
     interrupt: &dyn Interrupt,
 ) -> Result<Decision, Interrupted> {
     let now = hold.observed.now();
     let mut failures = Vec::new();
     let mut waits = Vec::new();
-    let checked = check_callers(hold, policy, verdicts, &mut failures, &mut waits);
-    let verdict = verdict(&hold.observed.with_fields(hold.user), interrupt)?;
+    let checked = check_callers(hold, verdicts, &mut failures, &mut waits);
+    let Judged { verdict, blocker } = judge(&hold.observed.with_fields(hold.user), interrupt)?;
+    let fault = blocker.filter(|_| is_failure(&verdict));
     if is_failure(&verdict) {
         failures.push(Reason {
             kind: ReasonKind::CanaryFailed,
             message: verdict.message.clone(),
         });
     }
-    let ready_at = ready_at(hold, policy, &mut waits);
-    let deadline = policy.timeout.map(|it| after(hold.since, it));
+    let ready_at = ready_at(hold, &mut waits);
+    if ready_at.is_none()
+        && !matches!(
+            verdict.outlook,
+            Outlook::Complete | Outlook::CompletesByItself
+        )
+    {
+        waits.push(Reason {
+            kind: ReasonKind::WaitsForPods,
+            message: verdict.message.clone(),
+        });
+    }
+    let timeout = hold.terms.timeout;
+    let deadline = timeout.map(|it| after(hold.since, it));
     let certain_at = verdict.decided_after;
     let outcome = match () {
         () if !failures.is_empty() => Outcome::Failed,
@@ -61,6 +82,18 @@ pub(crate) fn decide(
         () if deadline.is_some_and(|it| it <= now) => Outcome::TimedOut,
         () => Outcome::Undecided,
     };
+    if outcome == Outcome::TimedOut {
+        let timeout = timeout.unwrap_or_default();
+        let why: Vec<&str> = waits.iter().map(|it| it.message.as_str()).collect();
+        let reason = Reason {
+            kind: ReasonKind::TimedOut,
+            message: format!(
+                "the canary was not decided within {timeout}: {}",
+                why.join("; ")
+            ),
+        };
+        waits.insert(0, reason);
+    }
     let times = [ready_at, deadline, certain_at].into_iter().flatten();
     Ok(Decision {
         at: match outcome {
@@ -77,11 +110,12 @@ pub(crate) fn decide(
             Outcome::Good | Outcome::Undecided | Outcome::TimedOut => verdict.event_selectors,
         },
         outcome,
+        fault,
     })
 }
 
 /// When all pods are ready for long enough, if they are ready.
-fn ready_at(hold: &Hold<'_>, policy: &Policy, waits: &mut Vec<Reason>) -> Option<Time> {
+fn ready_at(hold: &Hold<'_>, waits: &mut Vec<Reason>) -> Option<Time> {
     let observed = hold.observed;
     let mut wait = |message| {
         waits.push(Reason {
@@ -90,6 +124,7 @@ fn ready_at(hold: &Hold<'_>, policy: &Policy, waits: &mut Vec<Reason>) -> Option
         });
     };
     let wanted = hold.wanted;
+    let bake = hold.terms.bake.unwrap_or_default();
     let pods = observed
         .new
         .map(|set| observed.pods(set).collect::<Vec<_>>());
@@ -100,13 +135,14 @@ fn ready_at(hold: &Hold<'_>, policy: &Policy, waits: &mut Vec<Reason>) -> Option
             let min_ready = Span::from_seconds(i64::from(hold.user.min_ready_seconds));
             let since = ready_since(pod)?;
             let unbroken = restarted_at(pod).map_or(since, |it| it.max(since));
-            Some(after(since, min_ready).max(after(unbroken, policy.bake)))
+            Some(after(since, min_ready).max(after(unbroken, bake)))
         })
         .collect();
     let is_unready = ready.len() < pods.len();
     let count = i32::try_from(ready.len()).unwrap_or(i32::MAX);
     if is_unready || count < wanted || wanted == 0 {
-        wait(format!("{count} of {wanted} canary pods are ready"));
+        let total = wanted.max(i32::try_from(pods.len()).unwrap_or(i32::MAX));
+        wait(format!("{count} of {total} canary pods are ready"));
         return None;
     }
     let at = ready.into_iter().max()?;
@@ -123,13 +159,12 @@ fn ready_at(hold: &Hold<'_>, policy: &Policy, waits: &mut Vec<Reason>) -> Option
 /// Whether all verdicts of the caller have passed.
 fn check_callers(
     hold: &Hold<'_>,
-    policy: &Policy,
     verdicts: &[CallerVerdict],
     failures: &mut Vec<Reason>,
     waits: &mut Vec<Reason>,
 ) -> bool {
     let given = verdicts.iter().map(|it| it.name.as_str());
-    let names = policy.gates.iter().map(String::as_str).chain(given);
+    let names = hold.terms.gates.iter().map(String::as_str).chain(given);
     let names: std::collections::BTreeSet<&str> = names.collect();
     let times = hold.since..=hold.observed.now();
     let mut all_pass = true;
@@ -167,14 +202,15 @@ fn check_callers(
     all_pass
 }
 
-/// rollplan's own verdict about a rollout.
-pub(crate) fn verdict(
-    snapshot: &Snapshot,
-    interrupt: &dyn Interrupt,
-) -> Result<Verdict, Interrupted> {
+/// Judges a rollout.
+pub(crate) fn judge(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Result<Judged, Interrupted> {
     let status = compute_status_until(snapshot, Options::default(), interrupt)?;
     let diagnosis = diagnose_until(snapshot, Judgement::default(), interrupt)?;
-    Ok(report(&diagnosis, &status, &[]).verdict)
+    let report = report(&diagnosis, &status, &[]);
+    let verdict = report.verdict;
+    let mut blockers = report.blockers.into_iter();
+    let blocker = blockers.find(|it| it.cause.as_str() == verdict.reason);
+    Ok(Judged { verdict, blocker })
 }
 
 /// Whether the rollout has certainly failed. By the default rules, only failures of the template and of what it refers to

@@ -7,10 +7,11 @@
 //! of the user.
 //!
 //! [`plan_canary`] is a pure function. All state is in one annotation (`state`), and each patch (`patch`) tests that nothing has
-//! changed since the snapshot. `policy` is what the user wants, `decision` whether a canary is good, `plan` the next patch,
-//! `start` its first one, and `refusal` why there is none.
+//! changed since the snapshot. `policy` is what the user wants, `decision` whether a canary is good, `fault` whether the stable
+//! template is any better, `plan` the next patch, `start` its first one, and `refusal` why there is none.
 
 mod decision;
+mod fault;
 mod observed;
 mod patch;
 mod plan;
@@ -46,17 +47,39 @@ pub struct Input {
 /// A command of the user. For a command that has been carried out, nothing is planned.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Start a canary with the template of this Deployment.
-    Start(Box<Deployment>),
+    /// Start a canary.
+    Start(Box<Start>),
     /// Roll out the template of the canary.
-    Promote,
+    Promote {
+        /// The digest of the template, if only this one may be promoted.
+        template: Option<String>,
+        /// Whether the canary need not be good.
+        is_forced: bool,
+    },
     /// Restore the stable template. Also allowed during a promotion.
-    Abort,
+    Abort {
+        /// The digest of the template of the canary, if only this one may be aborted.
+        template: Option<String>,
+    },
     /// Start a canary with the template that was last rejected. If the Deployment already has this template, only allow another
     /// automatic rollback of it.
     Retry,
     /// Restore the fields of the user, keep the template, and remove the state.
     Release,
+}
+
+/// The start of a canary.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The Deployment after the change.
+    pub deployment: Deployment,
+    /// The name of the pipeline that starts the canary.
+    pub pipeline: Option<String>,
+    /// Whether the canary of an earlier run of the pipeline is aborted first, and a template that was rejected in an earlier run
+    /// starts again.
+    pub replaces: bool,
+    /// Whether other changes than that of the template are ignored.
+    pub is_template_only: bool,
 }
 
 /// The next patch, and the state after it.

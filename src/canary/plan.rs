@@ -6,19 +6,27 @@ use rollplan_core::size::{IntOrPercent, Limits};
 use rollplan_core::snapshot::ReplicaSet;
 use rollplan_core::template::Template;
 use rollplan_core::time::Time;
+use rollplan_health::diagnosis::Blocker;
 
-use crate::decision::{Decision, Hold, decide, is_failure, verdict};
+use crate::decision::{Decision, Hold, Judged, decide, is_failure, judge};
+use crate::fault::is_shared;
 use crate::observed::{Observed, stored_digest, template_of};
 use crate::patch::{Patch, Step};
 use crate::policy::held_surge;
 use crate::refusal::{Refusal, RefusalCause};
 use crate::report::{Outcome, Phase, Reason, ReasonKind, Report};
-use crate::start::{check_changes, held, start};
-use crate::state::{ANNOTATION, Canary, Fields, HELD_MIN_READY, LABEL, Stage, State, Unreadable};
-use crate::{Command, Input, Plan};
+use crate::start::{Origin, check_changes, held, start};
+use crate::state::{
+    ANNOTATION, Canary, Fields, HELD_MIN_READY, LABEL, Stage, State, Terms, Unreadable,
+    manifest_digest,
+};
+use crate::{Command, Input, Plan, Start};
 
 /// The longest time, in seconds, after which to check again whether an abort is possible.
 const ABORT_CHECK_MAX: i32 = 10;
+
+/// The message without a canary.
+const NO_CANARY: &str = "there is no canary";
 
 /// Why a plan ends early.
 enum Stop {
@@ -93,6 +101,18 @@ struct Draft {
     reasons: Vec<Reason>,
     at: Option<Time>,
     event_selectors: Vec<&'static str>,
+    /// Whether the command has not been carried out yet.
+    is_pending: bool,
+}
+
+/// What a start does if there is a canary.
+enum Meeting {
+    /// It is this canary.
+    Continues,
+    /// The canary has to end first, and does.
+    Waits,
+    /// The canary is aborted first.
+    Replaces,
 }
 
 // === impl Draft ===
@@ -108,6 +128,7 @@ impl Draft {
             reasons: Vec::new(),
             at: None,
             event_selectors: Vec::new(),
+            is_pending: false,
         }
     }
 }
@@ -117,6 +138,14 @@ fn reason(kind: ReasonKind, message: impl Into<String>) -> Reason {
         kind,
         message: message.into(),
     }
+}
+
+fn stable_has_fault(set: &ReplicaSet) -> Reason {
+    let name = &set.metadata.name;
+    let message = format!(
+        "the template of ReplicaSet {name} has the same fault, so restoring it would not help"
+    );
+    reason(ReasonKind::StableHasFault, message)
 }
 
 // === impl Planner ===
@@ -211,19 +240,56 @@ impl Planner<'_> {
     fn without_canary(&self, state: Option<State>) -> Result<Draft, Stop> {
         match &self.input.command {
             None => self.rest(state),
-            Some(Command::Start(changed)) => {
-                check_changes(self.observed.deployment(), changed)?;
-                Ok(self.start(&changed.spec.template, state.as_ref())?)
-            }
+            Some(Command::Start(start)) => Ok(self.start(start, state)?),
             Some(Command::Retry) => Ok(self.retry(state)?),
-            Some(Command::Abort) if state.is_some() => self.rest(state),
-            Some(Command::Promote | Command::Abort) => Err(RefusalCause::NoCanary.into()),
+            Some(Command::Promote {
+                template: Some(template),
+                ..
+            }) if template == self.observed.digest && self.observed.is_complete() => {
+                self.rest(state)
+            }
+            Some(Command::Abort { template })
+                if state
+                    .as_ref()
+                    .is_some_and(|state| template.as_ref().is_none_or(|it| state.rejects(it))) =>
+            {
+                self.rest(state)
+            }
+            Some(Command::Promote { .. } | Command::Abort { .. }) => {
+                Err(RefusalCause::NoCanary.into())
+            }
             Some(Command::Release) => Ok(self.forget(state.as_ref())),
         }
     }
 
-    fn start(&self, template: &Template, before: Option<&State>) -> Result<Draft, RefusalCause> {
-        let started = start(&self.observed, &self.input.policy, template, before)?;
+    fn start(&self, start: &Start, mut before: Option<State>) -> Result<Draft, RefusalCause> {
+        let current = self.observed.deployment();
+        let changed = &start.deployment;
+        if !start.is_template_only {
+            check_changes(current, changed)?;
+        }
+        let template = &changed.spec.template;
+        if let Some(state) = before.as_mut().filter(|_| start.replaces) {
+            let digest = stored_digest(template);
+            let is_own =
+                |pipeline: &Option<String>| pipeline.is_some() && *pipeline == start.pipeline;
+            if state
+                .rejection(&digest)
+                .is_some_and(|it| is_own(&it.pipeline))
+            {
+                state.forgive(&digest);
+            }
+        }
+        self.started(Origin {
+            template,
+            pipeline: start.pipeline.clone(),
+            manifest: manifest_digest(changed, current),
+            before: before.as_ref(),
+        })
+    }
+
+    fn started(&self, origin: Origin<'_>) -> Result<Draft, RefusalCause> {
+        let started = start(&self.observed, &self.input.policy, origin)?;
         let pods = started.pods;
         let message = format!(
             "the canary starts with {pods} of {} pods",
@@ -239,30 +305,32 @@ impl Planner<'_> {
         let mut state = state.ok_or(RefusalCause::NothingRejected)?;
         let live = self.observed.digest;
         if state.rejects(live) {
-            state.rejected.retain(|it| it != live);
+            state.forgive(live);
             let message = "the template may be rolled back automatically again";
             return Ok(match state.rejected.is_empty() {
                 true => self.forget(Some(&state)),
                 false => self.write(Phase::Aborted, message, state, |patch| patch),
             });
         }
-        let digest = state
-            .rejected
-            .first()
-            .ok_or(RefusalCause::NothingRejected)?
-            .clone();
+        let rejected = state.rejected.first();
+        let rejected = rejected.ok_or(RefusalCause::NothingRejected)?.clone();
         let set = self
             .observed
-            .set_of(&digest)
+            .set_of(&rejected.digest)
             .ok_or(RefusalCause::RejectedGone)?;
-        state.rejected.retain(|it| *it != digest);
-        self.start(&Template::from(template_of(set)), Some(&state))
+        state.forgive(&rejected.digest);
+        self.started(Origin {
+            template: &Template::from(template_of(set)),
+            pipeline: rejected.pipeline,
+            manifest: None,
+            before: Some(&state),
+        })
     }
 
     /// Removes the state, if there is one.
     fn forget(&self, state: Option<&State>) -> Draft {
         let deployment = self.observed.deployment();
-        let mut draft = Draft::new(Phase::Rest, "there is no canary", None);
+        let mut draft = Draft::new(Phase::Rest, NO_CANARY, None);
         let metadata = &deployment.metadata;
         let has_label = state.is_some_and(|it| it.label) && metadata.labels.contains_key(LABEL);
         if metadata.annotations.contains_key(ANNOTATION) || has_label {
@@ -295,7 +363,10 @@ impl Planner<'_> {
         let deployment = observed.deployment();
         let (phase, message) = match &state {
             Some(_) => (Phase::Aborted, "the canary was aborted"),
-            None => (Phase::Rest, "there is no canary"),
+            None if self.input.policy.rolls_back && !observed.is_complete() => {
+                (Phase::Rest, "the rollout is not rolled back")
+            }
+            None => (Phase::Rest, NO_CANARY),
         };
         let mut draft = Draft::new(phase, message, state);
         let may_roll = !deployment.spec.paused && deployment.metadata.deletion_timestamp.is_none();
@@ -313,7 +384,7 @@ impl Planner<'_> {
         let Some(user) = observed.fields.filter(|_| self.input.policy.rolls_back) else {
             return Ok(draft);
         };
-        let verdict = verdict(observed.snapshot, self.interrupt)?;
+        let Judged { verdict, blocker } = judge(observed.snapshot, self.interrupt)?;
         draft.at = verdict.decided_after;
         if !is_failure(&verdict) {
             draft.event_selectors = verdict.event_selectors;
@@ -326,15 +397,20 @@ impl Planner<'_> {
         let Some(stable) = most_available(observed.old.iter().copied(), available) else {
             draft.reasons.push(reason(
                 ReasonKind::StableGone,
-                "no earlier ReplicaSet has available pods, so no template is known to be good",
+                "no earlier ReplicaSet has available pods, so it is not known which template is good",
             ));
             return Ok(draft);
         };
+        if self.has_fault(stable, blocker.as_ref()) {
+            draft.at = None;
+            draft.reasons.push(stable_has_fault(stable));
+            return Ok(draft);
+        }
         let digest = stable.template.canonical_sha256();
         let mut memory = draft.state.take().unwrap_or_else(|| self.memory(digest));
         memory.stable = digest.to_owned();
         memory.since = observed.now();
-        memory.reject(observed.digest);
+        memory.reject(observed.digest, None);
         memory.canary = Some(Canary {
             stage: Stage::Aborting,
             started: observed.now(),
@@ -343,6 +419,9 @@ impl Planner<'_> {
             user,
             surge: user.max_surge,
             allowed: None,
+            terms: Terms::default(),
+            pipeline: None,
+            manifest: None,
         });
         let message = format!(
             "the rollout is rolled back to ReplicaSet {}",
@@ -354,6 +433,12 @@ impl Planner<'_> {
         });
         written.reasons = draft.reasons;
         Ok(written)
+    }
+
+    /// Whether a ReplicaSet has a fault of the current template, too.
+    fn has_fault(&self, set: &ReplicaSet, fault: Option<&Blocker>) -> bool {
+        let template = &self.observed.deployment().spec.template;
+        fault.is_some_and(|it| is_shared(it, template, &set.template))
     }
 
     /// A state without a canary.
@@ -371,29 +456,42 @@ impl Planner<'_> {
 
     // With a canary.
 
-    fn with_canary(&self, state: State, canary: Canary, is_recovered: bool) -> Result<Draft, Stop> {
+    fn with_canary(
+        &self,
+        state: State,
+        mut canary: Canary,
+        is_recovered: bool,
+    ) -> Result<Draft, Stop> {
         let stage = canary.stage;
-        match &self.input.command {
+        let command = self.input.command.as_ref();
+        let is_over = self.is_over(&state, &canary);
+        let mut meeting = Meeting::Continues;
+        let mut has_changed = is_recovered;
+        match command {
             Some(Command::Release) => return Ok(self.release(&state, &canary)),
             // The end of this canary is written first, and the next plan carries the command out.
-            _ if self.is_over(&state, &canary) => {}
-            Some(Command::Start(changed)) => {
-                if stage == Stage::Aborting {
-                    return Err(RefusalCause::Aborting.into());
-                }
-                let template = &changed.spec.template;
-                let current = &self.observed.deployment().spec.template;
-                if !template.same_as(current) && stored_digest(template) != canary.digest {
-                    return Err(RefusalCause::InProgress.into());
+            _ if is_over => {}
+            Some(Command::Start(start)) => {
+                meeting = self.meet(start, &state, &canary)?;
+                if matches!(meeting, Meeting::Continues) {
+                    let terms = Terms {
+                        pods: canary.terms.pods,
+                        ..canary.terms.with(&self.input.policy)
+                    };
+                    has_changed |= terms != canary.terms;
+                    canary.terms = terms;
                 }
             }
-            Some(Command::Promote) if stage == Stage::Aborting => {
-                return Err(RefusalCause::Aborting.into());
+            Some(Command::Promote { template, .. } | Command::Abort { template }) => {
+                self.check_template(template.as_deref(), &state, &canary)?;
+                if stage == Stage::Aborting && matches!(command, Some(Command::Promote { .. })) {
+                    return Err(RefusalCause::Aborting.into());
+                }
             }
             Some(Command::Retry) if stage == Stage::Aborting => {
                 return Err(RefusalCause::Aborting.into());
             }
-            Some(Command::Promote | Command::Abort | Command::Retry) | None => {}
+            Some(Command::Retry) | None => {}
         }
         if self
             .observed
@@ -404,27 +502,136 @@ impl Planner<'_> {
         {
             return Err(RefusalCause::Deleting.into());
         }
-        match stage {
-            Stage::Hold => self.hold(state, canary, is_recovered),
-            Stage::Promoting => self.promoting(state, canary),
-            Stage::Aborting => Ok(self.aborting(state, canary)),
+        let is_pending = match command {
+            Some(Command::Start(_)) => is_over || !matches!(meeting, Meeting::Continues),
+            Some(Command::Retry) => is_over,
+            Some(Command::Promote { template, .. } | Command::Abort { template }) => {
+                is_over && template.as_ref().is_some_and(|it| *it != canary.digest)
+            }
+            Some(Command::Release) | None => false,
+        };
+        let mut draft = match stage {
+            Stage::Hold | Stage::Promoting if matches!(meeting, Meeting::Replaces) => {
+                let pipeline = canary.pipeline.as_deref().unwrap_or_default();
+                let message = format!("another template of the pipeline {pipeline:?} replaces it");
+                let why = reason(ReasonKind::Replaced, message);
+                self.abort(state, canary, Some(why), false)?
+            }
+            Stage::Hold => self.hold(state, canary, has_changed)?,
+            Stage::Promoting => self.promoting(state, canary)?,
+            Stage::Aborting => self.aborting(state, canary),
+        };
+        draft.is_pending |= is_pending;
+        Ok(draft)
+    }
+
+    /// What the start of a canary does to this one.
+    fn meet(&self, start: &Start, state: &State, canary: &Canary) -> Result<Meeting, RefusalCause> {
+        let current = self.observed.deployment();
+        let template = &start.deployment.spec.template;
+        let digest = stored_digest(template);
+        let manifest = manifest_digest(&start.deployment, current);
+        let is_other_manifest =
+            manifest.is_some() && canary.manifest.is_some() && manifest != canary.manifest;
+        let held = self.held_digest(state, canary);
+        let is_same =
+            (template.same_as(&current.spec.template) || digest == held) && !is_other_manifest;
+        let replaces =
+            start.replaces && start.pipeline.is_some() && start.pipeline == canary.pipeline;
+        let refusal = match canary.stage {
+            Stage::Aborting => RefusalCause::Aborting,
+            Stage::Hold if start.replaces && self.observed.digest == state.stable => {
+                return Ok(Meeting::Waits);
+            }
+            Stage::Hold if is_same => match self.other_size(canary) {
+                None => return Ok(Meeting::Continues),
+                Some(refusal) => refusal,
+            },
+            Stage::Promoting if is_same => return Ok(Meeting::Continues),
+            Stage::Hold | Stage::Promoting => RefusalCause::InProgress {
+                pipeline: canary.pipeline.clone(),
+            },
+        };
+        let is_reverted = digest == state.stable;
+        match canary.stage {
+            Stage::Hold if replaces => Ok(Meeting::Replaces),
+            Stage::Promoting if replaces && is_reverted => Ok(Meeting::Replaces),
+            // They end by themselves, within the limits of the user.
+            Stage::Promoting | Stage::Aborting if start.replaces => Ok(Meeting::Waits),
+            Stage::Hold | Stage::Promoting | Stage::Aborting => Err(refusal),
+        }
+    }
+
+    /// The refusal of a policy with another size than that of the held canary.
+    fn other_size(&self, canary: &Canary) -> Option<RefusalCause> {
+        let policy = &self.input.policy;
+        let replicas = self.observed.replicas();
+        let held = self.wanted(canary);
+        let pods = policy.pods.filter(|&it| {
+            let is_same = Some(it) == canary.terms.pods;
+            !is_same && it.rounded_up(replicas) != held
+        });
+        let surge = policy.surge.filter(|&it| Some(it) != canary.allowed);
+        let surge = surge.filter(|it| it.rounded_up(replicas) > 0 || canary.allowed.is_some());
+        let (option, asked) = pods
+            .map(|it| ("--pods", it))
+            .or(surge.map(|it| ("--surge", it)))?;
+        Some(RefusalCause::OtherSize {
+            option,
+            asked,
+            held,
+        })
+    }
+
+    /// The digest of the template of the canary, also if another client has just changed it.
+    fn held_digest<'d>(&'d self, state: &State, canary: &'d Canary) -> &'d str {
+        let live = self.observed.digest;
+        match canary.stage != Stage::Aborting && live != state.stable {
+            true => live,
+            false => &canary.digest,
+        }
+    }
+
+    /// Refuses a command about another template than that of the canary.
+    fn check_template(
+        &self,
+        asked: Option<&str>,
+        state: &State,
+        canary: &Canary,
+    ) -> Result<(), RefusalCause> {
+        let held = self.held_digest(state, canary);
+        match asked {
+            Some(asked) if asked != held => Err(RefusalCause::OtherTemplate {
+                asked: asked.to_owned(),
+                held: held.to_owned(),
+            }),
+            _ => Ok(()),
         }
     }
 
     /// Whether a promotion or an abort is complete, and only the state has to be written.
     fn is_over(&self, state: &State, canary: &Canary) -> bool {
         let observed = &self.observed;
-        let target = match canary.stage {
-            Stage::Hold => return false,
-            Stage::Promoting => &canary.digest,
-            Stage::Aborting => &state.stable,
-        };
-        observed.digest == target && !observed.is_held() && observed.is_complete()
+        if observed.is_held() {
+            return false;
+        }
+        match canary.stage {
+            Stage::Hold => false,
+            Stage::Promoting if observed.digest == canary.digest => observed.is_complete(),
+            Stage::Promoting => observed.digest != state.stable && self.has_replaced(state),
+            Stage::Aborting => observed.digest != state.stable || observed.is_complete(),
+        }
     }
 
-    fn hold(&self, state: State, canary: Canary, is_recovered: bool) -> Result<Draft, Stop> {
+    /// Whether a promotion has removed all stable pods.
+    fn has_replaced(&self, state: &State) -> bool {
+        let stable = self.observed.set_of(&state.stable);
+        stable.is_none_or(|set| set.replicas == 0)
+    }
+
+    fn hold(&self, state: State, canary: Canary, has_changed: bool) -> Result<Draft, Stop> {
         let observed = &self.observed;
-        let is_abort = matches!(self.input.command, Some(Command::Abort));
+        let is_abort = matches!(self.input.command, Some(Command::Abort { .. }));
         if observed.digest == state.stable {
             let why = reason(
                 ReasonKind::Undone,
@@ -453,16 +660,23 @@ impl Planner<'_> {
             );
             return Ok(self.abort_or_hold(state, canary, why, true));
         }
-        let is_promote = matches!(self.input.command, Some(Command::Promote));
+        let is_promote = match self.input.command {
+            Some(Command::Promote { is_forced, .. }) => Some(is_forced),
+            _ => None,
+        };
         // The user has not seen a template that was changed since.
-        if is_promote && observed.digest == canary.digest {
+        if let Some(is_forced) = is_promote.filter(|_| observed.digest == canary.digest) {
+            if !is_forced {
+                self.check_good(&state, &canary)?;
+            }
             return Ok(self.promote(state, canary, Vec::new()));
         }
         let (adopted, changes) = self.adopt(&canary);
         let Some(adopted) = adopted else {
             return Ok(self.abort_or_hold(state, canary, changes, false));
         };
-        if adopted != canary || is_recovered {
+        let is_adopted = adopted != canary;
+        if is_adopted || has_changed {
             let mut state = state;
             if adopted.digest != canary.digest {
                 state.since = observed.now();
@@ -474,7 +688,8 @@ impl Planner<'_> {
                 patch.fields(observed.fields, held(surge))
             });
             draft.outcome = Some(Outcome::Undecided);
-            if !is_recovered {
+            draft.is_pending = is_promote.is_some();
+            if is_adopted {
                 draft.reasons.push(changes);
             }
             return Ok(draft);
@@ -522,22 +737,60 @@ impl Planner<'_> {
         (Some(adopted), why)
     }
 
-    /// Decides about a hold.
-    fn wait(&self, state: State, canary: Canary) -> Result<Draft, Stop> {
-        let observed = &self.observed;
-        let policy = &self.input.policy;
+    fn decide(
+        &self,
+        state: &State,
+        canary: &Canary,
+        terms: &Terms,
+    ) -> Result<Decision, Interrupted> {
         let hold = Hold {
-            observed,
+            observed: &self.observed,
             user: canary.user,
             since: state.since,
-            wanted: self.wanted(&canary),
+            wanted: self.wanted(canary),
+            terms,
         };
+        decide(&hold, &self.input.verdicts, self.interrupt)
+    }
+
+    /// Refuses a canary that is not good at the moment.
+    fn check_good(&self, state: &State, canary: &Canary) -> Result<(), Stop> {
+        let terms = canary.terms.with(&self.input.policy);
+        let decision = self.decide(state, canary, &terms)?;
+        if decision.outcome == Outcome::Good {
+            return Ok(());
+        }
+        let why: Vec<String> = decision.reasons.into_iter().map(|it| it.message).collect();
+        let why = why.join("; ");
+        Err(RefusalCause::NotGood { why }.into())
+    }
+
+    /// Decides about a hold.
+    fn wait(&self, mut state: State, canary: Canary) -> Result<Draft, Stop> {
+        let observed = &self.observed;
+        let policy = &self.input.policy;
+        let terms = canary.terms.with(policy);
         let Decision {
             outcome,
             reasons,
             at,
             event_selectors,
-        } = decide(&hold, policy, &self.input.verdicts, self.interrupt)?;
+            fault,
+        } = self.decide(&state, &canary, &terms)?;
+        let starts = matches!(self.input.command, Some(Command::Start(_) | Command::Retry));
+        let has_timeout = terms.timeout.is_some_and(|it| it.seconds() > 0);
+        if outcome == Outcome::TimedOut && starts && has_timeout {
+            state.since = observed.now();
+            state.canary = Some(canary);
+            let message = "the canary continues, and its time-out begins again";
+            let mut draft = self.write(Phase::Hold, message, state, |patch| patch);
+            draft.outcome = Some(Outcome::Undecided);
+            return Ok(draft);
+        }
+        let stable = observed.set_of(&state.stable);
+        let is_gone = stable.is_none();
+        // Then it does not show anything about the template of the canary.
+        let has_fault = stable.is_some_and(|it| self.has_fault(it, fault.as_ref()));
         let is_paused = observed.deployment().spec.paused;
         let first = reasons.first().map(|it| it.message.clone());
         let first = first.unwrap_or_default();
@@ -554,8 +807,11 @@ impl Planner<'_> {
                 let why = reasons.into_iter().next();
                 let why =
                     why.unwrap_or_else(|| reason(ReasonKind::WaitsForPods, "the canary timed out"));
-                let mut draft = self.abort_or_hold(state, canary, why, true);
+                let mut draft = self.abort_or_hold(state, canary, why, !has_fault);
                 draft.reasons.extend(rest);
+                draft
+                    .reasons
+                    .extend(stable.filter(|_| has_fault).map(stable_has_fault));
                 draft
             }
             _ => {
@@ -563,11 +819,15 @@ impl Planner<'_> {
                     Outcome::Undecided => format!("the canary waits: {first}"),
                     Outcome::Good => "the canary is good: promote or abort it".to_owned(),
                     Outcome::Failed => format!("the canary has failed: {first}"),
-                    Outcome::TimedOut => format!("the canary was not decided in time: {first}"),
+                    Outcome::TimedOut => first,
                 };
                 let mut draft = Draft::new(Phase::Hold, message, Some(state));
                 draft.reasons = reasons;
                 draft.at = at;
+                if is_gone {
+                    let message = format!("the Deployment {}", RefusalCause::StableGone);
+                    draft.reasons.push(reason(ReasonKind::StableGone, message));
+                }
                 if is_paused {
                     draft.reasons.push(reason(
                         ReasonKind::Paused,
@@ -591,27 +851,37 @@ impl Planner<'_> {
             );
             return Ok(self.abort(state, canary, Some(why), false)?);
         }
-        if matches!(self.input.command, Some(Command::Abort)) {
+        if let Some(Command::Abort { template }) = &self.input.command
+            && template.as_ref().is_none_or(|it| *it == canary.digest)
+        {
             return Ok(self.abort(state, canary, None, true)?);
+        }
+        if self.is_over(&state, &canary) {
+            let mut draft = self.forget(Some(&state));
+            draft.phase = Phase::Done;
+            draft.message = "the promotion is complete".to_owned();
+            // A rollout of another template.
+            draft.is_pending = self.input.policy.rolls_back && !observed.is_complete();
+            return Ok(draft);
         }
         if observed.is_held() || observed.digest != canary.digest {
             return Ok(self.promote(state, canary, Vec::new()));
         }
-        if observed.is_complete() {
-            let mut draft = self.forget(Some(&state));
-            draft.phase = Phase::Done;
-            draft.message = "the promotion is complete".to_owned();
-            return Ok(draft);
-        }
         let is_paused = observed.deployment().spec.paused;
         let rolls_back = self.input.policy.rolls_back && !is_paused;
-        let verdict = verdict(observed.snapshot, self.interrupt)?;
-        if rolls_back && is_failure(&verdict) {
+        let Judged { verdict, blocker } = judge(observed.snapshot, self.interrupt)?;
+        let stable = observed.set_of(&state.stable);
+        let is_shared = |set: &&ReplicaSet| self.has_fault(set, blocker.as_ref());
+        let has_fault = stable.filter(is_shared);
+        if rolls_back && is_failure(&verdict) && has_fault.is_none() {
             let why = reason(ReasonKind::RolloutFailed, verdict.message);
             return Ok(self.abort_or_hold(state, canary, why, true));
         }
         let mut draft = Draft::new(Phase::Promoting, "the rollout continues", Some(state));
         draft.at = verdict.decided_after.filter(|_| rolls_back);
+        if rolls_back && is_failure(&verdict) {
+            draft.reasons.extend(has_fault.map(stable_has_fault));
+        }
         draft.event_selectors = verdict.event_selectors;
         if is_paused {
             draft
@@ -647,9 +917,12 @@ impl Planner<'_> {
             false => {
                 state.canary = None;
                 state.since = observed.now();
-                self.write(Phase::Aborted, "", state, |patch| patch)
+                let message = "remember the rejected template";
+                self.write(Phase::Aborted, message, state, |patch| patch)
             }
         };
+        // A rollout of another template.
+        draft.is_pending = self.input.policy.rolls_back && !observed.is_complete();
         draft.phase = Phase::Aborted;
         draft.message = "the stable template is restored".to_owned();
         if !is_stable {
@@ -715,11 +988,12 @@ impl Planner<'_> {
                 .reasons
                 .push(reason(ReasonKind::WaitsForStablePods, message));
             draft.at = Some(at);
+            draft.is_pending = matches!(self.input.command, Some(Command::Abort { .. }));
             return Ok(draft);
         }
         let fields = self.restored(&canary);
         if rejects {
-            state.reject(observed.digest);
+            state.reject(observed.digest, canary.pipeline.clone());
         }
         canary.stage = Stage::Aborting;
         canary.user = fields;
@@ -777,7 +1051,12 @@ impl Planner<'_> {
         if observed.is_held() || canary.stage == Stage::Hold {
             patch = patch.fields(observed.fields, self.restored(canary));
         }
-        let message = "the fields of the user are restored, and there is no canary";
+        let message = match observed.digest == state.stable || observed.is_complete() {
+            true => "the fields of the user are restored, and there is no canary",
+            false => {
+                "the fields of the user are restored: the template rolls out to all pods, without a canary"
+            }
+        };
         let mut draft = Draft::new(Phase::Rest, message, None);
         draft.step = Some(patch.step("release the Deployment from its canary".to_owned()));
         draft
@@ -880,6 +1159,7 @@ impl Planner<'_> {
             reasons,
             at,
             event_selectors,
+            is_pending,
         } = draft;
         let observed = &self.observed;
         let replicas = observed.replicas();
@@ -907,6 +1187,8 @@ impl Planner<'_> {
                     .any(|it| it.kind == ReasonKind::WaitsForStablePods),
                 event_selectors,
                 reasons,
+                command_pending: is_pending,
+                pipeline: canary.and_then(|it| it.pipeline.clone()),
                 template_digest: canary.map_or(observed.digest, |it| &it.digest).to_owned(),
                 stable_digest: canary
                     .and(state.as_ref())
@@ -921,7 +1203,9 @@ impl Planner<'_> {
                 stable_pods_available: observed.available_besides(set, seconds),
                 available_min: limits.min_available(),
                 pods_max: limits.max_total().max(replicas.saturating_add(allowed)),
-                rejected_digests: state.map_or_else(Vec::new, |it| it.rejected),
+                rejected_digests: state.map_or_else(Vec::new, |it| {
+                    it.rejected.into_iter().map(|it| it.digest).collect()
+                }),
             },
             step,
         }

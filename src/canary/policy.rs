@@ -3,15 +3,16 @@
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::time::{Span, Time};
 
-/// The criteria for a good canary, and the reactions to its outcome.
+/// The criteria for a good canary, and the reactions to its outcome. The state remembers the criteria of the start: those that are
+/// absent here are taken from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The number of canary pods, or a percentage of the desired pods that is rounded up.
-    pub pods: IntOrPercent,
+    /// The number of canary pods, or a percentage of the desired pods that is rounded up. By default, one.
+    pub pods: Option<IntOrPercent>,
     /// The surge in addition to that of the Deployment while there is a canary.
     pub surge: Option<IntOrPercent>,
     /// How long all canary pods must have been ready, without a restart.
-    pub bake: Span,
+    pub bake: Option<Span>,
     /// The names of the verdicts that must pass for a good canary. A verdict of the caller must always pass.
     pub gates: Vec<String>,
     /// Whether a good canary is promoted.
@@ -29,9 +30,9 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            pods: IntOrPercent::Int(1),
+            pods: None,
             surge: None,
-            bake: Span::default(),
+            bake: None,
             gates: Vec::new(),
             promotes: false,
             aborts_on_failure: true,

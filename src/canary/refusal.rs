@@ -96,8 +96,7 @@ pub enum RefusalCause {
     SameTemplate,
     /// More than the template differs.
     #[error(
-        "would also change {fields}: start the canary with --image, or with a manifest that changes the template alone (remove \
-         {fields} from it, or set the current values)"
+        "would also change {fields}, which a canary does not: start it with --template-only, and apply the manifest after its end"
     )]
     OtherChanges {
         /// The fields.
@@ -109,8 +108,42 @@ pub enum RefusalCause {
     )]
     Rejected,
     /// There is another canary.
-    #[error("already has a canary: promote or abort it first")]
-    InProgress,
+    #[error("already has a canary{}: promote or abort it first", of_pipeline(.pipeline.as_deref()))]
+    InProgress {
+        /// The pipeline that has started it.
+        pipeline: Option<String>,
+    },
+    /// The canary has another size.
+    #[error(
+        "already has this canary with {held} pods, and its size stays until it ends: abort it, and start it with {option} {asked}"
+    )]
+    OtherSize {
+        /// The option of the size.
+        option: &'static str,
+        /// Its value.
+        asked: IntOrPercent,
+        /// The number of canary pods.
+        held: i32,
+    },
+    /// The canary has another template than that of the command.
+    #[error(
+        "has a canary with another template ({held}), so nothing was changed: another run has replaced the template {asked}, or \
+         another client has changed it"
+    )]
+    OtherTemplate {
+        /// The digest in the command.
+        asked: String,
+        /// The digest of the canary.
+        held: String,
+    },
+    /// The canary is not good.
+    #[error(
+        "has a canary that is not good ({why}): promote it when it is, abort it, or promote it in spite of that with --force"
+    )]
+    NotGood {
+        /// What has failed, or what it waits for.
+        why: String,
+    },
     /// There is no canary.
     #[error("has no canary: start one with `rollplan canary start`")]
     NoCanary,
@@ -129,8 +162,8 @@ pub enum RefusalCause {
     RejectedGone,
     /// The ReplicaSet of the stable template was deleted.
     #[error(
-        "no longer has the ReplicaSet of the stable template: promote the canary, or apply a manifest with the template that \
-         you want"
+        "no longer has the ReplicaSet of the stable template, so that there is nothing to return to: roll the template of the \
+         canary out with `rollplan canary promote --force`, and then apply the manifest that you want"
     )]
     StableGone,
     /// The state was edited.
@@ -160,6 +193,10 @@ pub enum RefusalCause {
     Lost,
 }
 
+fn of_pipeline(name: Option<&str>) -> String {
+    name.map_or_else(String::new, |name| format!(" of the pipeline {name:?}"))
+}
+
 // === impl RefusalCause ===
 
 impl RefusalCause {
@@ -183,7 +220,10 @@ impl RefusalCause {
             Self::SameTemplate => "SAME_TEMPLATE",
             Self::OtherChanges { .. } => "OTHER_CHANGES",
             Self::Rejected => "REJECTED_TEMPLATE",
-            Self::InProgress => "CANARY_IN_PROGRESS",
+            Self::InProgress { .. } => "CANARY_IN_PROGRESS",
+            Self::OtherSize { .. } => "OTHER_SIZE",
+            Self::OtherTemplate { .. } => "OTHER_TEMPLATE",
+            Self::NotGood { .. } => "NOT_GOOD",
             Self::NoCanary => "NO_CANARY",
             Self::Aborting => "CANARY_ABORTING",
             Self::NothingRejected => "NOTHING_REJECTED",

@@ -43,6 +43,10 @@ pub struct Report {
     pub message: String,
     /// Reasons for this state, and notes about unusual observations.
     pub reasons: Vec<Reason>,
+    /// Whether the command has not been carried out yet: something else has to end first.
+    pub command_pending: bool,
+    /// The name of the pipeline that has started the canary.
+    pub pipeline: Option<String>,
     /// The digest of the template of the canary or, without a canary, of the current one.
     pub template_digest: String,
     /// The digest of the stable template. Empty without a canary.
@@ -82,6 +86,8 @@ pub struct Reason {
 pub enum ReasonKind {
     /// Canary pods are missing, or have not been ready for long enough.
     WaitsForPods,
+    /// The canary was not decided in time.
+    TimedOut,
     /// A verdict of the caller is missing, unknown or stale.
     WaitsForVerdict,
     /// The Deployment is paused.
@@ -94,6 +100,8 @@ pub enum ReasonKind {
     VerdictFailed,
     /// It is certain that a rollout needs a change.
     RolloutFailed,
+    /// A newer template of the same pipeline replaces the canary.
+    Replaced,
     /// Another client has restored the stable template.
     Undone,
     /// Another client has restored the fields of the user, which promotes the canary.
@@ -112,6 +120,8 @@ pub enum ReasonKind {
     StaleState,
     /// The ReplicaSet of the stable template was deleted.
     StableGone,
+    /// The stable template has the same fault, so restoring it would not help.
+    StableHasFault,
 }
 
 // === impl ReasonKind ===
@@ -122,12 +132,14 @@ impl ReasonKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::WaitsForPods => "WAITS_FOR_PODS",
+            Self::TimedOut => "TIMED_OUT",
             Self::WaitsForVerdict => "WAITS_FOR_VERDICT",
             Self::Paused => "PAUSED",
             Self::WaitsForStablePods => "WAITS_FOR_STABLE_PODS",
             Self::CanaryFailed => "CANARY_FAILED",
             Self::VerdictFailed => "VERDICT_FAILED",
             Self::RolloutFailed => "ROLLOUT_FAILED",
+            Self::Replaced => "REPLACED",
             Self::Undone => "UNDONE",
             Self::Resumed => "RESUMED",
             Self::LimitsChanged => "LIMITS_CHANGED",
@@ -137,6 +149,7 @@ impl ReasonKind {
             Self::Recovered => "RECOVERED",
             Self::StaleState => "STALE_STATE",
             Self::StableGone => "STABLE_GONE",
+            Self::StableHasFault => "STABLE_HAS_FAULT",
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::observed::{Observed, stored_digest};
 use crate::patch::{Patch, Step};
 use crate::policy::{Policy, held_surge};
 use crate::refusal::RefusalCause;
-use crate::state::{Canary, Fields, HELD_DEADLINE, HELD_MIN_READY, Stage, State};
+use crate::state::{Canary, Fields, HELD_DEADLINE, HELD_MIN_READY, Stage, State, Terms};
 
 /// Prefixes of the annotations and labels of other tools that steer a Deployment, and the API groups of their owners.
 const OTHER_CONTROLLERS: [&str; 4] = [
@@ -18,6 +18,15 @@ const OTHER_CONTROLLERS: [&str; 4] = [
     "rollouts.kruise.io/",
 ];
 const OTHER_OWNERS: [&str; 3] = ["argoproj.io/", "flagger.app/", "rollouts.kruise.io/"];
+
+/// What a canary is started with.
+pub(crate) struct Origin<'a> {
+    pub(crate) template: &'a Template,
+    pub(crate) pipeline: Option<String>,
+    pub(crate) manifest: Option<String>,
+    /// The state that is replaced.
+    pub(crate) before: Option<&'a State>,
+}
 
 /// A state with its patch.
 pub(crate) struct Started {
@@ -66,13 +75,18 @@ pub(crate) fn check_changes(user: &Deployment, changed: &Deployment) -> Result<(
     }
 }
 
-/// Starts a canary with this template. `before` is the state that is replaced.
+/// Starts a canary.
 pub(crate) fn start(
     observed: &Observed<'_>,
     policy: &Policy,
-    template: &Template,
-    before: Option<&State>,
+    origin: Origin<'_>,
 ) -> Result<Started, RefusalCause> {
+    let Origin {
+        template,
+        pipeline,
+        manifest,
+        before,
+    } = origin;
     let deployment = observed.deployment();
     let user = check_deployment(deployment)?;
     let digest = stored_digest(template);
@@ -83,13 +97,18 @@ pub(crate) fn start(
         return Err(RefusalCause::Rejected);
     }
     let replicas = observed.replicas();
-    let pods = policy.pods.rounded_up(replicas);
+    let asked = policy.pods.unwrap_or(IntOrPercent::Int(1));
+    let pods = asked.rounded_up(replicas);
     if !(1..=replicas).contains(&pods) {
         return Err(RefusalCause::Pods {
-            pods: policy.pods,
+            pods: asked,
             replicas,
         });
     }
+    let terms = Terms {
+        pods: Some(asked),
+        ..Terms::default().with(policy)
+    };
     let limits = Limits::rolling(replicas, user.max_surge, user.max_unavailable);
     let allowed = policy.surge.filter(|it| it.rounded_up(replicas) > 0);
     let surge = match allowed.filter(|_| limits.max_surge < pods) {
@@ -125,6 +144,9 @@ pub(crate) fn start(
             user,
             surge,
             allowed,
+            terms,
+            pipeline,
+            manifest,
         }),
     };
     let (patch, state) = Patch::new(deployment).state(state);

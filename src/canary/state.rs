@@ -3,12 +3,15 @@
 //! The Deployment controller copies it to the new ReplicaSet before it creates pods. If another client removes the annotation,
 //! this copy still has the fields of the user.
 
+use rollplan_core::revision::LAST_APPLIED;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Deployment, Strategy};
 use rollplan_core::template::parse_time;
-use rollplan_core::time::Time;
+use rollplan_core::time::{Span, Time};
 use serde_json::{Map, Value as Json, json};
 use sha2::{Digest as _, Sha256};
+
+use crate::policy::Policy;
 
 /// The annotation of the state.
 pub const ANNOTATION: &str = "rollplan.dev/canary";
@@ -80,10 +83,27 @@ pub(crate) struct State {
     pub(crate) stable: String,
     /// Whether the label was added, and has to be removed.
     pub(crate) label: bool,
-    /// The digests of rejected templates, the last one first.
-    pub(crate) rejected: Vec<String>,
+    /// The rejected templates, the last one first.
+    pub(crate) rejected: Vec<Rejected>,
     /// `None` without a canary: the state then only records rejected templates.
     pub(crate) canary: Option<Canary>,
+}
+
+/// A rejected template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rejected {
+    pub(crate) digest: String,
+    /// The pipeline whose canary it was.
+    pub(crate) pipeline: Option<String>,
+}
+
+/// What the user wants of a canary.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Terms {
+    pub(crate) pods: Option<IntOrPercent>,
+    pub(crate) bake: Option<Span>,
+    pub(crate) gates: Vec<String>,
+    pub(crate) timeout: Option<Span>,
 }
 
 /// The part of the state that exists only while there is a canary.
@@ -103,6 +123,12 @@ pub(crate) struct Canary {
     pub(crate) surge: IntOrPercent,
     /// The surge that the user allows in addition to `maxSurge`.
     pub(crate) allowed: Option<IntOrPercent>,
+    pub(crate) terms: Terms,
+    /// The pipeline that has started it.
+    pub(crate) pipeline: Option<String>,
+    /// The digest of the template in the manifest, if it was started with one. A dry run at a hold merges the fields of the canary
+    /// into a template, so two manifests may have the same result.
+    pub(crate) manifest: Option<String>,
 }
 
 /// Why a state cannot be read.
@@ -118,14 +144,24 @@ pub(crate) enum Unreadable {
 
 impl State {
     /// Remembers a rejected template.
-    pub(crate) fn reject(&mut self, digest: &str) {
-        self.rejected.retain(|it| it != digest);
-        self.rejected.insert(0, digest.to_owned());
+    pub(crate) fn reject(&mut self, digest: &str, pipeline: Option<String>) {
+        let digest = digest.to_owned();
+        self.forgive(&digest);
+        self.rejected.insert(0, Rejected { digest, pipeline });
         self.rejected.truncate(REJECTED_MAX);
     }
 
     pub(crate) fn rejects(&self, digest: &str) -> bool {
-        self.rejected.iter().any(|it| it == digest)
+        self.rejection(digest).is_some()
+    }
+
+    pub(crate) fn rejection(&self, digest: &str) -> Option<&Rejected> {
+        self.rejected.iter().find(|it| it.digest == digest)
+    }
+
+    /// Forgets that a template was rejected.
+    pub(crate) fn forgive(&mut self, digest: &str) {
+        self.rejected.retain(|it| it.digest != digest);
     }
 
     /// The text of the annotation, with a checksum that shows edits by hand.
@@ -141,7 +177,7 @@ impl State {
         } = self;
         let mut json = json!({
             "v": VERSION, "uid": uid, "seq": sequence, "phase": "aborted", "since": since.to_string(),
-            "stable": stable, "label": label, "rejected": rejected,
+            "stable": stable, "label": label, "rejected": rejected.iter().map(Rejected::json).collect::<Vec<_>>(),
         });
         if let Some(canary) = canary {
             let Canary {
@@ -152,6 +188,9 @@ impl State {
                 user,
                 surge,
                 allowed,
+                terms,
+                pipeline,
+                manifest,
             } = canary;
             json["phase"] = json!(stage.name());
             json["started"] = json!(started.to_string());
@@ -165,6 +204,26 @@ impl State {
             });
             json["surge"] = limit_json(*surge);
             json["allowed"] = allowed.map_or(Json::Null, limit_json);
+            let Terms {
+                pods,
+                bake,
+                gates,
+                timeout,
+            } = terms;
+            let seconds = |span: Option<Span>| span.map(|it| json!(it.seconds()));
+            let optional = [
+                ("pods", pods.map(limit_json)),
+                ("bake", seconds(*bake)),
+                ("gates", (!gates.is_empty()).then(|| json!(gates))),
+                ("timeout", seconds(*timeout)),
+                ("pipeline", pipeline.as_ref().map(|it| json!(it))),
+                ("manifest", manifest.as_ref().map(|it| json!(it))),
+            ];
+            for (key, value) in optional {
+                if let Some(value) = value {
+                    json[key] = value;
+                }
+            }
         }
         json["sum"] = json!(checksum(&json));
         json.to_string()
@@ -196,7 +255,7 @@ impl State {
             name => Some(Stage::from_name(name)?),
         };
         let rejected = json.get("rejected")?.as_array()?.iter();
-        let rejected = rejected.map(|it| it.as_str().map(str::to_owned));
+        let rejected = rejected.map(Rejected::read);
         Some(Self {
             uid: text("uid")?,
             sequence: json.get("seq")?.as_i64()?,
@@ -217,6 +276,9 @@ impl State {
                         Json::Null => None,
                         allowed => Some(limit(allowed)?),
                     },
+                    terms: Terms::read(json)?,
+                    pipeline: optional(json, "pipeline", text_of)?,
+                    manifest: optional(json, "manifest", text_of)?,
                 }),
             },
         })
@@ -233,6 +295,58 @@ impl Fields {
             max_unavailable: limit(json.get("maxUnavailable")?)?,
             min_ready_seconds: seconds("minReadySeconds")?,
             progress_deadline_seconds: seconds("progressDeadlineSeconds")?,
+        })
+    }
+}
+
+// === impl Terms ===
+
+impl Terms {
+    /// These terms with the values of a policy, which win.
+    pub(crate) fn with(&self, policy: &Policy) -> Self {
+        Self {
+            pods: policy.pods.or(self.pods),
+            bake: policy.bake.or(self.bake),
+            gates: match policy.gates.is_empty() {
+                true => self.gates.clone(),
+                false => policy.gates.clone(),
+            },
+            timeout: policy.timeout.or(self.timeout),
+        }
+    }
+
+    fn read(json: &Map<String, Json>) -> Option<Self> {
+        let seconds = |json: &Json| json.as_i64().map(Span::from_seconds);
+        let gates = |json: &Json| json.as_array()?.iter().map(text_of).collect();
+        Some(Self {
+            pods: optional(json, "pods", limit)?,
+            bake: optional(json, "bake", seconds)?,
+            gates: optional(json, "gates", gates)?.unwrap_or_default(),
+            timeout: optional(json, "timeout", seconds)?,
+        })
+    }
+}
+
+// === impl Rejected ===
+
+impl Rejected {
+    fn json(&self) -> Json {
+        match &self.pipeline {
+            None => json!(self.digest),
+            Some(pipeline) => json!({"digest": self.digest, "pipeline": pipeline}),
+        }
+    }
+
+    fn read(json: &Json) -> Option<Self> {
+        Some(match json {
+            Json::Object(fields) => Self {
+                digest: text_of(fields.get("digest")?)?,
+                pipeline: Some(text_of(fields.get("pipeline")?)?),
+            },
+            digest => Self {
+                digest: text_of(digest)?,
+                pipeline: None,
+            },
         })
     }
 }
@@ -282,8 +396,35 @@ pub fn parse_limit(text: &str) -> Option<IntOrPercent> {
     }
 }
 
+fn text_of(json: &Json) -> Option<String> {
+    json.as_str().map(str::to_owned)
+}
+
+/// A field that may be absent. `None` if it cannot be read.
+fn optional<T>(
+    json: &Map<String, Json>,
+    key: &str,
+    read: impl FnOnce(&Json) -> Option<T>,
+) -> Option<Option<T>> {
+    match json.get(key) {
+        None => Some(None),
+        Some(value) => read(value).map(Some),
+    }
+}
+
 fn count(json: &Json) -> Option<i32> {
     i32::try_from(json.as_i64()?).ok().filter(|it| *it >= 0)
+}
+
+/// The digest of the template in the manifest that a dry run of `kubectl apply` has applied. `None` if the Deployment has this
+/// manifest already, or no manifest.
+pub(crate) fn manifest_digest(changed: &Deployment, current: &Deployment) -> Option<String> {
+    let of = |deployment: &Deployment| {
+        let manifest = deployment.metadata.annotations.get(LAST_APPLIED)?;
+        let manifest: Json = serde_json::from_str(manifest).ok()?;
+        Some(checksum(manifest.pointer("/spec/template")?))
+    };
+    of(changed).filter(|it| of(current).as_ref() != Some(it))
 }
 
 fn checksum(json: &Json) -> String {
@@ -309,7 +450,12 @@ mod tests {
             since: time,
             stable: "sha256:1".to_owned(),
             label: true,
-            rejected: vec!["sha256:2".to_owned()],
+            rejected: [None, Some("ci".to_owned())]
+                .map(|pipeline| Rejected {
+                    digest: "sha256:2".to_owned(),
+                    pipeline,
+                })
+                .to_vec(),
             canary: canary.then(|| Canary {
                 stage: Stage::Hold,
                 started: time,
@@ -318,6 +464,14 @@ mod tests {
                 user,
                 surge: IntOrPercent::Percent(20),
                 allowed: None,
+                terms: Terms {
+                    pods: Some(IntOrPercent::Percent(10)),
+                    bake: Some(Span::from_seconds(120)),
+                    gates: vec!["smoke".to_owned()],
+                    timeout: Some(Span::from_seconds(900)),
+                },
+                pipeline: Some("ci \"1\"".to_owned()),
+                manifest: Some("12345678".to_owned()),
             }),
         }
     }
@@ -327,6 +481,20 @@ mod tests {
         for state in [state(true), state(false)] {
             assert_eq!(State::parse(&state.text()), Ok(state));
         }
+    }
+
+    #[test]
+    fn what_is_absent_is_read_as_absent() {
+        let mut state = state(true);
+        state.rejected.pop();
+        let canary = state.canary.as_mut().unwrap();
+        canary.terms = Terms::default();
+        (canary.pipeline, canary.manifest) = (None, None);
+        let text = state.text();
+        for key in ["pods", "bake", "gates", "timeout", "pipeline", "manifest"] {
+            assert!(!text.contains(&format!("\"{key}\"")), "{text}");
+        }
+        assert_eq!(State::parse(&text), Ok(state));
     }
 
     #[test]
@@ -368,12 +536,12 @@ mod tests {
     fn rejected_templates_are_limited() {
         let mut state = state(false);
         for number in 0..20 {
-            state.reject(&format!("sha256:{number}"));
+            state.reject(&format!("sha256:{number}"), None);
         }
         assert_eq!(state.rejected.len(), REJECTED_MAX);
-        state.reject("sha256:15");
+        state.reject("sha256:15", None);
         assert_eq!(
-            (state.rejected.len(), state.rejected[0].as_str()),
+            (state.rejected.len(), state.rejected[0].digest.as_str()),
             (REJECTED_MAX, "sha256:15")
         );
     }

@@ -22,6 +22,8 @@ pub(crate) struct CanaryFacts<'f> {
     pub(crate) now: Option<&'f Timestamp>,
     /// Whether the patch has been made.
     pub(crate) is_patched: bool,
+    /// Whether it is about the rollback of a rollout without a canary.
+    pub(crate) is_rollback: bool,
 }
 
 /// A canary: its state, what it waits for, its pods, and the patch.
@@ -31,19 +33,31 @@ pub(crate) fn canary(page: &mut Page, facts: &CanaryFacts<'_>) {
         response,
         now,
         is_patched,
+        is_rollback,
     } = facts;
     let report = response.report.clone().unwrap_or_default();
-    let title = match report.phase() {
-        CanaryPhase::Rest => format!("{subject}: no canary"),
-        _ => format!("{subject}: canary {}", canary_state(&report)),
+    let is_planned = !is_patched && !response.steps.is_empty();
+    let state = match report.phase() {
+        _ if *is_rollback => rollback_state(&report).to_owned(),
+        CanaryPhase::Rest => "no canary".to_owned(),
+        _ => format!("canary {}", canary_state(&report)),
     };
-    page.line(&title, Style::Strong);
-    if report.phase() != CanaryPhase::Rest || !report.reasons.is_empty() {
+    let condition = match is_planned {
+        true => " after the patch below, which was not made",
+        false => "",
+    };
+    page.line(&format!("{subject}: {state}{condition}"), Style::Strong);
+    if report.phase() != CanaryPhase::Rest
+        || !report.reasons.is_empty()
+        || !response.steps.is_empty()
+    {
         page.line(&report.message, Style::Plain);
     }
+    let mut shown = vec![&report.message];
     for reason in &report.reasons {
-        if !report.message.contains(&reason.message) {
+        if !shown.iter().any(|it| it.contains(&reason.message)) {
             page.paragraph("  - ", Style::Plain, &reason.message, Style::Plain);
+            shown.push(&reason.message);
         }
     }
     let fact = |page: &mut Page, name: &str, text: &str| {
@@ -73,7 +87,7 @@ pub(crate) fn canary(page: &mut Page, facts: &CanaryFacts<'_>) {
         let limits = format!("at least {available_min} available, at most {pods_max} pods");
         fact(page, "limits", &limits);
     }
-    if let Some(since) = report.since {
+    if let Some(since) = report.since.filter(|_| !is_planned) {
         let ago = now.map(|now| {
             now.seconds
                 .saturating_sub(since.seconds)
@@ -86,6 +100,9 @@ pub(crate) fn canary(page: &mut Page, facts: &CanaryFacts<'_>) {
     }
     if report.phase() == CanaryPhase::Hold {
         fact(page, "template", &report.template_digest);
+    }
+    if !report.pipeline.is_empty() {
+        fact(page, "pipeline", &report.pipeline);
     }
     if !report.rejected_digests.is_empty() {
         fact(
@@ -126,6 +143,16 @@ pub(crate) fn canary_state(report: &CanaryReport) -> &'static str {
     }
 }
 
+/// The state of the rollback of a rollout without a canary.
+fn rollback_state(report: &CanaryReport) -> &'static str {
+    match report.phase() {
+        CanaryPhase::Aborting => "rolling back",
+        CanaryPhase::Aborted => "rolled back",
+        CanaryPhase::Rest => "no rollback",
+        _ => canary_state(report),
+    }
+}
+
 /// The head of the rows of a watched canary.
 pub(crate) fn canary_head(subject: &str) -> String {
     let head = row(["TIME", "STATE", "CANARY", "OTHERS", "MESSAGE"]);
@@ -133,7 +160,11 @@ pub(crate) fn canary_head(subject: &str) -> String {
 }
 
 /// The canary at this time of the watch.
-pub(crate) fn canary_row(elapsed: u64, report: &CanaryReport) -> String {
+pub(crate) fn canary_row(elapsed: u64, report: &CanaryReport, is_rollback: bool) -> String {
+    let state = match is_rollback {
+        true => rollback_state(report),
+        false => canary_state(report),
+    };
     let canary = match report.phase() {
         CanaryPhase::Hold | CanaryPhase::Promoting => {
             format!("{}/{}", report.pods_available, report.pods_wanted)
@@ -148,7 +179,7 @@ pub(crate) fn canary_row(elapsed: u64, report: &CanaryReport) -> String {
     };
     row([
         &span::exact(elapsed),
-        canary_state(report),
+        state,
         &canary,
         &report.stable_pods_available.to_string(),
         &one_line(&message),
@@ -219,6 +250,7 @@ mod tests {
             response: &response,
             now: Some(&now),
             is_patched,
+            is_rollback: false,
         };
         canary(&mut page, &facts);
         page.into_text()
@@ -241,9 +273,14 @@ the canary waits: 1 of 2 canary pods are ready
             text(report(), true),
             format!("{shown}  patched: hold the canary again\n")
         );
+        let planned = shown.replace(
+            "canary held\n",
+            "canary held after the patch below, which was not made\n",
+        );
+        let planned = planned.replace("  since: 2027-01-15T08:00:00Z (2m10s ago)\n", "");
         assert_eq!(
             text(report(), false),
-            format!("{shown}\n 1. hold the canary again\n")
+            format!("{planned}\n 1. hold the canary again\n")
         );
     }
 
@@ -254,7 +291,7 @@ the canary waits: 1 of 2 canary pods are ready
             message: "there is no canary".to_owned(),
             ..CanaryReport::default()
         };
-        let none = "Deployment shop/web: no canary\n  patched: hold the canary again\n";
+        let none = "Deployment shop/web: no canary\nthere is no canary\n  patched: hold the canary again\n";
         assert_eq!(text(ended(CanaryPhase::Rest), true), none);
         let aborted = text(ended(CanaryPhase::Aborted), true);
         assert!(
@@ -265,7 +302,7 @@ the canary waits: 1 of 2 canary pods are ready
 
     #[test]
     fn rows_are_aligned() {
-        let text = canary_head("Deployment shop/web") + &canary_row(130, &report());
+        let text = canary_head("Deployment shop/web") + &canary_row(130, &report(), false);
         assert_eq!(
             text,
             "Deployment shop/web\n\

@@ -216,7 +216,8 @@ impl Contract {
 impl CountedField {
     fn read(field: &FieldDescriptor, by_name: &HashMap<String, usize>) -> Self {
         let owners = [CanaryCommand::NAME, DeploymentChange::NAME];
-        let is_json = field.name() == "objects" || owners.contains(&field.parent_message().name());
+        let is_json = field.name() == "objects"
+            || (field.name() == "deployment" && owners.contains(&field.parent_message().name()));
         match field.kind() {
             _ if field.is_map() => Self {
                 memory: MAP_ENTRY,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use prost::Message as _;
-use rollplan_canary::{Command, Input, plan_canary as plan};
+use rollplan_canary::{Command, Input, Start, plan_canary as plan};
 use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::snapshot::Deployment;
 
@@ -14,6 +14,9 @@ use super::print_canary::print_canary;
 use super::snapshot::{Context, Kinds, Subject, read_snapshot};
 use super::{decode_request, deployment};
 use crate::proto;
+
+/// The maximum length of the name of a pipeline, which is part of the state.
+const PIPELINE_BYTES_MAX: usize = 256;
 
 /// Plans the next patch of a Deployment for a canary, or for the automatic rollback of a rollout.
 ///
@@ -86,17 +89,49 @@ fn read_command<'i>(
     current: Option<&Deployment>,
     parser: &mut Parser<'i>,
 ) -> Result<Option<Command>, Error> {
+    use proto::CanaryAction::{Abort, Promote, Start as Starts};
     let proto::CanaryCommand {
         action,
         deployment: text,
+        template_digest,
+        force,
+        pipeline,
+        replace,
+        template_only,
     } = command;
     let path = Path::Root("command");
     let text_path = path.field("deployment");
     let action = parser.known(*action, &path.field("action"));
-    if !matches!(action, Some(proto::CanaryAction::Start)) && !text.is_empty() {
-        let description = "is only allowed with CANARY_ACTION_START";
-        parser.violation(&text_path, Reason::OutOfRange, description);
+    for (field, is_set, actions) in [
+        ("deployment", !text.is_empty(), &[Starts][..]),
+        (
+            "template_digest",
+            !template_digest.is_empty(),
+            &[Promote, Abort],
+        ),
+        ("force", *force, &[Promote]),
+        ("pipeline", !pipeline.is_empty(), &[Starts]),
+        ("replace", *replace, &[Starts]),
+        ("template_only", *template_only, &[Starts]),
+    ] {
+        if is_set && !action.is_some_and(|it| actions.contains(&it)) {
+            let names: Vec<&str> = actions
+                .iter()
+                .map(proto::CanaryAction::as_str_name)
+                .collect();
+            let description = format_args!("is only allowed with {}", names.join(" and "));
+            parser.violation(&path.field(field), Reason::OutOfRange, description);
+        }
     }
+    let pipeline_path = path.field("pipeline");
+    if *replace && pipeline.is_empty() {
+        parser.violation(&pipeline_path, Reason::Required, "is required with replace");
+    }
+    if pipeline.len() > PIPELINE_BYTES_MAX {
+        let description = format_args!("must have at most {PIPELINE_BYTES_MAX} bytes");
+        parser.violation(&pipeline_path, Reason::OutOfRange, description);
+    }
+    let optional = |text: &str| Some(text.to_owned()).filter(|it| !it.is_empty());
     Ok(match action {
         None => None,
         Some(proto::CanaryAction::Unspecified) => {
@@ -111,10 +146,22 @@ fn read_command<'i>(
                 live: None,
             };
             let changed = reader.read(text, &text_path)?;
-            changed.map(|changed| Command::Start(Box::new(changed.deployment)))
+            changed.map(|changed| {
+                Command::Start(Box::new(Start {
+                    deployment: changed.deployment,
+                    pipeline: optional(pipeline),
+                    replaces: *replace,
+                    is_template_only: *template_only,
+                }))
+            })
         }
-        Some(proto::CanaryAction::Promote) => Some(Command::Promote),
-        Some(proto::CanaryAction::Abort) => Some(Command::Abort),
+        Some(proto::CanaryAction::Promote) => Some(Command::Promote {
+            template: optional(template_digest),
+            is_forced: *force,
+        }),
+        Some(proto::CanaryAction::Abort) => Some(Command::Abort {
+            template: optional(template_digest),
+        }),
         Some(proto::CanaryAction::Retry) => Some(Command::Retry),
         Some(proto::CanaryAction::Release) => Some(Command::Release),
     })

@@ -54,6 +54,8 @@ fn print_report(report: Report) -> proto::CanaryReport {
         pods_max,
         abort_waits,
         event_selectors,
+        command_pending,
+        pipeline,
     } = report;
     let phase = match phase {
         Phase::Rest => proto::CanaryPhase::Rest,
@@ -86,6 +88,8 @@ fn print_report(report: Report) -> proto::CanaryReport {
         pods_max,
         abort_waits,
         event_selectors: owned(event_selectors),
+        command_pending,
+        pipeline: pipeline.unwrap_or_default(),
     }
 }
 

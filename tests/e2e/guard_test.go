@@ -118,9 +118,17 @@ var guardWrites = []guardWrite{
 		{"type": "Progressing", "status": "Unknown", "reason": "Test"}]}}'`},
 	{name: "resume-paused", script: `kubectl patch deployment/NAME --field-manager=rollplan-canary -p '{"spec": {"paused": true}}' &&
 		kubectl rollout resume deployment/NAME`},
+	{name: "dry-run", script: `kubectl set image deployment/NAME main=registry.example/web:3.0 --dry-run=server`},
+	// It exits with 1 if there are differences.
+	{name: "diff", script: `kubectl diff -f NAME.yaml || [ $? = 1 ]`},
 	{name: "copy", script: `kubectl get deployment/NAME -o json | jq '{apiVersion, kind, spec, metadata: {name: "NAME-2",
 		labels: .metadata.labels, annotations: .metadata.annotations}}' | kubectl create -f -`},
 	{name: "delete", script: `kubectl delete deployment/NAME --cascade=foreground`},
+}
+
+// endOfCanary is the command that ends a canary, good or not.
+func endOfCanary(action string) object {
+	return object{"action": "CANARY_ACTION_" + action, "force": action == "PROMOTE"}
 }
 
 const ownPatch = `kubectl patch deployment/NAME --type=json --patch-file=NAME.patch --field-manager=rollplan-canary`
@@ -173,8 +181,10 @@ func (c *guardCheck) install(ctx context.Context, t *testing.T) {
 	c.hold(ctx, t, "probe", []guardWrite{{name: "probe"}})
 	c.cp.MustKubectl(ctx, t, "apply", "-f", guardFile)
 	err := controlplane.Poll(ctx, "the guard", func(ctx context.Context) error {
-		// A dry run is refused as well.
-		_, err := c.cp.Kubectl(ctx, "label", "deployment/probe", "-n", "probe", "--dry-run=server", canaryKey+"-")
+		_, err := c.cp.Kubectl(ctx, "label", "deployment/probe", "-n", "probe", canaryKey+"-")
+		if err == nil {
+			c.cp.MustKubectl(ctx, t, "label", "deployment/probe", "-n", "probe", canaryKey+"=true")
+		}
 		if err == nil || !strings.Contains(err.Error(), "only rollplan may change") {
 			return fmt.Errorf("the removal of the label ends with %v", err)
 		}
@@ -236,7 +246,7 @@ func (c *guardCheck) phases(ctx context.Context, t *testing.T) {
 	c.hold(ctx, t, "phases", writes)
 	for _, end := range ends {
 		setImage := guardWrite{name: end.name, script: `kubectl set image deployment/NAME main=registry.example/web:3.0`}
-		response := c.plan(ctx, t, "phases", end.name, object{"action": "CANARY_ACTION_" + end.action})
+		response := c.plan(ctx, t, "phases", end.name, endOfCanary(end.action))
 		c.patch(ctx, t, "phases", end.name, response)
 		if code, out, errOut := c.write(ctx, t, "phases", setImage); code == 0 || !strings.Contains(errOut, "may change: template. ") {
 			t.Errorf("%s: a new template is not refused before the end:\n%s%s", end.name, out, errOut)
@@ -320,7 +330,7 @@ func (c *guardCheck) await(ctx context.Context, t *testing.T, namespace, revisio
 func (c *guardCheck) write(ctx context.Context, t *testing.T, namespace string, write guardWrite) (int, string, string) {
 	t.Helper()
 	if write.plan != "" {
-		response := c.plan(ctx, t, namespace, write.name, object{"action": "CANARY_ACTION_" + write.plan})
+		response := c.plan(ctx, t, namespace, write.name, endOfCanary(write.plan))
 		if err := os.WriteFile(filepath.Join(c.dir, write.name+".patch"), []byte(response.Steps[0].Call.Body), 0o600); err != nil {
 			t.Fatal(err)
 		}

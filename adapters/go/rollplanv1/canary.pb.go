@@ -144,7 +144,7 @@ const (
 	CanaryAction_CANARY_ACTION_UNSPECIFIED CanaryAction = 0
 	// Start a canary.
 	CanaryAction_CANARY_ACTION_START CanaryAction = 1
-	// Roll out the template of the canary.
+	// Roll out the template of the canary, which must be good at this moment.
 	CanaryAction_CANARY_ACTION_PROMOTE CanaryAction = 2
 	// Restore the stable template. Also allowed during a promotion.
 	CanaryAction_CANARY_ACTION_ABORT CanaryAction = 3
@@ -477,13 +477,16 @@ func (x *PlanCanaryRequest) GetVerdicts() []*CanaryVerdict {
 
 // CanaryPolicy has the criteria for a good canary, and the reactions to its outcome. Durations must not be negative,
 // and are rounded up to whole seconds.
+//
+// The state remembers `pods`, `surge`, `bake`, `gates` and `timeout` of the start. In later requests, those that are
+// absent are taken from there. A value in the request applies to this request alone, except with CANARY_ACTION_START.
 type CanaryPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of canary pods, or a percentage of the desired pods that is rounded up, for example "2" or "10%". At most
-	// maxSurge of the Deployment. Defaults to "1". Only used when a canary starts.
+	// maxSurge of the Deployment. Defaults to "1". A start with another size than that of its held canary is refused.
 	Pods string `protobuf:"bytes,1,opt,name=pods,proto3" json:"pods,omitempty"`
 	// Surge in addition to that of the Deployment while there is a canary, in the same form. Required for a Deployment
-	// with maxSurge 0. Only used when a canary starts.
+	// with maxSurge 0. A start with another one than that of its held canary is refused.
 	Surge string `protobuf:"bytes,2,opt,name=surge,proto3" json:"surge,omitempty"`
 	// How long all canary pods must have been ready, without a restart. Defaults to 0. `minReadySeconds` of the
 	// Deployment always applies.
@@ -495,7 +498,8 @@ type CanaryPolicy struct {
 	// What happens when the canary has failed: a verdict is CANARY_RESULT_FAIL, or it is certain that its pods need a change.
 	// Defaults to CANARY_RESPONSE_ABORT. Must not be CANARY_RESPONSE_PROMOTE.
 	OnFailure CanaryResponse `protobuf:"varint,6,opt,name=on_failure,json=onFailure,proto3,enum=rollplan.v1.CanaryResponse" json:"on_failure,omitempty"`
-	// Time after which a canary that is neither good nor failed times out. Absent if it never does.
+	// Time after which a canary that is neither good nor failed times out. It never does by default. If a start continues a
+	// canary that has timed out, its time begins again.
 	Timeout *durationpb.Duration `protobuf:"bytes,7,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// What happens when the canary has timed out. Defaults to CANARY_RESPONSE_HOLD. Must not be CANARY_RESPONSE_PROMOTE.
 	OnTimeout CanaryResponse `protobuf:"varint,8,opt,name=on_timeout,json=onTimeout,proto3,enum=rollplan.v1.CanaryResponse" json:"on_timeout,omitempty"`
@@ -605,8 +609,24 @@ type CanaryCommand struct {
 	// What to do. Required.
 	Action CanaryAction `protobuf:"varint,1,opt,name=action,proto3,enum=rollplan.v1.CanaryAction" json:"action,omitempty"`
 	// With CANARY_ACTION_START: the whole Deployment after the change, as Kubernetes JSON, for example the output of
-	// `kubectl apply --dry-run=server -o json`. Only its pod template is used. Other fields of its spec must not differ.
-	Deployment    string `protobuf:"bytes,2,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	// `kubectl apply --dry-run=server -o json`. Only its pod template is used. Other fields of its spec must not differ, unless
+	// `template_only` is set.
+	Deployment string `protobuf:"bytes,2,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	// With CANARY_ACTION_PROMOTE and CANARY_ACTION_ABORT: the digest of the template that was tested, from
+	// CanaryReport.template_digest. If the canary has another template, the command is refused. Absent for any template.
+	TemplateDigest string `protobuf:"bytes,3,opt,name=template_digest,json=templateDigest,proto3" json:"template_digest,omitempty"`
+	// With CANARY_ACTION_PROMOTE: whether the canary need not be good.
+	Force bool `protobuf:"varint,4,opt,name=force,proto3" json:"force,omitempty"`
+	// With CANARY_ACTION_START: the name of the pipeline that starts the canary, of up to 256 bytes. The state remembers it.
+	Pipeline string `protobuf:"bytes,5,opt,name=pipeline,proto3" json:"pipeline,omitempty"`
+	// With CANARY_ACTION_START: whether the canary of an earlier run of `pipeline` is replaced. If it is held with another
+	// template, it is aborted first. A promotion or an abort in progress ends first. A template that was rejected in an earlier
+	// run starts again. Until the report has no `command_pending`, send the command again with the Deployment after the change
+	// of the current one.
+	Replace bool `protobuf:"varint,6,opt,name=replace,proto3" json:"replace,omitempty"`
+	// With CANARY_ACTION_START: whether changes of other fields than the template are ignored, for example because the manifest
+	// is applied after the canary, or because an autoscaler has changed the number of desired pods.
+	TemplateOnly  bool `protobuf:"varint,7,opt,name=template_only,json=templateOnly,proto3" json:"template_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -653,6 +673,41 @@ func (x *CanaryCommand) GetDeployment() string {
 		return x.Deployment
 	}
 	return ""
+}
+
+func (x *CanaryCommand) GetTemplateDigest() string {
+	if x != nil {
+		return x.TemplateDigest
+	}
+	return ""
+}
+
+func (x *CanaryCommand) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+func (x *CanaryCommand) GetPipeline() string {
+	if x != nil {
+		return x.Pipeline
+	}
+	return ""
+}
+
+func (x *CanaryCommand) GetReplace() bool {
+	if x != nil {
+		return x.Replace
+	}
+	return false
+}
+
+func (x *CanaryCommand) GetTemplateOnly() bool {
+	if x != nil {
+		return x.TemplateOnly
+	}
+	return false
 }
 
 // CanaryVerdict is the verdict of the caller about a canary. It counts only for the template that was checked, and only
@@ -831,8 +886,13 @@ type CanaryReport struct {
 	// The events that may show that the pods of the canary, or of a rollout that may be rolled back, have failed, as in
 	// Verdict.event_selectors.
 	EventSelectors []string `protobuf:"bytes,15,rep,name=event_selectors,json=eventSelectors,proto3" json:"event_selectors,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Whether the command has not been carried out yet: an earlier canary ends first. Carry out the step if there is one, and
+	// send the command again.
+	CommandPending bool `protobuf:"varint,16,opt,name=command_pending,json=commandPending,proto3" json:"command_pending,omitempty"`
+	// Name of the pipeline that has started the canary.
+	Pipeline      string `protobuf:"bytes,17,opt,name=pipeline,proto3" json:"pipeline,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CanaryReport) Reset() {
@@ -970,6 +1030,20 @@ func (x *CanaryReport) GetEventSelectors() []string {
 	return nil
 }
 
+func (x *CanaryReport) GetCommandPending() bool {
+	if x != nil {
+		return x.CommandPending
+	}
+	return false
+}
+
+func (x *CanaryReport) GetPipeline() string {
+	if x != nil {
+		return x.Pipeline
+	}
+	return ""
+}
+
 var File_rollplan_v1_canary_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_canary_proto_rawDesc = "" +
@@ -992,12 +1066,17 @@ const file_rollplan_v1_canary_proto_rawDesc = "" +
 	"\atimeout\x18\a \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12:\n" +
 	"\n" +
 	"on_timeout\x18\b \x01(\x0e2\x1b.rollplan.v1.CanaryResponseR\tonTimeout\x12J\n" +
-	"\x12on_rollout_failure\x18\t \x01(\x0e2\x1c.rollplan.v1.RolloutResponseR\x10onRolloutFailure\"b\n" +
+	"\x12on_rollout_failure\x18\t \x01(\x0e2\x1c.rollplan.v1.RolloutResponseR\x10onRolloutFailure\"\xfc\x01\n" +
 	"\rCanaryCommand\x121\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x19.rollplan.v1.CanaryActionR\x06action\x12\x1e\n" +
 	"\n" +
 	"deployment\x18\x02 \x01(\tR\n" +
-	"deployment\"\xbc\x01\n" +
+	"deployment\x12'\n" +
+	"\x0ftemplate_digest\x18\x03 \x01(\tR\x0etemplateDigest\x12\x14\n" +
+	"\x05force\x18\x04 \x01(\bR\x05force\x12\x1a\n" +
+	"\bpipeline\x18\x05 \x01(\tR\bpipeline\x12\x18\n" +
+	"\areplace\x18\x06 \x01(\bR\areplace\x12#\n" +
+	"\rtemplate_only\x18\a \x01(\bR\ftemplateOnly\"\xbc\x01\n" +
 	"\rCanaryVerdict\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x0ftemplate_digest\x18\x02 \x01(\tR\x0etemplateDigest\x121\n" +
@@ -1007,7 +1086,7 @@ const file_rollplan_v1_canary_proto_rawDesc = "" +
 	"\x12PlanCanaryResponse\x12'\n" +
 	"\x05steps\x18\x01 \x03(\v2\x11.rollplan.v1.StepR\x05steps\x121\n" +
 	"\x06report\x18\x02 \x01(\v2\x19.rollplan.v1.CanaryReportR\x06report\x12>\n" +
-	"\rrequeue_after\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\frequeueAfter\"\xee\x04\n" +
+	"\rrequeue_after\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\frequeueAfter\"\xb3\x05\n" +
 	"\fCanaryReport\x12.\n" +
 	"\x05phase\x18\x01 \x01(\x0e2\x18.rollplan.v1.CanaryPhaseR\x05phase\x124\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x1a.rollplan.v1.CanaryOutcomeR\aoutcome\x12\x18\n" +
@@ -1026,7 +1105,9 @@ const file_rollplan_v1_canary_proto_rawDesc = "" +
 	"\bpods_max\x18\r \x01(\x05R\apodsMax\x12\x1f\n" +
 	"\vabort_waits\x18\x0e \x01(\bR\n" +
 	"abortWaits\x12'\n" +
-	"\x0fevent_selectors\x18\x0f \x03(\tR\x0eeventSelectors*\x83\x01\n" +
+	"\x0fevent_selectors\x18\x0f \x03(\tR\x0eeventSelectors\x12'\n" +
+	"\x0fcommand_pending\x18\x10 \x01(\bR\x0ecommandPending\x12\x1a\n" +
+	"\bpipeline\x18\x11 \x01(\tR\bpipeline*\x83\x01\n" +
 	"\x0eCanaryResponse\x12\x1f\n" +
 	"\x1bCANARY_RESPONSE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14CANARY_RESPONSE_HOLD\x10\x01\x12\x1b\n" +

@@ -1,11 +1,11 @@
 //! An abort never removes an available pod that is needed, whatever the ReplicaSet controller chooses.
 
-use rollplan_canary::{Command, HELD_MIN_READY, Phase, Policy};
+use rollplan_canary::{HELD_MIN_READY, Phase, Policy};
 use rollplan_core::size::IntOrPercent;
 use rollplan_simulation::pods::PodState;
 use rollplan_world::random::Random;
 
-use crate::world::{NEW, World};
+use crate::world::{NEW, World, abort};
 
 /// A hold with pods in random states.
 fn hold(random: &mut Random) -> World {
@@ -20,7 +20,7 @@ fn hold(random: &mut Random) -> World {
         min_ready,
     );
     let policy = Policy {
-        pods: IntOrPercent::Int(surge),
+        pods: Some(IntOrPercent::Int(surge)),
         ..Policy::default()
     };
     let start = world.start(NEW);
@@ -55,9 +55,7 @@ fn abort_keeps_available_pods_that_are_needed() {
     let (mut waits, mut aborts, mut unsafe_aborts) = (0, 0, 0);
     for round in 0..1500 {
         let world = hold(&mut random);
-        let plan = world
-            .plan(&Policy::default(), Some(Command::Abort))
-            .unwrap();
+        let plan = world.plan(&Policy::default(), Some(abort())).unwrap();
         match &plan.step {
             Some(step) => {
                 aborts += 1;
@@ -78,9 +76,7 @@ fn abort_keeps_available_pods_that_are_needed() {
                         set.min_ready_seconds = 5;
                     }
                 }
-                let plan = blind
-                    .plan(&Policy::default(), Some(Command::Abort))
-                    .unwrap();
+                let plan = blind.plan(&Policy::default(), Some(abort())).unwrap();
                 let body = plan.step.unwrap().call.body_json;
                 unsafe_aborts += i32::from(abort_violates(world, &body));
             }
@@ -94,7 +90,7 @@ fn abort_keeps_available_pods_that_are_needed() {
 fn abort_waits_until_ready_pods_are_available() {
     let mut world = World::new(4, IntOrPercent::Int(3), IntOrPercent::Int(0), 5);
     let policy = Policy {
-        pods: IntOrPercent::Int(3),
+        pods: Some(IntOrPercent::Int(3)),
         ..Policy::default()
     };
     let start = world.start(NEW);
@@ -104,7 +100,7 @@ fn abort_waits_until_ready_pods_are_available() {
     world.crash(0);
     let newest = world.pods.len() - 1;
     world.pods[newest].ready_since = Some(now);
-    let plan = world.plan(&policy, Some(Command::Abort)).unwrap();
+    let plan = world.plan(&policy, Some(abort())).unwrap();
     assert_eq!((plan.step, plan.report.phase), (None, Phase::Hold));
     let reasons: Vec<&str> = plan
         .report
@@ -115,6 +111,6 @@ fn abort_waits_until_ready_pods_are_available() {
     assert_eq!(reasons, ["WAITS_FOR_STABLE_PODS"]);
     assert_eq!(plan.requeue_after.map(|it| it.seconds()), Some(5));
     world.now += 5;
-    let plan = world.plan(&policy, Some(Command::Abort)).unwrap();
+    let plan = world.plan(&policy, Some(abort())).unwrap();
     assert_eq!(plan.report.phase, Phase::Aborting);
 }

@@ -10,12 +10,12 @@ use rollplan_core::time::{Span, Time};
 use rollplan_simulation::clock;
 use rollplan_simulation::pods::Fault;
 
-use crate::world::{NEW, World};
+use crate::world::{NEW, World, abort, promote};
 
 fn policy() -> Policy {
     Policy {
-        pods: IntOrPercent::Int(2),
-        bake: Span::from_seconds(120),
+        pods: Some(IntOrPercent::Int(2)),
+        bake: Some(Span::from_seconds(120)),
         ..Policy::default()
     }
 }
@@ -300,23 +300,14 @@ fn commands_that_were_carried_out_plan_nothing() {
     let mut world = hold(Fault::None);
     let start = world.start(NEW);
     assert_eq!(world.plan(&policy(), Some(start)).unwrap().step, None);
-    world.steer(&policy(), Some(Command::Promote));
-    assert_eq!(
-        world.plan(&policy(), Some(Command::Promote)).unwrap().step,
-        None
-    );
-    world.steer(&policy(), Some(Command::Abort));
-    assert_eq!(
-        world.plan(&policy(), Some(Command::Abort)).unwrap().step,
-        None
-    );
+    world.steer(&policy(), Some(promote()));
+    assert_eq!(world.plan(&policy(), Some(promote())).unwrap().step, None);
+    world.steer(&policy(), Some(abort()));
+    assert_eq!(world.plan(&policy(), Some(abort())).unwrap().step, None);
     world.settle();
-    let plan = world.steer(&policy(), Some(Command::Abort));
+    let plan = world.steer(&policy(), Some(abort()));
     assert_eq!(plan.report.phase, Phase::Aborted);
-    assert_eq!(
-        world.plan(&policy(), Some(Command::Abort)).unwrap().step,
-        None
-    );
+    assert_eq!(world.plan(&policy(), Some(abort())).unwrap().step, None);
     world.steer(&policy(), Some(Command::Release));
     assert_eq!(
         world.plan(&policy(), Some(Command::Release)).unwrap().step,
@@ -327,7 +318,7 @@ fn commands_that_were_carried_out_plan_nothing() {
 #[test]
 fn rejected_template_starts_again_only_with_retry() {
     let mut world = hold(Fault::None);
-    world.steer(&policy(), Some(Command::Abort));
+    world.steer(&policy(), Some(abort()));
     world.settle();
     world.steer(&policy(), None);
     world.settle();

@@ -8,11 +8,11 @@ use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Deployment, Strategy};
 use rollplan_simulation::pods::Fault;
 
-use crate::world::{NEW, World, template};
+use crate::world::{NEW, World, abort, promote, template};
 
 fn policy() -> Policy {
     Policy {
-        pods: IntOrPercent::Int(2),
+        pods: Some(IntOrPercent::Int(2)),
         ..Policy::default()
     }
 }
@@ -114,7 +114,7 @@ fn limits_that_were_changed_are_those_of_the_user_and_tightened_again() {
     assert_eq!(world.stored.deployment.spec.strategy, held);
     (world.surge, world.unavailable) = (IntOrPercent::Percent(50), IntOrPercent::Int(1));
     world.settle();
-    world.steer(&policy(), Some(Command::Abort));
+    world.steer(&policy(), Some(abort()));
     assert_eq!(end(&mut world), Phase::Aborted);
     assert!(world.has_user_fields());
 }
@@ -143,14 +143,14 @@ fn removed_state_is_restored_from_the_new_replica_set() {
         serde_json::from_str(&text).unwrap(),
     );
     assert_eq!(restored["user"], text["user"]);
-    world.steer(&policy(), Some(Command::Promote));
+    world.steer(&policy(), Some(promote()));
     assert!(world.has_user_fields());
 }
 
 #[test]
 fn removed_state_of_a_promotion_does_not_leave_the_label() {
     let mut world = hold();
-    world.steer(&policy(), Some(Command::Promote));
+    world.steer(&policy(), Some(promote()));
     world.edit(|it| _ = it.metadata.annotations.remove(ANNOTATION));
     // The copy is from before the promotion.
     let plan = world.steer(&policy(), None);
@@ -195,7 +195,7 @@ fn third_template_is_the_canary_from_then_on() {
     let before = world.plan(&policy(), None).unwrap().report;
     world.apply_image("v3");
     // The command was about the template before.
-    let plan = world.steer(&policy(), Some(Command::Promote));
+    let plan = world.steer(&policy(), Some(promote()));
     assert_eq!(plan.report.phase, Phase::Hold);
     assert_eq!(reasons(&plan), ["TEMPLATE_REPLACED"]);
     assert_ne!(plan.report.template_digest, before.template_digest);
@@ -203,7 +203,7 @@ fn third_template_is_the_canary_from_then_on() {
     world.settle();
     let sizes = ["v1", NEW, "v3"].map(|image| world.size_of(image));
     assert_eq!(sizes, [10, 0, 2]);
-    world.steer(&policy(), Some(Command::Abort));
+    world.steer(&policy(), Some(abort()));
     assert_eq!(end(&mut world), Phase::Aborted);
     assert_eq!(
         ["v1", NEW, "v3"].map(|image| world.size_of(image)),
@@ -215,7 +215,7 @@ fn third_template_is_the_canary_from_then_on() {
 #[test]
 fn rejected_template_at_a_hold_is_aborted() {
     let mut world = hold();
-    world.steer(&policy(), Some(Command::Abort));
+    world.steer(&policy(), Some(abort()));
     assert_eq!(end(&mut world), Phase::Aborted);
     let start = world.start("v3");
     world.steer(&policy(), Some(start));
@@ -278,12 +278,14 @@ fn deleted_stable_replica_set_can_only_be_promoted() {
         .replica_sets
         .retain(|set| set.metadata.uid != uid);
     world.pods.retain(|pod| *pod.set_uid != *uid);
-    let refusal = world.plan(&policy(), Some(Command::Abort)).unwrap_err();
+    let refusal = world.plan(&policy(), Some(abort())).unwrap_err();
     assert!(
-        refusal.to_string().contains("promote the canary"),
+        refusal
+            .to_string()
+            .contains("`rollplan canary promote --force`"),
         "{refusal}"
     );
-    world.steer(&policy(), Some(Command::Promote));
+    world.steer(&policy(), Some(promote()));
     assert_eq!(end(&mut world), Phase::Rest);
     assert_eq!(world.size_of(NEW), 10);
 }
@@ -291,12 +293,12 @@ fn deleted_stable_replica_set_can_only_be_promoted() {
 #[test]
 fn state_of_an_earlier_canary_is_removed() {
     let mut world = hold();
-    world.steer(&policy(), Some(Command::Promote));
+    world.steer(&policy(), Some(promote()));
     assert_eq!(end(&mut world), Phase::Rest);
     let start = world.start("v3");
     world.steer(&policy(), Some(start));
     world.settle();
-    world.steer(&policy(), Some(Command::Promote));
+    world.steer(&policy(), Some(promote()));
     assert_eq!(end(&mut world), Phase::Rest);
     // Its ReplicaSet still has the copy of the state.
     undo(&mut world, NEW);
@@ -322,15 +324,11 @@ fn state_of_an_earlier_canary_is_removed() {
 fn one_of_two_steerers_wins() {
     let mut world = hold();
     let promote = world
-        .plan(&policy(), Some(Command::Promote))
+        .plan(&policy(), Some(promote()))
         .unwrap()
         .step
         .unwrap();
-    let abort = world
-        .plan(&policy(), Some(Command::Abort))
-        .unwrap()
-        .step
-        .unwrap();
+    let abort = world.plan(&policy(), Some(abort())).unwrap().step.unwrap();
     assert!(world.patch(&abort.call.body_json));
     assert!(!world.patch(&promote.call.body_json));
 }
@@ -407,7 +405,7 @@ fn canary_without_pods_still_aborts() {
     let start = world.start(NEW);
     world.steer(&Policy::default(), Some(start));
     // The Deployment controller has not seen the start.
-    world.steer(&Policy::default(), Some(Command::Abort));
+    world.steer(&Policy::default(), Some(abort()));
     assert_eq!(end(&mut world), Phase::Aborted);
     assert_eq!((world.size_of("v1"), world.size_of(NEW)), (3, 0));
 }
@@ -433,7 +431,7 @@ fn surge_as_a_number_is_corrected_after_scaling_down() {
     let quarter = IntOrPercent::Percent(25);
     let mut world = World::new(150, quarter, IntOrPercent::Int(0), 0);
     let policy = Policy {
-        pods: IntOrPercent::Int(37),
+        pods: Some(IntOrPercent::Int(37)),
         ..policy()
     };
     let start = world.start(NEW);
@@ -457,7 +455,7 @@ fn surge_as_a_number_is_corrected_after_scaling_down() {
     assert_eq!(surge(&world), quarter);
     world.settle();
     assert!(world.plan(&policy, None).unwrap().step.is_none());
-    world.steer(&policy, Some(Command::Abort));
+    world.steer(&policy, Some(abort()));
     world.settle();
     assert_eq!(world.violations, [""; 0]);
 }
@@ -465,10 +463,7 @@ fn surge_as_a_number_is_corrected_after_scaling_down() {
 /// The state of a canary that has ended is removed before the next one starts.
 #[test]
 fn start_after_an_end_is_carried_out_by_the_next_plan() {
-    for (command, end) in [
-        (Command::Promote, Phase::Done),
-        (Command::Abort, Phase::Aborted),
-    ] {
+    for (command, end) in [(promote(), Phase::Done), (abort(), Phase::Aborted)] {
         let mut world = hold();
         world.steer(&policy(), Some(command));
         world.settle();

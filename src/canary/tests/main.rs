@@ -8,6 +8,7 @@
 mod abort;
 mod decision;
 mod interference;
+mod pipelines;
 mod refusals;
 mod rollback;
 mod world;

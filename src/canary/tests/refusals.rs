@@ -4,7 +4,7 @@ use rollplan_canary::{ANNOTATION, Command, Phase, Policy};
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Deployment, Strategy};
 
-use crate::world::{NEW, World};
+use crate::world::{NEW, World, abort, promote};
 
 fn world() -> World {
     World::new(4, IntOrPercent::Int(2), IntOrPercent::Int(0), 0)
@@ -26,7 +26,7 @@ fn refusal(policy: &Policy, change: impl FnOnce(&mut Deployment)) -> String {
 fn start_is_refused_with_what_to_do() {
     let policy = Policy::default();
     let pods = |pods| Policy {
-        pods,
+        pods: Some(pods),
         ..Policy::default()
     };
     let none = |_: &mut Deployment| {};
@@ -92,15 +92,15 @@ fn start_takes_only_a_new_template() {
     let Command::Start(mut changed) = world.start(NEW) else {
         unreachable!()
     };
-    changed.spec.replicas = 7;
-    changed.spec.min_ready_seconds = 3;
+    changed.deployment.spec.replicas = 7;
+    changed.deployment.spec.min_ready_seconds = 3;
     let refusal = world
         .plan(&Policy::default(), Some(Command::Start(changed)))
         .unwrap_err();
     assert!(
         refusal
             .to_string()
-            .contains("would also change replicas, minReadySeconds:"),
+            .contains("would also change replicas, minReadySeconds, which a canary does not:"),
         "{refusal}"
     );
 }
@@ -108,7 +108,7 @@ fn start_takes_only_a_new_template() {
 #[test]
 fn commands_need_a_canary() {
     let world = world();
-    for command in [Command::Promote, Command::Abort] {
+    for command in [promote(), abort()] {
         let refusal = world.plan(&Policy::default(), Some(command)).unwrap_err();
         assert!(refusal.to_string().contains("has no canary"), "{refusal}");
     }
@@ -133,7 +133,7 @@ fn surge_of_the_policy_is_allowed_beside_that_of_the_user() {
     assert_eq!((plan.report.pods_max, plan.report.available_min), (5, 3));
     world.settle();
     assert_eq!((world.size_of("v1"), world.size_of(NEW)), (4, 1));
-    world.steer(&policy, Some(Command::Promote));
+    world.steer(&policy, Some(promote()));
     world.settle();
     assert_eq!(world.steer(&policy, None).report.phase, Phase::Done);
     assert!(world.has_user_fields());
@@ -149,7 +149,7 @@ fn edited(edit: impl FnOnce(&str) -> String) -> String {
         let state = it.metadata.annotations.get_mut(ANNOTATION).unwrap();
         *state = edit(state);
     });
-    for command in [None, Some(Command::Promote), Some(Command::Abort)] {
+    for command in [None, Some(promote()), Some(abort())] {
         assert!(world.plan(&Policy::default(), command).is_err());
     }
     world

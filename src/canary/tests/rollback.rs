@@ -4,9 +4,10 @@ use rollplan_canary::{Command, Input, Phase, Plan, Policy, plan_canary};
 use rollplan_core::interrupt::Never;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::ContainerState;
+use rollplan_core::template::{Template, Value};
 use rollplan_simulation::pods::Fault;
 
-use crate::world::World;
+use crate::world::{World, promote};
 
 fn policy() -> Policy {
     Policy {
@@ -127,7 +128,7 @@ fn failed_promotion_is_aborted() {
     world.faults.insert("v2", Fault::ImagePull);
     let start = world.start("v2");
     world.steer(&policy(), Some(start));
-    world.steer(&policy(), Some(Command::Promote));
+    world.steer(&policy(), Some(promote()));
     world.settle();
     world.now += 300;
     assert_eq!(steer(&mut world).report.phase, Phase::Aborting);
@@ -139,4 +140,75 @@ fn failed_promotion_is_aborted() {
         ),
         ("v1", 4, 0)
     );
+}
+
+/// A template whose container reads a Secret.
+fn with_secret(template: &Template, name: &str) -> Template {
+    let map = |key: &str, value| Value::Map([(key.to_owned(), value)].into());
+    let mut value = template.value().clone();
+    let spec = value.as_map_mut().unwrap().get_mut("spec").unwrap();
+    let Some(Value::List(containers)) = spec.as_map_mut().unwrap().get_mut("containers") else {
+        unreachable!()
+    };
+    let secret = map("secretRef", map("name", Value::String(name.to_owned())));
+    let container = containers[0].as_map_mut().unwrap();
+    container.insert("envFrom".to_owned(), Value::List(vec![secret]));
+    Template::from(value)
+}
+
+/// The plan of a rollback of a rollout that waits because of the Secret "web", if the stable template reads this Secret.
+fn plan_without_secret(stable: &str) -> Plan {
+    let mut world = world();
+    let before = with_secret(&crate::world::template("v1"), stable);
+    world.stored.deployment.spec.template = before.clone();
+    let mut set = before.value().clone();
+    let labels = set.as_map_mut().unwrap().get_mut("metadata").unwrap();
+    let labels = labels.as_map_mut().unwrap().get_mut("labels").unwrap();
+    let hash = world.stored.replica_sets[0].template.value();
+    let hash = hash
+        .at(&["metadata", "labels", "pod-template-hash"])
+        .cloned();
+    labels
+        .as_map_mut()
+        .unwrap()
+        .insert("pod-template-hash".to_owned(), hash.unwrap());
+    world.stored.replica_sets[0].template = Template::from(set);
+    world.settle();
+    world.faults.insert("v2", Fault::Config);
+    world.edit(|it| it.spec.template = with_secret(&crate::world::template("v2"), "web"));
+    world.settle();
+    world.now += 900;
+    let mut snapshot = world.snapshot();
+    let mut pods = snapshot.pods.to_vec();
+    for pod in pods.iter_mut().filter(|pod| pod.phase == "Pending") {
+        pod.containers[0].state = ContainerState::Waiting {
+            reason: "CreateContainerConfigError".to_owned(),
+            message: "secret \"web\" not found".to_owned(),
+        };
+    }
+    snapshot.pods = pods.into();
+    let input = Input {
+        snapshot,
+        policy: policy(),
+        command: None,
+        verdicts: Vec::new(),
+    };
+    plan_canary(&input, &Never).unwrap().unwrap()
+}
+
+#[test]
+fn fault_that_the_stable_template_has_as_well_is_not_rolled_back() {
+    let kinds = |plan: &Plan| -> Vec<&str> {
+        let reasons = plan.report.reasons.iter();
+        reasons.map(|it| it.kind.as_str()).collect()
+    };
+    let other = plan_without_secret("web-2");
+    assert_eq!(
+        (other.report.phase, kinds(&other)),
+        (Phase::Aborting, vec!["ROLLOUT_FAILED"])
+    );
+    let shared = plan_without_secret("web");
+    assert_eq!(kinds(&shared), ["ROLLOUT_FAILED", "STABLE_HAS_FAULT"]);
+    assert_eq!((shared.report.phase, &shared.step), (Phase::Rest, &None));
+    assert_eq!(shared.report.rejected_digests, [""; 0]);
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rollplan_canary::{
-    CallerVerdict, Command, HELD_MIN_READY, Input, Plan, Policy, Refusal, plan_canary,
+    CallerVerdict, Command, HELD_MIN_READY, Input, Plan, Policy, Refusal, Start, plan_canary,
 };
 use rollplan_core::action::apply;
 use rollplan_core::interrupt::Never;
@@ -28,6 +28,19 @@ pub(crate) type Patch = Vec<Json>;
 /// The template of an image as the API server stores it.
 pub(crate) fn template(image: &str) -> Template {
     Template::from(with_defaults(mk_template(image)))
+}
+
+/// A promotion of any template, also of a canary that is not good.
+pub(crate) fn promote() -> Command {
+    Command::Promote {
+        template: None,
+        is_forced: true,
+    }
+}
+
+/// An abort of any template.
+pub(crate) fn abort() -> Command {
+    Command::Abort { template: None }
 }
 
 #[derive(Clone)]
@@ -149,9 +162,29 @@ impl World {
     }
 
     pub(crate) fn start(&self, image: &str) -> Command {
+        Command::Start(Box::new(Start {
+            deployment: self.changed(image),
+            pipeline: None,
+            replaces: false,
+            is_template_only: false,
+        }))
+    }
+
+    /// A start by this pipeline, which replaces its earlier canary.
+    pub(crate) fn replace(&self, image: &str, pipeline: &str) -> Command {
+        Command::Start(Box::new(Start {
+            deployment: self.changed(image),
+            pipeline: Some(pipeline.to_owned()),
+            replaces: true,
+            is_template_only: false,
+        }))
+    }
+
+    /// The Deployment with this image.
+    pub(crate) fn changed(&self, image: &str) -> Deployment {
         let mut deployment = self.stored.deployment.clone();
         deployment.spec.template = Template::from(mk_template(image));
-        Command::Start(Box::new(deployment))
+        deployment
     }
 
     /// Plans, and carries the patch out. Returns the plan.

@@ -161,9 +161,9 @@ fn watch(
     let group = Group::new(&planner, &scope.cluster, scoped, options, reporter);
     let exit = match roll_back {
         None => group.run(),
-        Some(roll_back) => group.run_with(&mut |target| {
-            // The rollout has failed in any case.
-            if let Err(error) = roll_back.carry_out(&planner, &scope.cluster, target) {
+        Some(roll_back) => group.run_with(&mut |target, has_failed| {
+            // The exit code is about the rollout.
+            if let Err(error) = roll_back.carry_out(&planner, &scope.cluster, target, has_failed) {
                 stderr::eprint_error(&error.texts());
             }
         }),

@@ -199,7 +199,7 @@ impl Member {
             self.outcome = Some(Outcome::Exit(Exit::Done));
             return None;
         }
-        match self.failures.take(error, time) {
+        match self.failures.take(error, time, Duration::ZERO) {
             Ok(error) => Some(error),
             Err(error) => {
                 self.outcome = Some(Outcome::Error(error));

@@ -76,13 +76,14 @@ impl<'a> Group<'a> {
 
     /// Watches until all rollouts are decided, and prints changes.
     pub(in crate::cli) fn run(self) -> Result<Exit, Error> {
-        self.run_with(&mut |_| {})
+        self.run_with(&mut |_, _| {})
     }
 
-    /// Like [`run`](Self::run). At the end, `on_failed` is called for each Deployment whose rollout has failed.
+    /// Like [`run`](Self::run). At the end, `on_end` is called for each Deployment whose rollout is complete or has failed, and
+    /// whether it has failed.
     pub(in crate::cli) fn run_with(
         mut self,
-        on_failed: &mut dyn FnMut(&Target),
+        on_end: &mut dyn FnMut(&Target, bool),
     ) -> Result<Exit, Error> {
         self.reporter.section("rollplan_polls", "Rollouts", false)?;
         let end = watch(self.options.limits, &mut SystemClock::start(), &mut self);
@@ -115,12 +116,15 @@ impl<'a> Group<'a> {
         self.note_stalled();
         self.note_failed();
         self.note_unmet();
-        if exit == Exit::Failed {
-            let failed = self.members.iter().zip(self.fleet.targets(None)?);
-            for (_, target) in failed.filter(|(member, target)| {
-                member.result() == Exit::Failed && target.resource == Resource::deployments()
-            }) {
-                on_failed(target);
+        let targets = match self.members.is_empty() {
+            true => &[],
+            false => self.fleet.targets(None)?,
+        };
+        for (member, target) in self.members.iter().zip(targets) {
+            let result = member.result();
+            let is_ended = matches!(result, Exit::Done | Exit::Failed);
+            if is_ended && target.resource == Resource::deployments() {
+                on_end(target, result == Exit::Failed);
             }
         }
         self.reporter.note_skipped();

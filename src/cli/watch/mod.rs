@@ -56,6 +56,10 @@ pub(super) trait Observation {
     fn report_error(&mut self, error: &Error) -> Result<(), Error>;
     /// Called regularly between two polls.
     fn tick(&mut self, elapsed: Duration) -> Result<(), Error>;
+    /// How long polls may fail at least before the watch ends.
+    fn patience(&self) -> Duration {
+        Duration::ZERO
+    }
     /// The time until the next poll, if it is shorter than the polling interval.
     fn poll_within(&self) -> Option<Duration> {
         None
@@ -69,10 +73,11 @@ pub(super) enum End {
     Timeout,
 }
 
-/// The number of consecutive temporary errors.
+/// The number of consecutive temporary errors, and when the first of them occurred.
 #[derive(Debug, Default)]
 struct Failures {
     in_a_row: usize,
+    since: Option<Duration>,
 }
 
 /// Polls until everything is decided or the timeout expires.
@@ -88,7 +93,7 @@ pub(super) fn watch(
         match observation.poll(time) {
             Ok(()) => failures.reset(),
             Err(error) => {
-                let error = failures.take(error, time)?;
+                let error = failures.take(error, time, observation.patience())?;
                 observation.report_error(&error)?;
             }
         }
@@ -139,16 +144,19 @@ impl Time<'_> {
 
 impl Failures {
     fn reset(&mut self) {
-        self.in_a_row = 0;
+        *self = Self::default();
     }
 
     /// Returns the error if the poll is to be repeated, and fails with it otherwise.
-    fn take(&mut self, error: Error, time: Time<'_>) -> Result<Error, Error> {
+    fn take(&mut self, error: Error, time: Time<'_>, patience: Duration) -> Result<Error, Error> {
         if !error.is_transient() {
             return Err(error);
         }
         self.in_a_row += 1;
-        match self.in_a_row >= MAX_CONSECUTIVE_ERRORS && !time.is_over() {
+        let elapsed = time.elapsed();
+        let failing = elapsed.saturating_sub(*self.since.get_or_insert(elapsed));
+        let are_many = self.in_a_row >= MAX_CONSECUTIVE_ERRORS && failing >= patience;
+        match are_many && !time.is_over() {
             true => Err(error),
             false => Ok(error),
         }
@@ -196,6 +204,7 @@ mod tests {
     struct ScriptedPolls {
         polls: std::vec::IntoIter<Result<Exit, Error>>,
         limits: Vec<Option<u64>>,
+        patience: Duration,
         last: Option<Exit>,
         answers: usize,
         errors: usize,
@@ -224,6 +233,10 @@ mod tests {
             self.ticks += 1;
             Ok(())
         }
+
+        fn patience(&self) -> Duration {
+            self.patience
+        }
     }
 
     struct Ending {
@@ -233,10 +246,19 @@ mod tests {
     }
 
     fn run(polls: Vec<Result<Exit, Error>>, timeout: Option<u64>) -> Ending {
+        run_patiently(polls, timeout, 0)
+    }
+
+    fn run_patiently(
+        polls: Vec<Result<Exit, Error>>,
+        timeout: Option<u64>,
+        patience: u64,
+    ) -> Ending {
         let mut clock = TestClock::default();
         let mut script = ScriptedPolls {
             polls: polls.into_iter(),
             limits: Vec::new(),
+            patience: Duration::from_secs(patience),
             last: None,
             answers: 0,
             errors: 0,
@@ -312,6 +334,18 @@ mod tests {
             assert!(matches!(end.result, Err(Error::Unreachable { .. })));
             assert_eq!(end.script.errors, 4);
         }
+    }
+
+    #[test]
+    fn patient_watch_survives_a_restart_of_the_api_server() {
+        let away = || (0..30).map(|_| unreachable()).chain([Ok(Exit::Done)]);
+        let end = run_patiently(away().collect(), None, 60);
+        assert!(matches!(end.result, Ok(End::Decided)));
+        assert_eq!((end.script.last, end.seconds), (Some(Exit::Done), 60));
+        // It ends when polls have failed for longer than that.
+        let end = run_patiently(away().collect(), None, 40);
+        assert!(matches!(end.result, Err(Error::Unreachable { .. })));
+        assert_eq!(end.seconds, 40);
     }
 
     #[test]

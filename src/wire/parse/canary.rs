@@ -31,19 +31,14 @@ impl Parser<'_> {
         } = policy.unwrap_or_default();
         limit("policy.gates", gates.len(), VERDICTS_MAX)?;
         let path = Path::Root("policy");
-        let defaults = Policy::default();
         let on_success = self.response(on_success, [Hold, Promote], &path.field("on_success"));
         let on_failure = self.response(on_failure, [Abort, Hold], &path.field("on_failure"));
         let on_timeout = self.response(on_timeout, [Hold, Abort], &path.field("on_timeout"));
         let on_rollout_failure = self.known(on_rollout_failure, &path.field("on_rollout_failure"));
         Ok(Policy {
-            pods: self
-                .limit_text(&pods, &path.field("pods"))
-                .unwrap_or(defaults.pods),
+            pods: self.limit_text(&pods, &path.field("pods")),
             surge: self.limit_text(&surge, &path.field("surge")),
-            bake: bake.map_or(defaults.bake, |it| {
-                self.whole_seconds(it, &path.field("bake"))
-            }),
+            bake: bake.map(|it| self.whole_seconds(it, &path.field("bake"))),
             gates,
             promotes: on_success == Promote,
             aborts_on_failure: on_failure == Abort,

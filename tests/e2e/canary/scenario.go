@@ -392,8 +392,8 @@ func (s *scenario) finish(ctx context.Context) error {
 		case refusal != "" && s.current() != nil:
 			// The command no longer applies, or only a promotion is possible.
 			next := (*command)(nil)
-			if strings.Contains(refusal, "promote the canary") {
-				next = &command{Action: "CANARY_ACTION_PROMOTE"}
+			if strings.Contains(refusal, "canary promote --force") {
+				next = &command{Action: "CANARY_ACTION_PROMOTE", Force: true}
 				if phase == promoting {
 					next.Action = "CANARY_ACTION_RELEASE"
 				}
@@ -535,7 +535,7 @@ func (s *scenario) act(ctx context.Context, a step) error {
 	if s.control == nil {
 		commands := map[action]string{promote: "PROMOTE", abortIt: "ABORT", release: "RELEASE"}
 		if name, found := commands[a.Action]; found {
-			s.order(&command{Action: "CANARY_ACTION_" + name})
+			s.order(&command{Action: "CANARY_ACTION_" + name, Force: a.Action == promote})
 			// The command is repeated until it has an effect, or is refused.
 			effect := map[action][]string{promote: {promoting, rest, done}, abortIt: {aborting, aborted, rest}, release: {rest}}[a.Action]
 			err := s.await(ctx, name, func() bool {

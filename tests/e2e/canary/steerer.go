@@ -55,6 +55,7 @@ type plan struct {
 type command struct {
 	Action     string `json:"action"`
 	Deployment string `json:"deployment,omitempty"`
+	Force      bool   `json:"force,omitempty"`
 }
 
 // steering is what the steerers of a case share: the command of the user, and what they have learned.

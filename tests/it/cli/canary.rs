@@ -56,8 +56,14 @@ impl World {
 
     /// A hold of one pod that has been ready for this number of seconds, if it is ready.
     fn held(ready: Option<u64>) -> Self {
+        Self::held_with(ready, &[])
+    }
+
+    /// A hold that was started with these options.
+    fn held_with(ready: Option<u64>, options: &[&str]) -> Self {
         let mut world = Self::new();
-        let body = world.dry_run(&["start", "web", "--image", NEW_IMAGE], true);
+        let start = ["start", "web", "--image", NEW_IMAGE];
+        let body = world.dry_run(&[&start[..], options].concat(), true);
         world.patch(&body);
         world.create_canary(ready);
         world
@@ -75,6 +81,16 @@ impl World {
         assert_eq!((run.exit, run.err.as_str()), (0, ""), "{args:?}");
         let plan: Value = serde_json::from_str(&run.out).unwrap();
         plan["steps"][0]["call"]["bodyJson"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    /// The digest of the template of the canary.
+    fn digest(&self) -> String {
+        let (run, _) = run(&[self.poll()], &["status", "web", "-o", "json"]);
+        let json: Value = serde_json::from_str(&run.out).unwrap();
+        json["report"]["templateDigest"]
             .as_str()
             .unwrap()
             .to_owned()
@@ -352,11 +368,13 @@ fn manifests_that_change_other_fields_are_refused() {
         };
         assert_eq!((run.exit, run.out.as_str()), (2, ""), "{pointer}");
         let advice = format!(
-            "would also change {fields}: start the canary with --image, or with a manifest that changes the template alone (remove \
-             {fields} from it, or set the current values)\n"
+            "would also change {fields}, which a canary does not: start it with --template-only, and apply the manifest after its \
+             end\n"
         );
         assert!(run.err.ends_with(&advice), "{pointer}: {}", run.err);
         assert!(patches(&kubectl).is_empty(), "{pointer}");
+        let (run, _) = self::run(&polls, &["start", "-f", "web.yaml", "--template-only"]);
+        assert_eq!(run.exit, 3, "{pointer}: {}", run.err);
     }
 }
 
@@ -453,7 +471,7 @@ fn promote_waits_until_the_state_is_removed() {
 #[test]
 fn promotion_that_fails_ends_the_command() {
     let mut promoting = World::held(None);
-    promoting.patch(&promoting.dry_run(&["promote", "web"], false));
+    promoting.patch(&promoting.dry_run(&["promote", "web", "--force"], false));
     promoting.fail();
     let (run, kubectl) = run(&[promoting.poll()], &["promote", "web", "--interval=0"]);
     assert_eq!(run.exit, 1, "{}{}", run.out, run.err);
@@ -507,17 +525,28 @@ fn start_ends_an_earlier_canary_first() {
     for set in &mut ended.sets {
         set["metadata"]["generation"] = 1.into();
     }
+    let mut merged = ended.clone();
+    merged.deployment["spec"] = changed.deployment["spec"].clone();
     let polls = [
         complete.answer(&changed.deployment),
         complete.poll(),
         patched(),
+        unobserved.answer(&merged.deployment),
         unobserved.poll(),
+        ended.answer(&merged.deployment),
         ended.poll(),
         patched(),
     ];
-    let watch = ["start", "web", "--image=web=x:10"];
+    let watch = ["start", "deploy/web", "-n", "shop", "--image=web=x:10"];
     let (run, kubectl) = run(&polls, &watch);
-    assert_eq!((run.exit, run.err.as_str()), (3, HINT), "{}", run.out);
+    let note = "note: an earlier canary or rollback of Deployment shop/web was not ended: the promotion is complete, and its state \
+                was removed\n";
+    assert_eq!(
+        (run.exit, run.err),
+        (3, format!("{note}{HINT}")),
+        "{}",
+        run.out
+    );
     assert!(
         run.out.starts_with("Deployment shop/web: canary held\n"),
         "{}",
@@ -573,7 +602,7 @@ fn status_shows_what_the_canary_waits_for() {
             "{more:?}: {}",
             run.out
         );
-        let expected = format!("Deployment shop/web: canary {title}\n{line}\n  canary pods: ");
+        let expected = format!("Deployment shop/web: canary {title}\n{line}\n");
         assert!(run.out.starts_with(&expected), "{}", run.out);
         assert_eq!(patches(&kubectl).len(), 0);
     }
@@ -621,12 +650,13 @@ fn good_canary_is_promoted_if_the_user_wants_that() {
 
 #[test]
 fn timeout_ends_the_watch() {
+    const TIMED_OUT: &str = "held, timed out  0/1      4        the canary was not decided within 0s: 0 of 1 canary pods are ready";
     let held = World::held(None);
     let polls = [held.answer(&held.changed()), held.poll()];
     let (run, _) = run(&polls, &[&START[..], &WATCH, &["--timeout=0"]].concat());
     assert_eq!((run.exit, run.err.as_str()), (3, HINT));
     assert!(
-        rows(&run.out)[0].starts_with("held, timed out  0/1 "),
+        rows(&run.out).pop().unwrap().starts_with(TIMED_OUT),
         "{}",
         run.out
     );
@@ -792,37 +822,305 @@ fn pipeline_promotes_or_aborts() {
         patched(),
         held.poll(),
         held.poll(),
-        held.poll(),
         patched(),
     ];
-    let applied = "apply -n shop -f web.yaml";
     for (test, end, exit, applies) in [
         ("true", &promoting, 0, true),
         ("false", &aborting, 1, false),
     ] {
-        let kubectl = Kubectl::new(&[&start[..], &[end.poll(), patched(), patched()]].concat());
-        let program = std::path::Path::new(env!("CARGO_BIN_EXE_rollplan"));
-        let paths = format!(
-            "{}:{}:{}",
-            program.parent().unwrap().display(),
-            path("tests/it/cli/bin").display(),
-            std::env::var("PATH").unwrap()
-        );
-        let output = Command::new("bash")
-            .arg(path("examples/pipelines/canary.sh"))
-            .args(["web.yaml", "shop", "web", test])
-            .env("PATH", paths)
-            .env("FAKE_KUBECTL", kubectl.file(""))
-            .envs([("INTERVAL", "0"), ("BAKE", "30s")])
-            .env_remove("ROLLPLAN_SERVER")
-            .env_remove("KUBECTL")
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(exit), "{output:?}");
-        assert_eq!(patches(&kubectl).len(), 3);
-        let last = kubectl.calls().pop().unwrap();
-        assert_eq!(last == applied, applies, "{last}");
+        let polls = [&start[..], &[end.poll(), patched(), patched()]].concat();
+        assert_eq!(pipeline(&polls, test), (exit, 3, applies), "{test}");
     }
+    // The canary has become bad since the start.
+    let mut bad = World::held(None);
+    bad.fail();
+    let polls = [
+        &start[..4],
+        &[bad.poll(), bad.poll(), patched()],
+        &[aborting.poll(), patched()],
+    ];
+    assert_eq!(pipeline(&polls.concat(), "true"), (2, 3, false));
+    // A newer run has replaced it: neither is its canary promoted nor aborted.
+    let mut newer = held.clone();
+    let containers = "/spec/template/spec/containers/0/image";
+    *newer.deployment.pointer_mut(containers).unwrap() = "registry.example/web:10".into();
+    for test in ["true", "false"] {
+        let polls = [&start[..4], &[newer.poll(), newer.poll()]].concat();
+        assert_eq!(pipeline(&polls, test), (2, 1, false), "{test}");
+    }
+    // The template has not changed, for example because the commit was reverted: there is nothing to test.
+    let polls = [rest.poll(), rest.poll(), patched()];
+    assert_eq!(pipeline(&polls, "false"), (0, 0, true));
+}
+
+/// Runs canary.sh. Returns its exit code, the number of patches, and whether it has applied the manifest.
+fn pipeline(polls: &[Poll], test: &str) -> (i32, usize, bool) {
+    let prints = |text: &str| Poll {
+        deployment: Answer::Out(text.to_owned()),
+        ..poll(Vec::new())
+    };
+    let exists = [
+        prints("deployment.apps/web\n"),
+        failing(
+            "Error from server (AlreadyExists): error when creating \"web.yaml\": deployments.apps \"web\" already exists",
+        ),
+    ];
+    let kubectl = Kubectl::new(&[&exists[..], polls].concat());
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_rollplan"));
+    let paths = format!(
+        "{}:{}:{}",
+        program.parent().unwrap().display(),
+        path("tests/it/cli/bin").display(),
+        std::env::var("PATH").unwrap()
+    );
+    let output = Command::new("bash")
+        .arg(path("examples/pipelines/canary.sh"))
+        .args(["web.yaml", "shop", "web", test])
+        .env("PATH", paths)
+        .env("FAKE_KUBECTL", kubectl.file(""))
+        .envs([("INTERVAL", "0"), ("BAKE", "30s")])
+        .env_remove("ROLLPLAN_SERVER")
+        .env_remove("KUBECTL")
+        .output()
+        .unwrap();
+    let applied = kubectl.calls().pop().unwrap() == "apply -n shop -f web.yaml";
+    let exit = output.status.code().unwrap_or(-1);
+    println!("{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        kubectl.calls()[1].starts_with("create --save-config "),
+        "{:?}",
+        kubectl.calls()
+    );
+    (exit, patches(&kubectl).len(), applied)
+}
+
+#[test]
+fn digest_is_all_that_a_script_reads() {
+    let rest = World::new();
+    let held = World::held(Some(60));
+    let digest = held.digest();
+    let polls = [
+        rest.answer(&rest.changed()),
+        rest.poll(),
+        patched(),
+        held.poll(),
+    ];
+    let (watched, _) = run(&polls, &[&START[..], &WATCH, &["-o", "digest"]].concat());
+    assert_eq!((watched.exit, watched.out), (0, format!("{digest}\n")));
+    assert!(
+        watched.err.contains("the canary starts with 1 of 4 pods"),
+        "{}",
+        watched.err
+    );
+    let (dry_run, _) = run(
+        &polls,
+        &[&START[..], &["-o", "digest", "--dry-run"]].concat(),
+    );
+    assert_eq!((dry_run.exit, dry_run.out), (0, format!("{digest}\n")));
+    let (same, _) = run(
+        &[rest.poll(), rest.poll()],
+        &[&START[..], &["-o", "digest"]].concat(),
+    );
+    assert_eq!((same.exit, same.out.as_str()), (0, ""));
+}
+
+/// The canary of a newer run has taken the place of this one.
+#[test]
+fn other_templates_are_left_alone() {
+    let held = World::held(Some(60));
+    let digest = held.digest();
+    let other = "has a canary with another template (";
+    for verb in ["promote", "abort"] {
+        let args = [verb, "web", "--interval=0", "--template=sha256:1"];
+        let (refused, kubectl) = run(&[held.poll()], &args);
+        assert_eq!(
+            (refused.exit, patches(&kubectl).len()),
+            (2, 0),
+            "{}",
+            refused.err
+        );
+        assert!(refused.err.contains(other), "{}", refused.err);
+        let template = format!("--template={digest}");
+        let args = [verb, "web", "--no-wait", &template];
+        let (carried_out, kubectl) = run(&[held.poll(), patched()], &args);
+        assert_eq!(
+            (carried_out.exit, patches(&kubectl).len()),
+            (3, 1),
+            "{}",
+            carried_out.err
+        );
+    }
+    // A watch never acts on it.
+    let mut newer = World::held(None);
+    newer.fail();
+    *newer
+        .deployment
+        .pointer_mut("/spec/template/spec/containers/0/image")
+        .unwrap() = "x:10".into();
+    let polls = [
+        held.answer(&held.changed()),
+        World::held(None).poll(),
+        newer.poll(),
+    ];
+    let (watched, kubectl) = run(&polls, &[&START[..], &WATCH].concat());
+    assert_eq!(
+        (watched.exit, patches(&kubectl).len()),
+        (2, 0),
+        "{}",
+        watched.err
+    );
+    assert!(watched.err.contains(other), "{}", watched.err);
+}
+
+#[test]
+fn canary_that_is_not_good_is_promoted_only_by_force() {
+    let held = World::held(None);
+    let (refused, kubectl) = run(&[held.poll()], &["promote", "web"]);
+    assert_eq!((refused.exit, patches(&kubectl).len()), (2, 0));
+    let why = "has a canary that is not good (0 of 1 canary pods are ready";
+    assert!(refused.err.contains(why), "{}", refused.err);
+    let args = ["promote", "web", "--no-wait", "--force"];
+    let (forced, kubectl) = run(&[held.poll(), patched()], &args);
+    assert_eq!(
+        (forced.exit, patches(&kubectl).len()),
+        (3, 1),
+        "{}",
+        forced.err
+    );
+}
+
+#[test]
+fn status_has_the_criteria_of_the_start() {
+    let held = World::held_with(Some(60), &["--bake=5m", "--gate=smoke", "--pipeline=shop"]);
+    let (run, _) = run(&[held.poll()], &["status", "web"]);
+    assert_eq!(run.exit, 3);
+    let waits = "the canary waits: the verdict \"smoke\" is missing\n  - all canary pods are ready, and must stay ready for 4m";
+    assert!(run.out.contains(waits), "{}", run.out);
+    assert!(run.out.contains("\n  pipeline: shop\n"), "{}", run.out);
+    let verdict = ["status", "web", "--bake=30s", "--verdict=smoke=pass"];
+    let (good, _) = self::run(&[held.poll()], &verdict);
+    assert_eq!(good.exit, 0, "{}", good.out);
+    let promote = ["promote", "web", "--no-wait", "--verdict=smoke=pass"];
+    let (refused, _) = self::run(&[held.poll()], &promote);
+    assert_eq!(refused.exit, 2, "{}", refused.err);
+}
+
+/// The dry run is made again, against the stable template.
+#[test]
+fn newer_image_of_the_pipeline_replaces_the_canary() {
+    let held = World::held_with(None, &["--pipeline=shop"]);
+    let mut newer = held.clone();
+    *newer
+        .deployment
+        .pointer_mut("/spec/template/spec/containers/0/image")
+        .unwrap() = "x:10".into();
+    let mut aborted = held.clone();
+    aborted.patch(&held.dry_run(&["abort", "web"], false));
+    aborted.complete("779f94f8fc");
+    let mut ended = World::new();
+    ended.deployment["metadata"]["generation"] = 40.into();
+    ended.deployment["status"]["observedGeneration"] = 40.into();
+    let mut changed = ended.clone();
+    *changed
+        .deployment
+        .pointer_mut("/spec/template/spec/containers/0/image")
+        .unwrap() = "x:10".into();
+    let start = ["start", "deploy/web", "-n", "shop", "--image=web=x:10"];
+    let replace = [
+        "--pipeline=shop",
+        "--replace",
+        "--watch",
+        "--interval=0",
+        "--timeout=0",
+    ];
+    let polls = [
+        newer.poll(),
+        held.poll(),
+        patched(),
+        newer.poll(),
+        aborted.poll(),
+        patched(),
+        changed.poll(),
+        ended.poll(),
+        patched(),
+    ];
+    let (refused, kubectl) = run(&polls, &start);
+    assert_eq!((refused.exit, patches(&kubectl).len()), (2, 0));
+    let text = "already has a canary of the pipeline \"shop\": promote or abort it first";
+    assert!(refused.err.contains(text), "{}", refused.err);
+    let long = [&start[..], &replace[..4], &["--timeout=10m"]].concat();
+    let stops = [&polls[..], &[failing(DENIED)]].concat();
+    let (replaced, kubectl) = run(&stops, &long);
+    let calls = kubectl.calls();
+    assert_eq!(
+        calls
+            .iter()
+            .filter(|it| it.starts_with("set image"))
+            .count(),
+        3,
+        "{calls:?}"
+    );
+    let patches = patches(&kubectl);
+    assert_eq!(patches.len(), 3, "{}{}", replaced.out, replaced.err);
+    assert!(
+        patches[2].contains("x:10") && patches[2].contains("2147483646"),
+        "{}",
+        patches[2]
+    );
+    // It waits only as long as the canary has time.
+    let (late, _) = run(&polls, &[&start[..], &replace].concat());
+    assert_eq!(late.exit, 3, "{}", late.err);
+    assert!(late.err.contains("waits for its end"), "{}", late.err);
+}
+
+/// The command that rolled back was killed after its patch.
+#[test]
+fn wait_ends_an_earlier_rollback() {
+    let (mut complete, _) = rolled_back(&failed_rollout());
+    complete.complete("779f94f8fc");
+    let (good, kubectl) = roll_back(&[complete.poll(), complete.poll(), patched()], &[]);
+    assert_eq!(
+        (good.exit, patches(&kubectl).len()),
+        (0, 1),
+        "{}{}",
+        good.out,
+        good.err
+    );
+    assert!(
+        good.err
+            .contains("was not ended: the stable template is restored"),
+        "{}",
+        good.err
+    );
+    // The next image is bad, too.
+    let mut again = failed_rollout();
+    again.deployment["metadata"]["annotations"] =
+        complete.deployment["metadata"]["annotations"].clone();
+    again.deployment["metadata"]["labels"] = complete.deployment["metadata"]["labels"].clone();
+    *again
+        .deployment
+        .pointer_mut("/spec/template/spec/containers/0/image")
+        .unwrap() = "x:10".into();
+    again.sets.last_mut().unwrap()["spec"]["template"]["spec"]["containers"][0]["image"] =
+        "x:10".into();
+    let mut ended = again.clone();
+    let (_, kubectl) = roll_back(&[again.poll(), again.poll(), patched()], &["--timeout=0"]);
+    ended.patch(&patches(&kubectl)[0]);
+    let polls = [
+        again.poll(),
+        again.poll(),
+        patched(),
+        ended.poll(),
+        patched(),
+        failing(DENIED),
+    ];
+    let (bad, kubectl) = roll_back(&polls, &[]);
+    assert_eq!(bad.exit, 1, "{}", bad.out);
+    let patches = patches(&kubectl);
+    assert!(
+        patches[1].contains(r#""op":"replace","path":"/spec/template""#),
+        "{patches:?}"
+    );
 }
 
 #[test]
@@ -893,6 +1191,7 @@ fn status_of_the_rollout_shows_the_canary() {
     );
 }
 
+const DENIED: &str = "Error from server (Forbidden): deployments.apps \"web\" is forbidden: User \"ci\" cannot patch resource";
 const ROLL_BACK: [&str; 5] = ["wait", "web", "-n", "shop", "--on-failure=roll-back"];
 const POLLING: &str = "--interval=0";
 
@@ -1020,7 +1319,7 @@ fn uncertain_failure_is_not_rolled_back() {
 fn rollouts_that_complete_or_are_held_are_left_alone() {
     let (run, kubectl) = roll_back(&[World::new().poll()], &[]);
     assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
-    assert_eq!(kubectl.calls().len(), 3, "{:?}", kubectl.calls());
+    assert_eq!(kubectl.calls().len(), 6, "{:?}", kubectl.calls());
     // A canary that has failed is ended by its own commands.
     let mut held = World::held(None);
     held.fail();
@@ -1074,10 +1373,7 @@ fn interrupted_rollback_continues() {
 #[test]
 fn rollback_without_permission_is_reported() {
     let failed = failed_rollout();
-    let denied = failing(
-        "Error from server (Forbidden): deployments.apps \"web\" is forbidden: User \"ci\" cannot patch resource",
-    );
-    let (run, _) = roll_back(&[failed.poll(), failed.poll(), denied], &[]);
+    let (run, _) = roll_back(&[failed.poll(), failed.poll(), failing(DENIED)], &[]);
     assert_eq!(run.exit, 1, "{}", run.out);
     assert!(run.err.contains("cannot patch resource"), "{}", run.err);
 }

@@ -40,6 +40,7 @@ fn command(action: proto::CanaryAction, deployment: &str) -> proto::CanaryComman
     proto::CanaryCommand {
         action: action.into(),
         deployment: deployment.to_owned(),
+        ..Default::default()
     }
 }
 
@@ -173,6 +174,34 @@ fn violations_have_their_path() {
             "verdicts[0].result: UNKNOWN_ENUM_VALUE",
             "command.deployment: OUT_OF_RANGE",
         ]
+    );
+    let command = proto::CanaryCommand {
+        template_digest: "sha256:1".to_owned(),
+        force: true,
+        pipeline: "x".repeat(257),
+        replace: true,
+        ..command(proto::CanaryAction::Retry, "")
+    };
+    let commands = proto::PlanCanaryRequest {
+        command: Some(command),
+        ..mk_canary(&complete())
+    };
+    let error = wire::plan_canary(commands).unwrap_err().to_string();
+    for text in [
+        "command.template_digest: is only allowed with CANARY_ACTION_PROMOTE and CANARY_ACTION_ABORT",
+        "command.force: is only allowed with CANARY_ACTION_PROMOTE",
+        "command.pipeline: is only allowed with CANARY_ACTION_START",
+        "command.replace: is only allowed with CANARY_ACTION_START",
+        "command.pipeline: must have at most 256 bytes",
+    ] {
+        assert!(error.contains(text), "{error}");
+    }
+    let mut nameless = start(&complete());
+    nameless.command.as_mut().unwrap().replace = true;
+    let error = wire::plan_canary(nameless).unwrap_err().to_string();
+    assert!(
+        error.contains("command.pipeline: is required with replace"),
+        "{error}"
     );
     unspecified.command = Some(proto::CanaryCommand::default());
     let error = wire::plan_canary(unspecified).unwrap_err().to_string();

@@ -9,10 +9,10 @@ pub(super) use self::roll_back::RollBack;
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
-use self::policy::{CriteriaArgs, PolicyArgs, RolloutFailureArgs};
-use self::steering::{Action, Mode, Steering, Verdicts};
+use self::policy::{CriteriaArgs, PolicyArgs, RolloutFailureArgs, VerdictArgs};
+use self::steering::{Action, Change, Mode, Steering, Verdicts};
 use super::template_change::TemplateArgs;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -80,12 +80,40 @@ pub(in crate::cli) struct StartArgs {
     template: TemplateArgs,
     #[command(flatten)]
     cluster: ClusterArgs,
+    /// The name of the pipeline that starts the canary, for example that of the workflow
+    #[arg(long, value_name = "NAME")]
+    pipeline: Option<String>,
+    /// Replace the canary of an earlier run of the same pipeline
+    ///
+    /// If it is held with another template, it is aborted first, and the manifest is compared with the stable template. A promotion
+    /// or an abort in progress ends first. A template that was rejected in an earlier run of the pipeline starts again.
+    #[arg(long, requires = "pipeline")]
+    replace: bool,
+    /// Use only the template of the manifest: apply its other changes after the canary
+    #[arg(long, conflicts_with = "images")]
+    template_only: bool,
     #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
     watch: WatchArgs,
     #[command(flatten)]
-    write: WriteArgs,
+    write: WriteArgs<StartOutput>,
+}
+
+/// How to print a start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum StartOutput {
+    /// Human-readable text
+    #[default]
+    Table,
+    /// The response message in the protobuf JSON format, on one line
+    Json,
+    /// The response message as YAML
+    Yaml,
+    /// Shell commands that make the writes, with their preconditions
+    Kubectl,
+    /// At the end, the digest of the held template for --template, or nothing if no canary is held; text goes to standard error
+    Digest,
 }
 
 #[derive(Args, Debug)]
@@ -105,6 +133,13 @@ pub(in crate::cli) struct PromoteArgs {
     #[command(flatten)]
     which: NameArgs,
     #[command(flatten)]
+    tested: TestedArgs,
+    /// Promote the canary even if it is not good
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    verdicts: VerdictArgs,
+    #[command(flatten)]
     rollout_failure: RolloutFailureArgs,
     #[command(flatten)]
     wait: CanaryWaitArgs,
@@ -116,6 +151,8 @@ pub(in crate::cli) struct PromoteArgs {
 pub(in crate::cli) struct AbortArgs {
     #[command(flatten)]
     which: NameArgs,
+    #[command(flatten)]
+    tested: TestedArgs,
     #[command(flatten)]
     wait: CanaryWaitArgs,
     #[command(flatten)]
@@ -152,6 +189,14 @@ struct NameArgs {
     cluster: ClusterArgs,
 }
 
+/// The template that was tested.
+#[derive(Args, Debug)]
+struct TestedArgs {
+    /// The digest of the template that was tested, from start -o digest: refuse a canary with another one [default: any]
+    #[arg(long, value_name = "DIGEST")]
+    template: Option<String>,
+}
+
 #[derive(Args, Debug)]
 struct WatchArgs {
     /// Watch until the canary is good, promoted, failed or aborted, and print a line for each change
@@ -178,12 +223,12 @@ struct CanaryWaitArgs {
 }
 
 #[derive(Args, Debug)]
-struct WriteArgs {
+struct WriteArgs<O: ValueEnum + Clone + Default + Send + Sync + 'static = ScriptOutput> {
     /// Print the patch without making it; so does -o kubectl
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    answer: AnswerArgs<ScriptOutput>,
+    answer: AnswerArgs<O>,
 }
 
 /// `rollplan canary`.
@@ -204,6 +249,9 @@ fn start(args: StartArgs) -> Result<Exit, Error> {
         name,
         template,
         mut cluster,
+        pipeline,
+        replace,
+        template_only,
         policy,
         watch,
         write,
@@ -217,9 +265,14 @@ fn start(args: StartArgs) -> Result<Exit, Error> {
         let text = "no change of the template: pass --filename <FILE> or --image <CONTAINER=IMAGE>";
         return Err(Error::Usage(text.to_owned()));
     }
+    if replace && template.files.iter().any(|file| file.as_os_str() == "-") {
+        let text = "--replace cannot be used with --filename -: the manifest may be read twice";
+        return Err(Error::Usage(text.to_owned()));
+    }
     let now = now::read();
-    let mode = watch.mode(write.dry_run, write.answer.output.plain())?;
-    let WriteArgs { answer, .. } = write;
+    let WriteArgs { dry_run, answer } = write;
+    let mut mode = watch.mode(dry_run, answer.output.plain())?;
+    mode.is_digest = answer.output == StartOutput::Digest;
     let planner = Planner::new(answer.server)?;
     let applied = template.apply(&mut cluster, named.as_ref(), None, Some(MANAGER))?;
     let (deployment, target) = match (applied, named) {
@@ -233,10 +286,17 @@ fn start(args: StartArgs) -> Result<Exit, Error> {
     refuse_other_kinds(&target)?;
     let (policy, verdicts) = policy.read(now);
     let command = Command {
-        action: CanaryAction::Start.into(),
         deployment,
+        pipeline: pipeline.unwrap_or_default(),
+        replace,
+        template_only,
+        ..steering::command(CanaryAction::Start)
     };
-    let action = Action::Start(command);
+    let change = Change {
+        template: &template,
+        manager: MANAGER,
+    };
+    let action = Action::Start(command, change);
     Steering::new(&planner, &cluster, target, action, policy, verdicts, mode)?.run()
 }
 
@@ -257,6 +317,9 @@ fn status(args: CanaryStatusArgs) -> Result<Exit, Error> {
 fn promote(args: PromoteArgs) -> Result<Exit, Error> {
     let PromoteArgs {
         which,
+        tested,
+        force,
+        verdicts,
         rollout_failure,
         wait,
         write,
@@ -264,32 +327,38 @@ fn promote(args: PromoteArgs) -> Result<Exit, Error> {
     let mut policy = steering::hold();
     rollout_failure.add_to(&mut policy);
     let mode = wait.mode(&write);
-    command(&which, CanaryAction::Promote, policy, mode, write)
+    let command = Command {
+        template_digest: tested.template.unwrap_or_default(),
+        force,
+        ..steering::command(CanaryAction::Promote)
+    };
+    let verdicts = verdicts.observed_at(now::read());
+    let (action, server) = (Action::Command(command), write.answer.server);
+    steer(&which, server, action, policy, verdicts, mode)
 }
 
 fn abort(args: AbortArgs) -> Result<Exit, Error> {
-    let AbortArgs { which, wait, write } = args;
+    let AbortArgs {
+        which,
+        tested,
+        wait,
+        write,
+    } = args;
     let mode = wait.mode(&write);
-    command(&which, CanaryAction::Abort, steering::hold(), mode, write)
-}
-
-/// Carries out a command about a canary that exists.
-fn command(
-    which: &NameArgs,
-    action: CanaryAction,
-    policy: CanaryPolicy,
-    mode: Mode,
-    write: WriteArgs,
-) -> Result<Exit, Error> {
-    let (action, server) = (Action::of(action), write.answer.server);
-    steer(which, server, action, policy, Verdicts::default(), mode)
+    let command = Command {
+        template_digest: tested.template.unwrap_or_default(),
+        ..steering::command(CanaryAction::Abort)
+    };
+    let (action, server) = (Action::Command(command), write.answer.server);
+    let verdicts = Verdicts::default();
+    steer(&which, server, action, steering::hold(), verdicts, mode)
 }
 
 /// Carries out an action for a Deployment that was named.
 fn steer(
     which: &NameArgs,
     server: ServerArgs,
-    action: Action,
+    action: Action<'_>,
     policy: CanaryPolicy,
     verdicts: Verdicts,
     mode: Mode,
@@ -308,14 +377,16 @@ fn retry(args: RetryArgs) -> Result<Exit, Error> {
     } = args;
     let (policy, verdicts) = policy.read(now::read());
     let mode = watch.mode(write.dry_run, write.answer.output.plain())?;
-    let action = Action::of(CanaryAction::Retry);
+    let action = Action::Command(steering::command(CanaryAction::Retry));
     steer(&which, write.answer.server, action, policy, verdicts, mode)
 }
 
 fn release(args: ReleaseArgs) -> Result<Exit, Error> {
     let ReleaseArgs { which, write } = args;
     let mode = write.mode();
-    command(&which, CanaryAction::Release, steering::hold(), mode, write)
+    let action = Action::Command(steering::command(CanaryAction::Release));
+    let (server, verdicts) = (write.answer.server, Verdicts::default());
+    steer(&which, server, action, steering::hold(), verdicts, mode)
 }
 
 /// Refuses custom resources early: kubectl cannot set their images.
@@ -338,6 +409,20 @@ impl NameArgs {
         let target = target.ok_or_else(|| Error::Usage("no Deployment selected".to_owned()))?;
         refuse_other_kinds(&target)?;
         Ok(target)
+    }
+}
+
+// === impl StartOutput ===
+
+impl StartOutput {
+    /// The format of a response message. `None` for commands.
+    fn plain(self) -> Option<Output> {
+        match self {
+            Self::Table | Self::Digest => Some(Output::Table),
+            Self::Json => Some(Output::Json),
+            Self::Yaml => Some(Output::Yaml),
+            Self::Kubectl => None,
+        }
     }
 }
 

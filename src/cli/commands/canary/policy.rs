@@ -25,9 +25,9 @@ pub(super) struct PolicyArgs {
 /// How many canary pods there are.
 #[derive(Args, Debug)]
 struct SizeArgs {
-    /// Number of canary pods, or a percentage of the desired pods, for example 2 or 10%
-    #[arg(long, value_name = "NUMBER|PERCENT", default_value = "1", value_parser = limit)]
-    pods: String,
+    /// Number of canary pods, or a percentage of the desired pods, for example 2 or 10% [default: 1]
+    #[arg(long, value_name = "NUMBER|PERCENT", value_parser = limit)]
+    pods: Option<String>,
     /// Surge to allow in addition to maxSurge while there is a canary, in the same form
     ///
     /// A canary is held within the surge, so a Deployment with maxSurge 0 needs this option.
@@ -38,21 +38,28 @@ struct SizeArgs {
 /// When a canary is good.
 #[derive(Args, Debug)]
 pub(super) struct CriteriaArgs {
-    /// How long all canary pods must have been ready without a restart, for example 2m
-    #[arg(long, value_name = "DURATION", value_parser = span::parse, default_value = "0s")]
-    bake: Duration,
-    /// Name of a verdict that a good canary needs; may be repeated
+    /// How long all canary pods must have been ready without a restart, for example 2m [default: 0s, or as at the start]
+    #[arg(long, value_name = "DURATION", value_parser = span::parse)]
+    bake: Option<Duration>,
+    /// Name of a verdict that a good canary needs; may be repeated [default: as at the start]
     #[arg(long = "gate", value_name = "NAME")]
     gates: Vec<String>,
+    #[command(flatten)]
+    verdicts: VerdictArgs,
+    /// Time after which a canary that is neither good nor failed times out, for example 15m [default: never, or as at the start]
+    #[arg(long, value_name = "DURATION", value_parser = span::parse)]
+    timeout: Option<Duration>,
+}
+
+/// What the user knows about a canary.
+#[derive(Args, Debug)]
+pub(super) struct VerdictArgs {
     /// Your verdict about the canary as it is now, for example smoke=pass; may be repeated
     ///
     /// A verdict is about the template and the time of this command: it does not apply to a canary that starts later. Verdicts
     /// that are missing or unknown do not pass.
     #[arg(long = "verdict", value_name = "NAME=pass|fail|unknown", value_parser = verdict)]
     verdicts: Vec<(String, CanaryResult)>,
-    /// Time after which a canary that is neither good nor failed times out, for example 15m [default: never]
-    #[arg(long, value_name = "DURATION", value_parser = span::parse)]
-    timeout: Option<Duration>,
 }
 
 /// What happens then.
@@ -144,7 +151,7 @@ impl PolicyArgs {
 
 impl SizeArgs {
     fn add_to(self, policy: &mut CanaryPolicy) {
-        policy.pods = self.pods;
+        policy.pods = self.pods.unwrap_or_default();
         policy.surge = self.surge.unwrap_or_default();
     }
 }
@@ -153,13 +160,21 @@ impl SizeArgs {
 
 impl CriteriaArgs {
     pub(super) fn add_to(self, policy: &mut CanaryPolicy) {
-        policy.bake = self.bake.try_into().ok();
+        policy.bake = self.bake.and_then(|it| it.try_into().ok());
         policy.gates = self.gates;
         policy.timeout = self.timeout.and_then(|it| it.try_into().ok());
     }
 
     /// The verdicts, observed at this time.
     pub(super) fn verdicts(&self, now: Timestamp) -> Verdicts {
+        self.verdicts.observed_at(now)
+    }
+}
+
+// === impl VerdictArgs ===
+
+impl VerdictArgs {
+    pub(super) fn observed_at(&self, now: Timestamp) -> Verdicts {
         Verdicts {
             results: self.verdicts.clone(),
             observed_at: now,

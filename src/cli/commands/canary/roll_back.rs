@@ -7,7 +7,7 @@ use crate::cli::error::Error;
 use crate::cli::options::{ClusterArgs, Output};
 use crate::cli::planner::Planner;
 use crate::cli::target::Target;
-use crate::proto::{CanaryPolicy, RolloutResponse};
+use crate::proto::RolloutResponse;
 
 /// How long to wait for the end of a rollback by default.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -26,21 +26,26 @@ pub(in crate::cli::commands) struct RollBack {
 
 impl RollBack {
     /// Restores the template of the last ReplicaSet with available pods if it is certain that the rollout needs a change, and
-    /// waits until that is complete. The planner remembers the rejected template, and does not roll it back again.
+    /// waits until that is complete. The planner remembers the rejected template, and does not roll it back again. If the rollout is
+    /// complete, only ends an earlier rollback or canary whose command was stopped.
     pub(in crate::cli::commands) fn carry_out(
         self,
         planner: &Planner,
         cluster: &ClusterArgs,
         target: &Target,
+        has_failed: bool,
     ) -> Result<(), Error> {
-        let policy = CanaryPolicy {
-            on_rollout_failure: RolloutResponse::RollBack.into(),
-            // A hold is not a failed rollout.
-            ..steering::hold()
-        };
+        if self.dry_run && !has_failed {
+            return Ok(());
+        }
+        let mut policy = steering::hold();
+        // A hold is not a failed rollout.
+        if has_failed {
+            policy.on_rollout_failure = RolloutResponse::RollBack.into();
+        }
         let mut mode = Mode::new(self.dry_run, Some(self.output)).polling(self.interval, true);
         mode.limits.timeout = Some(self.timeout.unwrap_or(TIMEOUT));
-        let (target, action) = (target.clone(), Action::RollBack);
+        let (target, action) = (target.clone(), Action::RollBack { has_failed });
         let verdicts = Verdicts::default();
         let steering = Steering::new(planner, cluster, target, action, policy, verdicts, mode)?;
         steering.run().map(drop)

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use prost_types::Timestamp;
-use rollplan_canary::RefusalCause;
+use rollplan_canary::{ReasonKind, Refusal, RefusalCause};
 
 use super::super::print_commands;
+use super::super::template_change::TemplateArgs;
 use crate::cli::cluster::{Cluster, Needs};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -21,7 +22,7 @@ use crate::cli::watch::{End, Limits, Observation, SystemClock, Time, watch};
 use crate::cli::{program, stderr};
 use crate::proto::{
     CanaryAction, CanaryCommand, CanaryOutcome, CanaryPhase, CanaryPolicy, CanaryReport,
-    CanaryResponse, CanaryResult, CanaryVerdict, PlanCanaryRequest, PlanCanaryResponse,
+    CanaryResponse, CanaryResult, CanaryVerdict, PlanCanaryRequest, PlanCanaryResponse, Reason,
     RolloutReport,
 };
 use crate::text::{self, CanaryFacts, span};
@@ -32,18 +33,34 @@ const MAX_REJECTIONS: usize = 5;
 /// The maximum number of polls in a row at which the Deployment controller has not observed the last change.
 const MAX_UNOBSERVED: usize = 30;
 
+/// How long polls may fail by default.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How long a start waits by default for the end of an earlier canary.
+const PENDING_MAX: Duration = Duration::from_secs(3600);
+
 /// How long a rollback waits until a failure is certain.
 const UNCERTAIN_MAX: Duration = Duration::from_secs(600);
 
 /// What to do.
 #[derive(Debug)]
-pub(super) enum Action {
+pub(super) enum Action<'a> {
     Status,
-    /// Roll a failed rollout back, if the policy says so.
-    RollBack,
-    Start(CanaryCommand),
+    /// End an earlier rollback and, if the rollout has failed, roll it back.
+    RollBack {
+        has_failed: bool,
+    },
+    Start(CanaryCommand, Change<'a>),
     /// Another command.
     Command(CanaryCommand),
+}
+
+/// The change of a template, which is made again when an earlier canary has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change<'a> {
+    pub(super) template: &'a TemplateArgs,
+    /// The field manager of the dry run.
+    pub(super) manager: &'static str,
 }
 
 /// The verdicts of the user.
@@ -62,6 +79,8 @@ pub(super) struct Mode {
     pub(super) writes: bool,
     /// Whether to continue until the canary is decided.
     pub(super) is_watched: bool,
+    /// Whether standard output is only for the digest of a held template.
+    pub(super) is_digest: bool,
     pub(super) limits: Limits,
 }
 
@@ -70,6 +89,14 @@ pub(super) fn hold() -> CanaryPolicy {
     CanaryPolicy {
         on_failure: CanaryResponse::Hold.into(),
         ..CanaryPolicy::default()
+    }
+}
+
+/// A command without anything else.
+pub(super) fn command(action: CanaryAction) -> CanaryCommand {
+    CanaryCommand {
+        action: action.into(),
+        ..CanaryCommand::default()
     }
 }
 
@@ -82,8 +109,15 @@ pub(super) struct Steering<'a> {
     action: CanaryAction,
     /// Whether this is a rollback of a failed rollout, and no command of the user about a canary.
     rolls_back: bool,
+    /// Whether this only ends what an earlier command has left.
+    only_ends: bool,
     /// The command until it has been carried out.
     command: Option<CanaryCommand>,
+    change: Option<Change<'a>>,
+    /// Whether the command waits for the end of an earlier canary.
+    is_pending: bool,
+    /// The digest of the only template that this command is about, once it is known.
+    template: Option<String>,
     policy: CanaryPolicy,
     verdicts: Verdicts,
     mode: Mode,
@@ -96,6 +130,8 @@ pub(super) struct Steering<'a> {
     /// What was printed last.
     printed: Option<Key>,
     unobserved: usize,
+    /// Whether the last poll has failed.
+    is_failing: bool,
     plan_again: Option<Duration>,
     /// The report on a promotion that has failed.
     failure: Option<RolloutReport>,
@@ -106,8 +142,6 @@ pub(super) struct Steering<'a> {
 struct Plan {
     request: Request,
     response: PlanCanaryResponse,
-    /// Whether it ends an earlier canary, and the command has not been planned.
-    ends_earlier: bool,
 }
 
 /// What a line shows. Times that are left change all the time.
@@ -122,6 +156,7 @@ impl Mode {
             output,
             writes: !dry_run && output.is_some(),
             is_watched: false,
+            is_digest: false,
             limits: Limits {
                 interval: Duration::from_secs(2),
                 timeout: None,
@@ -143,17 +178,6 @@ impl Mode {
     }
 }
 
-// === impl Action ===
-
-impl Action {
-    pub(super) fn of(action: CanaryAction) -> Self {
-        Self::Command(CanaryCommand {
-            action: action.into(),
-            deployment: String::new(),
-        })
-    }
-}
-
 // === impl Steering ===
 
 impl<'a> Steering<'a> {
@@ -161,16 +185,19 @@ impl<'a> Steering<'a> {
         planner: &'a Planner,
         args: &'a ClusterArgs,
         target: Target,
-        action: Action,
+        action: Action<'a>,
         policy: CanaryPolicy,
         verdicts: Verdicts,
         mode: Mode,
     ) -> Result<Self, Error> {
-        let rolls_back = matches!(action, Action::RollBack);
-        let command = match action {
-            Action::Status | Action::RollBack => None,
-            Action::Start(command) | Action::Command(command) => Some(command),
+        let rolls_back = matches!(action, Action::RollBack { .. });
+        let only_ends = matches!(action, Action::RollBack { has_failed: false });
+        let (command, change) = match action {
+            Action::Status | Action::RollBack { .. } => (None, None),
+            Action::Start(command, change) => (Some(command), Some(change)),
+            Action::Command(command) => (Some(command), None),
         };
+        let template = command.as_ref().map(|it| it.template_digest.clone());
         let interrupt = match mode.is_watched {
             true => Interrupt::on_signals(),
             false => Ok(Interrupt::default()),
@@ -184,7 +211,11 @@ impl<'a> Steering<'a> {
                 .as_ref()
                 .map_or_else(CanaryAction::default, CanaryCommand::action),
             rolls_back,
+            only_ends,
             command,
+            change,
+            is_pending: false,
+            template: template.filter(|it| !it.is_empty()),
             policy,
             verdicts,
             mode,
@@ -195,6 +226,7 @@ impl<'a> Steering<'a> {
             last: None,
             printed: None,
             unobserved: 0,
+            is_failing: false,
             plan_again: None,
             failure: None,
             exit: None,
@@ -219,16 +251,31 @@ impl<'a> Steering<'a> {
             return self.dry_run();
         }
         let limits = self.mode.limits;
-        let end = watch(limits, &mut SystemClock::start(), &mut self)?;
+        let end = watch(limits, &mut SystemClock::start(), &mut self);
+        if end.as_ref().is_err_and(Error::is_transient) {
+            self.print_end(None)?;
+        }
+        let end = end?;
         let timeout = limits.timeout.filter(|_| end == End::Timeout);
         self.print_end(timeout)?;
+        self.print_digest(self.last.as_ref())?;
         Ok(self.exit.unwrap_or(Exit::Going))
+    }
+
+    fn print_digest(&self, report: Option<&CanaryReport>) -> Result<(), Error> {
+        let is_printed =
+            |it: &&CanaryReport| self.mode.is_digest && it.phase() == CanaryPhase::Hold;
+        match report.filter(is_printed) {
+            Some(report) => output::write(format!("{}\n", report.template_digest).as_bytes()),
+            None => Ok(()),
+        }
     }
 
     /// Prints the next patch.
     fn dry_run(&mut self) -> Result<Exit, Error> {
         let plan = self.plan(None)?;
         match self.mode.output {
+            Some(_) if self.mode.is_digest => self.print_digest(plan.response.report.as_ref())?,
             Some(output) => self.print(output, &plan, false)?,
             None => {
                 let subject = &plan.request.subject;
@@ -250,23 +297,19 @@ impl<'a> Steering<'a> {
         Ok(request)
     }
 
-    /// Observes the Deployment, and plans its next patch. The end of an earlier canary comes first.
+    /// Observes the Deployment, and plans its next patch. The end of an earlier canary comes first: a dry run before that is merged
+    /// with its template.
     fn plan(&mut self, limit: Option<Duration>) -> Result<Plan, Error> {
+        if self.is_pending
+            && let (Some(command), Some(change)) = (&mut self.command, self.change)
+        {
+            command.deployment = change.read(self.args, &self.target)?;
+        }
         let mut request = self.read(limit)?;
-        let starts = self.command.is_some()
-            && matches!(self.action, CanaryAction::Start | CanaryAction::Retry);
         let mut verdicts = Vec::new();
-        if starts || !self.verdicts.results.is_empty() {
+        if !self.verdicts.results.is_empty() {
             let response = self.request(&request, hold(), None, Vec::new())?;
-            let report = response.report.clone().unwrap_or_default();
-            let is_over = matches!(report.phase(), CanaryPhase::Done | CanaryPhase::Aborted);
-            if starts && is_over && !response.steps.is_empty() {
-                return Ok(Plan {
-                    request,
-                    response,
-                    ends_earlier: true,
-                });
-            }
+            let report = response.report.unwrap_or_default();
             if report.phase() == CanaryPhase::Hold {
                 verdicts = self.verdicts.about(&report.template_digest);
             }
@@ -281,11 +324,7 @@ impl<'a> Steering<'a> {
         if response.steps.is_empty() && self.cluster.add_events(&mut request, selectors, limit)? {
             response = plan(self, &request)?;
         }
-        Ok(Plan {
-            request,
-            response,
-            ends_earlier: false,
-        })
+        Ok(Plan { request, response })
     }
 
     fn request(
@@ -321,9 +360,18 @@ impl<'a> Steering<'a> {
                 }
                 plan => plan?,
             };
+            self.check_template(&plan)?;
             let call = plan.response.steps.iter().find_map(|it| it.call.as_ref());
             // The status only shows what is to be written.
-            let writes = self.rolls_back || self.action != CanaryAction::Unspecified;
+            let phase = plan.response.report.as_ref().map(CanaryReport::phase);
+            let is_end = matches!(
+                phase,
+                Some(CanaryPhase::Rest | CanaryPhase::Done | CanaryPhase::Aborted)
+            );
+            let writes = match self.rolls_back {
+                true => is_end || !self.only_ends,
+                false => self.action != CanaryAction::Unspecified,
+            };
             let Some(call) = call.filter(|_| writes) else {
                 return Ok(Some(plan));
             };
@@ -337,14 +385,34 @@ impl<'a> Steering<'a> {
         }
     }
 
-    /// Whether the command has been carried out.
-    fn has_effect(&self, phase: CanaryPhase) -> bool {
-        use CanaryPhase::{Done, Hold, Promoting};
-        match self.action {
-            CanaryAction::Promote => phase != Hold,
-            // It may have to wait for stable pods.
-            CanaryAction::Abort => !matches!(phase, Hold | Promoting | Done),
-            _ => true,
+    /// Refuses the canary of another command or client, which has taken the place of this one.
+    fn check_template(&self, plan: &Plan) -> Result<(), Error> {
+        let report = plan.response.report.clone().unwrap_or_default();
+        let held = report.template_digest.clone();
+        let has_canary = matches!(
+            report.phase(),
+            CanaryPhase::Hold | CanaryPhase::Promoting | CanaryPhase::Aborting
+        );
+        let template = self
+            .template
+            .as_ref()
+            .filter(|_| has_canary && self.command.is_none());
+        match template.filter(|it| **it != held) {
+            None => Ok(()),
+            Some(template) => {
+                let cause = RefusalCause::OtherTemplate {
+                    asked: template.clone(),
+                    held,
+                };
+                Err(Error::CanaryRefused {
+                    reason: cause.as_str().to_owned(),
+                    text: Refusal {
+                        name: self.target.name.clone(),
+                        cause,
+                    }
+                    .to_string(),
+                })
+            }
         }
     }
 
@@ -354,6 +422,12 @@ impl<'a> Steering<'a> {
         let is_abort = self.action == CanaryAction::Abort;
         match report.phase() {
             CanaryPhase::Hold if report.abort_waits => None,
+            CanaryPhase::Hold if is_stable_gone(report) => Some(match report.outcome() {
+                CanaryOutcome::Good if !promotes(&self.policy) => Exit::Done,
+                CanaryOutcome::Undecided | CanaryOutcome::Good => return None,
+                CanaryOutcome::TimedOut => Exit::Going,
+                CanaryOutcome::Failed | CanaryOutcome::Unspecified => Exit::Failed,
+            }),
             CanaryPhase::Hold => match report.outcome() {
                 CanaryOutcome::Good if !promotes(&self.policy) => Some(Exit::Done),
                 CanaryOutcome::Failed if !aborts(self.policy.on_failure()) => Some(Exit::Failed),
@@ -421,9 +495,33 @@ impl<'a> Steering<'a> {
                 response: &plan.response,
                 now: plan.request.snapshot.now.as_ref(),
                 is_patched,
+                is_rollback: self.rolls_back,
             };
             text::canary(page, &facts);
         })
+    }
+
+    /// How the command ends while an earlier canary has not ended.
+    fn end_of_pending(&self, elapsed: Duration) -> Option<Exit> {
+        let limit = self.policy.timeout.and_then(|it| it.try_into().ok());
+        let starts = matches!(self.action, CanaryAction::Start | CanaryAction::Retry);
+        (starts && elapsed >= limit.unwrap_or(PENDING_MAX)).then_some(Exit::Going)
+    }
+
+    /// Prints that the canary of an earlier command has been ended.
+    fn note_end_of_earlier(&self, plan: &Plan) {
+        let report = plan.response.report.clone().unwrap_or_default();
+        let is_earlier = self.is_pending || (self.only_ends && self.last.is_none());
+        let is_end = matches!(
+            report.phase(),
+            CanaryPhase::Rest | CanaryPhase::Done | CanaryPhase::Aborted
+        );
+        if is_earlier && is_end && !plan.response.steps.is_empty() {
+            stderr::eprint_note(format_args!(
+                "an earlier canary or rollback of {} was not ended: {}, and its state was removed",
+                self.subject, report.message
+            ));
+        }
     }
 
     /// Prints a watched canary if it has changed.
@@ -450,8 +548,13 @@ impl<'a> Steering<'a> {
                     true => text::canary_head(&self.subject),
                     false => String::new(),
                 };
-                let row = text::canary_row(elapsed.as_secs(), &report);
-                output::write((head + &row).as_bytes())
+                let row = text::canary_row(elapsed.as_secs(), &report, self.rolls_back);
+                let text = head + &row;
+                if self.mode.is_digest {
+                    text.lines().for_each(stderr::eprint_line);
+                    return Ok(());
+                }
+                output::write(text.as_bytes())
             }
             format => output::print_next(format, response),
         }
@@ -460,12 +563,18 @@ impl<'a> Steering<'a> {
     /// Prints how to go on, also after a timeout.
     fn print_end(&self, timeout: Option<Duration>) -> Result<(), Error> {
         if self.rolls_back {
-            self.note_rollback();
+            if !self.only_ends {
+                self.note_rollback();
+            }
             return Ok(());
         }
         let report = self.last.clone().unwrap_or_default();
         let command = |verb: &str| format!("`{}`", self.command_line(&format!("canary {verb}")));
         let hint = match report.phase() {
+            CanaryPhase::Hold if is_stable_gone(&report) => format!(
+                "to go on, roll the template of the canary out with {}, and then apply the manifest that you want",
+                command("promote --force")
+            ),
             CanaryPhase::Hold => format!(
                 "to go on, promote the canary with {}, or abort it with {}",
                 command("promote"),
@@ -502,7 +611,9 @@ impl<'a> Steering<'a> {
     fn note_rollback(&self) {
         let subject = &self.subject;
         let report = self.last.clone().unwrap_or_default();
-        let reason = report.reasons.first().map(|it| it.message.as_str());
+        let is_failure = |it: &&Reason| it.reason == ReasonKind::RolloutFailed.as_str();
+        let mut reasons = report.reasons.iter().filter(|it| !is_failure(it));
+        let reason = reasons.next().map(|it| it.message.as_str());
         match (self.exit, report.phase()) {
             (Some(Exit::Done), _) => stderr::eprint_note(format_args!(
                 "{subject} was rolled back; to try the rejected template again, run `{}`",
@@ -551,22 +662,33 @@ impl Observation for Steering<'_> {
             return Ok(());
         };
         self.unobserved = 0;
+        self.is_failing = false;
         let report = plan.response.report.clone().unwrap_or_default();
         let phase = report.phase();
-        if !plan.ends_earlier && self.has_effect(phase) {
+        self.is_pending = report.command_pending;
+        if !self.is_pending {
+            let starts = self.command.is_some()
+                && matches!(self.action, CanaryAction::Start | CanaryAction::Retry);
+            if starts && matches!(phase, CanaryPhase::Hold | CanaryPhase::Promoting) {
+                self.template = Some(report.template_digest.clone());
+            }
             self.command = None;
         }
         self.read_failure(&plan, phase)?;
         let is_watched = self.mode.is_watched;
         self.exit = match is_watched {
-            _ if plan.ends_earlier => None,
+            _ if self.is_pending => self.end_of_pending(time.elapsed()),
+            _ if self.only_ends => Some(Exit::Done),
             true if self.rolls_back => self.end_of_rollback(&plan.response, time.elapsed()),
             true => self.end(&report),
             false => Some(self.now(&report)),
         };
-        if is_watched {
+        self.note_end_of_earlier(&plan);
+        if self.only_ends {
+            // Nothing else is of interest.
+        } else if is_watched {
             self.print_change(&plan.response, time.elapsed())?;
-        } else if !plan.ends_earlier {
+        } else if !self.is_pending && !self.mode.is_digest {
             let is_patched = self.action != CanaryAction::Unspecified;
             self.print(self.mode.output.unwrap_or_default(), &plan, is_patched)?;
         }
@@ -582,9 +704,10 @@ impl Observation for Steering<'_> {
 
     fn report_error(&mut self, error: &Error) -> Result<(), Error> {
         self.tick(Duration::ZERO)?;
-        if !self.is_interrupted {
+        if !self.is_interrupted && !self.is_failing {
             stderr::eprint_error(&error.texts());
         }
+        self.is_failing = true;
         if !self.mode.is_watched {
             self.exit = Some(error.exit());
         }
@@ -599,6 +722,34 @@ impl Observation for Steering<'_> {
     fn poll_within(&self) -> Option<Duration> {
         self.plan_again
     }
+
+    /// A canary goes on while the API server restarts.
+    fn patience(&self) -> Duration {
+        let timeout = self.policy.timeout.and_then(|it| it.try_into().ok());
+        timeout.or(self.mode.limits.timeout).unwrap_or(PATIENCE)
+    }
+}
+
+// === impl Change ===
+
+impl Change<'_> {
+    /// The Deployment after the change.
+    fn read(self, cluster: &ClusterArgs, target: &Target) -> Result<String, Error> {
+        let manager = Some(self.manager);
+        let applied = self
+            .template
+            .apply(&mut cluster.clone(), Some(target), None, manager)?;
+        match applied {
+            Some((json, _)) => Ok(json),
+            None => self.template.set_images(cluster, target, manager),
+        }
+    }
+}
+
+/// Whether there is no stable template to return to.
+fn is_stable_gone(report: &CanaryReport) -> bool {
+    let reason = ReasonKind::StableGone.as_str();
+    report.reasons.iter().any(|it| it.reason == reason)
 }
 
 fn promotes(policy: &CanaryPolicy) -> bool {

@@ -2,7 +2,7 @@
 
 use rollplan_canary::{
     ANNOTATION, CallerVerdict, CheckResult, Command as Action, Fields, Input, Outcome, Phase, Plan,
-    Policy, Refusal, RefusalCause, plan_canary,
+    Policy, Refusal, RefusalCause, Start, plan_canary,
 };
 use rollplan_core::interrupt::Never;
 use rollplan_core::size::IntOrPercent;
@@ -33,6 +33,18 @@ pub(super) struct Planned {
     planned_for: (i64, Option<String>),
 }
 
+/// A promotion of any template, also of a canary that is not good.
+fn promote() -> Action {
+    Action::Promote {
+        template: None,
+        is_forced: true,
+    }
+}
+
+fn abort() -> Action {
+    Action::Abort { template: None }
+}
+
 /// What preconditions of a patch must protect.
 fn version(deployment: &Deployment) -> (i64, Option<String>) {
     let metadata = &deployment.metadata;
@@ -44,8 +56,8 @@ impl CanaryWorld {
     fn policy(&self) -> Policy {
         let setup = self.setup;
         Policy {
-            pods: IntOrPercent::Int(setup.pods),
-            bake: Span::from_seconds(setup.bake.into()),
+            pods: Some(IntOrPercent::Int(setup.pods)),
+            bake: Some(Span::from_seconds(setup.bake.into())),
             gates: match setup.has_gate {
                 true => vec![GATE.to_owned()],
                 false => Vec::new(),
@@ -92,11 +104,16 @@ impl CanaryWorld {
             Command::Go if !self.has_started => {
                 let mut changed = Deployment::clone(&self.deployment());
                 changed.spec.template = self.template(NEW);
-                Some(Action::Start(Box::new(changed)))
+                Some(Action::Start(Box::new(Start {
+                    deployment: changed,
+                    pipeline: None,
+                    replaces: false,
+                    is_template_only: false,
+                })))
             }
             Command::Go => None,
-            Command::Promote => Some(Action::Promote),
-            Command::Abort => Some(Action::Abort),
+            Command::Promote => Some(promote()),
+            Command::Abort => Some(abort()),
             Command::Retry => Some(Action::Retry),
         };
         let Ok(mut plan) = self.ask(action) else {
@@ -106,7 +123,7 @@ impl CanaryWorld {
             && plan.report.outcome == Some(Outcome::Undecided)
             && self.is_held()
         {
-            plan = self.ask(Some(Action::Promote)).unwrap_or(plan);
+            plan = self.ask(Some(promote())).unwrap_or(plan);
         }
         self.check_promotion(&plan, command);
         let planned_for = version(&self.deployment());
@@ -263,7 +280,7 @@ impl CanaryWorld {
         // Without stable pods, an abort may be impossible, or never safe. A promotion would never end if the new pods never become
         // ready.
         let plan = match round < ROUNDS_BEFORE_RELEASE {
-            true => self.ask(Some(Action::Abort)),
+            true => self.ask(Some(abort())),
             false => self.ask(Some(Action::Release)),
         };
         let plan = plan.or_else(|_| self.ask(Some(Action::Release)));

@@ -28,35 +28,35 @@ from rollplan.v1 import plan_pb2 as rollplan_dot_v1_dot_plan__pb2
 from rollplan.v1 import report_pb2 as rollplan_dot_v1_dot_report__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18rollplan/v1/canary.proto\x12\x0brollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rollplan/v1/plan.proto\x1a\x18rollplan/v1/report.proto\"\xc2\x01\n\x11PlanCanaryRequest\x12\'\n\x08snapshot\x18\x01 \x01(\x0b\x32\x15.rollplan.v1.Snapshot\x12)\n\x06policy\x18\x02 \x01(\x0b\x32\x19.rollplan.v1.CanaryPolicy\x12+\n\x07\x63ommand\x18\x03 \x01(\x0b\x32\x1a.rollplan.v1.CanaryCommand\x12,\n\x08verdicts\x18\x04 \x03(\x0b\x32\x1a.rollplan.v1.CanaryVerdict\"\xdc\x02\n\x0c\x43\x61naryPolicy\x12\x0c\n\x04pods\x18\x01 \x01(\t\x12\r\n\x05surge\x18\x02 \x01(\t\x12\'\n\x04\x62\x61ke\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05gates\x18\x04 \x03(\t\x12/\n\non_success\x18\x05 \x01(\x0e\x32\x1b.rollplan.v1.CanaryResponse\x12/\n\non_failure\x18\x06 \x01(\x0e\x32\x1b.rollplan.v1.CanaryResponse\x12*\n\x07timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\non_timeout\x18\x08 \x01(\x0e\x32\x1b.rollplan.v1.CanaryResponse\x12\x38\n\x12on_rollout_failure\x18\t \x01(\x0e\x32\x1c.rollplan.v1.RolloutResponse\"N\n\rCanaryCommand\x12)\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x19.rollplan.v1.CanaryAction\x12\x12\n\ndeployment\x18\x02 \x01(\t\"\x92\x01\n\rCanaryVerdict\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0ftemplate_digest\x18\x02 \x01(\t\x12)\n\x06result\x18\x03 \x01(\x0e\x32\x19.rollplan.v1.CanaryResult\x12/\n\x0bobserved_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x93\x01\n\x12PlanCanaryResponse\x12 \n\x05steps\x18\x01 \x03(\x0b\x32\x11.rollplan.v1.Step\x12)\n\x06report\x18\x02 \x01(\x0b\x32\x19.rollplan.v1.CanaryReport\x12\x30\n\rrequeue_after\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xb3\x03\n\x0c\x43\x61naryReport\x12\'\n\x05phase\x18\x01 \x01(\x0e\x32\x18.rollplan.v1.CanaryPhase\x12+\n\x07outcome\x18\x02 \x01(\x0e\x32\x1a.rollplan.v1.CanaryOutcome\x12\x0f\n\x07message\x18\x03 \x01(\t\x12$\n\x07reasons\x18\x04 \x03(\x0b\x32\x13.rollplan.v1.Reason\x12\x17\n\x0ftemplate_digest\x18\x05 \x01(\t\x12\x15\n\rstable_digest\x18\x06 \x01(\t\x12\x18\n\x10rejected_digests\x18\x07 \x03(\t\x12)\n\x05since\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0bpods_wanted\x18\t \x01(\x05\x12\x16\n\x0epods_available\x18\n \x01(\x05\x12\x1d\n\x15stable_pods_available\x18\x0b \x01(\x05\x12\x15\n\ravailable_min\x18\x0c \x01(\x05\x12\x10\n\x08pods_max\x18\r \x01(\x05\x12\x13\n\x0b\x61\x62ort_waits\x18\x0e \x01(\x08\x12\x17\n\x0f\x65vent_selectors\x18\x0f \x03(\t*\x83\x01\n\x0e\x43\x61naryResponse\x12\x1f\n\x1b\x43\x41NARY_RESPONSE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x43\x41NARY_RESPONSE_HOLD\x10\x01\x12\x1b\n\x17\x43\x41NARY_RESPONSE_PROMOTE\x10\x02\x12\x19\n\x15\x43\x41NARY_RESPONSE_ABORT\x10\x03*n\n\x0fRolloutResponse\x12 \n\x1cROLLOUT_RESPONSE_UNSPECIFIED\x10\x00\x12\x19\n\x15ROLLOUT_RESPONSE_NONE\x10\x01\x12\x1e\n\x1aROLLOUT_RESPONSE_ROLL_BACK\x10\x02*\xae\x01\n\x0c\x43\x61naryAction\x12\x1d\n\x19\x43\x41NARY_ACTION_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43\x41NARY_ACTION_START\x10\x01\x12\x19\n\x15\x43\x41NARY_ACTION_PROMOTE\x10\x02\x12\x17\n\x13\x43\x41NARY_ACTION_ABORT\x10\x03\x12\x17\n\x13\x43\x41NARY_ACTION_RETRY\x10\x04\x12\x19\n\x15\x43\x41NARY_ACTION_RELEASE\x10\x05*x\n\x0c\x43\x61naryResult\x12\x1d\n\x19\x43\x41NARY_RESULT_UNSPECIFIED\x10\x00\x12\x19\n\x15\x43\x41NARY_RESULT_UNKNOWN\x10\x01\x12\x16\n\x12\x43\x41NARY_RESULT_PASS\x10\x02\x12\x16\n\x12\x43\x41NARY_RESULT_FAIL\x10\x03*\xc1\x01\n\x0b\x43\x61naryPhase\x12\x1c\n\x18\x43\x41NARY_PHASE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43\x41NARY_PHASE_REST\x10\x01\x12\x15\n\x11\x43\x41NARY_PHASE_HOLD\x10\x02\x12\x1a\n\x16\x43\x41NARY_PHASE_PROMOTING\x10\x03\x12\x19\n\x15\x43\x41NARY_PHASE_ABORTING\x10\x04\x12\x15\n\x11\x43\x41NARY_PHASE_DONE\x10\x05\x12\x18\n\x14\x43\x41NARY_PHASE_ABORTED\x10\x06*\x9f\x01\n\rCanaryOutcome\x12\x1e\n\x1a\x43\x41NARY_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x43\x41NARY_OUTCOME_UNDECIDED\x10\x01\x12\x17\n\x13\x43\x41NARY_OUTCOME_GOOD\x10\x02\x12\x19\n\x15\x43\x41NARY_OUTCOME_FAILED\x10\x03\x12\x1c\n\x18\x43\x41NARY_OUTCOME_TIMED_OUT\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18rollplan/v1/canary.proto\x12\x0brollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rollplan/v1/plan.proto\x1a\x18rollplan/v1/report.proto\"\xc2\x01\n\x11PlanCanaryRequest\x12\'\n\x08snapshot\x18\x01 \x01(\x0b\x32\x15.rollplan.v1.Snapshot\x12)\n\x06policy\x18\x02 \x01(\x0b\x32\x19.rollplan.v1.CanaryPolicy\x12+\n\x07\x63ommand\x18\x03 \x01(\x0b\x32\x1a.rollplan.v1.CanaryCommand\x12,\n\x08verdicts\x18\x04 \x03(\x0b\x32\x1a.rollplan.v1.CanaryVerdict\"\xdc\x02\n\x0c\x43\x61naryPolicy\x12\x0c\n\x04pods\x18\x01 \x01(\t\x12\r\n\x05surge\x18\x02 \x01(\t\x12\'\n\x04\x62\x61ke\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05gates\x18\x04 \x03(\t\x12/\n\non_success\x18\x05 \x01(\x0e\x32\x1b.rollplan.v1.CanaryResponse\x12/\n\non_failure\x18\x06 \x01(\x0e\x32\x1b.rollplan.v1.CanaryResponse\x12*\n\x07timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\non_timeout\x18\x08 \x01(\x0e\x32\x1b.rollplan.v1.CanaryResponse\x12\x38\n\x12on_rollout_failure\x18\t \x01(\x0e\x32\x1c.rollplan.v1.RolloutResponse\"\xb0\x01\n\rCanaryCommand\x12)\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x19.rollplan.v1.CanaryAction\x12\x12\n\ndeployment\x18\x02 \x01(\t\x12\x17\n\x0ftemplate_digest\x18\x03 \x01(\t\x12\r\n\x05\x66orce\x18\x04 \x01(\x08\x12\x10\n\x08pipeline\x18\x05 \x01(\t\x12\x0f\n\x07replace\x18\x06 \x01(\x08\x12\x15\n\rtemplate_only\x18\x07 \x01(\x08\"\x92\x01\n\rCanaryVerdict\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0ftemplate_digest\x18\x02 \x01(\t\x12)\n\x06result\x18\x03 \x01(\x0e\x32\x19.rollplan.v1.CanaryResult\x12/\n\x0bobserved_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x93\x01\n\x12PlanCanaryResponse\x12 \n\x05steps\x18\x01 \x03(\x0b\x32\x11.rollplan.v1.Step\x12)\n\x06report\x18\x02 \x01(\x0b\x32\x19.rollplan.v1.CanaryReport\x12\x30\n\rrequeue_after\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xde\x03\n\x0c\x43\x61naryReport\x12\'\n\x05phase\x18\x01 \x01(\x0e\x32\x18.rollplan.v1.CanaryPhase\x12+\n\x07outcome\x18\x02 \x01(\x0e\x32\x1a.rollplan.v1.CanaryOutcome\x12\x0f\n\x07message\x18\x03 \x01(\t\x12$\n\x07reasons\x18\x04 \x03(\x0b\x32\x13.rollplan.v1.Reason\x12\x17\n\x0ftemplate_digest\x18\x05 \x01(\t\x12\x15\n\rstable_digest\x18\x06 \x01(\t\x12\x18\n\x10rejected_digests\x18\x07 \x03(\t\x12)\n\x05since\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0bpods_wanted\x18\t \x01(\x05\x12\x16\n\x0epods_available\x18\n \x01(\x05\x12\x1d\n\x15stable_pods_available\x18\x0b \x01(\x05\x12\x15\n\ravailable_min\x18\x0c \x01(\x05\x12\x10\n\x08pods_max\x18\r \x01(\x05\x12\x13\n\x0b\x61\x62ort_waits\x18\x0e \x01(\x08\x12\x17\n\x0f\x65vent_selectors\x18\x0f \x03(\t\x12\x17\n\x0f\x63ommand_pending\x18\x10 \x01(\x08\x12\x10\n\x08pipeline\x18\x11 \x01(\t*\x83\x01\n\x0e\x43\x61naryResponse\x12\x1f\n\x1b\x43\x41NARY_RESPONSE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x43\x41NARY_RESPONSE_HOLD\x10\x01\x12\x1b\n\x17\x43\x41NARY_RESPONSE_PROMOTE\x10\x02\x12\x19\n\x15\x43\x41NARY_RESPONSE_ABORT\x10\x03*n\n\x0fRolloutResponse\x12 \n\x1cROLLOUT_RESPONSE_UNSPECIFIED\x10\x00\x12\x19\n\x15ROLLOUT_RESPONSE_NONE\x10\x01\x12\x1e\n\x1aROLLOUT_RESPONSE_ROLL_BACK\x10\x02*\xae\x01\n\x0c\x43\x61naryAction\x12\x1d\n\x19\x43\x41NARY_ACTION_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43\x41NARY_ACTION_START\x10\x01\x12\x19\n\x15\x43\x41NARY_ACTION_PROMOTE\x10\x02\x12\x17\n\x13\x43\x41NARY_ACTION_ABORT\x10\x03\x12\x17\n\x13\x43\x41NARY_ACTION_RETRY\x10\x04\x12\x19\n\x15\x43\x41NARY_ACTION_RELEASE\x10\x05*x\n\x0c\x43\x61naryResult\x12\x1d\n\x19\x43\x41NARY_RESULT_UNSPECIFIED\x10\x00\x12\x19\n\x15\x43\x41NARY_RESULT_UNKNOWN\x10\x01\x12\x16\n\x12\x43\x41NARY_RESULT_PASS\x10\x02\x12\x16\n\x12\x43\x41NARY_RESULT_FAIL\x10\x03*\xc1\x01\n\x0b\x43\x61naryPhase\x12\x1c\n\x18\x43\x41NARY_PHASE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43\x41NARY_PHASE_REST\x10\x01\x12\x15\n\x11\x43\x41NARY_PHASE_HOLD\x10\x02\x12\x1a\n\x16\x43\x41NARY_PHASE_PROMOTING\x10\x03\x12\x19\n\x15\x43\x41NARY_PHASE_ABORTING\x10\x04\x12\x15\n\x11\x43\x41NARY_PHASE_DONE\x10\x05\x12\x18\n\x14\x43\x41NARY_PHASE_ABORTED\x10\x06*\x9f\x01\n\rCanaryOutcome\x12\x1e\n\x1a\x43\x41NARY_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x43\x41NARY_OUTCOME_UNDECIDED\x10\x01\x12\x17\n\x13\x43\x41NARY_OUTCOME_GOOD\x10\x02\x12\x19\n\x15\x43\x41NARY_OUTCOME_FAILED\x10\x03\x12\x1c\n\x18\x43\x41NARY_OUTCOME_TIMED_OUT\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rollplan.v1.canary_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CANARYRESPONSE']._serialized_start=1522
-  _globals['_CANARYRESPONSE']._serialized_end=1653
-  _globals['_ROLLOUTRESPONSE']._serialized_start=1655
-  _globals['_ROLLOUTRESPONSE']._serialized_end=1765
-  _globals['_CANARYACTION']._serialized_start=1768
-  _globals['_CANARYACTION']._serialized_end=1942
-  _globals['_CANARYRESULT']._serialized_start=1944
-  _globals['_CANARYRESULT']._serialized_end=2064
-  _globals['_CANARYPHASE']._serialized_start=2067
-  _globals['_CANARYPHASE']._serialized_end=2260
-  _globals['_CANARYOUTCOME']._serialized_start=2263
-  _globals['_CANARYOUTCOME']._serialized_end=2422
+  _globals['_CANARYRESPONSE']._serialized_start=1664
+  _globals['_CANARYRESPONSE']._serialized_end=1795
+  _globals['_ROLLOUTRESPONSE']._serialized_start=1797
+  _globals['_ROLLOUTRESPONSE']._serialized_end=1907
+  _globals['_CANARYACTION']._serialized_start=1910
+  _globals['_CANARYACTION']._serialized_end=2084
+  _globals['_CANARYRESULT']._serialized_start=2086
+  _globals['_CANARYRESULT']._serialized_end=2206
+  _globals['_CANARYPHASE']._serialized_start=2209
+  _globals['_CANARYPHASE']._serialized_end=2402
+  _globals['_CANARYOUTCOME']._serialized_start=2405
+  _globals['_CANARYOUTCOME']._serialized_end=2564
   _globals['_PLANCANARYREQUEST']._serialized_start=157
   _globals['_PLANCANARYREQUEST']._serialized_end=351
   _globals['_CANARYPOLICY']._serialized_start=354
   _globals['_CANARYPOLICY']._serialized_end=702
-  _globals['_CANARYCOMMAND']._serialized_start=704
-  _globals['_CANARYCOMMAND']._serialized_end=782
-  _globals['_CANARYVERDICT']._serialized_start=785
-  _globals['_CANARYVERDICT']._serialized_end=931
-  _globals['_PLANCANARYRESPONSE']._serialized_start=934
-  _globals['_PLANCANARYRESPONSE']._serialized_end=1081
-  _globals['_CANARYREPORT']._serialized_start=1084
-  _globals['_CANARYREPORT']._serialized_end=1519
+  _globals['_CANARYCOMMAND']._serialized_start=705
+  _globals['_CANARYCOMMAND']._serialized_end=881
+  _globals['_CANARYVERDICT']._serialized_start=884
+  _globals['_CANARYVERDICT']._serialized_end=1030
+  _globals['_PLANCANARYRESPONSE']._serialized_start=1033
+  _globals['_PLANCANARYRESPONSE']._serialized_end=1180
+  _globals['_CANARYREPORT']._serialized_start=1183
+  _globals['_CANARYREPORT']._serialized_end=1661
 # @@protoc_insertion_point(module_scope)

@@ -90,7 +90,7 @@ class _CanaryActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CanaryAc
     CANARY_ACTION_START: _CanaryAction.ValueType  # 1
     """Start a canary."""
     CANARY_ACTION_PROMOTE: _CanaryAction.ValueType  # 2
-    """Roll out the template of the canary."""
+    """Roll out the template of the canary, which must be good at this moment."""
     CANARY_ACTION_ABORT: _CanaryAction.ValueType  # 3
     """Restore the stable template. Also allowed during a promotion."""
     CANARY_ACTION_RETRY: _CanaryAction.ValueType  # 4
@@ -108,7 +108,7 @@ CANARY_ACTION_UNSPECIFIED: CanaryAction.ValueType  # 0
 CANARY_ACTION_START: CanaryAction.ValueType  # 1
 """Start a canary."""
 CANARY_ACTION_PROMOTE: CanaryAction.ValueType  # 2
-"""Roll out the template of the canary."""
+"""Roll out the template of the canary, which must be good at this moment."""
 CANARY_ACTION_ABORT: CanaryAction.ValueType  # 3
 """Restore the stable template. Also allowed during a promotion."""
 CANARY_ACTION_RETRY: CanaryAction.ValueType  # 4
@@ -282,6 +282,9 @@ Global___PlanCanaryRequest: _TypeAlias = PlanCanaryRequest  # noqa: Y015
 class CanaryPolicy(_message.Message):
     """CanaryPolicy has the criteria for a good canary, and the reactions to its outcome. Durations must not be negative,
     and are rounded up to whole seconds.
+
+    The state remembers `pods`, `surge`, `bake`, `gates` and `timeout` of the start. In later requests, those that are
+    absent are taken from there. A value in the request applies to this request alone, except with CANARY_ACTION_START.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -297,11 +300,11 @@ class CanaryPolicy(_message.Message):
     ON_ROLLOUT_FAILURE_FIELD_NUMBER: _builtins.int
     pods: _builtins.str
     """Number of canary pods, or a percentage of the desired pods that is rounded up, for example "2" or "10%". At most
-    maxSurge of the Deployment. Defaults to "1". Only used when a canary starts.
+    maxSurge of the Deployment. Defaults to "1". A start with another size than that of its held canary is refused.
     """
     surge: _builtins.str
     """Surge in addition to that of the Deployment while there is a canary, in the same form. Required for a Deployment
-    with maxSurge 0. Only used when a canary starts.
+    with maxSurge 0. A start with another one than that of its held canary is refused.
     """
     on_success: Global___CanaryResponse.ValueType
     """What happens when the canary is good. Defaults to CANARY_RESPONSE_HOLD. Must not be CANARY_RESPONSE_ABORT."""
@@ -327,7 +330,9 @@ class CanaryPolicy(_message.Message):
 
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
-        """Time after which a canary that is neither good nor failed times out. Absent if it never does."""
+        """Time after which a canary that is neither good nor failed times out. It never does by default. If a start continues a
+        canary that has timed out, its time begins again.
+        """
 
     def __init__(
         self,
@@ -358,21 +363,50 @@ class CanaryCommand(_message.Message):
 
     ACTION_FIELD_NUMBER: _builtins.int
     DEPLOYMENT_FIELD_NUMBER: _builtins.int
+    TEMPLATE_DIGEST_FIELD_NUMBER: _builtins.int
+    FORCE_FIELD_NUMBER: _builtins.int
+    PIPELINE_FIELD_NUMBER: _builtins.int
+    REPLACE_FIELD_NUMBER: _builtins.int
+    TEMPLATE_ONLY_FIELD_NUMBER: _builtins.int
     action: Global___CanaryAction.ValueType
     """What to do. Required."""
     deployment: _builtins.str
     """With CANARY_ACTION_START: the whole Deployment after the change, as Kubernetes JSON, for example the output of
-    `kubectl apply --dry-run=server -o json`. Only its pod template is used. Other fields of its spec must not differ.
+    `kubectl apply --dry-run=server -o json`. Only its pod template is used. Other fields of its spec must not differ, unless
+    `template_only` is set.
+    """
+    template_digest: _builtins.str
+    """With CANARY_ACTION_PROMOTE and CANARY_ACTION_ABORT: the digest of the template that was tested, from
+    CanaryReport.template_digest. If the canary has another template, the command is refused. Absent for any template.
+    """
+    force: _builtins.bool
+    """With CANARY_ACTION_PROMOTE: whether the canary need not be good."""
+    pipeline: _builtins.str
+    """With CANARY_ACTION_START: the name of the pipeline that starts the canary, of up to 256 bytes. The state remembers it."""
+    replace: _builtins.bool
+    """With CANARY_ACTION_START: whether the canary of an earlier run of `pipeline` is replaced. If it is held with another
+    template, it is aborted first. A promotion or an abort in progress ends first. A template that was rejected in an earlier
+    run starts again. Until the report has no `command_pending`, send the command again with the Deployment after the change
+    of the current one.
+    """
+    template_only: _builtins.bool
+    """With CANARY_ACTION_START: whether changes of other fields than the template are ignored, for example because the manifest
+    is applied after the canary, or because an autoscaler has changed the number of desired pods.
     """
     def __init__(
         self,
         *,
         action: Global___CanaryAction.ValueType = ...,
         deployment: _builtins.str = ...,
+        template_digest: _builtins.str = ...,
+        force: _builtins.bool = ...,
+        pipeline: _builtins.str = ...,
+        replace: _builtins.bool = ...,
+        template_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "deployment", b"deployment"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "deployment", b"deployment", "force", b"force", "pipeline", b"pipeline", "replace", b"replace", "template_digest", b"template_digest", "template_only", b"template_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -478,6 +512,8 @@ class CanaryReport(_message.Message):
     PODS_MAX_FIELD_NUMBER: _builtins.int
     ABORT_WAITS_FIELD_NUMBER: _builtins.int
     EVENT_SELECTORS_FIELD_NUMBER: _builtins.int
+    COMMAND_PENDING_FIELD_NUMBER: _builtins.int
+    PIPELINE_FIELD_NUMBER: _builtins.int
     phase: Global___CanaryPhase.ValueType
     """Phase."""
     outcome: Global___CanaryOutcome.ValueType
@@ -500,6 +536,12 @@ class CanaryReport(_message.Message):
     """Highest number of pods that the limits of the user allow, with the surge of the policy."""
     abort_waits: _builtins.bool
     """Whether an abort is due, and waits until enough stable pods are available. The phase does not change until then."""
+    command_pending: _builtins.bool
+    """Whether the command has not been carried out yet: an earlier canary ends first. Carry out the step if there is one, and
+    send the command again.
+    """
+    pipeline: _builtins.str
+    """Name of the pipeline that has started the canary."""
     @_builtins.property
     def reasons(self) -> _containers.RepeatedCompositeFieldContainer[_report_pb2.Reason]:
         """Reasons for this state, and notes about unusual observations. docs/canary.md lists them."""
@@ -538,10 +580,12 @@ class CanaryReport(_message.Message):
         pods_max: _builtins.int = ...,
         abort_waits: _builtins.bool = ...,
         event_selectors: _abc.Iterable[_builtins.str] | None = ...,
+        command_pending: _builtins.bool = ...,
+        pipeline: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["since", b"since"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_waits", b"abort_waits", "available_min", b"available_min", "event_selectors", b"event_selectors", "message", b"message", "outcome", b"outcome", "phase", b"phase", "pods_available", b"pods_available", "pods_max", b"pods_max", "pods_wanted", b"pods_wanted", "reasons", b"reasons", "rejected_digests", b"rejected_digests", "since", b"since", "stable_digest", b"stable_digest", "stable_pods_available", b"stable_pods_available", "template_digest", b"template_digest"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_waits", b"abort_waits", "available_min", b"available_min", "command_pending", b"command_pending", "event_selectors", b"event_selectors", "message", b"message", "outcome", b"outcome", "phase", b"phase", "pipeline", b"pipeline", "pods_available", b"pods_available", "pods_max", b"pods_max", "pods_wanted", b"pods_wanted", "reasons", b"reasons", "rejected_digests", b"rejected_digests", "since", b"since", "stable_digest", b"stable_digest", "stable_pods_available", b"stable_pods_available", "template_digest", b"template_digest"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

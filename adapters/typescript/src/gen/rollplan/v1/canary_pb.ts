@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollplan/v1/canary.proto.
  */
 export const file_rollplan_v1_canary: GenFile = /*@__PURE__*/
-  fileDesc("Chhyb2xscGxhbi92MS9jYW5hcnkucHJvdG8SC3JvbGxwbGFuLnYxIsIBChFQbGFuQ2FuYXJ5UmVxdWVzdBInCghzbmFwc2hvdBgBIAEoCzIVLnJvbGxwbGFuLnYxLlNuYXBzaG90EikKBnBvbGljeRgCIAEoCzIZLnJvbGxwbGFuLnYxLkNhbmFyeVBvbGljeRIrCgdjb21tYW5kGAMgASgLMhoucm9sbHBsYW4udjEuQ2FuYXJ5Q29tbWFuZBIsCgh2ZXJkaWN0cxgEIAMoCzIaLnJvbGxwbGFuLnYxLkNhbmFyeVZlcmRpY3Qi3AIKDENhbmFyeVBvbGljeRIMCgRwb2RzGAEgASgJEg0KBXN1cmdlGAIgASgJEicKBGJha2UYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFZ2F0ZXMYBCADKAkSLwoKb25fc3VjY2VzcxgFIAEoDjIbLnJvbGxwbGFuLnYxLkNhbmFyeVJlc3BvbnNlEi8KCm9uX2ZhaWx1cmUYBiABKA4yGy5yb2xscGxhbi52MS5DYW5hcnlSZXNwb25zZRIqCgd0aW1lb3V0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KCm9uX3RpbWVvdXQYCCABKA4yGy5yb2xscGxhbi52MS5DYW5hcnlSZXNwb25zZRI4ChJvbl9yb2xsb3V0X2ZhaWx1cmUYCSABKA4yHC5yb2xscGxhbi52MS5Sb2xsb3V0UmVzcG9uc2UiTgoNQ2FuYXJ5Q29tbWFuZBIpCgZhY3Rpb24YASABKA4yGS5yb2xscGxhbi52MS5DYW5hcnlBY3Rpb24SEgoKZGVwbG95bWVudBgCIAEoCSKSAQoNQ2FuYXJ5VmVyZGljdBIMCgRuYW1lGAEgASgJEhcKD3RlbXBsYXRlX2RpZ2VzdBgCIAEoCRIpCgZyZXN1bHQYAyABKA4yGS5yb2xscGxhbi52MS5DYW5hcnlSZXN1bHQSLwoLb2JzZXJ2ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpMBChJQbGFuQ2FuYXJ5UmVzcG9uc2USIAoFc3RlcHMYASADKAsyES5yb2xscGxhbi52MS5TdGVwEikKBnJlcG9ydBgCIAEoCzIZLnJvbGxwbGFuLnYxLkNhbmFyeVJlcG9ydBIwCg1yZXF1ZXVlX2FmdGVyGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIrMDCgxDYW5hcnlSZXBvcnQSJwoFcGhhc2UYASABKA4yGC5yb2xscGxhbi52MS5DYW5hcnlQaGFzZRIrCgdvdXRjb21lGAIgASgOMhoucm9sbHBsYW4udjEuQ2FuYXJ5T3V0Y29tZRIPCgdtZXNzYWdlGAMgASgJEiQKB3JlYXNvbnMYBCADKAsyEy5yb2xscGxhbi52MS5SZWFzb24SFwoPdGVtcGxhdGVfZGlnZXN0GAUgASgJEhUKDXN0YWJsZV9kaWdlc3QYBiABKAkSGAoQcmVqZWN0ZWRfZGlnZXN0cxgHIAMoCRIpCgVzaW5jZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLcG9kc193YW50ZWQYCSABKAUSFgoOcG9kc19hdmFpbGFibGUYCiABKAUSHQoVc3RhYmxlX3BvZHNfYXZhaWxhYmxlGAsgASgFEhUKDWF2YWlsYWJsZV9taW4YDCABKAUSEAoIcG9kc19tYXgYDSABKAUSEwoLYWJvcnRfd2FpdHMYDiABKAgSFwoPZXZlbnRfc2VsZWN0b3JzGA8gAygJKoMBCg5DYW5hcnlSZXNwb25zZRIfChtDQU5BUllfUkVTUE9OU0VfVU5TUEVDSUZJRUQQABIYChRDQU5BUllfUkVTUE9OU0VfSE9MRBABEhsKF0NBTkFSWV9SRVNQT05TRV9QUk9NT1RFEAISGQoVQ0FOQVJZX1JFU1BPTlNFX0FCT1JUEAMqbgoPUm9sbG91dFJlc3BvbnNlEiAKHFJPTExPVVRfUkVTUE9OU0VfVU5TUEVDSUZJRUQQABIZChVST0xMT1VUX1JFU1BPTlNFX05PTkUQARIeChpST0xMT1VUX1JFU1BPTlNFX1JPTExfQkFDSxACKq4BCgxDYW5hcnlBY3Rpb24SHQoZQ0FOQVJZX0FDVElPTl9VTlNQRUNJRklFRBAAEhcKE0NBTkFSWV9BQ1RJT05fU1RBUlQQARIZChVDQU5BUllfQUNUSU9OX1BST01PVEUQAhIXChNDQU5BUllfQUNUSU9OX0FCT1JUEAMSFwoTQ0FOQVJZX0FDVElPTl9SRVRSWRAEEhkKFUNBTkFSWV9BQ1RJT05fUkVMRUFTRRAFKngKDENhbmFyeVJlc3VsdBIdChlDQU5BUllfUkVTVUxUX1VOU1BFQ0lGSUVEEAASGQoVQ0FOQVJZX1JFU1VMVF9VTktOT1dOEAESFgoSQ0FOQVJZX1JFU1VMVF9QQVNTEAISFgoSQ0FOQVJZX1JFU1VMVF9GQUlMEAMqwQEKC0NhbmFyeVBoYXNlEhwKGENBTkFSWV9QSEFTRV9VTlNQRUNJRklFRBAAEhUKEUNBTkFSWV9QSEFTRV9SRVNUEAESFQoRQ0FOQVJZX1BIQVNFX0hPTEQQAhIaChZDQU5BUllfUEhBU0VfUFJPTU9USU5HEAMSGQoVQ0FOQVJZX1BIQVNFX0FCT1JUSU5HEAQSFQoRQ0FOQVJZX1BIQVNFX0RPTkUQBRIYChRDQU5BUllfUEhBU0VfQUJPUlRFRBAGKp8BCg1DYW5hcnlPdXRjb21lEh4KGkNBTkFSWV9PVVRDT01FX1VOU1BFQ0lGSUVEEAASHAoYQ0FOQVJZX09VVENPTUVfVU5ERUNJREVEEAESFwoTQ0FOQVJZX09VVENPTUVfR09PRBACEhkKFUNBTkFSWV9PVVRDT01FX0ZBSUxFRBADEhwKGENBTkFSWV9PVVRDT01FX1RJTUVEX09VVBAEYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollplan_v1_plan, file_rollplan_v1_report]);
+  fileDesc("Chhyb2xscGxhbi92MS9jYW5hcnkucHJvdG8SC3JvbGxwbGFuLnYxIsIBChFQbGFuQ2FuYXJ5UmVxdWVzdBInCghzbmFwc2hvdBgBIAEoCzIVLnJvbGxwbGFuLnYxLlNuYXBzaG90EikKBnBvbGljeRgCIAEoCzIZLnJvbGxwbGFuLnYxLkNhbmFyeVBvbGljeRIrCgdjb21tYW5kGAMgASgLMhoucm9sbHBsYW4udjEuQ2FuYXJ5Q29tbWFuZBIsCgh2ZXJkaWN0cxgEIAMoCzIaLnJvbGxwbGFuLnYxLkNhbmFyeVZlcmRpY3Qi3AIKDENhbmFyeVBvbGljeRIMCgRwb2RzGAEgASgJEg0KBXN1cmdlGAIgASgJEicKBGJha2UYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFZ2F0ZXMYBCADKAkSLwoKb25fc3VjY2VzcxgFIAEoDjIbLnJvbGxwbGFuLnYxLkNhbmFyeVJlc3BvbnNlEi8KCm9uX2ZhaWx1cmUYBiABKA4yGy5yb2xscGxhbi52MS5DYW5hcnlSZXNwb25zZRIqCgd0aW1lb3V0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KCm9uX3RpbWVvdXQYCCABKA4yGy5yb2xscGxhbi52MS5DYW5hcnlSZXNwb25zZRI4ChJvbl9yb2xsb3V0X2ZhaWx1cmUYCSABKA4yHC5yb2xscGxhbi52MS5Sb2xsb3V0UmVzcG9uc2UisAEKDUNhbmFyeUNvbW1hbmQSKQoGYWN0aW9uGAEgASgOMhkucm9sbHBsYW4udjEuQ2FuYXJ5QWN0aW9uEhIKCmRlcGxveW1lbnQYAiABKAkSFwoPdGVtcGxhdGVfZGlnZXN0GAMgASgJEg0KBWZvcmNlGAQgASgIEhAKCHBpcGVsaW5lGAUgASgJEg8KB3JlcGxhY2UYBiABKAgSFQoNdGVtcGxhdGVfb25seRgHIAEoCCKSAQoNQ2FuYXJ5VmVyZGljdBIMCgRuYW1lGAEgASgJEhcKD3RlbXBsYXRlX2RpZ2VzdBgCIAEoCRIpCgZyZXN1bHQYAyABKA4yGS5yb2xscGxhbi52MS5DYW5hcnlSZXN1bHQSLwoLb2JzZXJ2ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpMBChJQbGFuQ2FuYXJ5UmVzcG9uc2USIAoFc3RlcHMYASADKAsyES5yb2xscGxhbi52MS5TdGVwEikKBnJlcG9ydBgCIAEoCzIZLnJvbGxwbGFuLnYxLkNhbmFyeVJlcG9ydBIwCg1yZXF1ZXVlX2FmdGVyGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIt4DCgxDYW5hcnlSZXBvcnQSJwoFcGhhc2UYASABKA4yGC5yb2xscGxhbi52MS5DYW5hcnlQaGFzZRIrCgdvdXRjb21lGAIgASgOMhoucm9sbHBsYW4udjEuQ2FuYXJ5T3V0Y29tZRIPCgdtZXNzYWdlGAMgASgJEiQKB3JlYXNvbnMYBCADKAsyEy5yb2xscGxhbi52MS5SZWFzb24SFwoPdGVtcGxhdGVfZGlnZXN0GAUgASgJEhUKDXN0YWJsZV9kaWdlc3QYBiABKAkSGAoQcmVqZWN0ZWRfZGlnZXN0cxgHIAMoCRIpCgVzaW5jZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLcG9kc193YW50ZWQYCSABKAUSFgoOcG9kc19hdmFpbGFibGUYCiABKAUSHQoVc3RhYmxlX3BvZHNfYXZhaWxhYmxlGAsgASgFEhUKDWF2YWlsYWJsZV9taW4YDCABKAUSEAoIcG9kc19tYXgYDSABKAUSEwoLYWJvcnRfd2FpdHMYDiABKAgSFwoPZXZlbnRfc2VsZWN0b3JzGA8gAygJEhcKD2NvbW1hbmRfcGVuZGluZxgQIAEoCBIQCghwaXBlbGluZRgRIAEoCSqDAQoOQ2FuYXJ5UmVzcG9uc2USHwobQ0FOQVJZX1JFU1BPTlNFX1VOU1BFQ0lGSUVEEAASGAoUQ0FOQVJZX1JFU1BPTlNFX0hPTEQQARIbChdDQU5BUllfUkVTUE9OU0VfUFJPTU9URRACEhkKFUNBTkFSWV9SRVNQT05TRV9BQk9SVBADKm4KD1JvbGxvdXRSZXNwb25zZRIgChxST0xMT1VUX1JFU1BPTlNFX1VOU1BFQ0lGSUVEEAASGQoVUk9MTE9VVF9SRVNQT05TRV9OT05FEAESHgoaUk9MTE9VVF9SRVNQT05TRV9ST0xMX0JBQ0sQAiquAQoMQ2FuYXJ5QWN0aW9uEh0KGUNBTkFSWV9BQ1RJT05fVU5TUEVDSUZJRUQQABIXChNDQU5BUllfQUNUSU9OX1NUQVJUEAESGQoVQ0FOQVJZX0FDVElPTl9QUk9NT1RFEAISFwoTQ0FOQVJZX0FDVElPTl9BQk9SVBADEhcKE0NBTkFSWV9BQ1RJT05fUkVUUlkQBBIZChVDQU5BUllfQUNUSU9OX1JFTEVBU0UQBSp4CgxDYW5hcnlSZXN1bHQSHQoZQ0FOQVJZX1JFU1VMVF9VTlNQRUNJRklFRBAAEhkKFUNBTkFSWV9SRVNVTFRfVU5LTk9XThABEhYKEkNBTkFSWV9SRVNVTFRfUEFTUxACEhYKEkNBTkFSWV9SRVNVTFRfRkFJTBADKsEBCgtDYW5hcnlQaGFzZRIcChhDQU5BUllfUEhBU0VfVU5TUEVDSUZJRUQQABIVChFDQU5BUllfUEhBU0VfUkVTVBABEhUKEUNBTkFSWV9QSEFTRV9IT0xEEAISGgoWQ0FOQVJZX1BIQVNFX1BST01PVElORxADEhkKFUNBTkFSWV9QSEFTRV9BQk9SVElORxAEEhUKEUNBTkFSWV9QSEFTRV9ET05FEAUSGAoUQ0FOQVJZX1BIQVNFX0FCT1JURUQQBiqfAQoNQ2FuYXJ5T3V0Y29tZRIeChpDQU5BUllfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhwKGENBTkFSWV9PVVRDT01FX1VOREVDSURFRBABEhcKE0NBTkFSWV9PVVRDT01FX0dPT0QQAhIZChVDQU5BUllfT1VUQ09NRV9GQUlMRUQQAxIcChhDQU5BUllfT1VUQ09NRV9USU1FRF9PVVQQBGIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollplan_v1_plan, file_rollplan_v1_report]);
 
 /**
  * PlanCanaryRequest is the request of RolloutPlanner.PlanCanary.
@@ -79,12 +79,15 @@ export const PlanCanaryRequestSchema: GenMessage<PlanCanaryRequest> = /*@__PURE_
  * CanaryPolicy has the criteria for a good canary, and the reactions to its outcome. Durations must not be negative,
  * and are rounded up to whole seconds.
  *
+ * The state remembers `pods`, `surge`, `bake`, `gates` and `timeout` of the start. In later requests, those that are
+ * absent are taken from there. A value in the request applies to this request alone, except with CANARY_ACTION_START.
+ *
  * @generated from message rollplan.v1.CanaryPolicy
  */
 export type CanaryPolicy = Message<"rollplan.v1.CanaryPolicy"> & {
   /**
    * Number of canary pods, or a percentage of the desired pods that is rounded up, for example "2" or "10%". At most
-   * maxSurge of the Deployment. Defaults to "1". Only used when a canary starts.
+   * maxSurge of the Deployment. Defaults to "1". A start with another size than that of its held canary is refused.
    *
    * @generated from field: string pods = 1;
    */
@@ -92,7 +95,7 @@ export type CanaryPolicy = Message<"rollplan.v1.CanaryPolicy"> & {
 
   /**
    * Surge in addition to that of the Deployment while there is a canary, in the same form. Required for a Deployment
-   * with maxSurge 0. Only used when a canary starts.
+   * with maxSurge 0. A start with another one than that of its held canary is refused.
    *
    * @generated from field: string surge = 2;
    */
@@ -129,7 +132,8 @@ export type CanaryPolicy = Message<"rollplan.v1.CanaryPolicy"> & {
   onFailure: CanaryResponse;
 
   /**
-   * Time after which a canary that is neither good nor failed times out. Absent if it never does.
+   * Time after which a canary that is neither good nor failed times out. It never does by default. If a start continues a
+   * canary that has timed out, its time begins again.
    *
    * @generated from field: google.protobuf.Duration timeout = 7;
    */
@@ -173,11 +177,52 @@ export type CanaryCommand = Message<"rollplan.v1.CanaryCommand"> & {
 
   /**
    * With CANARY_ACTION_START: the whole Deployment after the change, as Kubernetes JSON, for example the output of
-   * `kubectl apply --dry-run=server -o json`. Only its pod template is used. Other fields of its spec must not differ.
+   * `kubectl apply --dry-run=server -o json`. Only its pod template is used. Other fields of its spec must not differ, unless
+   * `template_only` is set.
    *
    * @generated from field: string deployment = 2;
    */
   deployment: string;
+
+  /**
+   * With CANARY_ACTION_PROMOTE and CANARY_ACTION_ABORT: the digest of the template that was tested, from
+   * CanaryReport.template_digest. If the canary has another template, the command is refused. Absent for any template.
+   *
+   * @generated from field: string template_digest = 3;
+   */
+  templateDigest: string;
+
+  /**
+   * With CANARY_ACTION_PROMOTE: whether the canary need not be good.
+   *
+   * @generated from field: bool force = 4;
+   */
+  force: boolean;
+
+  /**
+   * With CANARY_ACTION_START: the name of the pipeline that starts the canary, of up to 256 bytes. The state remembers it.
+   *
+   * @generated from field: string pipeline = 5;
+   */
+  pipeline: string;
+
+  /**
+   * With CANARY_ACTION_START: whether the canary of an earlier run of `pipeline` is replaced. If it is held with another
+   * template, it is aborted first. A promotion or an abort in progress ends first. A template that was rejected in an earlier
+   * run starts again. Until the report has no `command_pending`, send the command again with the Deployment after the change
+   * of the current one.
+   *
+   * @generated from field: bool replace = 6;
+   */
+  replace: boolean;
+
+  /**
+   * With CANARY_ACTION_START: whether changes of other fields than the template are ignored, for example because the manifest
+   * is applied after the canary, or because an autoscaler has changed the number of desired pods.
+   *
+   * @generated from field: bool template_only = 7;
+   */
+  templateOnly: boolean;
 };
 
 /**
@@ -380,6 +425,21 @@ export type CanaryReport = Message<"rollplan.v1.CanaryReport"> & {
    * @generated from field: repeated string event_selectors = 15;
    */
   eventSelectors: string[];
+
+  /**
+   * Whether the command has not been carried out yet: an earlier canary ends first. Carry out the step if there is one, and
+   * send the command again.
+   *
+   * @generated from field: bool command_pending = 16;
+   */
+  commandPending: boolean;
+
+  /**
+   * Name of the pipeline that has started the canary.
+   *
+   * @generated from field: string pipeline = 17;
+   */
+  pipeline: string;
 };
 
 /**
@@ -486,7 +546,7 @@ export enum CanaryAction {
   START = 1,
 
   /**
-   * Roll out the template of the canary.
+   * Roll out the template of the canary, which must be good at this moment.
    *
    * @generated from enum value: CANARY_ACTION_PROMOTE = 2;
    */
