@@ -243,6 +243,16 @@ impl Cluster {
         Source::new(SOURCE, self.kubectl.list(kind, selector, budget.left())?)
     }
 
+    /// Reads an object as JSON, with its managed fields.
+    pub(super) fn read_managers(
+        &self,
+        target: &Target,
+        limit: Option<Duration>,
+    ) -> Result<Vec<u8>, Failure> {
+        let limit = limit.unwrap_or(PROCESS_TIMEOUT).min(PROCESS_TIMEOUT);
+        self.kubectl.get_with_managers(target, limit)
+    }
+
     /// Makes the call of a step, which patches an object.
     pub(super) fn patch(&self, call: &ApiCall, limit: Option<Duration>) -> Result<(), Failure> {
         let limit = limit.unwrap_or(PROCESS_TIMEOUT).min(PROCESS_TIMEOUT);

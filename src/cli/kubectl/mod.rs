@@ -73,6 +73,17 @@ impl Kubectl {
         self.get_json(&[resource.argument(), name], limit)
     }
 
+    /// Reads one object as JSON, with its managed fields.
+    pub(super) fn get_with_managers(
+        &self,
+        target: &Target,
+        limit: Duration,
+    ) -> Result<Vec<u8>, Failure> {
+        let Target { resource, name, .. } = target;
+        let managers = "--show-managed-fields";
+        self.get_json(&[resource.argument(), name, managers], limit)
+    }
+
     /// The objects after these manifests would have been applied by this field manager, as the API server returns them for a
     /// dry run.
     pub(super) fn apply_dry_run(

@@ -1,5 +1,6 @@
 //! `rollplan canary`.
 
+mod ownership;
 mod policy;
 mod roll_back;
 mod steering;

@@ -7,6 +7,7 @@ use rollplan_canary::{ReasonKind, Refusal, RefusalCause};
 
 use super::super::print_commands;
 use super::super::template_change::TemplateArgs;
+use super::ownership;
 use crate::cli::cluster::{Cluster, Needs};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -29,6 +30,10 @@ use crate::text::{self, CanaryFacts, span};
 
 /// The maximum number of patches in a row that the API server rejects because the Deployment has changed.
 const MAX_REJECTIONS: usize = 5;
+
+/// The number of rejected patches after which the owners of fields stay as they are: their change tests the version of the object,
+/// which changes with each status.
+const MAX_REJECTIONS_OF_OWNERS: usize = 3;
 
 /// The maximum number of polls in a row at which the Deployment controller has not observed the last change.
 const MAX_UNOBSERVED: usize = 30;
@@ -375,7 +380,15 @@ impl<'a> Steering<'a> {
             let Some(call) = call.filter(|_| writes) else {
                 return Ok(Some(plan));
             };
-            match self.cluster.patch(call, time.limit()) {
+            // The fields of the canary belong to the user again.
+            let mut call = call.clone();
+            if is_end && rejections < MAX_REJECTIONS_OF_OWNERS {
+                let managed = self.cluster.read_managers(&self.target, time.limit())?;
+                if let Some(body) = ownership::returned(&call.body_json, &managed) {
+                    call.body_json = body;
+                }
+            }
+            match self.cluster.patch(&call, time.limit()) {
                 Ok(()) => return Ok(Some(plan)),
                 Err(failure) => match failure.cause() {
                     Cause::Rejected(_) if rejections + 1 < MAX_REJECTIONS => rejections += 1,
