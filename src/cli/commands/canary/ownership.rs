@@ -103,7 +103,9 @@ fn give(owner: &mut Value, entry: &Value, manifest: Option<&Value>) {
                 .iter()
                 .rev()
                 .fold(given.clone(), |inner, key| json!({*key: inner}));
-            merge(owner, &nested);
+            if let (Value::Object(owner), Value::Object(nested)) = (&mut *owner, nested) {
+                merge(owner, &nested);
+            }
         }
     }
 }
@@ -112,14 +114,17 @@ fn at<'a>(fields: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(fields, |it, key| it.get(key))
 }
 
-/// Adds the fields of one set to another.
-fn merge(into: &mut Value, from: &Value) {
-    if let Value::Object(from) = from {
-        if !into.is_object() {
-            *into = Value::Object(Map::new());
-        }
-        for (key, inner) in from {
-            merge(&mut into[key.as_str()], inner);
+/// Adds the fields of one set to another. A field without others below it is an empty object, and `.` beside those below it.
+fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
+    for (key, given) in from {
+        match (into.get_mut(key), given) {
+            (Some(Value::Object(own)), Value::Object(given)) => {
+                if own.is_empty() != given.is_empty() {
+                    own.insert(".".to_owned(), json!({}));
+                }
+                merge(own, given);
+            }
+            _ => drop(into.insert(key.clone(), given.clone())),
         }
     }
 }
@@ -207,6 +212,31 @@ mod tests {
         let both = json!([user(&template(&named)), other]);
         let owned = json!([user(&template(&named)), other, canary()]);
         assert_eq!(after(owned, json!({})), Some(both));
+    }
+
+    #[test]
+    fn field_that_has_others_below_it_stays_owned_itself() {
+        let user = |env: Value| {
+            entry(
+                "ci",
+                "Apply",
+                json!({"f:spec": template(&json!({"f:env": env}))}),
+            )
+        };
+        let own = |env: Value| {
+            entry(
+                MANAGER,
+                "Update",
+                json!({"f:spec": template(&json!({"f:env": env}))}),
+            )
+        };
+        let below = json!({"k:{\"name\":\"B\"}": {".": {}, "f:name": {}}});
+        let mut both = below.clone();
+        both["."] = json!({});
+        for (mine, given) in [(json!({}), below.clone()), (below, json!({}))] {
+            let merged = after(json!([user(mine), own(given)]), json!({}));
+            assert_eq!(merged, Some(json!([user(both.clone())])));
+        }
     }
 
     #[test]
