@@ -233,9 +233,12 @@ func (h *harness) installGuard(ctx context.Context) error {
 	if _, err := h.KubectlInput(ctx, probe, "create", "-f", "-"); err != nil {
 		return err
 	}
+	seconds := 0
 	return controlplane.Poll(ctx, "the guard", func(ctx context.Context) error {
-		_, err := h.typed.AppsV1().Deployments("guard-probe").Patch(ctx, "web", "application/merge-patch+json", []byte(`{"spec": {"minReadySeconds": 7}}`),
-			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		// It permits dry runs, and writes that change nothing.
+		seconds++
+		patch := fmt.Appendf(nil, `{"spec": {"minReadySeconds": %d}}`, seconds)
+		_, err := h.typed.AppsV1().Deployments("guard-probe").Patch(ctx, "web", "application/merge-patch+json", patch, metav1.PatchOptions{})
 		if err == nil {
 			return errors.New("the guard does not refuse yet")
 		}
