@@ -55,6 +55,8 @@ pub enum Command {
         template: Option<String>,
         /// Whether the canary need not be good.
         is_forced: bool,
+        /// The Deployment after its manifest has been applied, if only the template of this manifest may be promoted.
+        manifest: Option<Box<Deployment>>,
     },
     /// Restore the stable template. Also allowed during a promotion.
     Abort {

@@ -1,6 +1,7 @@
 //! The patch of the Deployment: its preconditions, the state, and the fields that the state describes.
 
 use rollplan_core::action::{ApiCall, Verb};
+use rollplan_core::revision::LAST_APPLIED;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::Deployment;
 use rollplan_core::template::Value;
@@ -101,6 +102,13 @@ impl<'a> Patch<'a> {
         if state.label && self.deployment.metadata.labels.contains_key(LABEL) {
             self.remove(&path("labels", LABEL));
         }
+    }
+
+    /// Writes what `kubectl apply` remembers of a manifest. If the caller ends before it applies the manifest, a later `kubectl apply`
+    /// still removes the fields that only this manifest has.
+    pub(crate) fn applied(mut self, manifest: &str) -> Self {
+        self.push("add", &path("annotations", LAST_APPLIED), json!(manifest));
+        self
     }
 
     /// Writes the fields that differ.

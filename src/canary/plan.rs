@@ -2,8 +2,9 @@
 
 use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::most_available;
+use rollplan_core::revision::LAST_APPLIED;
 use rollplan_core::size::{IntOrPercent, Limits};
-use rollplan_core::snapshot::ReplicaSet;
+use rollplan_core::snapshot::{Deployment, ReplicaSet};
 use rollplan_core::template::Template;
 use rollplan_core::time::Time;
 use rollplan_health::diagnosis::Blocker;
@@ -74,6 +75,13 @@ pub(crate) fn plan(
         Err(Stop::Refused(cause)) => Ok(Err(refuse(cause))),
         Err(Stop::Interrupted) => Err(Interrupted),
     }
+}
+
+/// The digest of the only template that a promotion may be about.
+fn asks(template: &Option<String>, manifest: &Option<Box<Deployment>>) -> Option<String> {
+    let manifest = manifest.as_ref();
+    let manifest = manifest.map(|it| stored_digest(&it.spec.template));
+    template.clone().or(manifest)
 }
 
 struct Planner<'a> {
@@ -242,10 +250,12 @@ impl Planner<'_> {
             None => self.rest(state),
             Some(Command::Start(start)) => Ok(self.start(start, state)?),
             Some(Command::Retry) => Ok(self.retry(state)?),
+            // It has been promoted already.
             Some(Command::Promote {
-                template: Some(template),
-                ..
-            }) if template == self.observed.digest && self.observed.is_complete() => {
+                template, manifest, ..
+            }) if self.observed.is_complete()
+                && asks(template, manifest).is_some_and(|it| it == self.observed.digest) =>
+            {
                 self.rest(state)
             }
             Some(Command::Abort { template })
@@ -482,11 +492,19 @@ impl Planner<'_> {
                     canary.terms = terms;
                 }
             }
-            Some(Command::Promote { template, .. } | Command::Abort { template }) => {
+            Some(Command::Promote {
+                template, manifest, ..
+            }) => {
                 self.check_template(template.as_deref(), &state, &canary)?;
-                if stage == Stage::Aborting && matches!(command, Some(Command::Promote { .. })) {
+                if stage == Stage::Aborting {
                     return Err(RefusalCause::Aborting.into());
                 }
+                if let Some(manifest) = manifest.as_ref().filter(|_| stage == Stage::Hold) {
+                    self.check_manifest(manifest, &state, &canary)?;
+                }
+            }
+            Some(Command::Abort { template }) => {
+                self.check_template(template.as_deref(), &state, &canary)?;
             }
             Some(Command::Retry) if stage == Stage::Aborting => {
                 return Err(RefusalCause::Aborting.into());
@@ -505,7 +523,10 @@ impl Planner<'_> {
         let is_pending = match command {
             Some(Command::Start(_)) => is_over || !matches!(meeting, Meeting::Continues),
             Some(Command::Retry) => is_over,
-            Some(Command::Promote { template, .. } | Command::Abort { template }) => {
+            Some(Command::Promote {
+                template, manifest, ..
+            }) => is_over && asks(template, manifest).is_some_and(|it| it != canary.digest),
+            Some(Command::Abort { template }) => {
                 is_over && template.as_ref().is_some_and(|it| *it != canary.digest)
             }
             Some(Command::Release) | None => false,
@@ -527,15 +548,9 @@ impl Planner<'_> {
 
     /// What the start of a canary does to this one.
     fn meet(&self, start: &Start, state: &State, canary: &Canary) -> Result<Meeting, RefusalCause> {
-        let current = self.observed.deployment();
-        let template = &start.deployment.spec.template;
-        let digest = stored_digest(template);
-        let manifest = manifest_digest(&start.deployment, current);
-        let is_other_manifest =
-            manifest.is_some() && canary.manifest.is_some() && manifest != canary.manifest;
+        let digest = stored_digest(&start.deployment.spec.template);
         let held = self.held_digest(state, canary);
-        let is_same =
-            (template.same_as(&current.spec.template) || digest == held) && !is_other_manifest;
+        let is_same = self.is_template_of(&start.deployment, held, canary);
         let replaces =
             start.replaces && start.pipeline.is_some() && start.pipeline == canary.pipeline;
         let refusal = match canary.stage {
@@ -607,6 +622,35 @@ impl Planner<'_> {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses a manifest with another template than that of the canary.
+    fn check_manifest(
+        &self,
+        changed: &Deployment,
+        state: &State,
+        canary: &Canary,
+    ) -> Result<(), RefusalCause> {
+        let held = self.held_digest(state, canary);
+        match self.is_template_of(changed, held, canary) {
+            true => Ok(()),
+            false => Err(RefusalCause::OtherTemplate {
+                asked: stored_digest(&changed.spec.template),
+                held: held.to_owned(),
+            }),
+        }
+    }
+
+    /// Whether a manifest, which has been applied to this Deployment, has the template of the canary. A dry run at a hold keeps
+    /// fields of the canary that the manifest does not have, so the manifests are compared as well.
+    fn is_template_of(&self, changed: &Deployment, held: &str, canary: &Canary) -> bool {
+        let current = self.observed.deployment();
+        let template = &changed.spec.template;
+        let manifest = manifest_digest(changed, current);
+        let is_other_manifest =
+            manifest.is_some() && canary.manifest.is_some() && manifest != canary.manifest;
+        (template.same_as(&current.spec.template) || stored_digest(template) == held)
+            && !is_other_manifest
     }
 
     /// Whether a promotion or an abort is complete, and only the state has to be written.
@@ -942,8 +986,17 @@ impl Planner<'_> {
         state.since = observed.now();
         state.canary = Some(canary);
         let message = "the canary is promoted: the rollout continues within the limits of the user";
+        let manifest = match &self.input.command {
+            Some(Command::Promote { manifest, .. }) => manifest.as_ref(),
+            _ => None,
+        };
+        let applied = manifest.and_then(|it| it.metadata.annotations.get(LAST_APPLIED));
         let mut draft = self.write(Phase::Promoting, message, state, |patch| {
-            patch.fields(observed.fields, fields)
+            let patch = patch.fields(observed.fields, fields);
+            match applied {
+                Some(applied) => patch.applied(applied),
+                None => patch,
+            }
         });
         draft.reasons = reasons;
         draft

@@ -103,7 +103,7 @@ fn read_command<'i>(
     let text_path = path.field("deployment");
     let action = parser.known(*action, &path.field("action"));
     for (field, is_set, actions) in [
-        ("deployment", !text.is_empty(), &[Starts][..]),
+        ("deployment", !text.is_empty(), &[Starts, Promote][..]),
         (
             "template_digest",
             !template_digest.is_empty(),
@@ -132,32 +132,37 @@ fn read_command<'i>(
         parser.violation(&pipeline_path, Reason::OutOfRange, description);
     }
     let optional = |text: &str| Some(text.to_owned()).filter(|it| !it.is_empty());
-    Ok(match action {
-        None => None,
-        Some(proto::CanaryAction::Unspecified) => {
-            parser.violation(&path.field("action"), Reason::Required, "is required");
-            None
-        }
-        Some(proto::CanaryAction::Start) => {
+    let is_read = action == Some(Starts) || action == Some(Promote) && !text.is_empty();
+    let changed = match is_read {
+        true => {
             let mut reader = ManifestReader {
                 contents: &mut ContentReader::new(parser.interrupt),
                 parser,
                 current,
                 live: None,
             };
-            let changed = reader.read(text, &text_path)?;
-            changed.map(|changed| {
-                Command::Start(Box::new(Start {
-                    deployment: changed.deployment,
-                    pipeline: optional(pipeline),
-                    replaces: *replace,
-                    is_template_only: *template_only,
-                }))
-            })
+            reader.read(text, &text_path)?.map(|it| it.deployment)
         }
+        false => None,
+    };
+    Ok(match action {
+        None => None,
+        Some(proto::CanaryAction::Unspecified) => {
+            parser.violation(&path.field("action"), Reason::Required, "is required");
+            None
+        }
+        Some(proto::CanaryAction::Start) => changed.map(|deployment| {
+            Command::Start(Box::new(Start {
+                deployment,
+                pipeline: optional(pipeline),
+                replaces: *replace,
+                is_template_only: *template_only,
+            }))
+        }),
         Some(proto::CanaryAction::Promote) => Some(Command::Promote {
             template: optional(template_digest),
             is_forced: *force,
+            manifest: changed.map(Box::new),
         }),
         Some(proto::CanaryAction::Abort) => Some(Command::Abort {
             template: optional(template_digest),

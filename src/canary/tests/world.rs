@@ -35,6 +35,7 @@ pub(crate) fn promote() -> Command {
     Command::Promote {
         template: None,
         is_forced: true,
+        manifest: None,
     }
 }
 

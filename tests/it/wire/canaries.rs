@@ -141,7 +141,7 @@ fn violations_have_their_path() {
             on_rollout_failure: 9,
             ..Default::default()
         }),
-        command: Some(command(proto::CanaryAction::Promote, "{}")),
+        command: Some(command(proto::CanaryAction::Abort, "{}")),
         verdicts: vec![proto::CanaryVerdict {
             result: 9,
             ..Default::default()

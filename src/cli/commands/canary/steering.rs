@@ -6,7 +6,7 @@ use prost_types::Timestamp;
 use rollplan_canary::{ReasonKind, Refusal, RefusalCause};
 
 use super::super::print_commands;
-use super::super::template_change::TemplateArgs;
+use super::super::template_change::{ApplyArgs, TemplateArgs};
 use super::ownership;
 use crate::cli::cluster::{Cluster, Needs};
 use crate::cli::error::Error;
@@ -64,7 +64,8 @@ pub(super) enum Action<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change<'a> {
     pub(super) template: &'a TemplateArgs,
-    /// The field manager of the dry run.
+    pub(super) apply: &'a ApplyArgs,
+    /// The field manager of the dry run of an image.
     pub(super) manager: &'static str,
 }
 
@@ -751,7 +752,7 @@ impl Change<'_> {
         let manager = Some(self.manager);
         let applied = self
             .template
-            .apply(&mut cluster.clone(), Some(target), None, manager)?;
+            .apply(&mut cluster.clone(), Some(target), None, self.apply)?;
         match applied {
             Some((json, _)) => Ok(json),
             None => self.template.set_images(cluster, target, manager),

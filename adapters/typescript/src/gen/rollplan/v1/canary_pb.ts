@@ -179,6 +179,10 @@ export type CanaryCommand = Message<"rollplan.v1.CanaryCommand"> & {
    * With CANARY_ACTION_START: the whole Deployment after the change, as Kubernetes JSON, for example the output of
    * `kubectl apply --dry-run=server -o json`. Only its pod template is used. Other fields of its spec must not differ, unless
    * `template_only` is set.
+   * With CANARY_ACTION_PROMOTE: the same for the manifest that is to be applied after the promotion, or empty. If the canary
+   * has another template, the command is refused. The patch also writes the annotation
+   * `kubectl.kubernetes.io/last-applied-configuration`, if there is one: if the caller ends before it applies the manifest, a
+   * later `kubectl apply` still removes the fields that only this manifest has.
    *
    * @generated from field: string deployment = 2;
    */
