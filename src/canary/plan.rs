@@ -825,7 +825,12 @@ impl Planner<'_> {
                 draft.reasons = reasons;
                 draft.at = at;
                 if is_gone {
-                    let message = format!("the Deployment {}", RefusalCause::StableGone);
+                    let message = format!(
+                        "the Deployment {}",
+                        RefusalCause::StableGone {
+                            is_promoting: false
+                        }
+                    );
                     draft.reasons.push(reason(ReasonKind::StableGone, message));
                 }
                 if is_paused {
@@ -974,11 +979,12 @@ impl Planner<'_> {
         let observed = &self.observed;
         let stable = match observed.digest == state.stable {
             true => None,
-            false => Some(
-                observed
-                    .set_of(&state.stable)
-                    .ok_or(RefusalCause::StableGone)?,
-            ),
+            false => {
+                let gone = RefusalCause::StableGone {
+                    is_promoting: canary.stage == Stage::Promoting,
+                };
+                Some(observed.set_of(&state.stable).ok_or(gone)?)
+            }
         };
         if let Some(at) = self.abort_waits(&state, &canary) {
             let message = "the abort waits for stable pods: it would remove available pods of the canary while they are needed";

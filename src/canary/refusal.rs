@@ -162,10 +162,14 @@ pub enum RefusalCause {
     RejectedGone,
     /// The ReplicaSet of the stable template was deleted.
     #[error(
-        "no longer has the ReplicaSet of the stable template, so that there is nothing to return to: roll the template of the \
-         canary out with `rollplan canary promote --force`, and then apply the manifest that you want"
+        "no longer has the ReplicaSet of the stable template, so that there is nothing to return to: {}, and then apply the \
+         manifest that you want",
+        without_stable(*.is_promoting)
     )]
-    StableGone,
+    StableGone {
+        /// Whether the canary is being promoted.
+        is_promoting: bool,
+    },
     /// The state was edited.
     #[error(
         "has a {} annotation that was edited or truncated, so the fields of the user are unknown: remove the annotation, and \
@@ -195,6 +199,16 @@ pub enum RefusalCause {
 
 fn of_pipeline(name: Option<&str>) -> String {
     name.map_or_else(String::new, |name| format!(" of the pipeline {name:?}"))
+}
+
+/// What remains to be done without a stable template.
+fn without_stable(is_promoting: bool) -> &'static str {
+    match is_promoting {
+        true => {
+            "wait until the promotion is complete, or end the canary with `rollplan canary release`"
+        }
+        false => "roll the template of the canary out with `rollplan canary promote --force`",
+    }
 }
 
 // === impl RefusalCause ===
@@ -228,7 +242,7 @@ impl RefusalCause {
             Self::Aborting => "CANARY_ABORTING",
             Self::NothingRejected => "NOTHING_REJECTED",
             Self::RejectedGone => "REJECTED_GONE",
-            Self::StableGone => "STABLE_GONE",
+            Self::StableGone { .. } => "STABLE_GONE",
             Self::Edited => "STATE_EDITED",
             Self::Newer => "STATE_NEWER",
             Self::Foreign => "STATE_FOREIGN",

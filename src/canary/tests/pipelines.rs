@@ -442,6 +442,12 @@ fn forced_promotion_is_the_way_out_without_the_stable_template() {
         "{refusal}"
     );
     world.steer(&policy(), Some(promote()));
+    // Forcing it again would not help.
+    let refusal = world.plan(&policy(), Some(abort())).unwrap_err();
+    assert!(
+        refusal.to_string().contains("`rollplan canary release`"),
+        "{refusal}"
+    );
     world.settle();
     assert_eq!(world.steer(&policy(), None).report.phase, Phase::Done);
     assert!(world.has_user_fields());

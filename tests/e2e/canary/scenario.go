@@ -390,13 +390,13 @@ func (s *scenario) finish(ctx context.Context) error {
 			s.order(nil)
 			idle = time.Now()
 		case refusal != "" && s.current() != nil:
-			// The command no longer applies, or only a promotion is possible.
+			// The command no longer applies, or the message names the one that does.
 			next := (*command)(nil)
-			if strings.Contains(refusal, "canary promote --force") {
+			switch {
+			case strings.Contains(refusal, "canary promote --force"):
 				next = &command{Action: "CANARY_ACTION_PROMOTE", Force: true}
-				if phase == promoting {
-					next.Action = "CANARY_ACTION_RELEASE"
-				}
+			case strings.Contains(refusal, "canary release"):
+				next = &command{Action: "CANARY_ACTION_RELEASE"}
 			}
 			s.order(next)
 			idle = time.Now()
