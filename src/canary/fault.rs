@@ -2,21 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use rollplan_core::reference::{Reference, references};
 use rollplan_core::template::{Template, Value};
 use rollplan_health::diagnosis::{Blocker, Cause};
 
-/// An object to which a template refers: its kind, its name, and a key, which is empty for the whole object.
-type Reference<'a> = (&'static str, &'a str, &'a str);
-
-/// The fields of a template that refer to objects, their kinds, and the fields of their names.
-const REFERENCES: [(&str, &str, &str); 6] = [
-    ("secretRef", "Secret", "name"),
-    ("secretKeyRef", "Secret", "name"),
-    ("secret", "Secret", "secretName"),
-    ("configMapRef", "ConfigMap", "name"),
-    ("configMapKeyRef", "ConfigMap", "name"),
-    ("configMap", "ConfigMap", "name"),
-];
+/// An object to which a template refers, or a key of it.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Object {
+    kind: &'static str,
+    name: String,
+    key: Option<String>,
+}
 
 /// Whether a fault is about an image, an object or a key that both templates have.
 pub(crate) fn is_shared(blocker: &Blocker, new: &Template, stable: &Template) -> bool {
@@ -34,18 +30,18 @@ pub(crate) fn is_shared(blocker: &Blocker, new: &Template, stable: &Template) ->
             let messages = pods.map(|pod| pod.message.as_str());
             let messages = messages.chain([blocker.message.as_str()]);
             let words: BTreeSet<&str> = messages.flat_map(words).collect();
-            let new = references(new);
-            let of_name = new.iter().filter(|it| words.contains(it.1));
-            let of_key = of_name.clone().filter(|it| words.contains(it.2));
-            let stable = references(stable);
-            match of_key.clone().next() {
-                Some(_) => of_key.into_iter().all(|it| stable.contains(it)),
-                None => {
-                    let has = |it: &Reference<'_>| {
-                        stable.iter().any(|own| own.0 == it.0 && own.1 == it.1)
-                    };
-                    of_name.clone().next().is_some() && of_name.into_iter().all(has)
-                }
+            let (new, stable) = (objects(new), objects(stable));
+            let is_named = |text: &str| words.contains(text);
+            let of_name = || new.iter().filter(|it| is_named(&it.name));
+            let of_key = || of_name().filter(|it| it.key.as_deref().is_some_and(is_named));
+            let has_object = |it: &Object| {
+                let mut objects = stable.iter();
+                objects.any(|own| own.kind == it.kind && own.name == it.name)
+            };
+            match (of_key().next(), of_name().next()) {
+                (Some(_), _) => of_key().all(|it| stable.contains(it)),
+                (None, Some(_)) => of_name().all(has_object),
+                (None, None) => false,
             }
         }
         _ => false,
@@ -74,41 +70,28 @@ fn words(message: &str) -> impl Iterator<Item = &str> {
     words.map(|word| word.trim_end_matches('.'))
 }
 
-/// The objects to which a template refers. Templates are limited in depth.
-fn references(template: &Value) -> BTreeSet<Reference<'_>> {
+/// The objects to which a template refers.
+fn objects(template: &Value) -> BTreeSet<Object> {
     let mut found = BTreeSet::new();
-    collect(template, &mut found);
+    for Reference {
+        kind, name, keys, ..
+    } in references(template)
+    {
+        let keys: Vec<Option<String>> = match keys {
+            None => vec![None],
+            Some(keys) => keys.into_iter().map(Some).collect(),
+        };
+        found.extend(keys.into_iter().map(|key| Object {
+            kind: kind.as_str(),
+            name: name.clone(),
+            key,
+        }));
+    }
     let account = template.at(&["spec", "serviceAccountName"]);
-    if let Some(name) = account.and_then(Value::as_str) {
-        found.insert(("ServiceAccount", name, ""));
-    }
+    found.extend(account.and_then(Value::as_str).map(|name| Object {
+        kind: "ServiceAccount",
+        name: name.to_owned(),
+        key: None,
+    }));
     found
-}
-
-fn collect<'a>(value: &'a Value, found: &mut BTreeSet<Reference<'a>>) {
-    match value {
-        Value::List(items) => items.iter().for_each(|item| collect(item, found)),
-        Value::Map(fields) => {
-            for (key, field) in fields {
-                let reference = REFERENCES.iter().find(|it| it.0 == key);
-                // A projected volume names its Secrets as it names its ConfigMaps.
-                let name = reference.and_then(|it| field.get(it.2).or(field.get("name")));
-                if let (Some((_, kind, _)), Some(name)) = (reference, name.and_then(Value::as_str))
-                {
-                    let text = |it: &'a Value| it.get("key").and_then(Value::as_str);
-                    let items = field.get("items").and_then(Value::as_list);
-                    found.extend(
-                        items
-                            .unwrap_or_default()
-                            .iter()
-                            .filter_map(text)
-                            .map(|key| (*kind, name, key)),
-                    );
-                    found.insert((*kind, name, text(field).unwrap_or_default()));
-                }
-                collect(field, found);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
