@@ -8,11 +8,12 @@
 //!
 //! [`plan_canary`] is a pure function. All state is in one annotation (`state`), and each patch (`patch`) tests that nothing has
 //! changed since the snapshot. `policy` is what the user wants, `decision` whether a canary is good, `fault` whether the stable
-//! template is any better, `plan` the next patch, `start` its first one, and `refusal` why there is none.
+//! template is any better, `ownership` who owns which fields, `plan` the next patch, `start` its first one, and `refusal` why there is none.
 
 mod decision;
 mod fault;
 mod observed;
+mod ownership;
 mod patch;
 mod plan;
 mod policy;
@@ -21,6 +22,7 @@ mod report;
 mod start;
 mod state;
 
+pub use ownership::{FIELD_MANAGER, ManagedFields};
 pub use patch::Step;
 pub use policy::{CallerVerdict, CheckResult, Policy, held_surge};
 pub use refusal::{Refusal, RefusalCause};
@@ -42,6 +44,8 @@ pub struct Input {
     pub command: Option<Command>,
     /// The verdicts of the caller about the canary, for example results of tests.
     pub verdicts: Vec<CallerVerdict>,
+    /// The owners of the fields of the Deployment, if the caller knows them. At the end of the canary, they own its fields again.
+    pub managed_fields: Option<ManagedFields>,
 }
 
 /// A command of the user. For a command that has been carried out, nothing is planned.
@@ -55,6 +59,8 @@ pub enum Command {
         template: Option<String>,
         /// Whether the canary need not be good.
         is_forced: bool,
+        /// The Deployment after its manifest has been applied, if only the template of this manifest may be promoted.
+        manifest: Option<Box<Deployment>>,
     },
     /// Restore the stable template. Also allowed during a promotion.
     Abort {

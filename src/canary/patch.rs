@@ -1,11 +1,13 @@
 //! The patch of the Deployment: its preconditions, the state, and the fields that the state describes.
 
 use rollplan_core::action::{ApiCall, Verb};
+use rollplan_core::revision::LAST_APPLIED;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::Deployment;
 use rollplan_core::template::Value;
 use serde_json::{Value as Json, json};
 
+use crate::ownership::ManagedFields;
 use crate::state::{ANNOTATION, Fields, LABEL, State, limit_json};
 
 /// A step of a plan: one patch of the Deployment.
@@ -101,6 +103,21 @@ impl<'a> Patch<'a> {
         if state.label && self.deployment.metadata.labels.contains_key(LABEL) {
             self.remove(&path("labels", LABEL));
         }
+    }
+
+    /// Writes what `kubectl apply` remembers of a manifest. If the caller ends before it applies the manifest, a later `kubectl apply`
+    /// still removes the fields that only this manifest has.
+    pub(crate) fn applied(mut self, manifest: &str) -> Self {
+        self.push("add", &path("annotations", LAST_APPLIED), json!(manifest));
+        self
+    }
+
+    /// Changes the owners of the fields. It tests the version of the object, because other clients change them as well.
+    pub(crate) fn owners(mut self, managed: &ManagedFields, entries: Vec<Json>) -> Self {
+        let version = json!(managed.resource_version);
+        self.push("test", "/metadata/resourceVersion", version);
+        self.push("replace", "/metadata/managedFields", Json::Array(entries));
+        self
     }
 
     /// Writes the fields that differ.

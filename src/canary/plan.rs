@@ -2,8 +2,9 @@
 
 use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::most_available;
+use rollplan_core::revision::LAST_APPLIED;
 use rollplan_core::size::{IntOrPercent, Limits};
-use rollplan_core::snapshot::ReplicaSet;
+use rollplan_core::snapshot::{Deployment, ReplicaSet};
 use rollplan_core::template::Template;
 use rollplan_core::time::Time;
 use rollplan_health::diagnosis::Blocker;
@@ -11,6 +12,7 @@ use rollplan_health::diagnosis::Blocker;
 use crate::decision::{Decision, Hold, Judged, decide, is_failure, judge};
 use crate::fault::is_shared;
 use crate::observed::{Observed, stored_digest, template_of};
+use crate::ownership::{ManagedFields, Owner};
 use crate::patch::{Patch, Step};
 use crate::policy::held_surge;
 use crate::refusal::{Refusal, RefusalCause};
@@ -76,6 +78,13 @@ pub(crate) fn plan(
     }
 }
 
+/// The digest of the only template that a promotion may be about.
+fn asks(template: &Option<String>, manifest: &Option<Box<Deployment>>) -> Option<String> {
+    let manifest = manifest.as_ref();
+    let manifest = manifest.map(|it| stored_digest(&it.spec.template));
+    template.clone().or(manifest)
+}
+
 struct Planner<'a> {
     observed: Observed<'a>,
     input: &'a Input,
@@ -105,9 +114,10 @@ struct Draft {
     is_pending: bool,
 }
 
-/// What a start does if there is a canary.
+/// What a command means for a canary that is not over.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Meeting {
-    /// It is this canary.
+    /// It is about this canary.
     Continues,
     /// The canary has to end first, and does.
     Waits,
@@ -242,10 +252,12 @@ impl Planner<'_> {
             None => self.rest(state),
             Some(Command::Start(start)) => Ok(self.start(start, state)?),
             Some(Command::Retry) => Ok(self.retry(state)?),
+            // It has been promoted already.
             Some(Command::Promote {
-                template: Some(template),
-                ..
-            }) if template == self.observed.digest && self.observed.is_complete() => {
+                template, manifest, ..
+            }) if self.observed.is_complete()
+                && asks(template, manifest).is_some_and(|it| it == self.observed.digest) =>
+            {
                 self.rest(state)
             }
             Some(Command::Abort { template })
@@ -258,7 +270,7 @@ impl Planner<'_> {
             Some(Command::Promote { .. } | Command::Abort { .. }) => {
                 Err(RefusalCause::NoCanary.into())
             }
-            Some(Command::Release) => Ok(self.forget(state.as_ref())),
+            Some(Command::Release) => Ok(self.forget(state.as_ref(), None)),
         }
     }
 
@@ -284,6 +296,7 @@ impl Planner<'_> {
             template,
             pipeline: start.pipeline.clone(),
             manifest: manifest_digest(changed, current),
+            owners: self.owners(),
             before: before.as_ref(),
         })
     }
@@ -308,8 +321,10 @@ impl Planner<'_> {
             state.forgive(live);
             let message = "the template may be rolled back automatically again";
             return Ok(match state.rejected.is_empty() {
-                true => self.forget(Some(&state)),
-                false => self.write(Phase::Aborted, message, state, |patch| patch),
+                true => self.forget(Some(&state), None),
+                false => self.write(Phase::Aborted, message, state, |patch| {
+                    self.give_back(patch, None)
+                }),
             });
         }
         let rejected = state.rejected.first();
@@ -323,18 +338,20 @@ impl Planner<'_> {
             template: &Template::from(template_of(set)),
             pipeline: rejected.pipeline,
             manifest: None,
+            owners: self.owners(),
             before: Some(&state),
         })
     }
 
     /// Removes the state, if there is one.
-    fn forget(&self, state: Option<&State>) -> Draft {
+    fn forget(&self, state: Option<&State>, canary: Option<&Canary>) -> Draft {
         let deployment = self.observed.deployment();
         let mut draft = Draft::new(Phase::Rest, NO_CANARY, None);
         let metadata = &deployment.metadata;
         let has_label = state.is_some_and(|it| it.label) && metadata.labels.contains_key(LABEL);
         if metadata.annotations.contains_key(ANNOTATION) || has_label {
             let patch = Patch::new(deployment).without_state(state);
+            let patch = self.give_back(patch, canary);
             draft.step = Some(patch.step("remove the state of the canary".to_owned()));
         }
         draft
@@ -345,7 +362,7 @@ impl Planner<'_> {
         let observed = &self.observed;
         let Some(memory) = &state else {
             // A stale state must not be taken for that of a later canary.
-            let draft = self.forget(None);
+            let draft = self.forget(None, None);
             return Ok(match draft.step {
                 Some(_) => draft,
                 None => self.roll_back(None)?,
@@ -353,7 +370,7 @@ impl Planner<'_> {
         };
         let is_rejected = memory.rejects(observed.digest);
         if observed.is_complete() && observed.digest != memory.stable && !is_rejected {
-            return Ok(self.forget(Some(memory)));
+            return Ok(self.forget(Some(memory), None));
         }
         self.roll_back(state)
     }
@@ -422,6 +439,7 @@ impl Planner<'_> {
             terms: Terms::default(),
             pipeline: None,
             manifest: None,
+            owners: Vec::new(),
         });
         let message = format!(
             "the rollout is rolled back to ReplicaSet {}",
@@ -462,56 +480,33 @@ impl Planner<'_> {
         mut canary: Canary,
         is_recovered: bool,
     ) -> Result<Draft, Stop> {
-        let stage = canary.stage;
-        let command = self.input.command.as_ref();
-        let is_over = self.is_over(&state, &canary);
-        let mut meeting = Meeting::Continues;
-        let mut has_changed = is_recovered;
-        match command {
-            Some(Command::Release) => return Ok(self.release(&state, &canary)),
-            // The end of this canary is written first, and the next plan carries the command out.
-            _ if is_over => {}
-            Some(Command::Start(start)) => {
-                meeting = self.meet(start, &state, &canary)?;
-                if matches!(meeting, Meeting::Continues) {
-                    let terms = Terms {
-                        pods: canary.terms.pods,
-                        ..canary.terms.with(&self.input.policy)
-                    };
-                    has_changed |= terms != canary.terms;
-                    canary.terms = terms;
-                }
-            }
-            Some(Command::Promote { template, .. } | Command::Abort { template }) => {
-                self.check_template(template.as_deref(), &state, &canary)?;
-                if stage == Stage::Aborting && matches!(command, Some(Command::Promote { .. })) {
-                    return Err(RefusalCause::Aborting.into());
-                }
-            }
-            Some(Command::Retry) if stage == Stage::Aborting => {
-                return Err(RefusalCause::Aborting.into());
-            }
-            Some(Command::Retry) | None => {}
+        if matches!(self.input.command, Some(Command::Release)) {
+            return Ok(self.release(&state, &canary));
         }
-        if self
-            .observed
-            .deployment()
-            .metadata
-            .deletion_timestamp
-            .is_some()
-        {
+        let stage = canary.stage;
+        let (meeting, is_pending) = match self.is_over(&state, &canary) {
+            // The end of this canary is written first, and the next plan carries the command out.
+            true => (Meeting::Continues, self.wants_another(&canary)),
+            false => {
+                let meeting = self.meet(&state, &canary)?;
+                (meeting, meeting != Meeting::Continues)
+            }
+        };
+        let metadata = &self.observed.deployment().metadata;
+        if metadata.deletion_timestamp.is_some() {
             return Err(RefusalCause::Deleting.into());
         }
-        let is_pending = match command {
-            Some(Command::Start(_)) => is_over || !matches!(meeting, Meeting::Continues),
-            Some(Command::Retry) => is_over,
-            Some(Command::Promote { template, .. } | Command::Abort { template }) => {
-                is_over && template.as_ref().is_some_and(|it| *it != canary.digest)
-            }
-            Some(Command::Release) | None => false,
-        };
+        let mut has_changed = is_recovered;
+        if matches!(self.input.command, Some(Command::Start(_))) && !is_pending {
+            let terms = Terms {
+                pods: canary.terms.pods,
+                ..canary.terms.with(&self.input.policy)
+            };
+            has_changed |= terms != canary.terms;
+            canary.terms = terms;
+        }
         let mut draft = match stage {
-            Stage::Hold | Stage::Promoting if matches!(meeting, Meeting::Replaces) => {
+            Stage::Hold | Stage::Promoting if meeting == Meeting::Replaces => {
                 let pipeline = canary.pipeline.as_deref().unwrap_or_default();
                 let message = format!("another template of the pipeline {pipeline:?} replaces it");
                 let why = reason(ReasonKind::Replaced, message);
@@ -525,40 +520,74 @@ impl Planner<'_> {
         Ok(draft)
     }
 
+    /// Whether the command is about another canary than this one, which is over.
+    fn wants_another(&self, canary: &Canary) -> bool {
+        match &self.input.command {
+            Some(Command::Start(_) | Command::Retry) => true,
+            Some(Command::Promote {
+                template, manifest, ..
+            }) => asks(template, manifest).is_some_and(|it| it != canary.digest),
+            Some(Command::Abort { template }) => {
+                template.as_ref().is_some_and(|it| *it != canary.digest)
+            }
+            Some(Command::Release) | None => false,
+        }
+    }
+
+    /// What the command means for this canary.
+    fn meet(&self, state: &State, canary: &Canary) -> Result<Meeting, RefusalCause> {
+        let is_aborting = canary.stage == Stage::Aborting;
+        match &self.input.command {
+            Some(Command::Start(start)) => return self.meet_start(start, state, canary),
+            Some(Command::Promote {
+                template, manifest, ..
+            }) => {
+                self.check_template(template.as_deref(), state, canary)?;
+                if is_aborting {
+                    return Err(RefusalCause::Aborting);
+                }
+                if let Some(manifest) = manifest.as_ref().filter(|_| canary.stage == Stage::Hold) {
+                    self.check_manifest(manifest, state, canary)?;
+                }
+            }
+            Some(Command::Abort { template }) => {
+                self.check_template(template.as_deref(), state, canary)?;
+            }
+            Some(Command::Retry) if is_aborting => return Err(RefusalCause::Aborting),
+            Some(Command::Retry | Command::Release) | None => {}
+        }
+        Ok(Meeting::Continues)
+    }
+
     /// What the start of a canary does to this one.
-    fn meet(&self, start: &Start, state: &State, canary: &Canary) -> Result<Meeting, RefusalCause> {
-        let current = self.observed.deployment();
-        let template = &start.deployment.spec.template;
-        let digest = stored_digest(template);
-        let manifest = manifest_digest(&start.deployment, current);
-        let is_other_manifest =
-            manifest.is_some() && canary.manifest.is_some() && manifest != canary.manifest;
+    fn meet_start(
+        &self,
+        start: &Start,
+        state: &State,
+        canary: &Canary,
+    ) -> Result<Meeting, RefusalCause> {
+        let stage = canary.stage;
         let held = self.held_digest(state, canary);
-        let is_same =
-            (template.same_as(&current.spec.template) || digest == held) && !is_other_manifest;
+        let refusal = match self.is_template_of(&start.deployment, held, canary) {
+            true if stage == Stage::Hold => self.other_size(canary),
+            true => None,
+            false => Some(RefusalCause::InProgress {
+                pipeline: canary.pipeline.clone(),
+            }),
+        };
+        let is_undone = self.observed.digest == state.stable;
+        let is_reverted = stored_digest(&start.deployment.spec.template) == state.stable;
         let replaces =
             start.replaces && start.pipeline.is_some() && start.pipeline == canary.pipeline;
-        let refusal = match canary.stage {
-            Stage::Aborting => RefusalCause::Aborting,
-            Stage::Hold if start.replaces && self.observed.digest == state.stable => {
-                return Ok(Meeting::Waits);
-            }
-            Stage::Hold if is_same => match self.other_size(canary) {
-                None => return Ok(Meeting::Continues),
-                Some(refusal) => refusal,
-            },
-            Stage::Promoting if is_same => return Ok(Meeting::Continues),
-            Stage::Hold | Stage::Promoting => RefusalCause::InProgress {
-                pipeline: canary.pipeline.clone(),
-            },
-        };
-        let is_reverted = digest == state.stable;
-        match canary.stage {
-            Stage::Hold if replaces => Ok(Meeting::Replaces),
-            Stage::Promoting if replaces && is_reverted => Ok(Meeting::Replaces),
+        match (stage, refusal) {
+            (Stage::Hold, _) if start.replaces && is_undone => Ok(Meeting::Waits),
+            (Stage::Hold | Stage::Promoting, None) => Ok(Meeting::Continues),
+            (Stage::Hold, Some(_)) if replaces => Ok(Meeting::Replaces),
+            (Stage::Promoting, Some(_)) if replaces && is_reverted => Ok(Meeting::Replaces),
             // They end by themselves, within the limits of the user.
-            Stage::Promoting | Stage::Aborting if start.replaces => Ok(Meeting::Waits),
-            Stage::Hold | Stage::Promoting | Stage::Aborting => Err(refusal),
+            (Stage::Promoting | Stage::Aborting, _) if start.replaces => Ok(Meeting::Waits),
+            (Stage::Aborting, _) => Err(RefusalCause::Aborting),
+            (Stage::Hold | Stage::Promoting, Some(refusal)) => Err(refusal),
         }
     }
 
@@ -607,6 +636,35 @@ impl Planner<'_> {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses a manifest with another template than that of the canary.
+    fn check_manifest(
+        &self,
+        changed: &Deployment,
+        state: &State,
+        canary: &Canary,
+    ) -> Result<(), RefusalCause> {
+        let held = self.held_digest(state, canary);
+        match self.is_template_of(changed, held, canary) {
+            true => Ok(()),
+            false => Err(RefusalCause::OtherTemplate {
+                asked: stored_digest(&changed.spec.template),
+                held: held.to_owned(),
+            }),
+        }
+    }
+
+    /// Whether a manifest, which has been applied to this Deployment, has the template of the canary. A dry run at a hold keeps
+    /// fields of the canary that the manifest does not have, so the manifests are compared as well.
+    fn is_template_of(&self, changed: &Deployment, held: &str, canary: &Canary) -> bool {
+        let current = self.observed.deployment();
+        let template = &changed.spec.template;
+        let manifest = manifest_digest(changed, current);
+        let is_other_manifest =
+            manifest.is_some() && canary.manifest.is_some() && manifest != canary.manifest;
+        (template.same_as(&current.spec.template) || stored_digest(template) == held)
+            && !is_other_manifest
     }
 
     /// Whether a promotion or an abort is complete, and only the state has to be written.
@@ -862,7 +920,7 @@ impl Planner<'_> {
             return Ok(self.abort(state, canary, None, true)?);
         }
         if self.is_over(&state, &canary) {
-            let mut draft = self.forget(Some(&state));
+            let mut draft = self.forget(Some(&state), Some(&canary));
             draft.phase = Phase::Done;
             draft.message = "the promotion is complete".to_owned();
             // A rollout of another template.
@@ -875,18 +933,20 @@ impl Planner<'_> {
         let is_paused = observed.deployment().spec.paused;
         let rolls_back = self.input.policy.rolls_back && !is_paused;
         let Judged { verdict, blocker } = judge(observed.snapshot, self.interrupt)?;
-        let stable = observed.set_of(&state.stable);
-        let is_shared = |set: &&ReplicaSet| self.has_fault(set, blocker.as_ref());
-        let has_fault = stable.filter(is_shared);
-        if rolls_back && is_failure(&verdict) && has_fault.is_none() {
-            let why = reason(ReasonKind::RolloutFailed, verdict.message);
-            return Ok(self.abort_or_hold(state, canary, why, true));
+        let mut reasons = Vec::new();
+        if rolls_back && is_failure(&verdict) {
+            let stable = observed.set_of(&state.stable);
+            match stable.filter(|set| self.has_fault(set, blocker.as_ref())) {
+                Some(stable) => reasons.push(stable_has_fault(stable)),
+                None => {
+                    let why = reason(ReasonKind::RolloutFailed, verdict.message);
+                    return Ok(self.abort_or_hold(state, canary, why, true));
+                }
+            }
         }
         let mut draft = Draft::new(Phase::Promoting, "the rollout continues", Some(state));
+        draft.reasons = reasons;
         draft.at = verdict.decided_after.filter(|_| rolls_back);
-        if rolls_back && is_failure(&verdict) {
-            draft.reasons.extend(has_fault.map(stable_has_fault));
-        }
         draft.event_selectors = verdict.event_selectors;
         if is_paused {
             draft
@@ -918,12 +978,14 @@ impl Planner<'_> {
             return draft;
         }
         let mut draft = match state.rejected.is_empty() {
-            true => self.forget(Some(&state)),
+            true => self.forget(Some(&state), Some(&canary)),
             false => {
                 state.canary = None;
                 state.since = observed.now();
                 let message = "remember the rejected template";
-                self.write(Phase::Aborted, message, state, |patch| patch)
+                self.write(Phase::Aborted, message, state, |patch| {
+                    self.give_back(patch, Some(&canary))
+                })
             }
         };
         // A rollout of another template.
@@ -947,8 +1009,17 @@ impl Planner<'_> {
         state.since = observed.now();
         state.canary = Some(canary);
         let message = "the canary is promoted: the rollout continues within the limits of the user";
+        let manifest = match &self.input.command {
+            Some(Command::Promote { manifest, .. }) => manifest.as_ref(),
+            _ => None,
+        };
+        let applied = manifest.and_then(|it| it.metadata.annotations.get(LAST_APPLIED));
         let mut draft = self.write(Phase::Promoting, message, state, |patch| {
-            patch.fields(observed.fields, fields)
+            let patch = patch.fields(observed.fields, fields);
+            match applied {
+                Some(applied) => patch.applied(applied),
+                None => patch,
+            }
         });
         draft.reasons = reasons;
         draft
@@ -1053,7 +1124,8 @@ impl Planner<'_> {
     /// Restores the fields of the user, keeps the template, and removes the state.
     fn release(&self, state: &State, canary: &Canary) -> Draft {
         let observed = &self.observed;
-        let mut patch = Patch::new(observed.deployment()).without_state(Some(state));
+        let patch = Patch::new(observed.deployment()).without_state(Some(state));
+        let mut patch = self.give_back(patch, Some(canary));
         if observed.is_held() || canary.stage == Stage::Hold {
             patch = patch.fields(observed.fields, self.restored(canary));
         }
@@ -1109,6 +1181,25 @@ impl Planner<'_> {
             fields.progress_deadline_seconds = live.progress_deadline_seconds;
         }
         fields
+    }
+
+    /// The managers that own the fields that a canary writes.
+    fn owners(&self) -> Vec<Owner> {
+        let managed = self.input.managed_fields.as_ref();
+        managed.map_or_else(Vec::new, ManagedFields::owners)
+    }
+
+    /// Gives the fields of a canary back to their owners.
+    fn give_back<'p>(&self, patch: Patch<'p>, canary: Option<&Canary>) -> Patch<'p> {
+        let Some(managed) = &self.input.managed_fields else {
+            return patch;
+        };
+        let owners = canary.map_or(&[][..], |it| &it.owners);
+        let annotations = &self.observed.deployment().metadata.annotations;
+        match managed.returned(owners, annotations.contains_key(LAST_APPLIED)) {
+            Some(entries) => patch.owners(managed, entries),
+            None => patch,
+        }
     }
 
     /// A patch that writes a state, and more.

@@ -5,6 +5,7 @@ use rollplan_core::snapshot::{Deployment, ObjectMeta};
 use rollplan_core::template::Template;
 
 use crate::observed::{Observed, stored_digest};
+use crate::ownership::Owner;
 use crate::patch::{Patch, Step};
 use crate::policy::{Policy, held_surge};
 use crate::refusal::RefusalCause;
@@ -24,6 +25,7 @@ pub(crate) struct Origin<'a> {
     pub(crate) template: &'a Template,
     pub(crate) pipeline: Option<String>,
     pub(crate) manifest: Option<String>,
+    pub(crate) owners: Vec<Owner>,
     /// The state that is replaced.
     pub(crate) before: Option<&'a State>,
 }
@@ -85,6 +87,7 @@ pub(crate) fn start(
         template,
         pipeline,
         manifest,
+        owners,
         before,
     } = origin;
     let deployment = observed.deployment();
@@ -147,6 +150,7 @@ pub(crate) fn start(
             terms,
             pipeline,
             manifest,
+            owners,
         }),
     };
     let (patch, state) = Patch::new(deployment).state(state);

@@ -11,6 +11,7 @@ use rollplan_core::time::{Span, Time};
 use serde_json::{Map, Value as Json, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::ownership::Owner;
 use crate::policy::Policy;
 
 /// The annotation of the state.
@@ -129,6 +130,8 @@ pub(crate) struct Canary {
     /// The digest of the template in the manifest, if it was started with one. A dry run at a hold merges the fields of the canary
     /// into a template, so two manifests may have the same result.
     pub(crate) manifest: Option<String>,
+    /// The managers that own the fields of the hold without the canary.
+    pub(crate) owners: Vec<Owner>,
 }
 
 /// Why a state cannot be read.
@@ -191,6 +194,7 @@ impl State {
                 terms,
                 pipeline,
                 manifest,
+                owners,
             } = canary;
             json["phase"] = json!(stage.name());
             json["started"] = json!(started.to_string());
@@ -218,6 +222,7 @@ impl State {
                 ("timeout", seconds(*timeout)),
                 ("pipeline", pipeline.as_ref().map(|it| json!(it))),
                 ("manifest", manifest.as_ref().map(|it| json!(it))),
+                ("owners", (!owners.is_empty()).then(|| owners_json(owners))),
             ];
             for (key, value) in optional {
                 if let Some(value) = value {
@@ -279,6 +284,7 @@ impl State {
                     terms: Terms::read(json)?,
                     pipeline: optional(json, "pipeline", text_of)?,
                     manifest: optional(json, "manifest", text_of)?,
+                    owners: optional(json, "owners", read_owners)?.unwrap_or_default(),
                 }),
             },
         })
@@ -366,6 +372,30 @@ impl Stage {
         let all = [Self::Hold, Self::Promoting, Self::Aborting];
         all.into_iter().find(|it| it.name() == name)
     }
+}
+
+fn owners_json(owners: &[Owner]) -> Json {
+    let owners = owners.iter().map(|owner| {
+        let Owner {
+            field,
+            manager,
+            operation,
+        } = owner;
+        json!([field, manager, operation])
+    });
+    owners.collect()
+}
+
+fn read_owners(json: &Json) -> Option<Vec<Owner>> {
+    let read = |owner: &Json| match &owner.as_array()?[..] {
+        [field, manager, operation] => Some(Owner {
+            field: text_of(field)?,
+            manager: text_of(manager)?,
+            operation: text_of(operation)?,
+        }),
+        _ => None,
+    };
+    json.as_array()?.iter().map(read).collect()
 }
 
 /// A number of pods or a percentage, as in Kubernetes.
@@ -472,6 +502,11 @@ mod tests {
                 },
                 pipeline: Some("ci \"1\"".to_owned()),
                 manifest: Some("12345678".to_owned()),
+                owners: vec![Owner {
+                    field: "maxSurge".to_owned(),
+                    manager: "ci".to_owned(),
+                    operation: "Apply".to_owned(),
+                }],
             }),
         }
     }

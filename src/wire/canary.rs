@@ -2,12 +2,13 @@
 
 use bytes::Bytes;
 use prost::Message as _;
-use rollplan_canary::{Command, Input, Start, plan_canary as plan};
+use rollplan_canary::{Command, Input, ManagedFields, Start, plan_canary as plan};
 use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::snapshot::Deployment;
+use rollplan_core::template::Value;
 
 use super::error::{Error, Reason};
-use super::manifest::ManifestReader;
+use super::manifest::{ManifestReader, find_live};
 use super::objects::ContentReader;
 use super::parse::{Parser, Path};
 use super::print_canary::print_canary;
@@ -62,12 +63,18 @@ pub(crate) fn plan_canary_in(
         verdicts,
     } = request;
     let mut parser = Parser::new(interrupt);
+    let texts = snapshot.as_ref().map(|it| it.objects.clone());
+    let texts = texts.unwrap_or_default();
     let subject = read_snapshot(snapshot, Kinds::Deployments, context, &mut parser)?;
     let policy = parser.canary_policy(policy)?;
     let verdicts = parser.canary_verdicts(verdicts)?;
     let current = match &subject {
         Some(Subject::Deployment(snapshot)) => Some(&snapshot.deployment),
         _ => None,
+    };
+    let managed_fields = match current {
+        Some(current) => read_managed_fields(&texts, current, interrupt)?,
+        None => None,
     };
     let command = match &command {
         Some(command) => read_command(command, current, &mut parser)?,
@@ -78,9 +85,29 @@ pub(crate) fn plan_canary_in(
         policy,
         command,
         verdicts,
+        managed_fields,
     };
     let plan = plan(&input, interrupt)??;
     Ok(print_canary(plan))
+}
+
+/// The owners of the fields of the Deployment. `None` if the request does not have them.
+fn read_managed_fields(
+    texts: &[String],
+    current: &Deployment,
+    interrupt: &dyn Interrupt,
+) -> Result<Option<ManagedFields>, Error> {
+    let mut contents = ContentReader::new(interrupt);
+    let live = find_live(texts, current, &mut contents, interrupt)?;
+    let managed_fields = |live: &Value| {
+        let metadata = live.get("metadata")?;
+        let entries = metadata.get("managedFields")?.to_json();
+        Some(ManagedFields {
+            resource_version: metadata.get("resourceVersion")?.as_str()?.to_owned(),
+            entries: serde_json::from_str(&entries).ok()?,
+        })
+    };
+    Ok(live.as_ref().and_then(managed_fields))
 }
 
 /// `None` after a violation.
@@ -103,7 +130,7 @@ fn read_command<'i>(
     let text_path = path.field("deployment");
     let action = parser.known(*action, &path.field("action"));
     for (field, is_set, actions) in [
-        ("deployment", !text.is_empty(), &[Starts][..]),
+        ("deployment", !text.is_empty(), &[Starts, Promote][..]),
         (
             "template_digest",
             !template_digest.is_empty(),
@@ -132,32 +159,37 @@ fn read_command<'i>(
         parser.violation(&pipeline_path, Reason::OutOfRange, description);
     }
     let optional = |text: &str| Some(text.to_owned()).filter(|it| !it.is_empty());
-    Ok(match action {
-        None => None,
-        Some(proto::CanaryAction::Unspecified) => {
-            parser.violation(&path.field("action"), Reason::Required, "is required");
-            None
-        }
-        Some(proto::CanaryAction::Start) => {
+    let is_read = action == Some(Starts) || action == Some(Promote) && !text.is_empty();
+    let changed = match is_read {
+        true => {
             let mut reader = ManifestReader {
                 contents: &mut ContentReader::new(parser.interrupt),
                 parser,
                 current,
                 live: None,
             };
-            let changed = reader.read(text, &text_path)?;
-            changed.map(|changed| {
-                Command::Start(Box::new(Start {
-                    deployment: changed.deployment,
-                    pipeline: optional(pipeline),
-                    replaces: *replace,
-                    is_template_only: *template_only,
-                }))
-            })
+            reader.read(text, &text_path)?.map(|it| it.deployment)
         }
+        false => None,
+    };
+    Ok(match action {
+        None => None,
+        Some(proto::CanaryAction::Unspecified) => {
+            parser.violation(&path.field("action"), Reason::Required, "is required");
+            None
+        }
+        Some(proto::CanaryAction::Start) => changed.map(|deployment| {
+            Command::Start(Box::new(Start {
+                deployment,
+                pipeline: optional(pipeline),
+                replaces: *replace,
+                is_template_only: *template_only,
+            }))
+        }),
         Some(proto::CanaryAction::Promote) => Some(Command::Promote {
             template: optional(template_digest),
             is_forced: *force,
+            manifest: changed.map(Box::new),
         }),
         Some(proto::CanaryAction::Abort) => Some(Command::Abort {
             template: optional(template_digest),

@@ -41,6 +41,7 @@ pub(super) fn add_canary(
         },
         command: None,
         verdicts: Vec::new(),
+        managed_fields: None,
     };
     let name = &deployment.metadata.name;
     match plan_canary(&input, interrupt)? {

@@ -1,14 +1,11 @@
 //! Converts plans of canaries to protobuf messages.
 
-use rollplan_canary::{Outcome, Phase, Plan, Reason, Report, Step};
+use rollplan_canary::{FIELD_MANAGER, Outcome, Phase, Plan, Reason, Report, Step};
 
 use super::print::api_call;
 use super::print_report::owned;
 use super::print_time::{duration, timestamp};
 use crate::proto;
-
-/// The field manager by which an admission policy recognizes the patches of canaries.
-const FIELD_MANAGER: &str = "fieldManager=rollplan-canary";
 
 /// Converts a plan to a response.
 pub(super) fn print_canary(plan: Plan) -> proto::PlanCanaryResponse {
@@ -29,7 +26,7 @@ fn print_step(step: Step) -> proto::Step {
     proto::Step {
         summary,
         call: Some(proto::ApiCall {
-            query: FIELD_MANAGER.to_owned(),
+            query: format!("fieldManager={FIELD_MANAGER}"),
             ..api_call(call)
         }),
         on_failure: proto::OnFailure::Stop.into(),

@@ -403,7 +403,8 @@ func (CanaryOutcome) EnumDescriptor() ([]byte, []int) {
 type PlanCanaryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Current state of the Deployment, which must be an apps/v1 Deployment. Required, with `replica_sets_complete` and
-	// `pods_complete`, because pods are counted.
+	// `pods_complete`, because pods are counted. If the Deployment has `metadata.managedFields`, the last patch of a canary
+	// gives its fields back to the managers that owned them before.
 	Snapshot *Snapshot `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// Criteria for a good canary, and the reactions to its outcome. Send the same policy with each request about a
 	// canary.
@@ -611,6 +612,10 @@ type CanaryCommand struct {
 	// With CANARY_ACTION_START: the whole Deployment after the change, as Kubernetes JSON, for example the output of
 	// `kubectl apply --dry-run=server -o json`. Only its pod template is used. Other fields of its spec must not differ, unless
 	// `template_only` is set.
+	// With CANARY_ACTION_PROMOTE: the same for the manifest that is to be applied after the promotion, or empty. If the canary
+	// has another template, the command is refused. The patch also writes the annotation
+	// `kubectl.kubernetes.io/last-applied-configuration`, if there is one: if the caller ends before it applies the manifest, a
+	// later `kubectl apply` still removes the fields that only this manifest has.
 	Deployment string `protobuf:"bytes,2,opt,name=deployment,proto3" json:"deployment,omitempty"`
 	// With CANARY_ACTION_PROMOTE and CANARY_ACTION_ABORT: the digest of the template that was tested, from
 	// CanaryReport.template_digest. If the canary has another template, the command is refused. Absent for any template.

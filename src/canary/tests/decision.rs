@@ -79,6 +79,7 @@ fn the_rest_of_a_bake_is_rounded_up() {
         policy: policy(),
         command: None,
         verdicts: Vec::new(),
+        managed_fields: None,
     };
     input.snapshot.now = Time::new(input.snapshot.now.seconds(), 600_000_000).unwrap();
     let plan = plan_canary(&input, &Never).unwrap().unwrap();
@@ -151,6 +152,7 @@ fn restart_begins_the_bake_again() {
         policy: policy(),
         command: None,
         verdicts: Vec::new(),
+        managed_fields: None,
     };
     let plan = rollplan_canary::plan_canary(&input, &rollplan_core::interrupt::Never);
     let plan = plan.unwrap().unwrap();
@@ -184,6 +186,7 @@ fn certain_failure_aborts_or_holds() {
             policy,
             command: None,
             verdicts: Vec::new(),
+            managed_fields: None,
         };
         let plan = rollplan_canary::plan_canary(&input, &rollplan_core::interrupt::Never);
         plan.unwrap().unwrap()

@@ -125,6 +125,7 @@ fn only_the_tested_template_is_promoted_or_aborted() {
     let promote_it = |digest: &str| Command::Promote {
         template: Some(digest.to_owned()),
         is_forced: false,
+        manifest: None,
     };
     let abort_it = |digest: &str| Command::Abort {
         template: Some(digest.to_owned()),
@@ -194,6 +195,7 @@ fn only_a_good_canary_is_promoted_unless_that_is_forced() {
     let good = Command::Promote {
         template: None,
         is_forced: false,
+        manifest: None,
     };
     let refused = world.plan(&policy(), Some(good)).unwrap_err();
     assert_eq!(refused.cause.as_str(), "NOT_GOOD");
@@ -368,6 +370,55 @@ fn manifests_are_told_apart_by_what_they_state() {
             .report
             .phase,
         Phase::Hold
+    );
+}
+
+/// If the pipeline ends before it applies the manifest, `kubectl apply` of the next one removes what only this one has.
+#[test]
+fn promotion_of_a_manifest_writes_what_kubectl_remembers() {
+    let key = "kubectl.kubernetes.io/last-applied-configuration";
+    let mut world = hold();
+    world.now += 200;
+    let promotion = |world: &World, image: &str| {
+        let mut deployment = world.changed(image);
+        let manifest = format!(r#"{{"spec":{{"template":"{image}"}}}}"#);
+        deployment
+            .metadata
+            .annotations
+            .insert(key.to_owned(), manifest);
+        Command::Promote {
+            template: None,
+            is_forced: true,
+            manifest: Some(Box::new(deployment)),
+        }
+    };
+    assert_eq!(
+        refusal(&world, promotion(&world, "v3")).as_str(),
+        "OTHER_TEMPLATE"
+    );
+    let promote = promotion(&world, NEW);
+    let plan = world.steer(&policy(), Some(promote));
+    assert_eq!(plan.report.phase, Phase::Promoting);
+    let applied = world.stored.deployment.metadata.annotations.get(key);
+    assert_eq!(applied.unwrap(), r#"{"spec":{"template":"v2"}}"#);
+    // Repeating it is safe, also when it is complete.
+    world.settle();
+    for image in [NEW, "v3"] {
+        let again = world
+            .plan(&policy(), Some(promotion(&world, image)))
+            .unwrap();
+        assert_eq!(
+            (again.report.phase, again.report.command_pending),
+            (Phase::Done, image != NEW)
+        );
+    }
+    let ends = promotion(&world, "v3");
+    world.steer(&policy(), Some(ends));
+    world.settle_controllers();
+    world.plan(&policy(), Some(promotion(&world, NEW))).unwrap();
+    assert_eq!(
+        refusal(&world, promotion(&world, "v3")).as_str(),
+        "NO_CANARY"
     );
 }
 

@@ -6,6 +6,7 @@ use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::ContainerState;
 use rollplan_core::template::{Template, Value};
 use rollplan_simulation::pods::Fault;
+use serde_json::json;
 
 use crate::world::{World, promote};
 
@@ -40,6 +41,7 @@ fn plan(world: &World, policy: &Policy, reason: &str) -> Plan {
         policy: policy.clone(),
         command: None,
         verdicts: Vec::new(),
+        managed_fields: None,
     };
     plan_canary(&input, &Never).unwrap().unwrap()
 }
@@ -142,24 +144,33 @@ fn failed_promotion_is_aborted() {
     );
 }
 
-/// A template whose container reads a Secret.
-fn with_secret(template: &Template, name: &str) -> Template {
-    let map = |key: &str, value| Value::Map([(key.to_owned(), value)].into());
+/// A template whose container has this environment.
+fn with_environment(template: &Template, environment: &serde_json::Value) -> Template {
     let mut value = template.value().clone();
     let spec = value.as_map_mut().unwrap().get_mut("spec").unwrap();
     let Some(Value::List(containers)) = spec.as_map_mut().unwrap().get_mut("containers") else {
         unreachable!()
     };
-    let secret = map("secretRef", map("name", Value::String(name.to_owned())));
     let container = containers[0].as_map_mut().unwrap();
-    container.insert("envFrom".to_owned(), Value::List(vec![secret]));
+    for (field, list) in environment.as_object().unwrap() {
+        container.insert(field.clone(), Value::from(list));
+    }
     Template::from(value)
 }
 
-/// The plan of a rollback of a rollout that waits because of the Secret "web", if the stable template reads this Secret.
-fn plan_without_secret(stable: &str) -> Plan {
+fn reads_secret(name: &str) -> serde_json::Value {
+    json!({"envFrom": [{"secretRef": {"name": name}}]})
+}
+
+fn reads_keys(keys: &[&str]) -> serde_json::Value {
+    let variable = |key: &&str| json!({"name": key, "valueFrom": {"secretKeyRef": {"name": "web", "key": key}}});
+    json!({"env": keys.iter().map(variable).collect::<Vec<_>>()})
+}
+
+/// The plan of a rollback of a rollout from one environment to another, whose pods wait because of this message of the kubelet.
+fn plan_with_fault(stable: &serde_json::Value, new: &serde_json::Value, message: &str) -> Plan {
     let mut world = world();
-    let before = with_secret(&crate::world::template("v1"), stable);
+    let before = with_environment(&crate::world::template("v1"), stable);
     world.stored.deployment.spec.template = before.clone();
     let mut set = before.value().clone();
     let labels = set.as_map_mut().unwrap().get_mut("metadata").unwrap();
@@ -175,7 +186,7 @@ fn plan_without_secret(stable: &str) -> Plan {
     world.stored.replica_sets[0].template = Template::from(set);
     world.settle();
     world.faults.insert("v2", Fault::Config);
-    world.edit(|it| it.spec.template = with_secret(&crate::world::template("v2"), "web"));
+    world.edit(|it| it.spec.template = with_environment(&crate::world::template("v2"), new));
     world.settle();
     world.now += 900;
     let mut snapshot = world.snapshot();
@@ -183,7 +194,7 @@ fn plan_without_secret(stable: &str) -> Plan {
     for pod in pods.iter_mut().filter(|pod| pod.phase == "Pending") {
         pod.containers[0].state = ContainerState::Waiting {
             reason: "CreateContainerConfigError".to_owned(),
-            message: "secret \"web\" not found".to_owned(),
+            message: message.to_owned(),
         };
     }
     snapshot.pods = pods.into();
@@ -192,6 +203,7 @@ fn plan_without_secret(stable: &str) -> Plan {
         policy: policy(),
         command: None,
         verdicts: Vec::new(),
+        managed_fields: None,
     };
     plan_canary(&input, &Never).unwrap().unwrap()
 }
@@ -202,13 +214,40 @@ fn fault_that_the_stable_template_has_as_well_is_not_rolled_back() {
         let reasons = plan.report.reasons.iter();
         reasons.map(|it| it.kind.as_str()).collect()
     };
-    let other = plan_without_secret("web-2");
-    assert_eq!(
-        (other.report.phase, kinds(&other)),
-        (Phase::Aborting, vec!["ROLLOUT_FAILED"])
-    );
-    let shared = plan_without_secret("web");
-    assert_eq!(kinds(&shared), ["ROLLOUT_FAILED", "STABLE_HAS_FAULT"]);
-    assert_eq!((shared.report.phase, &shared.step), (Phase::Rest, &None));
-    assert_eq!(shared.report.rejected_digests, [""; 0]);
+    let has_fault = |stable, new, message| {
+        let plan = plan_with_fault(&stable, &new, message);
+        match plan.report.phase {
+            Phase::Aborting => assert_eq!(kinds(&plan), ["ROLLOUT_FAILED"]),
+            phase => {
+                assert_eq!(kinds(&plan), ["ROLLOUT_FAILED", "STABLE_HAS_FAULT"]);
+                assert_eq!((phase, &plan.step), (Phase::Rest, &None));
+                assert_eq!(plan.report.rejected_digests, [""; 0]);
+            }
+        }
+        plan.step.is_none()
+    };
+    let missing = "secret \"web\" not found";
+    assert!(has_fault(reads_secret("web"), reads_secret("web"), missing));
+    assert!(!has_fault(
+        reads_secret("web-2"),
+        reads_secret("web"),
+        missing
+    ));
+    // The stable template reads another key of the same Secret, or all keys that there are.
+    let missing = "couldn't find key token in Secret default/web";
+    assert!(has_fault(
+        reads_keys(&["name", "token"]),
+        reads_keys(&["token"]),
+        missing
+    ));
+    assert!(!has_fault(
+        reads_keys(&["name"]),
+        reads_keys(&["name", "token"]),
+        missing
+    ));
+    assert!(!has_fault(
+        reads_secret("web"),
+        reads_keys(&["token"]),
+        missing
+    ));
 }

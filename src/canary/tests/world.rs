@@ -35,6 +35,7 @@ pub(crate) fn promote() -> Command {
     Command::Promote {
         template: None,
         is_forced: true,
+        manifest: None,
     }
 }
 
@@ -157,6 +158,7 @@ impl World {
             policy: policy.clone(),
             command,
             verdicts,
+            managed_fields: None,
         };
         plan_canary(&input, &Never).unwrap()
     }

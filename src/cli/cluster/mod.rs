@@ -66,6 +66,8 @@ pub(super) struct Cluster {
     has_events: bool,
     /// Whether requests keep their whole objects.
     keeps_objects: bool,
+    /// Whether objects are read with their managed fields.
+    has_managed_fields: bool,
 }
 
 /// The remaining time of a command for kubectl.
@@ -105,7 +107,13 @@ impl Cluster {
             noted: BTreeSet::new(),
             has_events: true,
             keeps_objects: false,
+            has_managed_fields: false,
         }
+    }
+
+    /// Whether objects, but not their dependents, are read with their managed fields.
+    pub(super) fn show_managed_fields(&mut self, has_managed_fields: bool) {
+        self.has_managed_fields = has_managed_fields;
     }
 
     /// Reads an object and its dependents, within the optional time limit.
@@ -118,7 +126,10 @@ impl Cluster {
         answers: Answers,
     ) -> Result<Request, Error> {
         let budget = Budget::new(limit);
-        let owner = self.kubectl.get(target, budget.left());
+        let owner = match self.has_managed_fields {
+            true => self.kubectl.get_with_managers(target, budget.left()),
+            false => self.kubectl.get(target, budget.left()),
+        };
         let owner = owner.map_err(|failure| self.absent(target, failure))?;
         let owner = Source::new(SOURCE, owner)?;
         let (wanted, related) = {
@@ -241,16 +252,6 @@ impl Cluster {
         budget: Budget,
     ) -> Result<Source, Error> {
         Source::new(SOURCE, self.kubectl.list(kind, selector, budget.left())?)
-    }
-
-    /// Reads an object as JSON, with its managed fields.
-    pub(super) fn read_managers(
-        &self,
-        target: &Target,
-        limit: Option<Duration>,
-    ) -> Result<Vec<u8>, Failure> {
-        let limit = limit.unwrap_or(PROCESS_TIMEOUT).min(PROCESS_TIMEOUT);
-        self.kubectl.get_with_managers(target, limit)
     }
 
     /// Makes the call of a step, which patches an object.

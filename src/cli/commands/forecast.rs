@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::plan::Horizon;
 use super::read::{read, texts};
-use super::template_change::TemplateArgs;
+use super::template_change::{ApplyArgs, TemplateArgs};
 use crate::cli::cluster::Needs;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -214,7 +214,7 @@ fn from_cluster(which: TargetArgs, change: &ChangeArgs) -> Result<Changed, Error
     let missing = "no Deployment selected: pass its name, --filename <FILE> or --snapshot <FILE>";
     let named = template.named(&target, missing)?;
     let wanted = deployment.as_deref().map(Wanted::parse).transpose()?;
-    let changed = template.apply(&mut cluster, named.as_ref(), wanted, None)?;
+    let changed = template.apply(&mut cluster, named.as_ref(), wanted, &ApplyArgs::default())?;
     let target = match (named, &changed) {
         (Some(target), _) => target,
         (None, Some((_, target))) => target.clone(),

@@ -13,6 +13,31 @@ use crate::cli::options::ClusterArgs;
 use crate::cli::stderr;
 use crate::cli::target::{self, Target, is_name};
 
+/// Options of `kubectl apply`.
+const SERVER_SIDE: &str = "--server-side";
+const FORCE_CONFLICTS: &str = "--force-conflicts";
+
+/// How `kubectl apply` applies a manifest.
+#[derive(Args, Debug, Default)]
+pub(super) struct ApplyArgs {
+    /// The manifest is applied with kubectl apply --server-side
+    #[arg(long, requires = "files")]
+    server_side: bool,
+    /// The manifest is applied with kubectl apply --field-manager=NAME
+    #[arg(long, value_name = "NAME", requires = "files")]
+    field_manager: Option<String>,
+    /// The manifest is applied with kubectl apply --server-side --force-conflicts
+    #[arg(long, requires = "server_side")]
+    force_conflicts: bool,
+}
+
+/// Manifests in files, and how they are applied.
+#[derive(Debug)]
+pub(super) struct Manifests {
+    files: Vec<String>,
+    options: Vec<String>,
+}
+
 #[derive(Args, Debug)]
 pub(super) struct TemplateArgs {
     /// File with the changed Deployment, or - for standard input; may be repeated
@@ -49,15 +74,13 @@ impl TemplateArgs {
         cluster: &mut ClusterArgs,
         named: Option<&Target>,
         wanted: Option<Wanted>,
-        manager: Option<&str>,
+        apply: &ApplyArgs,
     ) -> Result<Option<(String, Target)>, Error> {
-        if self.files.is_empty() {
+        let Some(manifests) = Manifests::new(&self.files, apply)? else {
             return Ok(None);
-        }
+        };
         let named = named.map(|target| Wanted::in_files(target.clone(), None));
-        let files = self.file_names()?;
-        let printed = Kubectl::new(cluster).apply_dry_run(&files, manager, PROCESS_TIMEOUT)?;
-        let (json, target) = find(printed, named.or(wanted).as_ref())?;
+        let (json, target) = manifests.dry_run(cluster, named.or(wanted).as_ref())?;
         cluster.namespace.clone_from(&target.namespace);
         Ok(Some((json, target)))
     }
@@ -78,14 +101,74 @@ impl TemplateArgs {
         }
         Ok(find(printed, None)?.0)
     }
+}
 
-    /// The files as arguments of kubectl.
-    fn file_names(&self) -> Result<Vec<String>, Error> {
-        let names = self.files.iter().map(|file| match file.to_str() {
+/// Whether server-side apply failed only because of fields that a canary owns until it ends: the message names each
+/// manager (`NewConflictError` in k8s.io/apimachinery/pkg/util/managedfields).
+fn conflicts_only_with_canary(error: &str) -> bool {
+    let named = |manager: &str| error.matches(&format!("with \"{manager}")).count();
+    let canary = named("rollplan-canary\"");
+    canary > 0 && canary == named("")
+}
+
+// === impl ApplyArgs ===
+
+impl ApplyArgs {
+    /// The options of kubectl.
+    fn options(&self) -> Vec<String> {
+        let Self {
+            server_side,
+            field_manager,
+            force_conflicts,
+        } = self;
+        let mut options = Vec::new();
+        options.extend(server_side.then(|| SERVER_SIDE.to_owned()));
+        options.extend(
+            field_manager
+                .as_ref()
+                .map(|it| format!("--field-manager={it}")),
+        );
+        options.extend(force_conflicts.then(|| FORCE_CONFLICTS.to_owned()));
+        options
+    }
+}
+
+// === impl Manifests ===
+
+impl Manifests {
+    /// `None` without files.
+    pub(super) fn new(files: &[PathBuf], apply: &ApplyArgs) -> Result<Option<Self>, Error> {
+        let names = files.iter().map(|file| match file.to_str() {
             Some(name) => Ok(name.to_owned()),
             None => Err(Error::Usage(format!("{}: not UTF-8", file.display()))),
         });
-        names.collect()
+        let files: Vec<String> = names.collect::<Result<_, _>>()?;
+        let options = apply.options();
+        Ok((!files.is_empty()).then_some(Self { files, options }))
+    }
+
+    /// The Deployment after the manifests would have been applied.
+    pub(super) fn dry_run(
+        &self,
+        cluster: &ClusterArgs,
+        wanted: Option<&Wanted>,
+    ) -> Result<(String, Target), Error> {
+        let kubectl = Kubectl::new(cluster);
+        let Self { files, options } = self;
+        let printed = match kubectl.apply_dry_run(files, options, PROCESS_TIMEOUT) {
+            Err(failure) if conflicts_only_with_canary(&failure.to_string()) => {
+                let forced = [&options[..], &[FORCE_CONFLICTS.to_owned()]].concat();
+                kubectl.apply_dry_run(files, &forced, PROCESS_TIMEOUT)?
+            }
+            printed => printed?,
+        };
+        find(printed, wanted)
+    }
+
+    /// Applies the manifests. Returns what kubectl prints.
+    pub(super) fn apply(&self, cluster: &ClusterArgs) -> Result<Vec<u8>, Error> {
+        let Self { files, options } = self;
+        Ok(Kubectl::new(cluster).apply(files, options, PROCESS_TIMEOUT)?)
     }
 }
 

@@ -84,17 +84,27 @@ impl Kubectl {
         self.get_json(&[resource.argument(), name, managers], limit)
     }
 
-    /// The objects after these manifests would have been applied by this field manager, as the API server returns them for a
-    /// dry run.
+    /// The objects after these manifests would have been applied with these options, as the API server returns them for a dry
+    /// run.
     pub(super) fn apply_dry_run(
         &self,
         files: &[String],
-        manager: Option<&str>,
+        options: &[String],
         limit: Duration,
     ) -> Result<Vec<u8>, Failure> {
-        let mut args = vec!["apply".to_owned()];
-        args.extend(files.iter().map(|file| format!("--filename={file}")));
-        self.dry_run(args, manager, limit)
+        self.dry_run(apply(files, options), None, limit)
+    }
+
+    /// Applies these manifests with these options. Returns what kubectl prints.
+    pub(super) fn apply(
+        &self,
+        files: &[String],
+        options: &[String],
+        limit: Duration,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut args = apply(files, options);
+        args.push(REQUEST_TIMEOUT.to_owned());
+        self.run(&args, limit)
     }
 
     /// A Deployment after its containers would have got these images, each as CONTAINER=IMAGE.
@@ -275,4 +285,14 @@ impl Kubectl {
         }
         Ok(stdout)
     }
+}
+/// The arguments of `kubectl apply`.
+fn apply(files: &[String], options: &[String]) -> Vec<String> {
+    let files = files.iter().map(|file| format!("--filename={file}"));
+    let options = options.iter().cloned();
+    ["apply".to_owned()]
+        .into_iter()
+        .chain(files)
+        .chain(options)
+        .collect()
 }

@@ -287,7 +287,7 @@ fn start_is_watched_until_the_canary_is_good() {
     );
     assert_eq!(
         calls[1],
-        format!("get deploy web {OPTIONS} --namespace=shop")
+        format!("get deploy web --show-managed-fields {OPTIONS} --namespace=shop")
     );
     assert_eq!(
         calls[2],
@@ -306,7 +306,7 @@ fn start_is_watched_until_the_canary_is_good() {
     assert!(patch.contains("\"value\":2147483646"), "{patch}");
 }
 
-/// The manifest is applied with the field manager that the guard permits.
+/// The manifest is applied as the user does: the guard permits dry runs.
 #[test]
 fn start_takes_a_manifest() {
     let rest = World::new();
@@ -329,9 +329,7 @@ fn start_takes_a_manifest() {
         Some(&"  patched: start a canary with 1 of 4 pods")
     );
     assert!(
-        kubectl.calls()[0].starts_with(
-            "apply --filename=web.yaml --field-manager=rollplan-canary --dry-run=server "
-        ),
+        kubectl.calls()[0].starts_with("apply --filename=web.yaml --dry-run=server "),
         "{:?}",
         kubectl.calls()
     );
@@ -443,7 +441,12 @@ fn promote_waits_until_the_state_is_removed() {
         patched(),
     ];
     let (run, kubectl) = run(&polls, &["promote", "web", "--interval=0"]);
-    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    assert_eq!(run.exit, 0);
+    assert!(
+        run.err.ends_with("apply that now with kubectl apply\n"),
+        "{}",
+        run.err
+    );
     let states: Vec<String> = rows(&run.out);
     let states = states.iter().map(|row| row.split_once(' ').unwrap().0);
     assert_eq!(states.collect::<Vec<_>>(), ["promoting", "promoted"]);
@@ -466,6 +469,98 @@ fn promote_waits_until_the_state_is_removed() {
         "{}",
         run.err
     );
+}
+
+#[test]
+fn promotion_of_a_manifest_applies_it_at_the_end() {
+    let held = World::held(Some(60));
+    let mut promoting = held.clone();
+    promoting.patch(&held.dry_run(&["promote", "web"], false));
+    let mut complete = promoting.clone();
+    complete.complete("canary");
+    let mut applied = held.changed();
+    let remembered = "kubectl.kubernetes.io/last-applied-configuration";
+    applied["metadata"]["annotations"][remembered] = "{}".into();
+    let prints = |text: &str| Poll {
+        deployment: Answer::Out(text.to_owned()),
+        ..poll(Vec::new())
+    };
+    let polls = [
+        held.answer(&applied),
+        held.poll(),
+        patched(),
+        complete.poll(),
+        patched(),
+        prints("deployment.apps/web configured\n"),
+    ];
+    let args = [
+        "promote",
+        "web",
+        "-f",
+        "web.yaml",
+        "--server-side",
+        "--field-manager=ci",
+        "--force-conflicts",
+        "--interval=0",
+    ];
+    let (run, kubectl) = run(&polls, &args);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    assert!(
+        run.out.ends_with("\ndeployment.apps/web configured\n"),
+        "{}",
+        run.out
+    );
+    let calls = kubectl.calls();
+    let applies: Vec<&String> = calls.iter().filter(|it| it.starts_with("apply ")).collect();
+    let options = "apply --filename=web.yaml --server-side --field-manager=ci --force-conflicts ";
+    assert_eq!(applies.len(), 2, "{calls:?}");
+    assert!(
+        applies.iter().all(|it| it.starts_with(options)),
+        "{applies:?}"
+    );
+    assert!(applies[0].contains("--dry-run=server") && !applies[1].contains("--dry-run"));
+    assert!(patches(&kubectl)[0].contains("kubectl.kubernetes.io~1last-applied-configuration"));
+    // Another template is refused, and nothing is applied.
+    let mut other = held.changed();
+    other["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example/web:10".into();
+    let (run, kubectl) = self::run(&[held.answer(&other), held.poll()], &args);
+    assert_eq!(run.exit, 2, "{}", run.err);
+    assert!(run.err.contains("another template"), "{}", run.err);
+    assert_eq!(
+        kubectl
+            .calls()
+            .iter()
+            .filter(|it| it.starts_with("apply "))
+            .count(),
+        1
+    );
+    refused(&["canary", "promote", "web", "-f", "-"], "--filename -");
+}
+
+/// The dry run of another manifest conflicts with the canary, which then ends.
+#[test]
+fn conflicts_with_the_canary_do_not_prevent_the_dry_run() {
+    let rest = World::new();
+    let conflict = |manager: &str| {
+        failing(&format!(
+            "error: Apply failed with 1 conflict: conflict with \"{manager}\" using apps/v1: .spec.template.spec.containers[name=\"web\"].image"
+        ))
+    };
+    let args = ["start", "-f", "web.yaml", "--server-side"];
+    let polls = [
+        conflict("rollplan-canary"),
+        rest.answer(&rest.changed()),
+        rest.poll(),
+        patched(),
+    ];
+    let (run, kubectl) = run(&polls, &args);
+    assert_eq!(run.exit, 3, "{}", run.err);
+    assert!(kubectl.calls()[1].starts_with(
+        "apply --filename=web.yaml --server-side --force-conflicts --dry-run=server "
+    ));
+    let (run, kubectl) = self::run(&[conflict("argocd")], &args);
+    assert!(run.exit != 0 && run.err.contains("argocd"), "{}", run.err);
+    assert_eq!(kubectl.calls().len(), 1);
 }
 
 #[test]
@@ -821,22 +916,24 @@ fn pipeline_promotes_or_aborts() {
         rest.poll(),
         patched(),
         held.poll(),
-        held.poll(),
-        patched(),
     ];
-    for (test, end, exit, applies) in [
-        ("true", &promoting, 0, true),
-        ("false", &aborting, 1, false),
+    // A promotion begins with a dry run of the manifest.
+    let dry_run = held.answer(&held.changed());
+    for (test, dry_run, end, exit, applies) in [
+        ("true", Some(&dry_run), &promoting, 0, true),
+        ("false", None, &aborting, 1, false),
     ] {
-        let polls = [&start[..], &[end.poll(), patched(), patched()]].concat();
+        let mut polls = start.to_vec();
+        polls.extend(dry_run.cloned());
+        polls.extend([held.poll(), patched(), end.poll(), patched(), patched()]);
         assert_eq!(pipeline(&polls, test), (exit, 3, applies), "{test}");
     }
     // The canary has become bad since the start.
     let mut bad = World::held(None);
     bad.fail();
     let polls = [
-        &start[..4],
-        &[bad.poll(), bad.poll(), patched()],
+        &start[..],
+        &[dry_run.clone(), bad.poll(), bad.poll(), patched()],
         &[aborting.poll(), patched()],
     ];
     assert_eq!(pipeline(&polls.concat(), "true"), (2, 3, false));
@@ -844,8 +941,10 @@ fn pipeline_promotes_or_aborts() {
     let mut newer = held.clone();
     let containers = "/spec/template/spec/containers/0/image";
     *newer.deployment.pointer_mut(containers).unwrap() = "registry.example/web:10".into();
-    for test in ["true", "false"] {
-        let polls = [&start[..4], &[newer.poll(), newer.poll()]].concat();
+    for (test, dry_run) in [("true", Some(&dry_run)), ("false", None)] {
+        let mut polls = start.to_vec();
+        polls.extend(dry_run.cloned());
+        polls.extend([newer.poll(), newer.poll()]);
         assert_eq!(pipeline(&polls, test), (2, 1, false), "{test}");
     }
     // The template has not changed, for example because the commit was reverted: there is nothing to test.
@@ -883,7 +982,8 @@ fn pipeline(polls: &[Poll], test: &str) -> (i32, usize, bool) {
         .env_remove("KUBECTL")
         .output()
         .unwrap();
-    let applied = kubectl.calls().pop().unwrap() == "apply -n shop -f web.yaml";
+    let last = kubectl.calls().pop().unwrap();
+    let applied = last.starts_with("apply ") && !last.contains("--dry-run");
     let exit = output.status.code().unwrap_or(-1);
     println!("{}", String::from_utf8_lossy(&output.stderr));
     assert!(

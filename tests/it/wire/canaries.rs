@@ -84,6 +84,63 @@ fn start_returns_one_patch_with_its_preconditions() {
     );
 }
 
+/// The managers that own fields lose what a canary writes, and get it back at its end.
+#[test]
+fn fields_belong_to_their_owners_again_at_the_end() {
+    let mut request = complete();
+    let surge = json!({"f:strategy": {"f:rollingUpdate": {"f:maxSurge": {}}}});
+    let entry = |manager: &str, operation: &str, fields: Value| {
+        json!({"manager": manager, "operation": operation, "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:spec": fields}})
+    };
+    let owner = entry("ci", "Apply", surge.clone());
+    let metadata = &mut request.items[0]["metadata"];
+    metadata["resourceVersion"] = "7".into();
+    metadata["managedFields"] = json!([owner]);
+    let answer = wire::plan_canary(start(&request)).unwrap();
+    let deployment = &mut request.items[0];
+    apply(deployment, &answer);
+    let metadata = &mut deployment["metadata"];
+    metadata["managedFields"] = json!([
+        entry("ci", "Apply", json!({"f:selector": {}})),
+        entry("rollplan-canary", "Update", surge.clone()),
+    ]);
+    let release = proto::PlanCanaryRequest {
+        command: Some(command(proto::CanaryAction::Release, "")),
+        ..mk_canary(&request)
+    };
+    let answer = wire::plan_canary(release).unwrap();
+    let mut fields = surge;
+    fields["f:selector"] = json!({});
+    let deployment = &mut request.items[0];
+    apply(deployment, &answer);
+    let owned = json!([entry("ci", "Apply", fields)]);
+    assert_eq!(deployment["metadata"]["managedFields"], owned);
+    let body = &answer.steps[0].call.as_ref().unwrap().body_json;
+    let version = json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"});
+    let patch: Vec<Value> = serde_json::from_str(body).unwrap();
+    assert!(patch.contains(&version), "{body}");
+}
+
+/// Makes the writes of the patch of a plan.
+fn apply(deployment: &mut Value, answer: &proto::PlanCanaryResponse) {
+    let body = &answer.steps[0].call.as_ref().unwrap().body_json;
+    let patch: Vec<Value> = serde_json::from_str(body).unwrap();
+    for operation in patch.iter().filter(|it| it["op"] != "test") {
+        let (parent, key) = operation["path"]
+            .as_str()
+            .unwrap()
+            .rsplit_once('/')
+            .unwrap();
+        let parent = deployment.pointer_mut(parent).unwrap();
+        let key = key.replace("~1", "/");
+        match operation["op"] == "remove" {
+            true => drop(parent.as_object_mut().unwrap().remove(&key)),
+            false => parent[key] = operation["value"].clone(),
+        }
+    }
+}
+
 #[test]
 fn without_a_command_and_a_canary_nothing_is_planned() {
     let answer = wire::plan_canary(mk_canary(&complete())).unwrap();
@@ -141,7 +198,7 @@ fn violations_have_their_path() {
             on_rollout_failure: 9,
             ..Default::default()
         }),
-        command: Some(command(proto::CanaryAction::Promote, "{}")),
+        command: Some(command(proto::CanaryAction::Abort, "{}")),
         verdicts: vec![proto::CanaryVerdict {
             result: 9,
             ..Default::default()

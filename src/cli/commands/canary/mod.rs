@@ -1,6 +1,5 @@
 //! `rollplan canary`.
 
-mod ownership;
 mod policy;
 mod roll_back;
 mod steering;
@@ -8,22 +7,25 @@ mod steering;
 pub(super) use self::policy::OnRolloutFailure;
 pub(super) use self::roll_back::RollBack;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use rollplan_canary::FIELD_MANAGER;
 
 use self::policy::{CriteriaArgs, PolicyArgs, RolloutFailureArgs, VerdictArgs};
 use self::steering::{Action, Change, Mode, Steering, Verdicts};
-use super::template_change::TemplateArgs;
+use super::template_change::{ApplyArgs, Manifests, TemplateArgs};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
+use crate::cli::input::Wanted;
 use crate::cli::options::{AnswerArgs, ClusterArgs, Output, ScriptOutput, ServerArgs};
 use crate::cli::planner::Planner;
 use crate::cli::resource::Resource;
 use crate::cli::target::{self, Target};
-use crate::cli::{now, output};
+use crate::cli::{now, output, stderr};
 use crate::proto::{CanaryAction, CanaryCommand as Command, CanaryPolicy};
-use crate::text::span;
+use crate::text::{printable, span};
 
 /// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\
@@ -36,9 +38,6 @@ Examples:
 Exit codes: 0 the canary is good or promoted, or what the command asks for is complete; 1 the canary has failed or was aborted; 2 \
 invalid command line or input, a refused command, or missing permission; 3 the canary is held, or something is still in progress; 4 no answer from the \
 service, kubectl or the cluster.";
-
-/// The field manager of the writes, and of the dry runs: the guard permits it.
-const MANAGER: &str = "rollplan-canary";
 
 /// The admission policy.
 const GUARD: &str = include_str!("../../../../helm/rollplan/files/canary-guard.yaml");
@@ -79,6 +78,8 @@ pub(in crate::cli) struct StartArgs {
     name: Vec<String>,
     #[command(flatten)]
     template: TemplateArgs,
+    #[command(flatten)]
+    apply: ApplyArgs,
     #[command(flatten)]
     cluster: ClusterArgs,
     /// The name of the pipeline that starts the canary, for example that of the workflow
@@ -135,6 +136,13 @@ pub(in crate::cli) struct PromoteArgs {
     which: NameArgs,
     #[command(flatten)]
     tested: TestedArgs,
+    /// File with the manifest, which is applied with kubectl apply after the promotion; may be repeated
+    ///
+    /// A canary with another template is refused. The manifest may have other changes than that of the template.
+    #[arg(short, long = "filename", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    apply: ApplyArgs,
     /// Promote the canary even if it is not good
     #[arg(long)]
     force: bool,
@@ -249,6 +257,7 @@ fn start(args: StartArgs) -> Result<Exit, Error> {
     let StartArgs {
         name,
         template,
+        apply,
         mut cluster,
         pipeline,
         replace,
@@ -266,20 +275,19 @@ fn start(args: StartArgs) -> Result<Exit, Error> {
         let text = "no change of the template: pass --filename <FILE> or --image <CONTAINER=IMAGE>";
         return Err(Error::Usage(text.to_owned()));
     }
-    if replace && template.files.iter().any(|file| file.as_os_str() == "-") {
-        let text = "--replace cannot be used with --filename -: the manifest may be read twice";
-        return Err(Error::Usage(text.to_owned()));
+    if replace {
+        refuse_standard_input(&template.files, "--replace")?;
     }
     let now = now::read();
     let WriteArgs { dry_run, answer } = write;
     let mut mode = watch.mode(dry_run, answer.output.plain())?;
     mode.is_digest = answer.output == StartOutput::Digest;
     let planner = Planner::new(answer.server)?;
-    let applied = template.apply(&mut cluster, named.as_ref(), None, Some(MANAGER))?;
+    let applied = template.apply(&mut cluster, named.as_ref(), None, &apply)?;
     let (deployment, target) = match (applied, named) {
         (Some((json, target)), _) => (json, target),
         (None, Some(target)) => (
-            template.set_images(&cluster, &target, Some(MANAGER))?,
+            template.set_images(&cluster, &target, Some(FIELD_MANAGER))?,
             target,
         ),
         (None, None) => return Err(Error::Usage(missing.to_owned())),
@@ -295,7 +303,8 @@ fn start(args: StartArgs) -> Result<Exit, Error> {
     };
     let change = Change {
         template: &template,
-        manager: MANAGER,
+        apply: &apply,
+        manager: FIELD_MANAGER,
     };
     let action = Action::Start(command, change);
     Steering::new(&planner, &cluster, target, action, policy, verdicts, mode)?.run()
@@ -319,23 +328,54 @@ fn promote(args: PromoteArgs) -> Result<Exit, Error> {
     let PromoteArgs {
         which,
         tested,
+        files,
+        apply,
         force,
         verdicts,
         rollout_failure,
         wait,
         write,
     } = args;
+    refuse_standard_input(&files, "promote")?;
     let mut policy = steering::hold();
     rollout_failure.add_to(&mut policy);
     let mode = wait.mode(&write);
+    let manifests = Manifests::new(&files, &apply)?;
+    let target = which.target()?;
+    let deployment = match &manifests {
+        Some(manifests) => {
+            let wanted = Wanted::in_files(target, None);
+            manifests.dry_run(&which.cluster, Some(&wanted))?.0
+        }
+        None => String::new(),
+    };
     let command = Command {
+        deployment,
         template_digest: tested.template.unwrap_or_default(),
         force,
         ..steering::command(CanaryAction::Promote)
     };
     let verdicts = verdicts.observed_at(now::read());
+    let is_text = write.answer.output == ScriptOutput::Table;
     let (action, server) = (Action::Command(command), write.answer.server);
-    steer(&which, server, action, policy, verdicts, mode)
+    let exit = steer(&which, server, action, policy, verdicts, mode)?;
+    if exit != Exit::Done || !mode.is_watched {
+        return Ok(exit);
+    }
+    match manifests {
+        Some(manifests) => {
+            let printed = manifests.apply(&which.cluster)?;
+            let printed = printable(&String::from_utf8_lossy(&printed));
+            match is_text {
+                true => output::write(printed.as_bytes())?,
+                false => stderr::eprint_note(printed.trim_end()),
+            }
+        }
+        None => stderr::eprint_note(
+            "only the template is promoted; if it comes from a manifest, apply that now with kubectl apply",
+        ),
+    }
+    Ok(exit)
 }
 
 fn abort(args: AbortArgs) -> Result<Exit, Error> {
@@ -353,6 +393,16 @@ fn abort(args: AbortArgs) -> Result<Exit, Error> {
     let (action, server) = (Action::Command(command), write.answer.server);
     let verdicts = Verdicts::default();
     steer(&which, server, action, steering::hold(), verdicts, mode)
+}
+
+/// Refuses standard input where manifests are read twice.
+fn refuse_standard_input(files: &[PathBuf], what: &str) -> Result<(), Error> {
+    match files.iter().any(|file| file.as_os_str() == "-") {
+        true => Err(Error::Usage(format!(
+            "{what} cannot be used with --filename -: the manifest is read twice"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// Carries out an action for a Deployment that was named.

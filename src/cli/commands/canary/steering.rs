@@ -6,8 +6,7 @@ use prost_types::Timestamp;
 use rollplan_canary::{ReasonKind, Refusal, RefusalCause};
 
 use super::super::print_commands;
-use super::super::template_change::TemplateArgs;
-use super::ownership;
+use super::super::template_change::{ApplyArgs, TemplateArgs};
 use crate::cli::cluster::{Cluster, Needs};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -64,7 +63,8 @@ pub(super) enum Action<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change<'a> {
     pub(super) template: &'a TemplateArgs,
-    /// The field manager of the dry run.
+    pub(super) apply: &'a ApplyArgs,
+    /// The field manager of the dry run of an image.
     pub(super) manager: &'static str,
 }
 
@@ -355,6 +355,8 @@ impl<'a> Steering<'a> {
     fn step(&mut self, time: Time<'_>) -> Result<Option<Plan>, Error> {
         let mut rejections = 0;
         loop {
+            let has_owners = rejections < MAX_REJECTIONS_OF_OWNERS;
+            self.cluster.show_managed_fields(has_owners);
             let plan = match self.plan(time.limit()) {
                 Err(Error::CanaryRefused { reason, .. })
                     if reason == RefusalCause::NotObserved.as_str()
@@ -380,15 +382,7 @@ impl<'a> Steering<'a> {
             let Some(call) = call.filter(|_| writes) else {
                 return Ok(Some(plan));
             };
-            // The fields of the canary belong to the user again.
-            let mut call = call.clone();
-            if is_end && rejections < MAX_REJECTIONS_OF_OWNERS {
-                let managed = self.cluster.read_managers(&self.target, time.limit())?;
-                if let Some(body) = ownership::returned(&call.body_json, &managed) {
-                    call.body_json = body;
-                }
-            }
-            match self.cluster.patch(&call, time.limit()) {
+            match self.cluster.patch(call, time.limit()) {
                 Ok(()) => return Ok(Some(plan)),
                 Err(failure) => match failure.cause() {
                     Cause::Rejected(_) if rejections + 1 < MAX_REJECTIONS => rejections += 1,
@@ -751,7 +745,7 @@ impl Change<'_> {
         let manager = Some(self.manager);
         let applied = self
             .template
-            .apply(&mut cluster.clone(), Some(target), None, manager)?;
+            .apply(&mut cluster.clone(), Some(target), None, self.apply)?;
         match applied {
             Some((json, _)) => Ok(json),
             None => self.template.set_images(cluster, target, manager),
@@ -759,7 +753,7 @@ impl Change<'_> {
     }
 }
 
-/// Whether there is no stable template to return to.
+/// Whether the ReplicaSet of the stable template was deleted.
 fn is_stable_gone(report: &CanaryReport) -> bool {
     let reason = ReasonKind::StableGone.as_str();
     report.reasons.iter().any(|it| it.reason == reason)

@@ -38,6 +38,7 @@ fn promote() -> Action {
     Action::Promote {
         template: None,
         is_forced: true,
+        manifest: None,
     }
 }
 
@@ -86,6 +87,7 @@ impl CanaryWorld {
             policy: self.policy(),
             command,
             verdicts,
+            managed_fields: None,
         };
         // Nothing interrupts.
         let Ok(plan) = plan_canary(&input, &Never) else {

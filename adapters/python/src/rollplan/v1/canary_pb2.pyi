@@ -243,7 +243,8 @@ class PlanCanaryRequest(_message.Message):
     @_builtins.property
     def snapshot(self) -> _plan_pb2.Snapshot:
         """Current state of the Deployment, which must be an apps/v1 Deployment. Required, with `replica_sets_complete` and
-        `pods_complete`, because pods are counted.
+        `pods_complete`, because pods are counted. If the Deployment has `metadata.managedFields`, the last patch of a canary
+        gives its fields back to the managers that owned them before.
         """
 
     @_builtins.property
@@ -374,6 +375,10 @@ class CanaryCommand(_message.Message):
     """With CANARY_ACTION_START: the whole Deployment after the change, as Kubernetes JSON, for example the output of
     `kubectl apply --dry-run=server -o json`. Only its pod template is used. Other fields of its spec must not differ, unless
     `template_only` is set.
+    With CANARY_ACTION_PROMOTE: the same for the manifest that is to be applied after the promotion, or empty. If the canary
+    has another template, the command is refused. The patch also writes the annotation
+    `kubectl.kubernetes.io/last-applied-configuration`, if there is one: if the caller ends before it applies the manifest, a
+    later `kubectl apply` still removes the fields that only this manifest has.
     """
     template_digest: _builtins.str
     """With CANARY_ACTION_PROMOTE and CANARY_ACTION_ABORT: the digest of the template that was tested, from

@@ -38,7 +38,8 @@ export const file_rollplan_v1_canary: GenFile = /*@__PURE__*/
 export type PlanCanaryRequest = Message<"rollplan.v1.PlanCanaryRequest"> & {
   /**
    * Current state of the Deployment, which must be an apps/v1 Deployment. Required, with `replica_sets_complete` and
-   * `pods_complete`, because pods are counted.
+   * `pods_complete`, because pods are counted. If the Deployment has `metadata.managedFields`, the last patch of a canary
+   * gives its fields back to the managers that owned them before.
    *
    * @generated from field: rollplan.v1.Snapshot snapshot = 1;
    */
@@ -179,6 +180,10 @@ export type CanaryCommand = Message<"rollplan.v1.CanaryCommand"> & {
    * With CANARY_ACTION_START: the whole Deployment after the change, as Kubernetes JSON, for example the output of
    * `kubectl apply --dry-run=server -o json`. Only its pod template is used. Other fields of its spec must not differ, unless
    * `template_only` is set.
+   * With CANARY_ACTION_PROMOTE: the same for the manifest that is to be applied after the promotion, or empty. If the canary
+   * has another template, the command is refused. The patch also writes the annotation
+   * `kubectl.kubernetes.io/last-applied-configuration`, if there is one: if the caller ends before it applies the manifest, a
+   * later `kubectl apply` still removes the fields that only this manifest has.
    *
    * @generated from field: string deployment = 2;
    */
