@@ -818,7 +818,13 @@ impl Planner<'_> {
         if decision.outcome == Outcome::Good {
             return Ok(());
         }
-        let why: Vec<String> = decision.reasons.into_iter().map(|it| it.message).collect();
+        let mut why: Vec<String> = Vec::new();
+        for Reason { message, .. } in decision.reasons {
+            // That of a time-out contains the first other one.
+            if !why.iter().any(|it| it.ends_with(&message)) {
+                why.push(message);
+            }
+        }
         let why = why.join("; ");
         Err(RefusalCause::NotGood { why }.into())
     }
