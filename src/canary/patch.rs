@@ -99,6 +99,12 @@ impl<'a> Patch<'a> {
         self
     }
 
+    /// Removes the label.
+    pub(crate) fn without_label(mut self) -> Self {
+        self.remove(&path("labels", LABEL));
+        self
+    }
+
     fn remove_label(&mut self, state: &State) {
         if state.label && self.deployment.metadata.labels.contains_key(LABEL) {
             self.remove(&path("labels", LABEL));

@@ -29,6 +29,8 @@ const ABORT_CHECK_MAX: i32 = 10;
 
 /// The message without a canary.
 const NO_CANARY: &str = "there is no canary";
+const ONLY_LABEL: &str =
+    "there is no canary, but the label of one: `rollplan canary release` removes it";
 
 /// Why a plan ends early.
 enum Stop {
@@ -270,8 +272,19 @@ impl Planner<'_> {
             Some(Command::Promote { .. } | Command::Abort { .. }) => {
                 Err(RefusalCause::NoCanary.into())
             }
+            Some(Command::Release) if state.is_none() && self.has_label() => {
+                let patch = Patch::new(self.observed.deployment()).without_label();
+                let mut draft = Draft::new(Phase::Rest, NO_CANARY, None);
+                draft.step = Some(patch.step("remove the label of a canary".to_owned()));
+                Ok(draft)
+            }
             Some(Command::Release) => Ok(self.forget(state.as_ref(), None)),
         }
+    }
+
+    fn has_label(&self) -> bool {
+        let labels = &self.observed.deployment().metadata.labels;
+        labels.contains_key(LABEL)
     }
 
     fn start(&self, start: &Start, mut before: Option<State>) -> Result<Draft, RefusalCause> {
@@ -379,10 +392,12 @@ impl Planner<'_> {
         let observed = &self.observed;
         let deployment = observed.deployment();
         let (phase, message) = match &state {
-            Some(_) => (Phase::Aborted, "the canary was aborted"),
+            Some(_) => (Phase::Aborted, "the stable template was restored"),
             None if self.input.policy.rolls_back && !observed.is_complete() => {
                 (Phase::Rest, "the rollout is not rolled back")
             }
+            // Another client has removed the state, or has set the label.
+            None if self.has_label() => (Phase::Rest, ONLY_LABEL),
             None => (Phase::Rest, NO_CANARY),
         };
         let mut draft = Draft::new(phase, message, state);

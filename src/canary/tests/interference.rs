@@ -398,6 +398,33 @@ fn patches_write_the_state_with_the_fields() {
     );
 }
 
+/// Another client has removed the state after an abort, before the Deployment controller copied it. The guard is still in force.
+#[test]
+fn label_without_a_state_is_released() {
+    let mut world = hold();
+    world.steer(&policy(), Some(abort()));
+    world.edit(|it| _ = it.metadata.annotations.remove(ANNOTATION));
+    for set in &mut world.stored.replica_sets {
+        set.metadata.annotations.remove(ANNOTATION);
+    }
+    world.settle();
+    let plan = world.steer(&policy(), None);
+    assert_eq!((plan.report.phase, &plan.step), (Phase::Rest, &None));
+    assert!(
+        plan.report.message.contains("`rollplan canary release`"),
+        "{}",
+        plan.report.message
+    );
+    world.steer(&policy(), Some(Command::Release));
+    assert!(world.stored.deployment.metadata.labels.is_empty());
+    assert!(world.has_user_fields());
+    let plan = world.steer(&policy(), Some(Command::Release));
+    assert_eq!(
+        (plan.step, plan.report.message.as_str()),
+        (None, "there is no canary")
+    );
+}
+
 #[test]
 fn canary_without_pods_still_aborts() {
     let mut world = World::new(3, IntOrPercent::Int(1), IntOrPercent::Int(0), 0);

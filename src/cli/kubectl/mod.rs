@@ -286,6 +286,7 @@ impl Kubectl {
         Ok(stdout)
     }
 }
+
 /// The arguments of `kubectl apply`.
 fn apply(files: &[String], options: &[String]) -> Vec<String> {
     let files = files.iter().map(|file| format!("--filename={file}"));

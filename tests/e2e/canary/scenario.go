@@ -400,6 +400,9 @@ func (s *scenario) finish(ctx context.Context) error {
 			}
 			s.order(next)
 			idle = time.Now()
+		case phase == rest && s.isComplete() && d.Labels[label] != "" && d.Annotations[annotation] == "":
+			// The state was removed after an abort, and before the Deployment controller copied it.
+			s.order(&command{Action: "CANARY_ACTION_RELEASE"})
 		case (phase == rest || phase == aborted) && s.isComplete():
 			s.order(nil)
 			return since > 1500*time.Millisecond
