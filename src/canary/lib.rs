@@ -1,14 +1,15 @@
-//! Canary releases of Deployments, carried out by patching the Deployment while the Deployment controller of Kubernetes does the
-//! work, and automatic rollback.
+//! Canary releases of Deployments, carried out by patching the Deployment while the Deployment controller of Kubernetes does
+//! the work, and automatic rollback.
 //!
 //! A patch writes the new template together with fields with which its pods never count as available, so that the controller
 //! creates a few of them within the surge and removes no old pod. A second patch restores the fields of the user, which
-//! promotes the canary. If it also restores the stable template, it aborts the canary. The limits are never looser than those
-//! of the user.
+//! promotes the canary. If it also restores the stable template, it aborts the canary. The limits are never looser than
+//! those of the user.
 //!
-//! [`plan_canary`] is a pure function. All state is in one annotation (`state`), and each patch (`patch`) tests that nothing has
-//! changed since the snapshot. `policy` is what the user wants, `decision` whether a canary is good, `fault` whether the stable
-//! template is any better, `ownership` who owns which fields, `plan` the next patch, `start` its first one, and `refusal` why there is none.
+//! [`plan_canary`] is a pure function. All state is in one annotation (`state`), and each patch (`patch`) tests that nothing
+//! has changed since the snapshot. `policy` is what the user wants, `decision` whether a canary is good, `fault` whether the
+//! stable template is any better, `ownership` who owns which fields, `plan` the next patch, `start` its first one, and
+//! `refusal` why there is none.
 
 mod decision;
 mod fault;
@@ -44,7 +45,8 @@ pub struct Input {
     pub command: Option<Command>,
     /// The verdicts of the caller about the canary, for example results of tests.
     pub verdicts: Vec<CallerVerdict>,
-    /// The owners of the fields of the Deployment, if the caller knows them. At the end of the canary, they own its fields again.
+    /// The owners of the fields of the Deployment, if the caller knows them. At the end of the canary, they own its fields
+    /// again.
     pub managed_fields: Option<ManagedFields>,
 }
 
@@ -67,8 +69,8 @@ pub enum Command {
         /// The digest of the template of the canary, if only this one may be aborted.
         template: Option<String>,
     },
-    /// Start a canary with the template that was last rejected. If the Deployment already has this template, only allow another
-    /// automatic rollback of it.
+    /// Start a canary with the template that was last rejected. If the Deployment already has this template, only allow
+    /// another automatic rollback of it.
     Retry,
     /// Restore the fields of the user, keep the template, and remove the state.
     Release,
@@ -81,8 +83,8 @@ pub struct Start {
     pub deployment: Deployment,
     /// The name of the pipeline that starts the canary.
     pub pipeline: Option<String>,
-    /// Whether the canary of an earlier run of the pipeline is aborted first, and a template that was rejected in an earlier run
-    /// starts again.
+    /// Whether the canary of an earlier run of the pipeline is aborted first, and a template that was rejected in an earlier
+    /// run starts again.
     pub replaces: bool,
     /// Whether other changes than that of the template are ignored.
     pub is_template_only: bool,

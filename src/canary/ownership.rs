@@ -1,5 +1,5 @@
-//! The owners of the fields that a canary writes: its patches have a field manager of their own, which has to lose them at the
-//! end. Otherwise, later applies of the user would conflict with it, or could not remove fields.
+//! The owners of the fields that a canary writes: its patches have a field manager of their own, which has to lose them at
+//! the end. Otherwise, later applies of the user would conflict with it, or could not remove fields.
 
 use serde_json::{Map, Value, json};
 

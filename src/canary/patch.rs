@@ -19,8 +19,8 @@ pub struct Step {
     pub call: ApiCall,
 }
 
-/// A JSON Patch. It tests UID, generation, and the observed annotation and label, so that it changes only what was observed: the
-/// generation does not change with labels.
+/// A JSON Patch. It tests UID, generation, and the observed annotation and label, so that it changes only what was observed:
+/// the generation does not change with labels.
 pub(crate) struct Patch<'a> {
     deployment: &'a Deployment,
     operations: Vec<String>,
@@ -111,8 +111,8 @@ impl<'a> Patch<'a> {
         }
     }
 
-    /// Writes what `kubectl apply` remembers of a manifest. If the caller ends before it applies the manifest, a later `kubectl apply`
-    /// still removes the fields that only this manifest has.
+    /// Writes what `kubectl apply` remembers of a manifest. If the caller ends before it applies the manifest, a later
+    /// `kubectl apply` still removes the fields that only this manifest has.
     pub(crate) fn applied(mut self, manifest: &str) -> Self {
         self.push("add", &path("annotations", LAST_APPLIED), json!(manifest));
         self

@@ -179,7 +179,8 @@ impl Planner<'_> {
         Ok(self.finish(draft))
     }
 
-    /// Finds the state: in the annotation, or in the copy on a ReplicaSet if the fields or the label are still those of a canary.
+    /// Finds the state: in the annotation, or in the copy on a ReplicaSet if the fields or the label are still those of a
+    /// canary.
     fn find_state(&self) -> Result<Found, RefusalCause> {
         let observed = &self.observed;
         let metadata = &observed.deployment().metadata;
@@ -214,8 +215,8 @@ impl Planner<'_> {
                 (copy.uid == metadata.uid).then_some(((started, copy.sequence), copy))
             });
             let copy = copies.max_by_key(|it| it.0).map(|it| it.1);
-            // Without the fields of a hold, the label of a canary shows that it has not ended. A state from before it may have
-            // been restored.
+            // Without the fields of a hold, the label of a canary shows that it has not ended. A state from before it may
+            // have been restored.
             let is_newest = |copy: &State| {
                 let state = found.state.as_ref();
                 state.is_none_or(|it| it.sequence < copy.sequence)
@@ -670,8 +671,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether a manifest, which has been applied to this Deployment, has the template of the canary. A dry run at a hold keeps
-    /// fields of the canary that the manifest does not have, so the manifests are compared as well.
+    /// Whether a manifest, which has been applied to this Deployment, has the template of the canary. A dry run at a hold
+    /// keeps fields of the canary that the manifest does not have, so the manifests are compared as well.
     fn is_template_of(&self, changed: &Deployment, held: &str, canary: &Canary) -> bool {
         let current = self.observed.deployment();
         let template = &changed.spec.template;
@@ -1112,10 +1113,11 @@ impl Planner<'_> {
 
     /// Whether an abort has to wait, and until when at most.
     ///
-    /// The pods of a held ReplicaSet count as unavailable, so the controller removes as many of them as the stable pods allow: all
-    /// but `floor - available stable pods`. The ReplicaSet controller chooses: unready pods first, but among ready ones it
-    /// ignores how long they have been ready. So a pod that is available may be removed, and one that is ready kept. That is safe
-    /// if none has to be kept, if ready and available are the same, or if all or none of the pods are available.
+    /// The pods of a held ReplicaSet count as unavailable, so the controller removes as many of them as the stable pods
+    /// allow: all but `floor - available stable pods`. The ReplicaSet controller chooses: unready pods first, but among
+    /// ready ones it ignores how long they have been ready. So a pod that is available may be removed, and one that is ready
+    /// kept. That is safe if none has to be kept, if ready and available are the same, or if all or none of the pods are
+    /// available.
     fn abort_waits(&self, state: &State, canary: &Canary) -> Option<Time> {
         let observed = &self.observed;
         let seconds = canary.user.min_ready_seconds;

@@ -3,8 +3,8 @@
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::time::{Span, Time};
 
-/// The criteria for a good canary, and the reactions to its outcome. The state remembers the criteria of the start: those that are
-/// absent here are taken from there.
+/// The criteria for a good canary, and the reactions to its outcome. The state remembers the criteria of the start: those
+/// that are absent here are taken from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// The number of canary pods, or a percentage of the desired pods that is rounded up. By default, one.
@@ -67,8 +67,8 @@ pub struct CallerVerdict {
     pub observed_at: Time,
 }
 
-/// The surge to write for a hold with this number of pods, never looser than `limit`, also after scaling: a percentage if the
-/// limit is one. The largest that is possible, because proportional scaling then keeps the stable pods.
+/// The surge to write for a hold with this number of pods, never looser than `limit`, also after scaling: a percentage if
+/// the limit is one. The largest that is possible, because proportional scaling then keeps the stable pods.
 #[must_use]
 pub fn held_surge(pods: i32, limit: IntOrPercent, replicas: i32) -> IntOrPercent {
     let Some(limit) = limit.percent() else {

@@ -47,7 +47,8 @@ pub(crate) fn held(surge: IntOrPercent) -> Fields {
     }
 }
 
-/// Refuses a Deployment that differs in more than its template from `user`, which is the current one with the fields of the user.
+/// Refuses a Deployment that differs in more than its template from `user`, which is the current one with the fields of the
+/// user.
 pub(crate) fn check_changes(user: &Deployment, changed: &Deployment) -> Result<(), RefusalCause> {
     let (before, after) = (&user.spec, &changed.spec);
     let differ = [

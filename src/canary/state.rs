@@ -1,7 +1,8 @@
-//! The state of a canary: one annotation of the Deployment, which each patch writes together with the fields that it describes.
+//! The state of a canary: one annotation of the Deployment, which each patch writes together with the fields that it
+//! describes.
 //!
-//! The Deployment controller copies it to the new ReplicaSet before it creates pods. If another client removes the annotation,
-//! this copy still has the fields of the user.
+//! The Deployment controller copies it to the new ReplicaSet before it creates pods. If another client removes the
+//! annotation, this copy still has the fields of the user.
 
 use rollplan_core::revision::LAST_APPLIED;
 use rollplan_core::size::IntOrPercent;
@@ -115,8 +116,8 @@ pub(crate) struct Canary {
     pub(crate) started: Time,
     /// The digest of its template.
     pub(crate) digest: String,
-    /// The highest revision of the ReplicaSets with other templates. With a higher one, the state is that of an earlier canary,
-    /// which `kubectl rollout undo` has restored.
+    /// The highest revision of the ReplicaSets with other templates. With a higher one, the state is that of an earlier
+    /// canary, which `kubectl rollout undo` has restored.
     pub(crate) revision: i64,
     /// The fields of the user.
     pub(crate) user: Fields,
@@ -127,8 +128,8 @@ pub(crate) struct Canary {
     pub(crate) terms: Terms,
     /// The pipeline that has started it.
     pub(crate) pipeline: Option<String>,
-    /// The digest of the template in the manifest, if it was started with one. A dry run at a hold merges the fields of the canary
-    /// into a template, so two manifests may have the same result.
+    /// The digest of the template in the manifest, if it was started with one. A dry run at a hold merges the fields of the
+    /// canary into a template, so two manifests may have the same result.
     pub(crate) manifest: Option<String>,
     /// The managers that own the fields of the hold without the canary.
     pub(crate) owners: Vec<Owner>,
@@ -446,8 +447,8 @@ fn count(json: &Json) -> Option<i32> {
     i32::try_from(json.as_i64()?).ok().filter(|it| *it >= 0)
 }
 
-/// The digest of the template in the manifest that a dry run of `kubectl apply` has applied. `None` if the Deployment has this
-/// manifest already, or no manifest.
+/// The digest of the template in the manifest that a dry run of `kubectl apply` has applied. `None` if the Deployment has
+/// this manifest already, or no manifest.
 pub(crate) fn manifest_digest(changed: &Deployment, current: &Deployment) -> Option<String> {
     let of = |deployment: &Deployment| {
         let manifest = deployment.metadata.annotations.get(LAST_APPLIED)?;

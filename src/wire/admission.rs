@@ -41,8 +41,8 @@ const ENTRIES: [(&str, usize); 10] = [
     entry::<WorkloadKind>(0),
 ];
 
-/// The memory of a forecast, besides that of its objects: the pods of a simulation, of which there may be tens of thousands, and
-/// the courses of three scenarios. Every forecast is a large call, because it takes long.
+/// The memory of a forecast, besides that of its objects: the pods of a simulation, of which there may be tens of thousands,
+/// and the courses of three scenarios. Every forecast is a large call, because it takes long.
 const FORECAST: usize = 16 << 20;
 
 // The memory of Kubernetes JSON: for each byte, for each object and list in it, and for each value.

@@ -23,7 +23,8 @@ const PIPELINE_BYTES_MAX: usize = 256;
 ///
 /// # Errors
 ///
-/// See [`plan_rollout`](super::plan_rollout); also [`Error::Canary`] if the command is refused, or if nothing can be planned.
+/// See [`plan_rollout`](super::plan_rollout); also [`Error::Canary`] if the command is refused, or if nothing can be
+/// planned.
 pub fn plan_canary(request: proto::PlanCanaryRequest) -> Result<proto::PlanCanaryResponse, Error> {
     plan_canary_until(request, &Never)
 }

@@ -398,7 +398,8 @@ fn patches_write_the_state_with_the_fields() {
     );
 }
 
-/// Another client has removed the state after an abort, before the Deployment controller copied it. The guard is still in force.
+/// Another client has removed the state after an abort, before the Deployment controller copied it. The guard is still in
+/// force.
 #[test]
 fn label_without_a_state_is_released() {
     let mut world = hold();

@@ -167,7 +167,8 @@ fn reads_keys(keys: &[&str]) -> serde_json::Value {
     json!({"env": keys.iter().map(variable).collect::<Vec<_>>()})
 }
 
-/// The plan of a rollback of a rollout from one environment to another, whose pods wait because of this message of the kubelet.
+/// The plan of a rollback of a rollout from one environment to another, whose pods wait because of this message of the
+/// kubelet.
 fn plan_with_fault(stable: &serde_json::Value, new: &serde_json::Value, message: &str) -> Plan {
     let mut world = world();
     let before = with_environment(&crate::world::template("v1"), stable);

@@ -1,5 +1,5 @@
-//! A world around the planner: the Deployment controller of Kubernetes, the ReplicaSet controller and pods. Nothing in it is late:
-//! late caches and random orders of events are tested in the simulation (tests/sim).
+//! A world around the planner: the Deployment controller of Kubernetes, the ReplicaSet controller and pods. Nothing in it is
+//! late: late caches and random orders of events are tested in the simulation (tests/sim).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -37,15 +37,15 @@ pub(in crate::cli) struct WaitArgs {
     pub(in crate::cli) scope: ScopeArgs,
     /// What to wait for: complete, available, updated, deleted, condition=TYPE[=STATUS] or jsonpath={.PATH}[=VALUE]
     ///
-    /// The last two are those of kubectl wait, and apply to every kind: a condition in status.conditions with this status (True
-    /// if none is given), or a value in the object. Only the condition or the value decides then: a failure does not end the
-    /// command.
+    /// The last two are those of kubectl wait, and apply to every kind: a condition in status.conditions with this status
+    /// (True if none is given), or a value in the object. Only the condition or the value decides then: a failure does not
+    /// end the command.
     #[arg(long = "for", value_name = "GOAL", default_value = "complete")]
     pub(in crate::cli) goal: Goal,
     /// How long to wait, for example 10m or 90s; 0 polls once [default: until the rollout ends]
     ///
-    /// When the timeout expires, a kubectl process that is still running is stopped. Without a timeout, the command ends when
-    /// the rollout is complete, when it certainly needs a change, when its progress deadline has passed, or, without a
+    /// When the timeout expires, a kubectl process that is still running is stopped. Without a timeout, the command ends
+    /// when the rollout is complete, when it certainly needs a change, when its progress deadline has passed, or, without a
     /// deadline, after ten minutes without progress.
     #[arg(long, value_name = "DURATION", value_parser = span::parse, allow_hyphen_values = true)]
     pub(in crate::cli) timeout: Option<Duration>,
@@ -59,9 +59,9 @@ pub(in crate::cli) struct WaitArgs {
     pub(in crate::cli) judgement: JudgementArgs,
     /// What happens to a Deployment whose rollout has failed [default: none]
     ///
-    /// roll-back restores the template of the last ReplicaSet with available pods, if it is certain that the pods need a change,
-    /// and waits until that is complete: once for each template, and never because of a failure that resolves by itself. It
-    /// patches the Deployment with your kubectl. The exit code stays 1.
+    /// roll-back restores the template of the last ReplicaSet with available pods, if it is certain that the pods need a
+    /// change, and waits until that is complete: once for each template, and never because of a failure that resolves by
+    /// itself. It patches the Deployment with your kubectl. The exit code stays 1.
     #[arg(long, value_enum)]
     pub(in crate::cli) on_failure: Option<OnRolloutFailure>,
     /// Print the patch of --on-failure without making it

@@ -84,8 +84,8 @@ impl Kubectl {
         self.get_json(&[resource.argument(), name, managers], limit)
     }
 
-    /// The objects after these manifests would have been applied with these options, as the API server returns them for a dry
-    /// run.
+    /// The objects after these manifests would have been applied with these options, as the API server returns them for a
+    /// dry run.
     pub(super) fn apply_dry_run(
         &self,
         files: &[String],

@@ -355,8 +355,8 @@ impl Member {
     }
 }
 
-/// The most important of several exit codes: a failed rollout precedes an error, an error precedes a rollout in progress, and
-/// that precedes one that is not judged, if it counts.
+/// The most important of several exit codes: a failed rollout precedes an error, an error precedes a rollout in progress,
+/// and that precedes one that is not judged, if it counts.
 pub(in crate::cli) fn worst(exits: &[Exit], requires_judged: bool) -> Exit {
     let rank = |exit: &Exit| match exit {
         Exit::Failed => 6,

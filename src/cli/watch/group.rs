@@ -79,8 +79,8 @@ impl<'a> Group<'a> {
         self.run_with(&mut |_, _| {})
     }
 
-    /// Like [`run`](Self::run). At the end, `on_end` is called for each Deployment whose rollout is complete or has failed, and
-    /// whether it has failed.
+    /// Like [`run`](Self::run). At the end, `on_end` is called for each Deployment whose rollout is complete or has failed,
+    /// and whether it has failed.
     pub(in crate::cli) fn run_with(
         mut self,
         on_end: &mut dyn FnMut(&Target, bool),

@@ -46,8 +46,9 @@ const GUARD: &str = include_str!("../../../../helm/rollplan/files/canary-guard.y
 pub(in crate::cli) enum CanaryCommand {
     /// Start a canary: a few pods with a changed template, beside all pods of the current one
     ///
-    /// Patches the Deployment with your kubectl. The Deployment controller of Kubernetes creates the pods within the surge, and
-    /// removes none, until the canary is promoted or aborted. If this canary has been started already, the command continues it.
+    /// Patches the Deployment with your kubectl. The Deployment controller of Kubernetes creates the pods within the surge,
+    /// and removes none, until the canary is promoted or aborted. If this canary has been started already, the command
+    /// continues it.
     #[command(after_help = HELP)]
     Start(StartArgs),
     /// Print the state of a canary, and what it waits for
@@ -87,8 +88,9 @@ pub(in crate::cli) struct StartArgs {
     pipeline: Option<String>,
     /// Replace the canary of an earlier run of the same pipeline
     ///
-    /// If it is held with another template, it is aborted first, and the manifest is compared with the stable template. A promotion
-    /// or an abort in progress ends first. A template that was rejected in an earlier run of the pipeline starts again.
+    /// If it is held with another template, it is aborted first, and the manifest is compared with the stable template. A
+    /// promotion or an abort in progress ends first. A template that was rejected in an earlier run of the pipeline starts
+    /// again.
     #[arg(long, requires = "pipeline")]
     replace: bool,
     /// Use only the template of the manifest: apply its other changes after the canary
@@ -114,7 +116,8 @@ enum StartOutput {
     Yaml,
     /// Shell commands that make the writes, with their preconditions
     Kubectl,
-    /// At the end, the digest of the held template for --template, or nothing if no canary is held; text goes to standard error
+    /// At the end, the digest of the held template for --template, or nothing if no canary is held; text goes to standard
+    /// error
     Digest,
 }
 

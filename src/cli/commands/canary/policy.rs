@@ -46,7 +46,8 @@ pub(super) struct CriteriaArgs {
     gates: Vec<String>,
     #[command(flatten)]
     verdicts: VerdictArgs,
-    /// Time after which a canary that is neither good nor failed times out, for example 15m [default: never, or as at the start]
+    /// Time after which a canary that is neither good nor failed times out, for example 15m [default: never, or as at the
+    /// start]
     #[arg(long, value_name = "DURATION", value_parser = span::parse)]
     timeout: Option<Duration>,
 }
@@ -56,8 +57,8 @@ pub(super) struct CriteriaArgs {
 pub(super) struct VerdictArgs {
     /// Your verdict about the canary as it is now, for example smoke=pass; may be repeated
     ///
-    /// A verdict is about the template and the time of this command: it does not apply to a canary that starts later. Verdicts
-    /// that are missing or unknown do not pass.
+    /// A verdict is about the template and the time of this command: it does not apply to a canary that starts later.
+    /// Verdicts that are missing or unknown do not pass.
     #[arg(long = "verdict", value_name = "NAME=pass|fail|unknown", value_parser = verdict)]
     verdicts: Vec<(String, CanaryResult)>,
 }

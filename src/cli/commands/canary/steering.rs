@@ -30,8 +30,8 @@ use crate::text::{self, CanaryFacts, span};
 /// The maximum number of patches in a row that the API server rejects because the Deployment has changed.
 const MAX_REJECTIONS: usize = 5;
 
-/// The number of rejected patches after which the owners of fields stay as they are: their change tests the version of the object,
-/// which changes with each status.
+/// The number of rejected patches after which the owners of fields stay as they are: their change tests the version of the
+/// object, which changes with each status.
 const MAX_REJECTIONS_OF_OWNERS: usize = 3;
 
 /// The maximum number of polls in a row at which the Deployment controller has not observed the last change.
@@ -302,8 +302,8 @@ impl<'a> Steering<'a> {
         Ok(request)
     }
 
-    /// Observes the Deployment, and plans its next patch. The end of an earlier canary comes first: a dry run before that is merged
-    /// with its template.
+    /// Observes the Deployment, and plans its next patch. The end of an earlier canary comes first: a dry run before that is
+    /// merged with its template.
     fn plan(&mut self, limit: Option<Duration>) -> Result<Plan, Error> {
         if self.is_pending
             && let (Some(command), Some(change)) = (&mut self.command, self.change)
@@ -351,7 +351,8 @@ impl<'a> Steering<'a> {
             .map_err(|refusal| refusal.into_error(&request.source_map))
     }
 
-    /// Plans and patches, again if the Deployment has changed in between. `None` if the controller has not observed the last change.
+    /// Plans and patches, again if the Deployment has changed in between. `None` if the controller has not observed the last
+    /// change.
     fn step(&mut self, time: Time<'_>) -> Result<Option<Plan>, Error> {
         let mut rejections = 0;
         loop {

@@ -31,8 +31,8 @@ pub(super) const GATES_NOT_READY: &str = "ReadinessGatesNotReady";
 /// The reason of a pod that is not ready although its containers are.
 const NODE_LOST: &str = "ContainersReady";
 
-/// Whether a container with this reason waits for what comes before it: the volumes, the network and the init containers of its
-/// pod (`ContainerCreating` and `PodInitializing` in pkg/kubelet/kubelet_pods.go of Kubernetes).
+/// Whether a container with this reason waits for what comes before it: the volumes, the network and the init containers of
+/// its pod (`ContainerCreating` and `PodInitializing` in pkg/kubelet/kubelet_pods.go of Kubernetes).
 #[must_use]
 pub fn is_creating(reason: &str) -> bool {
     matches!(reason, "ContainerCreating" | "PodInitializing")
