@@ -47,28 +47,13 @@ func TestCanaryTemplates(t *testing.T) {
 			t.Errorf("canary.sh does not use %q:\n%s", used, want)
 		}
 	}
-	var action struct {
-		Runs struct {
-			Steps []struct {
-				Env map[string]string
-				Run string
-			}
-		}
-	}
+	var action action
 	decode(t, filepath.Join(root, "packaging/github/canary/action.yml"), 0, &action)
 	github := fmt.Sprintf("export GITHUB_ACTION_PATH=%q\n", filepath.Join(root, "packaging/github/canary"))
 	for _, step := range action.Runs.Steps {
 		github += exports(t, step.Env, values) + "set -eo pipefail\n" + step.Run + "\n"
 	}
-	var jobs map[string]struct {
-		Variables map[string]string
-		Script    []string
-	}
-	decode(t, filepath.Join(root, "packaging/gitlab/templates/canary.yml"), 1, &jobs)
-	gitlab := "set -eo pipefail\n"
-	for _, job := range jobs {
-		gitlab += exports(t, job.Variables, values) + strings.Join(job.Script, "\n") + "\n"
-	}
+	gitlab := jobProgram(t, filepath.Join(root, "packaging/gitlab/templates/canary.yml"), values)
 	for name, program := range map[string]string{"the Action": github, "the component": gitlab} {
 		if have := recorded(t, program); have != want {
 			t.Errorf("%s runs\n%s\ninstead of\n%s", name, have, want)

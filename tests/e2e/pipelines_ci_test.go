@@ -102,17 +102,20 @@ func checkReports(t *testing.T, name, directory string) {
 	}
 }
 
-// githubProgram is a script that runs the steps of the Action.
-func githubProgram(t *testing.T, root, directory string) string {
-	var action struct {
-		Inputs map[string]struct{ Default string }
-		Runs   struct {
-			Steps []struct {
-				Env map[string]string
-				Run string
-			}
+// action is a composite action of GitHub.
+type action struct {
+	Inputs map[string]struct{ Default string }
+	Runs   struct {
+		Steps []struct {
+			Env map[string]string
+			Run string
 		}
 	}
+}
+
+// githubProgram is a script that runs the steps of the Action.
+func githubProgram(t *testing.T, root, directory string) string {
+	var action action
 	decode(t, filepath.Join(root, "packaging/github/action.yml"), 0, &action)
 	defaults := map[string]string{}
 	for name, input := range action.Inputs {
@@ -152,30 +155,37 @@ func gitlabProgram(t *testing.T, root, directory string) string {
 			Inputs map[string]struct{ Default string }
 		}
 	}
-	var jobs map[string]struct {
-		Variables map[string]string
-		Script    []string
-	}
 	file := filepath.Join(root, "packaging/gitlab/templates/rollout.yml")
 	decode(t, file, 0, &header)
-	decode(t, file, 1, &jobs)
 	defaults := map[string]string{}
 	for name, input := range header.Spec.Inputs {
 		defaults[name] = input.Default
 	}
-	if len(jobs) != 1 {
-		t.Fatalf("%d jobs", len(jobs))
-	}
-	program := fmt.Sprintf("export GITLAB_CI=true\ncd %q\nset -eo pipefail\n", directory)
-	for _, job := range jobs {
-		program += exports(t, job.Variables, defaults) + strings.Join(job.Script, "\n") + "\n"
-	}
+	program := fmt.Sprintf("export GITLAB_CI=true\ncd %q\n", directory) + jobProgram(t, file, defaults)
 	script, err := os.ReadFile(filepath.Join(root, "examples/pipelines/deploy.sh"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(program, "<<'SCRIPT'\n"+string(script)+"SCRIPT\n") {
 		t.Fatal("packaging/gitlab/templates/rollout.yml does not have examples/pipelines/deploy.sh as it is")
+	}
+	return program
+}
+
+// jobProgram is a script that runs the only job of a component.
+func jobProgram(t *testing.T, file string, defaults map[string]string) string {
+	t.Helper()
+	var jobs map[string]struct {
+		Variables map[string]string
+		Script    []string
+	}
+	decode(t, file, 1, &jobs)
+	if len(jobs) != 1 {
+		t.Fatalf("%d jobs", len(jobs))
+	}
+	program := "set -eo pipefail\n"
+	for _, job := range jobs {
+		program += exports(t, job.Variables, defaults) + strings.Join(job.Script, "\n") + "\n"
 	}
 	return program
 }
