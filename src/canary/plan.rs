@@ -28,9 +28,9 @@ use crate::{Command, Input, Plan, Start};
 const ABORT_CHECK_MAX: i32 = 10;
 
 /// The message without a canary.
-const NO_CANARY: &str = "there is no canary";
+const NO_CANARY: &str = "no canary is in progress";
 const ONLY_LABEL: &str =
-    "there is no canary, but the label of one: `rollplan canary release` removes it";
+    "no canary is in progress, but its label is set: `rollplan canary release` removes it";
 
 /// Why a plan ends early.
 enum Stop {
@@ -362,7 +362,7 @@ impl Planner<'_> {
         let deployment = self.observed.deployment();
         let mut draft = Draft::new(Phase::Rest, NO_CANARY, None);
         let metadata = &deployment.metadata;
-        let has_label = state.is_some_and(|it| it.label) && metadata.labels.contains_key(LABEL);
+        let has_label = state.is_some_and(|it| it.label) && self.has_label();
         if metadata.annotations.contains_key(ANNOTATION) || has_label {
             let patch = Patch::new(deployment).without_state(state);
             let patch = self.give_back(patch, canary);
@@ -1153,7 +1153,7 @@ impl Planner<'_> {
             patch = patch.fields(observed.fields, self.restored(canary));
         }
         let message = match observed.digest == state.stable || observed.is_complete() {
-            true => "the fields of the user are restored, and there is no canary",
+            true => "the fields of the user are restored, and no canary is in progress",
             false => {
                 "the fields of the user are restored: the template rolls out to all pods, without a canary"
             }

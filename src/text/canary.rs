@@ -288,14 +288,14 @@ the canary waits: 1 of 2 canary pods are ready
     fn ended_canary_is_short() {
         let ended = |phase: CanaryPhase| CanaryReport {
             phase: phase.into(),
-            message: "there is no canary".to_owned(),
+            message: "no canary is in progress".to_owned(),
             ..CanaryReport::default()
         };
-        let none = "Deployment shop/web: no canary\nthere is no canary\n  patched: hold the canary again\n";
+        let none = "Deployment shop/web: no canary\nno canary is in progress\n  patched: hold the canary again\n";
         assert_eq!(text(ended(CanaryPhase::Rest), true), none);
         let aborted = text(ended(CanaryPhase::Aborted), true);
         assert!(
-            aborted.starts_with("Deployment shop/web: canary aborted\nthere is no canary\n"),
+            aborted.starts_with("Deployment shop/web: canary aborted\nno canary is in progress\n"),
             "{aborted}"
         );
     }

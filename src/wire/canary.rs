@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use prost::Message as _;
-use rollplan_canary::{Command, Input, ManagedFields, Start, plan_canary as plan};
+use rollplan_canary::{Command, FIELD_MANAGER, Input, ManagedFields, Start, plan_canary as plan};
 use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::snapshot::Deployment;
 use rollplan_core::template::Value;
@@ -64,8 +64,19 @@ pub(crate) fn plan_canary_in(
         verdicts,
     } = request;
     let mut parser = Parser::new(interrupt);
-    let texts = snapshot.as_ref().map(|it| it.objects.clone());
-    let texts = texts.unwrap_or_default();
+    // The owners of fields are remembered at the start, and change once the canary owns fields.
+    let starts = [proto::CanaryAction::Start, proto::CanaryAction::Retry];
+    let starts = command
+        .as_ref()
+        .is_some_and(|it| starts.contains(&it.action()));
+    let texts = match &snapshot {
+        Some(snapshot)
+            if starts || snapshot.objects.iter().any(|it| it.contains(FIELD_MANAGER)) =>
+        {
+            snapshot.objects.clone()
+        }
+        _ => Vec::new(),
+    };
     let subject = read_snapshot(snapshot, Kinds::Deployments, context, &mut parser)?;
     let policy = parser.canary_policy(policy)?;
     let verdicts = parser.canary_verdicts(verdicts)?;

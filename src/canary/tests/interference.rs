@@ -422,7 +422,7 @@ fn label_without_a_state_is_released() {
     let plan = world.steer(&policy(), Some(Command::Release));
     assert_eq!(
         (plan.step, plan.report.message.as_str()),
-        (None, "there is no canary")
+        (None, "no canary is in progress")
     );
 }
 

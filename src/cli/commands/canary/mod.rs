@@ -307,7 +307,6 @@ fn start(args: StartArgs) -> Result<Exit, Error> {
     let change = Change {
         template: &template,
         apply: &apply,
-        manager: FIELD_MANAGER,
     };
     let action = Action::Start(command, change);
     Steering::new(&planner, &cluster, target, action, policy, verdicts, mode)?.run()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use prost_types::Timestamp;
-use rollplan_canary::{ReasonKind, Refusal, RefusalCause};
+use rollplan_canary::{FIELD_MANAGER, ReasonKind, Refusal, RefusalCause};
 
 use super::super::print_commands;
 use super::super::template_change::{ApplyArgs, TemplateArgs};
@@ -64,8 +64,6 @@ pub(super) enum Action<'a> {
 pub(super) struct Change<'a> {
     pub(super) template: &'a TemplateArgs,
     pub(super) apply: &'a ApplyArgs,
-    /// The field manager of the dry run of an image.
-    pub(super) manager: &'static str,
 }
 
 /// The verdicts of the user.
@@ -743,13 +741,14 @@ impl Observation for Steering<'_> {
 impl Change<'_> {
     /// The Deployment after the change.
     fn read(self, cluster: &ClusterArgs, target: &Target) -> Result<String, Error> {
-        let manager = Some(self.manager);
         let applied = self
             .template
             .apply(&mut cluster.clone(), Some(target), None, self.apply)?;
         match applied {
             Some((json, _)) => Ok(json),
-            None => self.template.set_images(cluster, target, manager),
+            None => self
+                .template
+                .set_images(cluster, target, Some(FIELD_MANAGER)),
         }
     }
 }
