@@ -214,7 +214,7 @@ async function runReadme(context: TestContext, directory: string): Promise<void>
     assert.match(stdout, /^scale .*/);
     assert.match(stdout, /deployment "web" successfully rolled out/);
     assert.match(stdout, /SCALE_ONLY/);
-    assert.match(stdout, /^REST there is no canary$/m);
+    assert.match(stdout, /^REST no canary is in progress$/m);
     assert.match(stdout, /registry\.example\/web.* → /);
     assert.match(stdout, /^\d calls failed$/m);
     assert.match(stdout, /^(UNDECIDED|NEEDS_CHANGE)$/m);
