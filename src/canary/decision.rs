@@ -23,7 +23,7 @@ pub(crate) struct Decision {
     pub(crate) at: Option<Time>,
     /// The events that may show that the pods have failed. Empty if it has failed.
     pub(crate) event_selectors: Vec<&'static str>,
-    /// What the pods certainly fail for.
+    /// What the pods fail for, if that is why the canary has failed or timed out.
     pub(crate) fault: Option<Blocker>,
 }
 
@@ -54,7 +54,6 @@ pub(crate) fn decide(
     let mut waits = Vec::new();
     let checked = check_callers(hold, verdicts, &mut failures, &mut waits);
     let Judged { verdict, blocker } = judge(&hold.observed.with_fields(hold.user), interrupt)?;
-    let fault = blocker.filter(|_| is_failure(&verdict));
     if is_failure(&verdict) {
         failures.push(Reason {
             kind: ReasonKind::CanaryFailed,
@@ -82,6 +81,8 @@ pub(crate) fn decide(
         () if deadline.is_some_and(|it| it <= now) => Outcome::TimedOut,
         () => Outcome::Undecided,
     };
+    let waits_for_pods = outcome == Outcome::TimedOut && ready_at.is_none();
+    let fault = blocker.filter(|_| is_failure(&verdict) || waits_for_pods);
     if outcome == Outcome::TimedOut {
         let timeout = timeout.unwrap_or_default();
         let why: Vec<&str> = waits.iter().map(|it| it.message.as_str()).collect();

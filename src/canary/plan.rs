@@ -32,6 +32,10 @@ const NO_CANARY: &str = "no canary is in progress";
 const ONLY_LABEL: &str =
     "no canary is in progress, but its label is set: `rollplan canary release` removes it";
 
+/// What follows if the stable template has the same fault.
+const NO_HELP: &str = "restoring it would not help";
+const NOT_REJECTED: &str = "that of the canary may be started again";
+
 /// Why a plan ends early.
 enum Stop {
     Refused(RefusalCause),
@@ -152,11 +156,9 @@ fn reason(kind: ReasonKind, message: impl Into<String>) -> Reason {
     }
 }
 
-fn stable_has_fault(set: &ReplicaSet) -> Reason {
+fn stable_has_fault(set: &ReplicaSet, consequence: &str) -> Reason {
     let name = &set.metadata.name;
-    let message = format!(
-        "the template of ReplicaSet {name} has the same fault, so restoring it would not help"
-    );
+    let message = format!("the template of ReplicaSet {name} has the same fault, so {consequence}");
     reason(ReasonKind::StableHasFault, message)
 }
 
@@ -436,7 +438,7 @@ impl Planner<'_> {
         };
         if self.has_fault(stable, blocker.as_ref()) {
             draft.at = None;
-            draft.reasons.push(stable_has_fault(stable));
+            draft.reasons.push(stable_has_fault(stable, NO_HELP));
             return Ok(draft);
         }
         let digest = stable.template.canonical_sha256();
@@ -889,9 +891,11 @@ impl Planner<'_> {
                     why.unwrap_or_else(|| reason(ReasonKind::WaitsForPods, "the canary timed out"));
                 let mut draft = self.abort_or_hold(state, canary, why, !has_fault);
                 draft.reasons.extend(rest);
-                draft
-                    .reasons
-                    .extend(stable.filter(|_| has_fault).map(stable_has_fault));
+                draft.reasons.extend(
+                    stable
+                        .filter(|_| has_fault)
+                        .map(|it| stable_has_fault(it, NOT_REJECTED)),
+                );
                 draft
             }
             _ => {
@@ -959,7 +963,7 @@ impl Planner<'_> {
         if rolls_back && is_failure(&verdict) {
             let stable = observed.set_of(&state.stable);
             match stable.filter(|set| self.has_fault(set, blocker.as_ref())) {
-                Some(stable) => reasons.push(stable_has_fault(stable)),
+                Some(stable) => reasons.push(stable_has_fault(stable, NO_HELP)),
                 None => {
                     let why = reason(ReasonKind::RolloutFailed, verdict.message);
                     return Ok(self.abort_or_hold(state, canary, why, true));

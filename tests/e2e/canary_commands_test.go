@@ -20,7 +20,7 @@ func TestCanaryCommands(t *testing.T) {
 	if err := cp.CreateNamespace(ctx, commandsNamespace); err != nil {
 		t.Fatal(err)
 	}
-	c := &canaryCommands{cliCheck: &cliCheck{cp: cp, binary: rollplan(t)}}
+	c := &canaryCommands{cliCheck: &cliCheck{cp: cp, binary: rollplan(t)}, namespace: commandsNamespace}
 	c.create(ctx, t)
 
 	// A repeated start continues the canary, and an option that cannot be followed is refused.
@@ -56,12 +56,15 @@ func TestCanaryCommands(t *testing.T) {
 }
 
 // canaryCommands runs `rollplan canary` for the Deployment "web".
-type canaryCommands struct{ *cliCheck }
+type canaryCommands struct {
+	*cliCheck
+	namespace string
+}
 
 func (c *canaryCommands) create(ctx context.Context, t *testing.T) {
 	t.Helper()
-	c.cp.MustKubectl(ctx, t, "create", "deployment", "web", "--image=registry.example/web:1.0", "--replicas=3", "-n", commandsNamespace)
-	c.cp.MustKubectl(ctx, t, "patch", "deployment/web", "-n", commandsNamespace, "--type=json", "-p",
+	c.cp.MustKubectl(ctx, t, "create", "deployment", "web", "--image=registry.example/web:1.0", "--replicas=3", "-n", c.namespace)
+	c.cp.MustKubectl(ctx, t, "patch", "deployment/web", "-n", c.namespace, "--type=json", "-p",
 		`[{"op": "replace", "path": "/spec/template/spec/containers/0/name", "value": "main"}]`)
 	c.complete(ctx, t)
 }
@@ -69,31 +72,36 @@ func (c *canaryCommands) create(ctx context.Context, t *testing.T) {
 // ends runs a command, and requires its exit code, and a text in what it prints.
 func (c *canaryCommands) ends(ctx context.Context, t *testing.T, code int, says string, args ...string) {
 	t.Helper()
-	options := []string{"canary", args[0], "deploy/web", "-n", commandsNamespace}
-	if args[0] == "promote" || args[0] == "abort" || slices.Contains(args, "--watch") {
-		options = append(options, "--interval", "300ms")
-	}
-	have, out, errOut := c.run(ctx, t, append(options, args[1:]...)...)
+	have, out, errOut := c.run(ctx, t, c.arguments(args)...)
 	if text := strings.Join(strings.Fields(out+errOut), " "); have != code || !strings.Contains(text, says) {
 		t.Fatalf("%s ends with %d, want %d and %q:\n%s%s", strings.Join(args, " "), have, code, says, out, errOut)
 	}
 	t.Logf("%s ends with %d:\n%s%s", strings.Join(args, " "), have, out, errOut)
 }
 
+// arguments are those of a command, for the Deployment.
+func (c *canaryCommands) arguments(args []string) []string {
+	options := []string{"canary", args[0], "deploy/web", "-n", c.namespace}
+	if args[0] == "promote" || args[0] == "abort" || slices.Contains(args, "--watch") {
+		options = append(options, "--interval", "300ms")
+	}
+	return append(options, args[1:]...)
+}
+
 // stable is the name of the ReplicaSet with most pods.
 func (c *canaryCommands) stable(ctx context.Context, t *testing.T) string {
 	t.Helper()
-	names := strings.Fields(c.cp.MustKubectl(ctx, t, "get", "replicasets", "-n", commandsNamespace, "--sort-by=.spec.replicas",
+	names := strings.Fields(c.cp.MustKubectl(ctx, t, "get", "replicasets", "-n", c.namespace, "--sort-by=.spec.replicas",
 		"-o", "jsonpath={.items[*].metadata.name}"))
 	return names[len(names)-1]
 }
 
 func (c *canaryCommands) setImage(ctx context.Context, t *testing.T, tag string) {
 	t.Helper()
-	c.cp.MustKubectl(ctx, t, "set", "image", "deployment/web", "-n", commandsNamespace, "main=registry.example/web:"+tag)
+	c.cp.MustKubectl(ctx, t, "set", "image", "deployment/web", "-n", c.namespace, "main=registry.example/web:"+tag)
 }
 
 func (c *canaryCommands) complete(ctx context.Context, t *testing.T) {
 	t.Helper()
-	c.cp.MustKubectl(ctx, t, "rollout", "status", "deployment/web", "-n", commandsNamespace, "--timeout="+rolloutTimeout)
+	c.cp.MustKubectl(ctx, t, "rollout", "status", "deployment/web", "-n", c.namespace, "--timeout="+rolloutTimeout)
 }

@@ -17,7 +17,9 @@ const (
 	neverReady fault = "never ready"
 	noImage    fault = "image missing"
 	badImage   fault = "image name invalid"
-	crashLoop  fault = "crash loop"
+	// lostImage is an image that the nodes cannot use anymore, once all pods have it.
+	lostImage fault = "image lost"
+	crashLoop fault = "crash loop"
 	// crashOnce is a pod that fails some time after it became ready, and then becomes ready again.
 	crashOnce fault = "crashes once"
 	// stall is a rollout in which only the first half of the pods, and one more, become ready.

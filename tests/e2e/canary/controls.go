@@ -14,8 +14,11 @@ import (
 type control struct {
 	// attempt numbers the controls of a case.
 	attempt int
-	// held are the limits of a hold. The user writes them together with the new image, whose pods never become ready.
+	// held are the limits of a hold. The user writes them together with the new image, whose pods never become ready, or with
+	// minReadySeconds of a hold if the rollout continues.
 	held *appsv1.RollingUpdateDeployment
+	// continues is whether the user puts the limits back afterwards.
+	continues bool
 }
 
 // maxControls is how many controls a case with violations has at most.
@@ -32,15 +35,20 @@ const (
 	undone manner = "undone at other moments"
 	// heldByHand has the limits of the hold.
 	heldByHand manner = "scaled with the limits of the hold, and pods that never become ready"
+	// continuedByHand has the limits of the hold, and then those of the user.
+	continuedByHand manner = "scaled with the limits of the hold, then with those of the user"
 )
 
 // mannersOf returns how a case is repeated after a violation, in turn.
-func mannersOf(v violation) []manner {
-	switch v.part {
-	case scaled:
+func mannersOf(c testCase, v violation) []manner {
+	isScaled := func(s step) bool { return s.Action == scale }
+	switch {
+	case v.part == scaled:
 		return []manner{heldByHand}
-	case undoing:
+	case v.part == undoing:
 		return []manner{asBefore, atOtherMoments, undone}
+	case v.part == promotion && slices.ContainsFunc(c.Hold, isScaled):
+		return []manner{asBefore, atOtherMoments, continuedByHand}
 	}
 	return []manner{asBefore, atOtherMoments}
 }
@@ -56,6 +64,9 @@ func (m manner) repeat(c testCase, o *outcome, attempt int) task {
 	switch m {
 	case heldByHand:
 		t.control.held = o.log.heldLimits()
+	case continuedByHand:
+		t.control.held, t.control.continues = o.log.heldLimits(), true
+		t.End = promote
 	case atOtherMoments:
 		t.Hold, t.Rollout = nil, nil
 		for _, s := range slices.Concat(c.Hold, []step{{Action: c.End}}, c.Rollout) {
@@ -88,7 +99,7 @@ func (h *harness) repeatControls(ctx context.Context, tasks []task, outcomes []*
 			continue
 		}
 		for _, v := range o.verdict.violations {
-			manners := mannersOf(v)
+			manners := mannersOf(tasks[i].testCase, v)
 			key := repeatedCase{tasks[i].Name, join(manners)}
 			tried[key] = &repeatedControls{}
 			next[key] = func(attempt int) task { return manners[attempt%len(manners)].repeat(tasks[i].testCase, o, attempt) }

@@ -67,6 +67,15 @@ func TestRollback(t *testing.T) {
 		c.wait(1, []string{"was not rolled back: it is not certain that its pods need a change"}, rollBack...)
 		c.sizes(10, 2)
 	})
+	t.Run("a failure that the stable template has as well is not rolled back", func(t *testing.T) {
+		c := h.deploy(t, "shared", false, lostImage)
+		c.failRollout()
+		c.wait(0, nil, rollBack...)
+		c.kubectl(true, "restarted", "rollout", "restart", "deployment/web")
+		c.wait(1, []string{"has the same fault, so restoring it would not help"}, rollBack...)
+		c.kubectl(true, "restartedAt", "get", "deployment/web", "-o", "yaml")
+		c.sizes(0, 12)
+	})
 	t.Run("a rollout that completes is left alone", func(t *testing.T) {
 		c := h.deploy(t, "complete", false, good)
 		c.failRollout()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -64,6 +65,10 @@ func newKubelets(client kubernetes.Interface, c testCase, failed func(error)) *w
 			return []workloads.Change{{After: start, State: workloads.ImageMissing}}
 		case badImage:
 			return []workloads.Change{{After: start, State: workloads.ImageInvalid}}
+		case lostImage:
+			if started > c.Replicas {
+				return []workloads.Change{{After: start, State: workloads.ImageInvalid}}
+			}
 		case crashLoop:
 			changes := []workloads.Change{ready}
 			for restarts := range 3 {
@@ -136,7 +141,10 @@ func (h *harness) run(ctx context.Context, t task) (*outcome, error) {
 	if control != nil {
 		namespace += fmt.Sprintf("-control-%d", control.attempt)
 		if control.held != nil {
-			namespace, c.Fault = namespace+"-held", neverReady
+			namespace += "-held"
+			if !control.continues {
+				c.Fault = neverReady
+			}
 		}
 	}
 	log := &namespaceLog{}
@@ -277,6 +285,9 @@ func (s *scenario) play(ctx context.Context) error {
 		operations := []map[string]any{setImage}
 		if held := s.control.held; held != nil {
 			operations = append(operations, map[string]any{"op": "replace", "path": "/spec/strategy/rollingUpdate", "value": held})
+			if s.control.continues {
+				operations = append(operations, timesOf(heldMinReady, math.MaxInt32)...)
+			}
 		}
 		d, err := s.jsonPatch(ctx, metav1.PatchOptions{}, operations...)
 		if err != nil {
@@ -331,6 +342,14 @@ func (s *scenario) play(ctx context.Context) error {
 		}
 	}
 	return s.compare(ctx)
+}
+
+// timesOf writes minReadySeconds, and the deadline, which must be longer.
+func timesOf(minReady, deadline int) []map[string]any {
+	return []map[string]any{
+		{"op": "add", "path": "/spec/minReadySeconds", "value": minReady},
+		{"op": "add", "path": "/spec/progressDeadlineSeconds", "value": deadline},
+	}
 }
 
 // start sends a command until a canary is held, or the command is refused.
@@ -556,7 +575,19 @@ func (s *scenario) act(ctx context.Context, a step) error {
 	}
 	back := map[string]any{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image("v1")}
 	switch a.Action {
-	case promote, release:
+	case promote:
+		if s.control == nil || !s.control.continues {
+			return nil
+		}
+		limits, _, err := unstructured.NestedMap(s.user.Object, "spec", "strategy", "rollingUpdate")
+		if err != nil {
+			return err
+		}
+		const defaultDeadline = 600
+		_, err = s.jsonPatch(ctx, metav1.PatchOptions{}, append(timesOf(s.c.MinReady, defaultDeadline),
+			map[string]any{"op": "replace", "path": "/spec/strategy/rollingUpdate", "value": limits})...)
+		return err
+	case release:
 		return nil
 	case abortIt:
 		_, err := s.jsonPatch(ctx, metav1.PatchOptions{}, back)

@@ -163,8 +163,13 @@ func (c *ControlPlane) AuditLog() string { return c.path("audit.log") }
 
 // KillAPIServer sends SIGKILL to the API server, starts it again, and returns once it is ready.
 func (c *ControlPlane) KillAPIServer(ctx context.Context) error {
+	return c.WithoutAPIServer(ctx, func() error { return nil })
+}
+
+// WithoutAPIServer kills the API server, calls a function, starts the API server again, and returns once it is ready.
+func (c *ControlPlane) WithoutAPIServer(ctx context.Context, f func() error) error {
 	c.apiserver.kill()
-	return c.startAPIServer(ctx)
+	return errors.Join(f(), c.startAPIServer(ctx))
 }
 
 // ControllerManagerUsage returns the resource usage of the controller manager, which includes all of its controllers.
