@@ -190,7 +190,7 @@ func get(ctx context.Context, t *testing.T, url string) string {
 // custom resources.
 func TestRestarts(t *testing.T) {
 	t.Parallel()
-	ctx := withTimeout(t, 20*time.Minute)
+	ctx := withTimeout(t, 40*time.Minute)
 	s := start(ctx, t, controlplane.Options{NativeController: true}, CustomResource)
 	kubeconfig := grantRestarts(ctx, t, s)
 	for name, test := range map[string]func(context.Context, *testing.T, *restarts){
@@ -348,6 +348,9 @@ func xingExample(ctx context.Context, t *testing.T, r *restarts) {
 	})
 }
 
+// killedChangesEnv is the number of changes of restartsSurviveKills, with three kills each; 34 for a full run.
+const killedChangesEnv = "ROLLPLAN_KILLED_CHANGES"
+
 // restartsSurviveKills makes the same changes twice: without interruption, and with the adapter or the service killed between
 // steps. Both runs must end with the same restarts.
 func restartsSurviveKills(ctx context.Context, t *testing.T, r *restarts) {
@@ -369,6 +372,7 @@ func restartsSurviveKills(ctx context.Context, t *testing.T, r *restarts) {
 		}
 	}
 	none := func(string) func() { return func() {} }
+	changes := envNumber(t, killedChangesEnv, 4)
 	kills := []func(string) func(){killAdapter, killService}
 	count := map[string]int{}
 	applied := map[string]string{}
@@ -376,13 +380,14 @@ func restartsSurviveKills(ctx context.Context, t *testing.T, r *restarts) {
 		r.apply(ctx, t, configMap(run, "0"))
 		awaitSkew()
 		r.start(t, run, options, "--selector=run="+run)
-		object := workload("Deployment", run, nil, nil, from("configMapRef", run, false))
+		// Each restart leaves a ReplicaSet.
+		object := workload("Deployment", run, nil, map[string]any{"revisionHistoryLimit": changes + 1}, from("configMapRef", run, false))
 		object["metadata"].(map[string]any)["labels"] = map[string]any{"run": run}
 		r.apply(ctx, t, object)
 		name, mark := "deployment/"+run, ""
 		r.recorded(ctx, t, name, stateAnnotation)
 		r.rolledOut(ctx, t, run)
-		for change := range 4 {
+		for change := range changes {
 			// After the change, while it waits, and after the restart.
 			step := [3]func(){none(run), none(run), none(run)}
 			if run == "killed" {
@@ -418,7 +423,7 @@ func restartsSurviveKills(ctx context.Context, t *testing.T, r *restarts) {
 		applied[run] = string(parsed.Applied["configmap/"+run])
 		r.stop(t, run)
 	}
-	if count["killed"] != count["uninterrupted"] || count["killed"] != 4 || applied["killed"] != applied["uninterrupted"] {
+	if count["killed"] != count["uninterrupted"] || count["killed"] != changes || applied["killed"] != applied["uninterrupted"] {
 		t.Errorf("restarts are %v, applied is %v", count, applied)
 	}
 }
