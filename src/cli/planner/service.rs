@@ -2,8 +2,10 @@
 
 use std::error::Error as _;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use tokio::runtime::{Builder, Runtime};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity, Uri};
 use tonic::{Code, Response, Status};
 use tonic_types::StatusExt as _;
@@ -26,6 +28,16 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 pub(in crate::cli) struct Service {
     url: String,
     endpoint: Endpoint,
+    /// Set by the first call.
+    connection: OnceLock<Connection>,
+}
+
+/// A client that connects again when its connection has ended.
+#[derive(Debug)]
+struct Connection {
+    /// Its thread notices the end of a connection between two calls.
+    runtime: Runtime,
+    client: RolloutPlannerClient<Channel>,
 }
 
 // === impl Service ===
@@ -68,7 +80,11 @@ impl Service {
         } else if ca_file.is_some() || client_cert_file.is_some() {
             return Err(wrong("certificates can only be used with https"));
         }
-        Ok(Self { url, endpoint })
+        Ok(Self {
+            url,
+            endpoint,
+            connection: OnceLock::new(),
+        })
     }
 
     pub(super) fn plan_rollout(
@@ -141,21 +157,30 @@ impl Service {
         ask: impl AsyncFnOnce(RolloutPlannerClient<Channel>) -> Result<Response<T>, Status>,
         refusal: impl FnOnce(&Status) -> Refusal,
     ) -> Result<T, Refusal> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
+        let Connection { runtime, client } = self.connection()?;
+        match runtime.block_on(ask(client.clone())) {
+            Ok(response) => Ok(response.into_inner()),
+            Err(status) => Err(refusal(&status)),
+        }
+    }
+
+    fn connection(&self) -> Result<&Connection, Refusal> {
+        if let Some(connection) = self.connection.get() {
+            return Ok(connection);
+        }
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
             .enable_all()
-            .build()
-            .map_err(|error| self.unreachable(chain(&error)))?;
-        runtime.block_on(async {
-            let channel = self.endpoint.connect().await;
-            let channel = channel.map_err(|error| self.unreachable(chain(&error)))?;
-            // A plan creates at most one ReplicaSet, from a template of the request.
-            let client =
-                RolloutPlannerClient::new(channel).max_decoding_message_size(REQUEST_BYTES_MAX);
-            match ask(client).await {
-                Ok(response) => Ok(response.into_inner()),
-                Err(status) => Err(refusal(&status)),
-            }
-        })
+            .build();
+        let runtime = runtime.map_err(|error| self.unreachable(chain(&error)))?;
+        let channel = runtime.block_on(self.endpoint.connect());
+        let channel = channel.map_err(|error| self.unreachable(chain(&error)))?;
+        // A plan creates at most one ReplicaSet, from a template of the request.
+        let client =
+            RolloutPlannerClient::new(channel).max_decoding_message_size(REQUEST_BYTES_MAX);
+        Ok(self
+            .connection
+            .get_or_init(|| Connection { runtime, client }))
     }
 
     fn unreachable(&self, reason: String) -> Refusal {

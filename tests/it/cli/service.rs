@@ -1,11 +1,15 @@
 //! `rollplan serve`, and the option `--server`.
 
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rcgen::SanType;
 
 use super::examples::{examples, time_of};
+use super::kubectl::{Kubectl, nothing_yet, rollout};
 use super::refusals::{NASTY, assert_escaped};
 use super::{
     DEPLOYMENT, NOW, REPLICA_SET, command, owned_pod, pods_without_uid, refused, rollplan,
@@ -190,6 +194,36 @@ fn hostile_service() -> std::net::SocketAddr {
         runtime.enable_all().build().unwrap().block_on(answer)
     });
     address
+}
+
+/// The address of a proxy of a service, and the number of connections to it.
+fn counted(service: &Service) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let target = service.url.strip_prefix("http://").unwrap().to_owned();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&connections);
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            count.fetch_add(1, Ordering::Relaxed);
+            let (client, server) = (client.unwrap(), TcpStream::connect(&target).unwrap());
+            let other = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            for (mut from, mut to) in [(client, server), other] {
+                std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+            }
+        }
+    });
+    (url, connections)
+}
+
+#[test]
+fn polls_use_one_connection() {
+    let service = Service::start();
+    let (url, connections) = counted(&service);
+    let kubectl = Kubectl::new(&[nothing_yet(), rollout(0), rollout(1), rollout(2)]);
+    let run = kubectl.watch(&["wait", "web", "--server", &url]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
+    assert_eq!(connections.load(Ordering::Relaxed), 1);
 }
 
 #[test]
