@@ -71,9 +71,10 @@ fn commit() -> String {
     const VARIABLE: &str = "ROLLPLAN_COMMIT";
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     let given = env::var(VARIABLE).unwrap_or_default();
-    let commit = match given.is_empty() {
-        true => git(&["rev-parse", "HEAD"]),
-        false => Some(given),
+    let commit = if given.is_empty() {
+        git(&["rev-parse", "HEAD"])
+    } else {
+        Some(given)
     };
     // The log changes with every commit and checkout, also in a linked worktree. Only release builds depend on it: a
     // debug build would compile the whole crate again after each commit.

@@ -16,8 +16,8 @@ use super::request::request_of_text;
 use super::shapes::{self, Shape, short};
 use super::{Cost, FORECAST_ROLLOUT, METHODS, PLAN_RESTARTS, measure};
 
-/// The size of the first request of a shape. Shapes that cost nearly as much as the most expensive ones are measured again with
-/// `BYTES_MORE`, as are a few others, whose costs may grow faster than their size; the results, with `BYTES_MAX`.
+/// The size of the first request of a shape. Shapes that cost nearly as much as the most expensive ones are measured again
+/// with `BYTES_MORE`, as are a few others, whose costs may grow faster than their size; the results, with `BYTES_MAX`.
 const BYTES: usize = 256 << 10;
 const BYTES_MORE: usize = 2 << 20;
 const BYTES_MAX: usize = 15 << 20;
@@ -191,9 +191,10 @@ impl Genes {
         }
         let mut members = vec![("apiVersion", quoted(api_version)), ("kind", quoted(kind))];
         let (mut of_object, mut of_metadata) = ("", "");
-        let inner = match self.is_list {
-            true => "",
-            false => &field[1..field.len() - 1],
+        let inner = if self.is_list {
+            ""
+        } else {
+            &field[1..field.len() - 1]
         };
         match PLACES[self.place] {
             [] => of_object = inner,
@@ -326,9 +327,10 @@ impl Genes {
                 deployment: self.changed_deployment(deployment, field),
                 ..proto::CanaryCommand::default()
             }),
-            verdicts: match self.is_list {
-                true => verdicts.collect(),
-                false => Vec::new(),
+            verdicts: if self.is_list {
+                verdicts.collect()
+            } else {
+                Vec::new()
             },
             ..PlanCanaryRequest::default()
         }
@@ -337,9 +339,10 @@ impl Genes {
     /// A forecast of the Deployment with the field, or with this number of replicas. Samples are
     /// simulated one after another, so one needs as much memory as many.
     fn forecast(&self, deployment: &Value, field: &str) -> ForecastRolloutRequest {
-        let change = match self.is_reported {
-            true => Change::Deployment(self.changed_deployment(deployment, field)),
-            false => Change::Replicas(self.objects as i32),
+        let change = if self.is_reported {
+            Change::Deployment(self.changed_deployment(deployment, field))
+        } else {
+            Change::Replicas(self.objects as i32)
         };
         let seconds = |i| prost_types::Duration {
             seconds: 1 + i as i64,
@@ -393,13 +396,15 @@ impl Genes {
                     api_version: "apps/v1".to_owned(),
                     kind: "Deployment".to_owned(),
                     metadata: self.is_reported.then(|| metadata(i)),
-                    references: match self.is_list {
-                        true => entries().map(reference).collect(),
-                        false => Vec::new(),
+                    references: if self.is_list {
+                        entries().map(reference).collect()
+                    } else {
+                        Vec::new()
                     },
-                    template_annotations: match self.is_list {
-                        true => Default::default(),
-                        false => map(),
+                    template_annotations: if self.is_list {
+                        Default::default()
+                    } else {
+                        map()
                     },
                     ..proto::Workload::default()
                 };
@@ -481,8 +486,8 @@ fn memory(cost: &Cost) -> f64 {
     (cost.memory - FIRST_MEMORY).max(0.0)
 }
 
-/// Searches for this time, and prints the most expensive shapes: of all requests, and of those that are answered. `only` is a
-/// part of the name of a method. Forecasts are searched on request only, because their time depends on the number of pods.
+/// Searches for this time, and prints the most expensive shapes: of all requests, and of those that are answered. `only` is
+/// a part of the name of a method. Forecasts are searched on request only, because their time depends on the number of pods.
 pub(super) fn search(time: Duration, seed: u64, only: &str) {
     let mut random = Random::new(seed);
     let is_searched = |name: &str| match only {

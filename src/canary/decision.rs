@@ -75,11 +75,14 @@ pub(crate) fn decide(
     let timeout = hold.terms.timeout;
     let deadline = timeout.map(|it| after(hold.since, it));
     let certain_at = verdict.decided_after;
-    let outcome = match () {
-        () if !failures.is_empty() => Outcome::Failed,
-        () if checked && ready_at.is_some_and(|it| it <= now) => Outcome::Good,
-        () if deadline.is_some_and(|it| it <= now) => Outcome::TimedOut,
-        () => Outcome::Undecided,
+    let outcome = if !failures.is_empty() {
+        Outcome::Failed
+    } else if checked && ready_at.is_some_and(|it| it <= now) {
+        Outcome::Good
+    } else if deadline.is_some_and(|it| it <= now) {
+        Outcome::TimedOut
+    } else {
+        Outcome::Undecided
     };
     let waits_for_pods = outcome == Outcome::TimedOut && ready_at.is_none();
     let fault = blocker.filter(|_| is_failure(&verdict) || waits_for_pods);

@@ -171,9 +171,10 @@ pub(crate) fn stored_digest(template: &Template) -> String {
 /// Since when a pod is ready, if it is.
 pub(crate) fn ready_since(pod: &Pod) -> Option<Time> {
     let ready = pod.conditions.iter().find(|it| it.kind == "Ready")?;
-    match ready.status == "True" {
-        true => ready.last_transition_time,
-        false => None,
+    if ready.status == "True" {
+        ready.last_transition_time
+    } else {
+        None
     }
 }
 

@@ -132,13 +132,12 @@ fn is_whole(entry: &Value) -> bool {
 fn applier(entries: &mut [Value], is_client_side: bool) -> Option<&mut Value> {
     let applies = |entry: &&mut Value| {
         let fields = &entry["fieldsV1"];
-        is_whole(entry)
-            && match is_client_side {
-                true => at(fields, &APPLIED).is_some(),
-                false => {
-                    entry["operation"] == "Apply" && at(fields, &["f:spec", "f:template"]).is_some()
-                }
-            }
+        let has_applied = if is_client_side {
+            at(fields, &APPLIED).is_some()
+        } else {
+            entry["operation"] == "Apply" && at(fields, &["f:spec", "f:template"]).is_some()
+        };
+        is_whole(entry) && has_applied
     };
     let mut appliers = entries.iter_mut().filter(applies);
     let applier = appliers.next()?;

@@ -43,9 +43,10 @@ impl<'a> Patch<'a> {
             ("annotations", ANNOTATION, &metadata.annotations),
             ("labels", LABEL, &metadata.labels),
         ] {
-            match entries.is_empty() {
-                true => patch.push("test", &format!("/metadata/{map}"), Json::Null),
-                false => patch.push("test", &path(map, key), json!(entries.get(key))),
+            if entries.is_empty() {
+                patch.push("test", &format!("/metadata/{map}"), Json::Null);
+            } else {
+                patch.push("test", &path(map, key), json!(entries.get(key)));
             }
         }
         patch
@@ -69,16 +70,18 @@ impl<'a> Patch<'a> {
             self.remove_label(&state);
             state.label = false;
         } else if !labels.contains_key(LABEL) {
-            match labels.is_empty() {
-                true => self.push("add", "/metadata/labels", json!({LABEL: "true"})),
-                false => self.push("add", &path("labels", LABEL), json!("true")),
+            if labels.is_empty() {
+                self.push("add", "/metadata/labels", json!({LABEL: "true"}));
+            } else {
+                self.push("add", &path("labels", LABEL), json!("true"));
             }
             state.label = true;
         }
         let text = state.text();
-        match self.deployment.metadata.annotations.is_empty() {
-            true => self.push("add", "/metadata/annotations", json!({ANNOTATION: text})),
-            false => self.push("add", &path("annotations", ANNOTATION), json!(text)),
+        if self.deployment.metadata.annotations.is_empty() {
+            self.push("add", "/metadata/annotations", json!({ANNOTATION: text}));
+        } else {
+            self.push("add", &path("annotations", ANNOTATION), json!(text));
         }
         (self, state)
     }

@@ -199,12 +199,13 @@ impl Planner<'_> {
             if state.uid != metadata.uid && !matches!(self.input.command, Some(Command::Release)) {
                 return Err(RefusalCause::Foreign);
             }
-            match self.is_stale(&state) {
-                true => found.reasons.push(reason(
+            if self.is_stale(&state) {
+                found.reasons.push(reason(
                     ReasonKind::StaleState,
                     "the state is that of an earlier canary, for example after `kubectl rollout undo`",
-                )),
-                false => found.state = Some(state),
+                ));
+            } else {
+                found.state = Some(state);
             }
         }
         let has_canary = found.state.as_ref().is_some_and(|it| it.canary.is_some());
@@ -336,11 +337,12 @@ impl Planner<'_> {
         if state.rejects(live) {
             state.forgive(live);
             let message = "the template may be rolled back automatically again";
-            return Ok(match state.rejected.is_empty() {
-                true => self.forget(Some(&state), None),
-                false => self.write(Phase::Aborted, message, state, |patch| {
+            return Ok(if state.rejected.is_empty() {
+                self.forget(Some(&state), None)
+            } else {
+                self.write(Phase::Aborted, message, state, |patch| {
                     self.give_back(patch, None)
-                }),
+                })
             });
         }
         let rejected = state.rejected.first();
@@ -502,13 +504,12 @@ impl Planner<'_> {
             return Ok(self.release(&state, &canary));
         }
         let stage = canary.stage;
-        let (meeting, is_pending) = match self.is_over(&state, &canary) {
+        let (meeting, is_pending) = if self.is_over(&state, &canary) {
             // The end of this canary is written first, and the next plan carries the command out.
-            true => (Meeting::Continues, self.wants_another(&canary)),
-            false => {
-                let meeting = self.meet(&state, &canary)?;
-                (meeting, meeting != Meeting::Continues)
-            }
+            (Meeting::Continues, self.wants_another(&canary))
+        } else {
+            let meeting = self.meet(&state, &canary)?;
+            (meeting, meeting != Meeting::Continues)
         };
         let metadata = &self.observed.deployment().metadata;
         if metadata.deletion_timestamp.is_some() {
@@ -633,9 +634,10 @@ impl Planner<'_> {
     /// The digest of the template of the canary, also if another client has just changed it.
     fn held_digest<'d>(&'d self, state: &State, canary: &'d Canary) -> &'d str {
         let live = self.observed.digest;
-        match canary.stage != Stage::Aborting && live != state.stable {
-            true => live,
-            false => &canary.digest,
+        if canary.stage != Stage::Aborting && live != state.stable {
+            live
+        } else {
+            &canary.digest
         }
     }
 
@@ -664,12 +666,13 @@ impl Planner<'_> {
         canary: &Canary,
     ) -> Result<(), RefusalCause> {
         let held = self.held_digest(state, canary);
-        match self.is_template_of(changed, held, canary) {
-            true => Ok(()),
-            false => Err(RefusalCause::OtherTemplate {
+        if self.is_template_of(changed, held, canary) {
+            Ok(())
+        } else {
+            Err(RefusalCause::OtherTemplate {
                 asked: stored_digest(&changed.spec.template),
                 held: held.to_owned(),
-            }),
+            })
         }
     }
 
@@ -1003,16 +1006,15 @@ impl Planner<'_> {
             }
             return draft;
         }
-        let mut draft = match state.rejected.is_empty() {
-            true => self.forget(Some(&state), Some(&canary)),
-            false => {
-                state.canary = None;
-                state.since = observed.now();
-                let message = "remember the rejected template";
-                self.write(Phase::Aborted, message, state, |patch| {
-                    self.give_back(patch, Some(&canary))
-                })
-            }
+        let mut draft = if state.rejected.is_empty() {
+            self.forget(Some(&state), Some(&canary))
+        } else {
+            state.canary = None;
+            state.since = observed.now();
+            let message = "remember the rejected template";
+            self.write(Phase::Aborted, message, state, |patch| {
+                self.give_back(patch, Some(&canary))
+            })
         };
         // A rollout of another template.
         draft.is_pending = self.input.policy.rolls_back && !observed.is_complete();
@@ -1074,14 +1076,13 @@ impl Planner<'_> {
         rejects: bool,
     ) -> Result<Draft, RefusalCause> {
         let observed = &self.observed;
-        let stable = match observed.digest == state.stable {
-            true => None,
-            false => {
-                let gone = RefusalCause::StableGone {
-                    is_promoting: canary.stage == Stage::Promoting,
-                };
-                Some(observed.set_of(&state.stable).ok_or(gone)?)
-            }
+        let stable = if observed.digest == state.stable {
+            None
+        } else {
+            let gone = RefusalCause::StableGone {
+                is_promoting: canary.stage == Stage::Promoting,
+            };
+            Some(observed.set_of(&state.stable).ok_or(gone)?)
         };
         if let Some(at) = self.abort_waits(&state, &canary) {
             let message = "the abort waits for stable pods: it would remove available pods of the canary while they are needed";
@@ -1117,11 +1118,12 @@ impl Planner<'_> {
 
     /// Whether an abort has to wait, and until when at most.
     ///
-    /// The pods of a held ReplicaSet count as unavailable, so the controller removes as many of them as the stable pods
-    /// allow: all but `floor - available stable pods`. The ReplicaSet controller chooses: unready pods first, but among
-    /// ready ones it ignores how long they have been ready. So a pod that is available may be removed, and one that is ready
-    /// kept. That is safe if none has to be kept, if ready and available are the same, or if all or none of the pods are
-    /// available.
+    /// The pods of a held ReplicaSet count as unavailable, so the controller removes all but `floor - available stable pods`
+    /// of them. The ReplicaSet controller removes unready pods first, but ignores how long the others have been ready: it
+    /// may remove an available pod, and keep one that is only ready. An abort need not wait if
+    /// - no pod of a canary has to be kept,
+    /// - each ready pod is available, because `minReadySeconds` is 0, and only one ReplicaSet has canary pods, or
+    /// - all pods of the canaries are available, or none is.
     fn abort_waits(&self, state: &State, canary: &Canary) -> Option<Time> {
         let observed = &self.observed;
         let seconds = canary.user.min_ready_seconds;
@@ -1156,11 +1158,10 @@ impl Planner<'_> {
         if observed.is_held() || canary.stage == Stage::Hold {
             patch = patch.fields(observed.fields, self.restored(canary));
         }
-        let message = match observed.digest == state.stable || observed.is_complete() {
-            true => "the fields of the user are restored, and no canary is in progress",
-            false => {
-                "the fields of the user are restored: the template rolls out to all pods, without a canary"
-            }
+        let message = if observed.digest == state.stable || observed.is_complete() {
+            "the fields of the user are restored, and no canary is in progress"
+        } else {
+            "the fields of the user are restored: the template rolls out to all pods, without a canary"
         };
         let mut draft = Draft::new(Phase::Rest, message, None);
         draft.step = Some(patch.step("release the Deployment from its canary".to_owned()));

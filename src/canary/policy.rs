@@ -77,10 +77,11 @@ pub fn held_surge(pods: i32, limit: IntOrPercent, replicas: i32) -> IntOrPercent
     let largest = (i64::from(pods) * 100).checked_div(i64::from(replicas));
     let percent = largest.map_or(limit, |it| limit.min(i32::try_from(it).unwrap_or(limit)));
     let percent = IntOrPercent::Percent(percent);
-    match percent.rounded_up(replicas) == pods {
-        true => percent,
+    if percent.rounded_up(replicas) == pods {
+        percent
+    } else {
         // Above 100 desired pods, not every number is a percentage.
-        false => IntOrPercent::Int(pods),
+        IntOrPercent::Int(pods)
     }
 }
 

@@ -203,11 +203,10 @@ fn of_pipeline(name: Option<&str>) -> String {
 
 /// What remains to be done without a stable template.
 fn without_stable(is_promoting: bool) -> &'static str {
-    match is_promoting {
-        true => {
-            "wait until the promotion is complete, or end the canary with `rollplan canary release`"
-        }
-        false => "roll the template of the canary out with `rollplan canary promote --force`",
+    if is_promoting {
+        "wait until the promotion is complete, or end the canary with `rollplan canary release`"
+    } else {
+        "roll the template of the canary out with `rollplan canary promote --force`"
     }
 }
 

@@ -70,11 +70,12 @@ pub(crate) fn check_changes(user: &Deployment, changed: &Deployment) -> Result<(
         ("paused", before.paused != after.paused),
     ];
     let names: Vec<&str> = differ.iter().filter(|it| it.1).map(|it| it.0).collect();
-    match names.is_empty() {
-        true => Ok(()),
-        false => Err(RefusalCause::OtherChanges {
+    if names.is_empty() {
+        Ok(())
+    } else {
+        Err(RefusalCause::OtherChanges {
             fields: names.join(", "),
-        }),
+        })
     }
 }
 
@@ -126,9 +127,10 @@ pub(crate) fn start(
     }
     if !observed.is_complete() {
         let generation = deployment.metadata.generation;
-        return Err(match deployment.status.observed_generation < generation {
-            true => RefusalCause::NotObserved,
-            false => RefusalCause::NotComplete,
+        return Err(if deployment.status.observed_generation < generation {
+            RefusalCause::NotObserved
+        } else {
+            RefusalCause::NotComplete
         });
     }
     let surge = held_surge(pods, surge, replicas);

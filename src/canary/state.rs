@@ -314,9 +314,10 @@ impl Terms {
         Self {
             pods: policy.pods.or(self.pods),
             bake: policy.bake.or(self.bake),
-            gates: match policy.gates.is_empty() {
-                true => self.gates.clone(),
-                false => policy.gates.clone(),
+            gates: if policy.gates.is_empty() {
+                self.gates.clone()
+            } else {
+                policy.gates.clone()
             },
             timeout: policy.timeout.or(self.timeout),
         }

@@ -143,10 +143,7 @@ impl Course {
         }
         let request = proto::ForecastRolloutRequest {
             snapshot: Some(snapshot),
-            samples: match is_start {
-                true => MANY_SAMPLES,
-                false => FEW_SAMPLES,
-            },
+            samples: if is_start { MANY_SAMPLES } else { FEW_SAMPLES },
             ..Default::default()
         };
         let Ok(response) = planner.forecast_rollout(request) else {

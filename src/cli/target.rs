@@ -66,9 +66,12 @@ pub(super) fn parse_with_revisions(words: &[String]) -> Result<Option<Target>, S
 /// Parses a list of kinds, for example "sts" or "deploy,certificates.cert-manager.io". An unknown word without a group
 /// is considered a name, not a kind.
 pub(super) fn kinds(word: &str) -> Option<Vec<Resource>> {
-    let kind = |word: &str| match word.contains('.') {
-        true => Resource::named(word),
-        false => Resource::known(word),
+    let kind = |word: &str| {
+        if word.contains('.') {
+            Resource::named(word)
+        } else {
+            Resource::known(word)
+        }
     };
     word.split(',').map(kind).collect()
 }

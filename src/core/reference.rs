@@ -404,10 +404,11 @@ impl Source {
                 items.map(|(key, _)| key.clone()).collect()
             }
         };
-        match keys.is_empty() {
+        if keys.is_empty() {
             // No file of the volume is mounted.
-            true => self.used(None, Usage::Unmounted, container),
-            false => self.used(Some(keys), Usage::SubPath, container),
+            self.used(None, Usage::Unmounted, container)
+        } else {
+            self.used(Some(keys), Usage::SubPath, container)
         }
     }
 

@@ -236,11 +236,14 @@ impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.seconds();
         let (days, hours, minutes) = (seconds / 86_400, seconds / 3600, seconds / 60);
-        let (large, small) = match () {
-            () if days > 0 => ((days, "d"), (hours % 24, "h")),
-            () if hours > 0 => ((hours, "h"), (minutes % 60, "m")),
-            () if minutes > 0 => ((minutes, "m"), (seconds % 60, "s")),
-            () => ((seconds, "s"), (0, "")),
+        let (large, small) = if days > 0 {
+            ((days, "d"), (hours % 24, "h"))
+        } else if hours > 0 {
+            ((hours, "h"), (minutes % 60, "m"))
+        } else if minutes > 0 {
+            ((minutes, "m"), (seconds % 60, "s"))
+        } else {
+            ((seconds, "s"), (0, ""))
         };
         write!(f, "{}{}", large.0, large.1)?;
         match small {

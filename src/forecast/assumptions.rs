@@ -18,7 +18,7 @@ pub(crate) fn list(model: &Model, [given, limits]: [ClusterLimits; 2]) -> Vec<St
     let described = &model.described;
     match described.source {
         Source::None => {
-            assume("No start time of a pod is known, so the forecast has no durations.".to_owned())
+            assume("No start time of a pod is known, so the forecast has no durations.".to_owned());
         }
         Source::SameTemplate => assume(format!(
             "New pods take as long to start as {} with the same template took.",

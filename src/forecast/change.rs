@@ -87,9 +87,10 @@ pub(crate) fn apply_changes(
         Reference::Deployment(deployment) => deployment.spec.template.same_as(to),
         Reference::ReplicaSet(set) => has_template_of(set, &snapshot.deployment),
     };
-    let template_changes = match is_same {
-        true => Vec::new(),
-        false => template_changes(from, to, interrupt),
+    let template_changes = if is_same {
+        Vec::new()
+    } else {
+        template_changes(from, to, interrupt)
     };
     let effect = effect(before, &snapshot, is_same, interrupt);
     interrupt.check()?;
@@ -137,9 +138,10 @@ fn rolled_out<'a>(snapshot: &'a Snapshot, interrupt: &dyn Interrupt) -> Referenc
 fn effect(before: &Snapshot, after: &Snapshot, is_same: bool, interrupt: &dyn Interrupt) -> Effect {
     let Deployment { spec, .. } = &after.deployment;
     if is_same {
-        return match before.deployment.spec.replicas == spec.replicas {
-            true => Effect::NoChange,
-            false => Effect::ScaleOnly,
+        return if before.deployment.spec.replicas == spec.replicas {
+            Effect::NoChange
+        } else {
+            Effect::ScaleOnly
         };
     }
     if spec.paused {
@@ -191,9 +193,10 @@ fn stored(written: &Template, deployment: &Deployment) -> Template {
         return written.clone();
     }
     let defaulted = Template::from(written.defaulted().clone());
-    match defaulted.same_as(current) {
-        true => current.clone(),
-        false => defaulted,
+    if defaulted.same_as(current) {
+        current.clone()
+    } else {
+        defaulted
     }
 }
 
@@ -263,9 +266,10 @@ pub(crate) fn prepare(snapshot: &mut Snapshot) {
     let other = Template::from(Value::Null);
     let (deployment, sets) = (&snapshot.deployment, &mut snapshot.replica_sets);
     for set in sets {
-        set.template = match has_template_of(set, deployment) {
-            true => deployment.spec.template.clone(),
-            false => other.clone(),
+        set.template = if has_template_of(set, deployment) {
+            deployment.spec.template.clone()
+        } else {
+            other.clone()
         };
     }
 }

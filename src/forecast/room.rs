@@ -53,10 +53,11 @@ fn is_within(message: &str, before: &Template, after: &Template) -> bool {
     requested.split(',').any(|it| {
         let (name, _) = it.split_once('=').unwrap_or_default();
         let name = name.trim();
-        let name = match name.contains('.') {
-            true => name.to_owned(),
+        let name = if name.contains('.') {
+            name.to_owned()
+        } else {
             // As in a quota: "cpu" is "requests.cpu".
-            false => format!("requests.{name}"),
+            format!("requests.{name}")
         };
         lowered.contains(&name)
     })

@@ -250,57 +250,62 @@ pub(crate) fn reason(world: &World, quota_is_observed: bool) -> Reason {
         1 => "1 more pod".to_owned(),
         count => format!("{count} more pods"),
     };
-    let (text, is_certain) = match () {
-        () if pass::is_refused(&world.snapshot) => (
+    let (text, is_certain) = if pass::is_refused(&world.snapshot) {
+        (
             "The selector of the Deployment is empty, or it matches the pods of another Deployment."
                 .to_owned(),
             true,
-        ),
-        () if deployment.metadata.deletion_timestamp.is_some() => {
-            ("The Deployment is being deleted.".to_owned(), true)
-        }
-        () if deployment.spec.paused => ("The Deployment is paused.".to_owned(), true),
-        () if world.pods_refused() > 0 && quota_is_observed => (
+        )
+    } else if deployment.metadata.deletion_timestamp.is_some() {
+        ("The Deployment is being deleted.".to_owned(), true)
+    } else if deployment.spec.paused {
+        ("The Deployment is paused.".to_owned(), true)
+    } else if world.pods_refused() > 0 && quota_is_observed {
+        (
             format!(
                 "The quota of the namespace had no room for {}, according to a ReplicaSet; whether it has some by now is not \
                  known.",
                 more_pods(world.pods_refused())
             ),
             false,
-        ),
-        () if world.pods_refused() > 0 => (
+        )
+    } else if world.pods_refused() > 0 {
+        (
             format!(
                 "The quota of the namespace has no room for {}.",
                 more_pods(world.pods_refused())
             ),
             true,
-        ),
-        () if world.pods_unscheduled() > 0 => (
+        )
+    } else if world.pods_unscheduled() > 0 {
+        (
             format!(
                 "The nodes have no room for {}.",
                 more_pods(world.pods_unscheduled())
             ),
             true,
-        ),
-        () if world.pods_stuck() > 0 => {
-            let (pods, are) = match world.pods_stuck() {
-                1 => ("1 pod".to_owned(), "is"),
-                count => (format!("{count} pods"), "are"),
-            };
-            let text = format!(
-                "{pods} {are} not ready after an unusually long time; whether this changes is not known."
-            );
-            (text, false)
-        }
-        () if world.pods_not_ready() == 1 => ("1 pod never becomes ready.".to_owned(), true),
-        () if world.pods_not_ready() > 1 => (
+        )
+    } else if world.pods_stuck() > 0 {
+        let (pods, are) = match world.pods_stuck() {
+            1 => ("1 pod".to_owned(), "is"),
+            count => (format!("{count} pods"), "are"),
+        };
+        let text = format!(
+            "{pods} {are} not ready after an unusually long time; whether this changes is not known."
+        );
+        (text, false)
+    } else if world.pods_not_ready() == 1 {
+        ("1 pod never becomes ready.".to_owned(), true)
+    } else if world.pods_not_ready() > 1 {
+        (
             format!("{} pods never become ready.", world.pods_not_ready()),
             true,
-        ),
-        () => (
+        )
+    } else {
+        (
             "The controller has nothing more to do, but its status is not that of a complete rollout.".to_owned(),
             true,
-        ),
+        )
     };
     Reason { text, is_certain }
 }

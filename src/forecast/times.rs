@@ -176,16 +176,15 @@ impl Model {
         if observations.is_empty() {
             let [same, other] = observe(snapshot, stuck_after, failing, &mut described);
             let has_ready = |them: &[Observation]| them.iter().any(|it| it.is_ready);
-            (described.source, observations) = match () {
-                () if has_ready(&same) && !is_small_part(&same, &other) => {
-                    (Source::SameTemplate, same)
-                }
-                () if has_ready(&other) => {
-                    // Those with the template after the changes have taken at least their age.
-                    let all = same.into_iter().chain(other).collect();
-                    (Source::OtherTemplates, all)
-                }
-                () => (Source::None, Vec::new()),
+            (described.source, observations) = if has_ready(&same) && !is_small_part(&same, &other)
+            {
+                (Source::SameTemplate, same)
+            } else if has_ready(&other) {
+                // Those with the template after the changes have taken at least their age.
+                let all = same.into_iter().chain(other).collect();
+                (Source::OtherTemplates, all)
+            } else {
+                (Source::None, Vec::new())
             };
         }
         observations.sort_unstable_by_key(|it| it.time);
@@ -491,9 +490,10 @@ fn observe(
     }
     // Interruptions are rare: if most pods took longer than the deadline, this is the time that they take to start.
     for (observed, late) in observed.iter_mut().zip(late) {
-        match late.len() > observed.len() {
-            true => observed.extend(late),
-            false => described.dropped_late += late.len(),
+        if late.len() > observed.len() {
+            observed.extend(late);
+        } else {
+            described.dropped_late += late.len();
         }
     }
     observed

@@ -73,9 +73,10 @@ impl Hasher {
         let mut keys = BTreeMap::new();
         let mut entries = Vec::new();
         for (key, text) in data.data.into_iter().flatten() {
-            let value = match is_secret {
-                true => decode("data", key, text)?,
-                false => text.clone().into_bytes(),
+            let value = if is_secret {
+                decode("data", key, text)?
+            } else {
+                text.clone().into_bytes()
             };
             keys.insert(key.clone(), self.hex(&value));
             entries.push([key.as_bytes(), b"=", &value].concat());

@@ -218,16 +218,18 @@ impl Applied {
             return Difference::Same;
         }
         let (Some(old), Some(new)) = (&before.keys, &now.keys) else {
-            return match is_same_reading {
-                true => Difference::whole(ChangeKind::Changed),
+            return if is_same_reading {
+                Difference::whole(ChangeKind::Changed)
+            } else {
                 // They have no checksums in common to compare.
-                false => Difference::Reading,
+                Difference::Reading
             };
         };
         let changed = keys(old, new, before.is_whole, now.is_whole);
-        match changed.is_empty() {
-            true => Difference::Reading,
-            false => Difference::Changed(changed),
+        if changed.is_empty() {
+            Difference::Reading
+        } else {
+            Difference::Changed(changed)
         }
     }
 }

@@ -25,9 +25,10 @@ pub(super) fn decide<'a>(
     let workload = &input.workloads[at];
     let options = &input.options;
     let mut notes = Vec::new();
-    let tracked = match workload.is_deleting {
-        true => return None,
-        false => select(workload, options, index, &mut notes)?,
+    let tracked = if workload.is_deleting {
+        return None;
+    } else {
+        select(workload, options, index, &mut notes)?
     };
     counts.selected += 1;
     counts.references += tracked.iter().filter(|it| it.counts).count();
@@ -40,9 +41,10 @@ pub(super) fn decide<'a>(
         let message = "the recorded state cannot be read, and counts as absent";
         conditions.push(Condition::new(Effect::Informs, "STATE_UNREADABLE", message));
     }
-    let uses = match options.uses {
-        true => tracked.iter().filter(|it| it.counts).map(uses).collect(),
-        false => Vec::new(),
+    let uses = if options.uses {
+        tracked.iter().filter(|it| it.counts).map(uses).collect()
+    } else {
+        Vec::new()
     };
     let mut recorded = state.clone();
     let mut restarted = state.clone();
@@ -142,9 +144,10 @@ fn uses(tracked: &Tracked<'_>) -> Use {
         kind: tracked.kind,
         name: tracked.name.to_owned(),
         usages,
-        keys: match tracked.reading.is_whole {
-            true => Vec::new(),
-            false => keys.collect(),
+        keys: if tracked.reading.is_whole {
+            Vec::new()
+        } else {
+            keys.collect()
         },
     }
 }
@@ -195,13 +198,15 @@ impl Draft<'_> {
     fn finish(&mut self, window: &Window<'_>) {
         self.resume(window.input);
         if self.changes.is_empty() {
-            match self.is_unclear {
-                true => self.note(Effect::Informs, STARTS_UNKNOWN, self.starts_unknown()),
-                false => self.recorded.pending = None,
+            if self.is_unclear {
+                self.note(Effect::Informs, STARTS_UNKNOWN, self.starts_unknown());
+            } else {
+                self.recorded.pending = None;
             }
-            self.decision = match self.recorded == self.state && !self.resumes {
-                true => Decision::None,
-                false => Decision::Record,
+            self.decision = if self.recorded == self.state && !self.resumes {
+                Decision::None
+            } else {
+                Decision::Record
             };
             return;
         }
@@ -229,9 +234,10 @@ impl Draft<'_> {
         let until = held.iter().chain(&waits).filter_map(|it| it.until).max();
         self.due = until.filter(|_| !untimed);
         self.conditions.extend(held.into_iter().chain(waits));
-        self.decision = match is_held {
-            true => Decision::Hold,
-            false => Decision::Wait,
+        self.decision = if is_held {
+            Decision::Hold
+        } else {
+            Decision::Wait
         };
         let is_ever_restarted = self.workload.workload_kind() != WorkloadKind::Job
             || window.input.options.profile == Profile::Reloader;

@@ -80,11 +80,12 @@ impl<'a, 's> Found<'a, 's> {
         let is_known_absent = configuration.is_none()
             && input.configurations_complete
             && kind != ConfigurationKind::SecretProviderClass;
-        let current = match is_known_absent {
-            true => absent(&tracked.reading),
-            false => tracked
+        let current = if is_known_absent {
+            absent(&tracked.reading)
+        } else {
+            tracked
                 .reading
-                .of(configuration, profile, applied.as_deref()),
+                .of(configuration, profile, applied.as_deref())
         };
         Self {
             input,

@@ -67,9 +67,12 @@ impl Freshness {
         }
         let settled_at = settled_at(changed_at, options);
         let is_fresh = |start: Time| millis(start) >= settled_at;
-        let of = |start| match is_fresh(start) {
-            true => Self::Fresh,
-            false => Self::Stale,
+        let of = |start| {
+            if is_fresh(start) {
+                Self::Fresh
+            } else {
+                Self::Stale
+            }
         };
         match workload.started {
             // Pods that are not created yet start later than now.

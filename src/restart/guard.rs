@@ -14,9 +14,10 @@ type ConfigurationKey<'a> = (&'a str, ConfigurationKind, &'a str);
 
 /// Holds restarts that exceed the maximum, and restarts for a configuration with which another workload is stalled.
 pub(super) fn apply(options: &Options, drafts: &mut [Draft<'_>]) {
-    let stalled = match options.breaker {
-        true => stalled(drafts),
-        false => HashMap::new(),
+    let stalled = if options.breaker {
+        stalled(drafts)
+    } else {
+        HashMap::new()
     };
     let under_way = drafts.iter().filter(|it| it.is_restarting).count();
     let mut free = match options.max_concurrent {

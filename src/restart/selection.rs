@@ -340,9 +340,10 @@ fn reloader_annotations<'a>(workload: &'a Workload, keys: [&str; 4]) -> &'a Stri
     let is_set = keys
         .iter()
         .any(|key| workload.annotations.contains_key(*key));
-    match is_set {
-        true => &workload.annotations,
-        false => &workload.template_annotations,
+    if is_set {
+        &workload.annotations
+    } else {
+        &workload.template_annotations
     }
 }
 

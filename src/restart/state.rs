@@ -177,12 +177,11 @@ impl State {
         };
         ours.insert("applied".to_owned(), applied(true));
         let text = Json::Object(ours.clone()).to_string();
-        let text = match text.len() > DETAILED_BYTES_MAX {
-            true => {
-                ours.insert("applied".to_owned(), applied(false));
-                Json::Object(ours).to_string()
-            }
-            false => text,
+        let text = if text.len() > DETAILED_BYTES_MAX {
+            ours.insert("applied".to_owned(), applied(false));
+            Json::Object(ours).to_string()
+        } else {
+            text
         };
         vec![(STATE, Some(text))]
     }

@@ -46,19 +46,19 @@ pub(super) fn steps(input: &Input, draft: &Draft<'_>) -> Vec<Step> {
             return Vec::new();
         }
         let mut patch = Patch::new(workload);
-        let summary = match draft.resumes {
-            true => {
-                patch.resume();
-                format!("resume {}", name(workload))
-            }
-            false => format!("record the configuration of {}", name(workload)),
+        let summary = if draft.resumes {
+            patch.resume();
+            format!("resume {}", name(workload))
+        } else {
+            format!("record the configuration of {}", name(workload))
         };
         if changes_state {
             patch.state(&draft.recorded, options.profile);
         }
-        return match patch.is_empty() {
-            true => Vec::new(),
-            false => vec![patch.step(summary, None)],
+        return if patch.is_empty() {
+            Vec::new()
+        } else {
+            vec![patch.step(summary, None)]
         };
     }
     let event = Event::normal("ConfigurationChanged", event_message(draft));
@@ -288,9 +288,10 @@ fn call(
 ) -> ApiCall {
     ApiCall {
         verb,
-        api_version: match kind == workload.kind {
-            true => workload.api_version.clone(),
-            false => "batch/v1".to_owned(),
+        api_version: if kind == workload.kind {
+            workload.api_version.clone()
+        } else {
+            "batch/v1".to_owned()
         },
         kind: kind.to_owned(),
         namespace: workload.namespace.clone(),

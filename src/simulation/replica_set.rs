@@ -73,9 +73,10 @@ pub fn sync(set: &ReplicaSet, active: usize) -> Sync {
     if set.metadata.deletion_timestamp.is_some() || active == wanted {
         return Sync::Nothing;
     }
-    match active < wanted {
-        true => Sync::Create((wanted - active).min(BURST)),
-        false => Sync::Delete((active - wanted).min(BURST)),
+    if active < wanted {
+        Sync::Create((wanted - active).min(BURST))
+    } else {
+        Sync::Delete((active - wanted).min(BURST))
     }
 }
 

@@ -42,9 +42,10 @@ pub(crate) fn canary(page: &mut Page, facts: &CanaryFacts<'_>) {
         CanaryPhase::Rest => "no canary".to_owned(),
         _ => format!("canary {}", canary_state(&report)),
     };
-    let condition = match is_planned {
-        true => " after the patch below, which was not made",
-        false => "",
+    let condition = if is_planned {
+        " after the patch below, which was not made"
+    } else {
+        ""
     };
     page.line(&format!("{subject}: {state}{condition}"), Style::Strong);
     if report.phase() != CanaryPhase::Rest
@@ -112,12 +113,11 @@ pub(crate) fn canary(page: &mut Page, facts: &CanaryFacts<'_>) {
         );
     }
     for (index, step) in response.steps.iter().enumerate() {
-        match is_patched {
-            true => fact(page, "patched", &step.summary),
-            false => {
-                page.gap();
-                table::step(page, index + 1, step);
-            }
+        if *is_patched {
+            fact(page, "patched", &step.summary)
+        } else {
+            page.gap();
+            table::step(page, index + 1, step);
         }
     }
     if !is_patched {
@@ -161,9 +161,10 @@ pub(crate) fn canary_head(subject: &str) -> String {
 
 /// The canary at this time of the watch.
 pub(crate) fn canary_row(elapsed: u64, report: &CanaryReport, is_rollback: bool) -> String {
-    let state = match is_rollback {
-        true => rollback_state(report),
-        false => canary_state(report),
+    let state = if is_rollback {
+        rollback_state(report)
+    } else {
+        canary_state(report)
     };
     let canary = match report.phase() {
         CanaryPhase::Hold | CanaryPhase::Promoting => {

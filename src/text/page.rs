@@ -118,10 +118,7 @@ impl Page {
 
     /// A text in the characters of the terminal.
     fn shown(&self, text: String) -> String {
-        match self.is_ascii {
-            true => ascii(&text),
-            false => text,
-        }
+        if self.is_ascii { ascii(&text) } else { text }
     }
 
     pub(super) fn line(&mut self, text: &str, style: Style) {
@@ -371,9 +368,10 @@ pub(crate) fn parts(paragraph: &str) -> Vec<&str> {
     let mut rest = Some(paragraph);
     while let Some(text) = rest {
         let mut ends = text.match_indices(' ').map(|(at, _)| at);
-        let end = match is_command(text) {
-            true => ends.find(|&end| is_clause(&text[..end])),
-            false => ends.next(),
+        let end = if is_command(text) {
+            ends.find(|&end| is_clause(&text[..end]))
+        } else {
+            ends.next()
         };
         let (part, after) = match end {
             Some(end) => (&text[..end], text.get(end + 1..)),

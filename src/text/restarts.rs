@@ -334,9 +334,10 @@ pub(crate) fn changes(page: &mut Page, changes: &ManifestChanges) {
         if !keys.is_empty() {
             page.paragraph("  keys: ", Style::Faint, &keys.join(", "), Style::Plain);
         }
-        let users = match users.is_empty() {
-            true => "no workload".to_owned(),
-            false => listed(users),
+        let users = if users.is_empty() {
+            "no workload".to_owned()
+        } else {
+            listed(users)
         };
         page.paragraph("  read by: ", Style::Faint, &users, Style::Plain);
     }
@@ -373,9 +374,10 @@ impl ConfigurationUser {
 
     /// What a change of the configuration does.
     pub(crate) fn effect(&self) -> &'static str {
-        match self.is_restarted {
-            true => "restarts it",
-            false => "does not restart it",
+        if self.is_restarted {
+            "restarts it"
+        } else {
+            "does not restart it"
         }
     }
 }
@@ -417,9 +419,10 @@ pub(crate) fn uses(
                 keys => keys.join(page.separator()),
             };
             let plain = |text: String| (text, Style::Plain);
-            let style = match is_restarted {
-                true => Style::Good,
-                false => Style::Faint,
+            let style = if *is_restarted {
+                Style::Good
+            } else {
+                Style::Faint
             };
             table.row(
                 [

@@ -26,9 +26,10 @@ pub(crate) fn history(
     }
     page.gap();
     let is_replica_set = revisions.iter().all(|it| it.controller_revision.is_empty());
-    let (owner, size) = match is_replica_set {
-        true => ("REPLICASET", "SIZE"),
-        false => ("CONTROLLERREVISION", "PODS"),
+    let (owner, size) = if is_replica_set {
+        ("REPLICASET", "SIZE")
+    } else {
+        ("CONTROLLERREVISION", "PODS")
     };
     let mut table = Columns::head([
         "REVISION",
@@ -70,9 +71,10 @@ pub(crate) fn history(
         table.row(
             [
                 plain(or_dash(number)),
-                plain(match is_replica_set {
-                    true => revision.replica_set.clone(),
-                    false => revision.controller_revision.clone(),
+                plain(if is_replica_set {
+                    revision.replica_set.clone()
+                } else {
+                    revision.controller_revision.clone()
                 }),
                 plain(or_dash(revision.change_cause.clone())),
                 plain(or_dash(revision.images.join(page.separator()))),
@@ -115,9 +117,10 @@ pub(crate) fn comparison(page: &mut Page, subject: &str, response: &proto::Rollb
         to_revision,
         ..
     } = response;
-    let what = match response.changes.is_empty() {
-        true => ": no change",
-        false => "",
+    let what = if response.changes.is_empty() {
+        ": no change"
+    } else {
+        ""
     };
     let title = format!("{subject}: from revision {from_revision} to {to_revision}{what}");
     page.line(&title, Style::Strong);

@@ -184,9 +184,10 @@ pub(crate) fn log(page: &mut Page, pod: &proto::BlockedPod, log: &str) {
     page.line(&title, Style::Strong);
     let LogExcerpt { lines, error, more } = LogExcerpt::of(log);
     for (index, line) in lines.iter().enumerate() {
-        let style = match Some(index) == error {
-            true => Style::Bad,
-            false => Style::Plain,
+        let style = if Some(index) == error {
+            Style::Bad
+        } else {
+            Style::Plain
         };
         let text = line.trim_start_matches(' ');
         let lead = format!("  | {}", &line[..line.len() - text.len()]);

@@ -224,9 +224,10 @@ impl CountedField {
                 ..Self::default()
             },
             Kind::Message(message) => Self {
-                memory: match field.is_list() {
-                    true => size_of_entry(message.name()),
-                    false => 0,
+                memory: if field.is_list() {
+                    size_of_entry(message.name())
+                } else {
+                    0
                 },
                 inner: by_name.get(message.full_name()).copied(),
                 ..Self::default()

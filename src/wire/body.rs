@@ -60,9 +60,10 @@ pub fn objects_of_body(body: &[u8]) -> Result<Vec<String>, Error> {
         let description = format!("YAML line {}, column {column}: {}", fault.line, fault.text);
         violation(Reason::MalformedJson, &description)
     })?;
-    match documents.is_empty() {
-        true => Err(violation(Reason::Required, "the body contains no objects")),
-        false => Ok(documents),
+    if documents.is_empty() {
+        Err(violation(Reason::Required, "the body contains no objects"))
+    } else {
+        Ok(documents)
     }
 }
 

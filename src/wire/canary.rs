@@ -172,17 +172,16 @@ fn read_command<'i>(
     }
     let optional = |text: &str| Some(text.to_owned()).filter(|it| !it.is_empty());
     let is_read = action == Some(Starts) || action == Some(Promote) && !text.is_empty();
-    let changed = match is_read {
-        true => {
-            let mut reader = ManifestReader {
-                contents: &mut ContentReader::new(parser.interrupt),
-                parser,
-                current,
-                live: None,
-            };
-            reader.read(text, &text_path)?.map(|it| it.deployment)
-        }
-        false => None,
+    let changed = if is_read {
+        let mut reader = ManifestReader {
+            contents: &mut ContentReader::new(parser.interrupt),
+            parser,
+            current,
+            live: None,
+        };
+        reader.read(text, &text_path)?.map(|it| it.deployment)
+    } else {
+        None
     };
     Ok(match action {
         None => None,

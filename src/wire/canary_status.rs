@@ -104,22 +104,21 @@ fn add(report: &mut proto::RolloutReport, name: &str, message: &str, blocker: pr
     };
     let verdict = report.verdict.get_or_insert_default();
     let has_failed = verdict.certain && verdict.outlook() == proto::Outlook::NeedsChange;
-    match has_failed && !report.blockers.is_empty() {
-        true => report.blockers.insert(1, blocker),
-        false => {
-            report.message = format!("deployment {name:?} has a canary: {message}");
-            *verdict = proto::Verdict {
-                outlook: proto::Outlook::Undecided.into(),
-                reason: HELD.to_owned(),
-                message: message.to_owned(),
-                remedy: blocker.remedy.clone(),
-                awaits_user: true,
-                event_selectors: std::mem::take(&mut verdict.event_selectors),
-                ..proto::Verdict::default()
-            };
-            report.phase = proto::Phase::Progressing.into();
-            report.deadline = None;
-            report.blockers.insert(0, blocker);
-        }
+    if has_failed && !report.blockers.is_empty() {
+        report.blockers.insert(1, blocker)
+    } else {
+        report.message = format!("deployment {name:?} has a canary: {message}");
+        *verdict = proto::Verdict {
+            outlook: proto::Outlook::Undecided.into(),
+            reason: HELD.to_owned(),
+            message: message.to_owned(),
+            remedy: blocker.remedy.clone(),
+            awaits_user: true,
+            event_selectors: std::mem::take(&mut verdict.event_selectors),
+            ..proto::Verdict::default()
+        };
+        report.phase = proto::Phase::Progressing.into();
+        report.deadline = None;
+        report.blockers.insert(0, blocker);
     }
 }

@@ -336,9 +336,10 @@ impl Error {
 impl Violations {
     /// An error, if there are violations.
     pub(super) fn into_result(self) -> Result<(), Error> {
-        match self.is_empty() {
-            true => Ok(()),
-            false => Err(Error::InvalidArgument(self)),
+        if self.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::InvalidArgument(self))
         }
     }
 

@@ -111,9 +111,10 @@ pub(crate) fn forecast_rollout_in(
         read.extend(read_change(&mut reader, change, &mut assumptions, &path)?);
     }
     let snapshot = parser.finish(subject).and_then(deployment)?;
-    let horizon = horizon.unwrap_or(match snapshot.deployment.is_native() {
-        true => Horizon::Pass,
-        false => Horizon::Settled,
+    let horizon = horizon.unwrap_or(if snapshot.deployment.is_native() {
+        Horizon::Pass
+    } else {
+        Horizon::Settled
     });
     let namespace = snapshot.deployment.metadata.namespace.clone();
     let (failure, failing_pods) = failures(&snapshot, options, interrupt)?;
@@ -190,9 +191,10 @@ fn sentence(message: &str) -> String {
 /// Nothing but another reference replaces an object or a key that does not exist.
 fn configuration_fields(message: &str) -> &'static [&'static str] {
     let is_missing = ["not found", "couldn't find key", "non-existent config key"];
-    match is_missing.iter().any(|it| message.contains(it)) {
-        true => REFERENCE_FIELDS,
-        false => CONFIG_FIELDS,
+    if is_missing.iter().any(|it| message.contains(it)) {
+        REFERENCE_FIELDS
+    } else {
+        CONFIG_FIELDS
     }
 }
 

@@ -72,20 +72,19 @@ impl<'i> ManifestReader<'_, 'i> {
         let path = Path::Object(&origin);
         // The API server has given a UID to what it has stored, and has validated it.
         let is_manifest = object.metadata.uid.is_empty() && is_native(object);
-        let changed = match is_manifest {
-            true => self.read_manifest(object, &path)?,
-            false => {
-                let violations = &mut self.parser.violations;
-                let content = self.contents.content(object, violations)?;
-                let content: Option<kubernetes::Deployment<'_>> = content;
-                content
-                    .map(|content| self.deployment(object, content, &path))
-                    .transpose()?
-                    .map(|deployment| Changed {
-                        deployment,
-                        assumptions: Vec::new(),
-                    })
-            }
+        let changed = if is_manifest {
+            self.read_manifest(object, &path)?
+        } else {
+            let violations = &mut self.parser.violations;
+            let content = self.contents.content(object, violations)?;
+            let content: Option<kubernetes::Deployment<'_>> = content;
+            content
+                .map(|content| self.deployment(object, content, &path))
+                .transpose()?
+                .map(|deployment| Changed {
+                    deployment,
+                    assumptions: Vec::new(),
+                })
         };
         if let Some(Changed { deployment, .. }) = &changed {
             self.check_identity(object, deployment, &path);
@@ -156,13 +155,14 @@ impl<'i> ManifestReader<'_, 'i> {
         let mut fault = |path: &Path<'_>, is_unknown: bool, description: &str| {
             is_known = false;
             let parser = &mut self.parser;
-            match is_unknown {
-                true => parser.violation(
+            if is_unknown {
+                parser.violation(
                     path,
                     Reason::UnknownField,
                     format_args!("{description}: kubectl apply refuses it, and without its validation, the API server ignores it"),
-                ),
-                false => parser.violation(path, Reason::WrongType, description),
+                )
+            } else {
+                parser.violation(path, Reason::WrongType, description)
             }
         };
         for (field, value) in manifest.as_map().into_iter().flatten() {
@@ -303,14 +303,13 @@ fn merge(live: &Value, manifest: Value) -> Merged {
     let spec = merged(&["spec"], Some(&SPEC));
     if is_missing {
         let kept = sets_replicas(Some(&Value::from([("spec", spec.clone())])));
-        match kept {
-            true => assume(&format!(
+        if kept {
+            assume(&format!(
                 "The manifest does not set replicas, and did not before: the number stays {}.",
                 replicas.to_json()
-            )),
-            false => {
-                assume("The manifest no longer sets replicas: the number becomes 1, the default.")
-            }
+            ))
+        } else {
+            assume("The manifest no longer sets replicas: the number becomes 1, the default.")
         }
     }
     let field = |key: &str| manifest.get(key).cloned().unwrap_or_default();
@@ -390,8 +389,9 @@ fn owned(fields: &Value, others: &[&Value]) -> Value {
             _ => {}
         }
     }
-    match items.is_empty() {
-        true => Value::Map(entries),
-        false => Value::List(items),
+    if items.is_empty() {
+        Value::Map(entries)
+    } else {
+        Value::List(items)
     }
 }

@@ -121,12 +121,11 @@ pub(crate) fn plan_rollout_in(
     let snapshot = parser.finish(subject).and_then(deployment)?;
     let plan = plan(&snapshot, options, horizon, interrupt)?;
     // If ReplicaSets may be missing, the report is the whole answer: it states why nothing is planned.
-    let report = match has_report || !snapshot.replica_sets_complete {
-        true => {
-            let diagnosis = diagnose_until(&snapshot, Judgement::default(), interrupt)?;
-            Some(report(&diagnosis, &plan.status, &plan.steps))
-        }
-        false => None,
+    let report = if has_report || !snapshot.replica_sets_complete {
+        let diagnosis = diagnose_until(&snapshot, Judgement::default(), interrupt)?;
+        Some(report(&diagnosis, &plan.status, &plan.steps))
+    } else {
+        None
     };
     let mut answer = print::print_plan(plan, report, interrupt);
     calls.complete(&mut answer.steps, &snapshot);
@@ -265,9 +264,10 @@ pub(crate) fn rollback_in(
         }
         subject => deployment(subject)?,
     };
-    let to_revision = match to_last_available {
-        true => rollplan_core::last_available_revision(&snapshot, interrupt)?,
-        false => to_revision,
+    let to_revision = if to_last_available {
+        rollplan_core::last_available_revision(&snapshot, interrupt)?
+    } else {
+        to_revision
     };
     Arc::make_mut(&mut snapshot.surroundings).looked_up = looked_up;
     let rollback = rollplan_core::rollback_until(&snapshot, to_revision, interrupt)?;

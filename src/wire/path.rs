@@ -83,9 +83,10 @@ pub(super) fn of_kind(api_version: &str, kind: &str, namespace: &str) -> String 
 
 fn of_resource(api_version: &str, resource: &str, namespace: &str) -> String {
     // The core group has an empty name.
-    let root = match api_version.contains('/') {
-        true => "apis",
-        false => "api",
+    let root = if api_version.contains('/') {
+        "apis"
+    } else {
+        "api"
     };
     format!("/{root}/{api_version}/namespaces/{namespace}/{resource}")
 }

@@ -120,12 +120,13 @@ fn configurations<'a>(
                 entries.map(|(key, _)| key.clone()).collect()
             };
             // One without any of these fields may be empty, or have its metadata only.
-            let existence = match is_whole {
-                true => Existence::WithKeys(ConfigurationKeys {
+            let existence = if is_whole {
+                Existence::WithKeys(ConfigurationKeys {
                     data: &keys(&data) | &keys(&string_data),
                     binary: keys(&binary_data),
-                }),
-                false => Existence::Present,
+                })
+            } else {
+                Existence::Present
             };
             let name = object.metadata.name.clone().into_owned();
             all.entry(kind).or_default().insert(name, existence);

@@ -91,9 +91,10 @@ fn normalized(text: &str) -> Result<Cow<'_, str>, YamlFault> {
             text: "control characters are not allowed".to_owned(),
         });
     }
-    Ok(match text.contains('\u{85}') {
-        true => Cow::Owned(text.replace('\u{85}', "\n")),
-        false => Cow::Borrowed(text),
+    Ok(if text.contains('\u{85}') {
+        Cow::Owned(text.replace('\u{85}', "\n"))
+    } else {
+        Cow::Borrowed(text)
     })
 }
 
@@ -476,9 +477,10 @@ const IGNORED: &str = "the text after the end of the document is ignored, as kub
 const NOT_A_KEY: &str = "a key that is not a string";
 
 fn check_depth(depth: usize, span: Span) -> Result<(), YamlFault> {
-    match depth > DEPTH_MAX {
-        true => Err(fault(span, format!("more than {DEPTH_MAX} levels deep"))),
-        false => Ok(()),
+    if depth > DEPTH_MAX {
+        Err(fault(span, format!("more than {DEPTH_MAX} levels deep")))
+    } else {
+        Ok(())
     }
 }
 
@@ -577,12 +579,13 @@ impl<'t, 'a> Decoder<'t, 'a> {
             (_, Node::Map(_)) => {
                 check_depth(depth, *span)?;
                 self.count(*span)?;
-                match target == index {
-                    true => self.entries(target, depth, entries),
-                    false => self.within(index, |it| {
+                if target == index {
+                    self.entries(target, depth, entries)
+                } else {
+                    self.within(index, |it| {
                         it.count(*span)?;
                         it.entries(target, depth, entries)
-                    }),
+                    })
                 }
             }
             (Node::List(items), _) => {
@@ -689,9 +692,10 @@ impl<'a> Text<'a> {
             }
             _ => return Ok(as_text()),
         };
-        match fits {
-            true => Ok(value),
-            false => Err(format!("{text:?} does not match its tag")),
+        if fits {
+            Ok(value)
+        } else {
+            Err(format!("{text:?} does not match its tag"))
         }
     }
 }
@@ -738,12 +742,14 @@ fn float_key(value: f64) -> String {
     #[allow(clippy::cast_possible_truncation, reason = "as in Go")]
     let value = value as f32;
     if !value.is_finite() {
-        return match () {
-            () if value.is_nan() => ".nan",
-            () if value > 0.0 => ".inf",
-            () => "-.inf",
-        }
-        .to_owned();
+        let text = if value.is_nan() {
+            ".nan"
+        } else if value > 0.0 {
+            ".inf"
+        } else {
+            "-.inf"
+        };
+        return text.to_owned();
     }
     let scientific = format!("{value:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));

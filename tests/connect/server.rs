@@ -109,9 +109,10 @@ fn tls_files(asked: &DynamicMessage, directory: &std::path::Path) -> Result<TlsF
     Ok(TlsFiles {
         cert: write("cert", bytes(&creds, "cert"))?,
         key: write("key", bytes(&creds, "key"))?,
-        client_ca: match client_ca.is_empty() {
-            true => None,
-            false => Some(write("ca", client_ca)?),
+        client_ca: if client_ca.is_empty() {
+            None
+        } else {
+            Some(write("ca", client_ca)?)
         },
     })
 }

@@ -276,14 +276,16 @@ fn collect(file: &Path, module: &Module, files: &mut BTreeMap<Module, syn::File>
 
 fn file_of(parent: &Path, name: &str) -> PathBuf {
     let is_face = parent.ends_with("mod.rs") || parent.ends_with("lib.rs");
-    let folder = match is_face {
-        true => parent.with_file_name(""),
-        false => parent.with_extension(""),
+    let folder = if is_face {
+        parent.with_file_name("")
+    } else {
+        parent.with_extension("")
     };
     let file = folder.join(format!("{name}.rs"));
-    match file.exists() {
-        true => file,
-        false => folder.join(name).join("mod.rs"),
+    if file.exists() {
+        file
+    } else {
+        folder.join(name).join("mod.rs")
     }
 }
 

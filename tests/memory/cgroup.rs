@@ -14,9 +14,10 @@ impl Cgroup {
     pub(crate) fn new(bytes: u64) -> Self {
         let mount = Path::new("/sys/fs/cgroup");
         let is_v2 = mount.join("cgroup.controllers").exists();
-        let parent = match is_v2 {
-            true => mount.to_path_buf(),
-            false => mount.join("memory"),
+        let parent = if is_v2 {
+            mount.to_path_buf()
+        } else {
+            mount.join("memory")
         };
         let dir = parent.join(format!(
             "rollplan-test-{}-{}",
@@ -51,9 +52,10 @@ impl Cgroup {
 
     /// Returns the peak memory usage of the group.
     pub(crate) fn peak_bytes(&self) -> u64 {
-        let file = match self.is_v2 {
-            true => "memory.peak",
-            false => "memory.max_usage_in_bytes",
+        let file = if self.is_v2 {
+            "memory.peak"
+        } else {
+            "memory.max_usage_in_bytes"
         };
         let text = fs::read_to_string(self.dir.join(file)).unwrap();
         text.trim().parse().unwrap()

@@ -36,7 +36,7 @@ fn start_is_refused_with_what_to_do() {
         refusal(&policy, |it| it.spec.replicas = 0),
         refusal(&policy, |it| it.spec.min_ready_seconds = i32::MAX - 1),
         refusal(&policy, |it| {
-            it.spec.strategy = rollplan_world::rolling(0, 1)
+            it.spec.strategy = rollplan_world::rolling(0, 1);
         }),
         refusal(&pods(IntOrPercent::Int(3)), none),
         refusal(&pods(IntOrPercent::Int(0)), none),
@@ -54,7 +54,7 @@ fn start_is_refused_with_what_to_do() {
             );
         }),
         refusal(&policy, |it| {
-            it.metadata.deletion_timestamp = it.metadata.creation_timestamp
+            it.metadata.deletion_timestamp = it.metadata.creation_timestamp;
         }),
     ];
     assert_eq!(

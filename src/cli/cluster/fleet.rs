@@ -100,9 +100,10 @@ impl<'a> Fleet<'a> {
 
     /// Sets whether to read also the objects that only a tree shows. This applies to reads by name.
     pub(in crate::cli) fn read_trees(&mut self, has_trees: bool) {
-        self.needs = match has_trees {
-            true => Needs::Tree,
-            false => Needs::Rollout,
+        self.needs = if has_trees {
+            Needs::Tree
+        } else {
+            Needs::Rollout
         };
     }
 
@@ -224,9 +225,10 @@ impl<'a> Fleet<'a> {
         let mut sources = vec![owners];
         cluster.read_between(dependents, None, budget, &mut sources)?;
         let has_pods = !matches!(dependents, Dependents::JobsAndPods | Dependents::None);
-        let pods = match has_pods {
-            true => cluster.pods(None, budget)?,
-            false => None,
+        let pods = if has_pods {
+            cluster.pods(None, budget)?
+        } else {
+            None
         };
         let complete = Complete {
             replica_sets: Some(true),
@@ -293,9 +295,10 @@ impl<'a> Fleet<'a> {
     }
 
     fn place(&self, namespace: Option<String>) -> Namespaces {
-        match self.everywhere {
-            true => Namespaces::Everywhere,
-            false => Namespaces::Namespace(namespace),
+        if self.everywhere {
+            Namespaces::Everywhere
+        } else {
+            Namespaces::Namespace(namespace)
         }
     }
 

@@ -126,9 +126,10 @@ impl Cluster {
         answers: Answers,
     ) -> Result<Request, Error> {
         let budget = Budget::new(limit);
-        let owner = match self.has_managed_fields {
-            true => self.kubectl.get_with_managers(target, budget.left()),
-            false => self.kubectl.get(target, budget.left()),
+        let owner = if self.has_managed_fields {
+            self.kubectl.get_with_managers(target, budget.left())
+        } else {
+            self.kubectl.get(target, budget.left())
         };
         let owner = owner.map_err(|failure| self.absent(target, failure))?;
         let owner = Source::new(SOURCE, owner)?;

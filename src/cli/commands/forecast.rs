@@ -145,9 +145,10 @@ pub(in crate::cli) fn run(args: ForecastArgs) -> Result<Exit, Error> {
         answer: AnswerArgs { output, server },
     } = args;
     let planner = Planner::new(server)?;
-    let (request, changes) = match which.snapshot.is_empty() {
-        true => from_cluster(which, &change)?,
-        false => from_files(which, &change)?,
+    let (request, changes) = if which.snapshot.is_empty() {
+        from_cluster(which, &change)?
+    } else {
+        from_files(which, &change)?
     };
     let Request {
         subject,

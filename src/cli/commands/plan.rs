@@ -103,9 +103,10 @@ pub(in crate::cli) fn run(args: PlanArgs) -> Result<Exit, Error> {
             print_commands(&commands)?;
         }
     }
-    Ok(match text::lacks_sets(response.report.as_ref()) {
-        true => Exit::Usage,
-        false => Exit::Done.of_input(is_partial),
+    Ok(if text::lacks_sets(response.report.as_ref()) {
+        Exit::Usage
+    } else {
+        Exit::Done.of_input(is_partial)
     })
 }
 

@@ -72,9 +72,10 @@ pub(super) fn all(
 ) -> Result<Vec<Request>, Error> {
     let ScopeArgs { which, cluster } = args;
     let named = target::parse(&which.names).map_err(Error::Usage)?;
-    match named.is_empty() {
-        true => refuse_cluster(cluster)?,
-        false => refuse_cluster_of_named(cluster)?,
+    if named.is_empty() {
+        refuse_cluster(cluster)?
+    } else {
+        refuse_cluster_of_named(cluster)?
     }
     let sources = input::sources(&which.files, which.search.recursive)?;
     let texts = texts(&sources)?;
@@ -88,9 +89,10 @@ pub(super) fn all(
     let now = now.unwrap_or_else(now::read);
     let complete = self::complete(complete);
     let mut note = |note: &dyn std::fmt::Display| stderr::eprint_note(note);
-    match wanted.is_empty() {
-        true => input::requests(&objects, complete, now, &mut note),
-        false => input::named(&objects, &wanted, complete, now, &mut note),
+    if wanted.is_empty() {
+        input::requests(&objects, complete, now, &mut note)
+    } else {
+        input::named(&objects, &wanted, complete, now, &mut note)
     }
 }
 
@@ -182,12 +184,13 @@ pub(super) fn applied(args: &ScopeArgs, goal: &Goal) -> Result<(Vec<Target>, boo
     }
     remove_repeated(&mut targets);
     targets.retain(|target| target.resource.has_goal(goal) == Some(true));
-    match targets.is_empty() {
-        true => Err(Error::input(
+    if targets.is_empty() {
+        Err(Error::input(
             "",
             "the input contains no objects to wait for",
-        )),
-        false => Ok((targets, texts.is_partial)),
+        ))
+    } else {
+        Ok((targets, texts.is_partial))
     }
 }
 

@@ -57,9 +57,10 @@ impl Manifests {
     fn template(&self, id: &ObjectKey) -> Option<Value> {
         let object = self.0.get(id)?;
         let template = Value::from(&pod_template(object)?);
-        Some(match is_native_template(object) {
-            true => known_fields(&TEMPLATE, template),
-            false => template,
+        Some(if is_native_template(object) {
+            known_fields(&TEMPLATE, template)
+        } else {
+            template
         })
     }
 }
@@ -136,9 +137,10 @@ fn entries(object: &Json) -> Entries {
         })
     };
     let data = of("data", is_secret).chain(of("binaryData", true));
-    match is_secret {
-        true => data.chain(of("stringData", false)).collect(),
-        false => data.collect(),
+    if is_secret {
+        data.chain(of("stringData", false)).collect()
+    } else {
+        data.collect()
     }
 }
 
@@ -177,9 +179,10 @@ pub(super) fn changes(
         if consequence.reasons.is_empty() && consequences.missing(id).is_empty() {
             consequence.reasons = vec![reason(id, &consequence)];
         }
-        let result = match consequence.is_restarted {
-            true => WorkloadResult::Restarted,
-            false => WorkloadResult::NotRestarted,
+        let result = if consequence.is_restarted {
+            WorkloadResult::Restarted
+        } else {
+            WorkloadResult::NotRestarted
         };
         Some(workload(id, result, consequence.reasons))
     });

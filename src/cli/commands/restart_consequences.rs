@@ -326,10 +326,7 @@ fn rolled_out(mut object: Json) -> Json {
     let partition = number("/spec/updateStrategy/rollingUpdate/partition").unwrap_or(0);
     object["status"] = json!({
         "observedGeneration": 1, "replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas,
-        "updatedReplicas": match object["kind"] == "StatefulSet" {
-            true => replicas.saturating_sub(partition).max(0),
-            false => replicas,
-        },
+        "updatedReplicas": if object["kind"] == "StatefulSet" { replicas.saturating_sub(partition).max(0) } else { replicas },
         "desiredNumberScheduled": 1, "updatedNumberScheduled": 1, "numberAvailable": 1,
     });
     if let Some(metadata) = object["metadata"].as_object_mut() {

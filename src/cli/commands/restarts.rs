@@ -613,9 +613,10 @@ fn configuration(text: &str) -> Result<(proto::ConfigurationKind, String), Strin
         }
         _ => return Err("the kind must be configmap, secret or secretproviderclass".to_owned()),
     };
-    match wire::is_object_name(name) {
-        true => Ok((kind, name.to_owned())),
-        false => Err("the name is not a valid Kubernetes name".to_owned()),
+    if wire::is_object_name(name) {
+        Ok((kind, name.to_owned()))
+    } else {
+        Err("the name is not a valid Kubernetes name".to_owned())
     }
 }
 

@@ -97,26 +97,23 @@ fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
         fail_on: judgement.fail_on.clone(),
         previous: None,
     };
-    let scoped = match scope.which.files.is_empty() {
-        true => {
-            complete.refuse().map_err(Error::Usage)?;
-            read::scope(&scope, &Goal::Complete)?
-        }
-        false => {
-            let requests = read::all(&scope, deployment.as_deref(), now, &complete)?;
-            let is_partial = requests.iter().any(|request| request.is_partial);
-            let statuses = requests.iter().map(|request| {
-                let mut status = status_of(&planner, request, &options)?;
-                add_cluster(&mut status.response, cluster);
-                if output == StatusOutput::Wide {
-                    status.set_tree(request);
-                }
-                Ok(status)
-            });
-            let statuses: Result<Vec<Status>, Error> = statuses.collect();
-            let exit = print(output, statuses?, Vec::new(), reporter)?;
-            return Ok(exit.of_input(is_partial));
-        }
+    let scoped = if scope.which.files.is_empty() {
+        complete.refuse().map_err(Error::Usage)?;
+        read::scope(&scope, &Goal::Complete)?
+    } else {
+        let requests = read::all(&scope, deployment.as_deref(), now, &complete)?;
+        let is_partial = requests.iter().any(|request| request.is_partial);
+        let statuses = requests.iter().map(|request| {
+            let mut status = status_of(&planner, request, &options)?;
+            add_cluster(&mut status.response, cluster);
+            if output == StatusOutput::Wide {
+                status.set_tree(request);
+            }
+            Ok(status)
+        });
+        let statuses: Result<Vec<Status>, Error> = statuses.collect();
+        let exit = print(output, statuses?, Vec::new(), reporter)?;
+        return Ok(exit.of_input(is_partial));
     };
     if watch {
         let options = WatchOptions {
@@ -165,9 +162,10 @@ fn print(
         (Some(format), statuses) => {
             let is_several = statuses.len() > 1;
             for status in statuses {
-                match is_several {
-                    true => output::print_next(format, &status.response)?,
-                    false => output::print(format, &status.response, |_| {})?,
+                if is_several {
+                    output::print_next(format, &status.response)?
+                } else {
+                    output::print(format, &status.response, |_| {})?
                 }
             }
         }
@@ -206,9 +204,12 @@ fn row_names(statuses: &[Status]) -> Vec<String> {
     let mut kinds = statuses.iter().map(Status::kind);
     let first = kinds.next();
     let is_mixed = kinds.any(|kind| Some(kind) != first);
-    let name = |status: &Status| match is_mixed {
-        true => status.subject.clone(),
-        false => status.name(),
+    let name = |status: &Status| {
+        if is_mixed {
+            status.subject.clone()
+        } else {
+            status.name()
+        }
     };
     statuses.iter().map(name).collect()
 }
@@ -218,9 +219,10 @@ fn print_rows(statuses: &[Status], is_wide: bool) -> Result<(), Error> {
     let names = row_names(statuses);
     let columns = output::terminal_size().map(|(columns, _)| columns);
     let widths = RowWidths::new(names.iter().map(String::as_str)).within(columns);
-    let mut rows = match statuses.is_empty() {
-        true => String::new(),
-        false => text::row_head(&widths, is_wide),
+    let mut rows = if statuses.is_empty() {
+        String::new()
+    } else {
+        text::row_head(&widths, is_wide)
     };
     for (status, name) in statuses.iter().zip(&names) {
         let report = status.response.report.clone().unwrap_or_default();

@@ -127,12 +127,12 @@ pub(in crate::cli) fn run(args: WaitArgs) -> Result<Exit, Error> {
 /// Refuses options with which a rollout does not fail, or its rollback cannot be printed.
 fn refuse_rollback(goal: &Goal, output: StatusOutput) -> Result<(), Error> {
     let goals = [Goal::Complete, Goal::Available, Goal::Updated];
-    let text = match () {
-        () if !goals.contains(goal) => {
-            "--on-failure can only be used with --for=complete, available or updated"
-        }
-        () if output == StatusOutput::Name => "--on-failure cannot be used with -o name",
-        () => return Ok(()),
+    let text = if !goals.contains(goal) {
+        "--on-failure can only be used with --for=complete, available or updated"
+    } else if output == StatusOutput::Name {
+        "--on-failure cannot be used with -o name"
+    } else {
+        return Ok(());
     };
     Err(Error::Usage(text.to_owned()))
 }

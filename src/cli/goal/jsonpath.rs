@@ -40,9 +40,10 @@ impl JsonPath {
         if inside.is_empty() || inside.contains(['{', '}']) {
             return Err("must be a single path, for example {.status.phase}".to_owned());
         }
-        let first = match inside.starts_with(['.', '[']) {
-            true => "",
-            false => ".",
+        let first = if inside.starts_with(['.', '[']) {
+            ""
+        } else {
+            "."
         };
         Self::steps(&format!("{first}{inside}"))
     }

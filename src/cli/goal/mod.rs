@@ -243,12 +243,11 @@ fn test_condition(object: &Value, kind: &str, status: &str) -> Finding {
             "its condition {kind} is of generation {observed}, and the object has generation {generation}"
         ));
     }
-    match text(condition, "status") == Some(status.to_lowercase()) {
-        true => Finding::Met,
-        false => {
-            let status = condition["status"].as_str().unwrap_or_default();
-            Finding::Unmet(format!("its condition {kind} is {status}"))
-        }
+    if text(condition, "status") == Some(status.to_lowercase()) {
+        Finding::Met
+    } else {
+        let status = condition["status"].as_str().unwrap_or_default();
+        Finding::Unmet(format!("its condition {kind} is {status}"))
     }
 }
 
@@ -272,9 +271,10 @@ fn test_path(values: &[&Value], expected: Option<&str>) -> Finding {
         Value::String(text) => text.clone(),
         value => value.to_string(),
     };
-    match text.trim() == expected.trim() {
-        true => Finding::Met,
-        false => Finding::Unmet(format!("its value is {text}")),
+    if text.trim() == expected.trim() {
+        Finding::Met
+    } else {
+        Finding::Unmet(format!("its value is {text}"))
     }
 }
 

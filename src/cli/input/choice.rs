@@ -117,9 +117,10 @@ fn kinds(objects: &Objects<'_>) -> String {
     } else {
         ""
     };
-    match kinds.is_empty() {
-        true => String::new(),
-        false => format!(", only {}{more}", kinds.join(", ")),
+    if kinds.is_empty() {
+        String::new()
+    } else {
+        format!(", only {}{more}", kinds.join(", "))
     }
 }
 

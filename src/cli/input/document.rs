@@ -51,9 +51,10 @@ pub(super) fn documents<'s>(
     texts.retain(|json| json != "null");
     let several = texts.len() > 1;
     let documents = texts.into_iter().enumerate().map(|(index, json)| {
-        let place = match several {
-            true => format!("{}, document {}", source.name, index + 1),
-            false => source.name.clone(),
+        let place = if several {
+            format!("{}, document {}", source.name, index + 1)
+        } else {
+            source.name.clone()
         };
         Document { place, json }
     });

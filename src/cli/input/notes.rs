@@ -42,9 +42,10 @@ pub(super) fn refuse_manifest(owner: &Object<'_>) -> Result<(), Error> {
         Dependents::Pods => ",pods",
         Dependents::None => "",
     };
-    let word = match resource == Resource::deployments() {
-        true => name.to_string(),
-        false => format!("{argument}/{name}"),
+    let word = if resource == Resource::deployments() {
+        name.to_string()
+    } else {
+        format!("{argument}/{name}")
     };
     let text = format!(
         "this is a manifest; pass the live object: kubectl get {argument}{others}{namespace} -o json | {program} status {word} -f -, or \

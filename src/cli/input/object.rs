@@ -309,10 +309,7 @@ impl<'t> Objects<'t> {
         let (parts, others): (Vec<usize>, Vec<usize>) = subjects
             .into_iter()
             .partition(|&index| matches!(self.all[index].role(), Role::Pod | Role::ReplicaSet));
-        match others.is_empty() {
-            true => parts,
-            false => others,
-        }
+        if others.is_empty() { parts } else { others }
     }
 
     /// The indices of the objects that can be waited for and have no controller in the input.

@@ -239,9 +239,12 @@ fn about(
     let listed = selection.listed();
     let is_deployment = owner.dependents() == Dependents::ReplicaSetsAndPods;
     let is_whole = objects.continued.is_none();
-    let shows_every_pod = || match is_deployment {
-        true => is_whole && listed.shows_every_pod(),
-        false => is_whole && listed.shows_own_pods(),
+    let shows_every_pod = || {
+        if is_deployment {
+            is_whole && listed.shows_every_pod()
+        } else {
+            is_whole && listed.shows_own_pods()
+        }
     };
     let snapshot = proto::Snapshot {
         now: Some(now),

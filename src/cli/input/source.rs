@@ -119,9 +119,10 @@ impl Sources {
         }
         if count == 0 && !is_recursive {
             let folders = paths.iter().any(|path| path.is_dir());
-            let hint = match folders {
-                true => "; -R also searches the directories in it",
-                false => "",
+            let hint = if folders {
+                "; -R also searches the directories in it"
+            } else {
+                ""
             };
             let text = "the directory contains no files that end with .json, .yaml or .yml";
             return Err(Error::input(name, format!("{text}{hint}")));

@@ -187,9 +187,10 @@ impl Kubectl {
 
     /// Lists the resources of a group and version, including their subresources.
     pub(super) fn resources(&self, api_version: &str, limit: Duration) -> Result<Vec<u8>, Failure> {
-        let path = match api_version.contains('/') {
-            true => format!("/apis/{api_version}"),
-            false => format!("/api/{api_version}"),
+        let path = if api_version.contains('/') {
+            format!("/apis/{api_version}")
+        } else {
+            format!("/api/{api_version}")
         };
         self.run(&["get", "--raw", &path, REQUEST_TIMEOUT], limit)
     }

@@ -76,12 +76,11 @@ impl Log {
     }
 
     fn write(&self, text: &str) -> Result<(), Error> {
-        match self.is_text {
-            true => output::write(text.as_bytes()),
-            false => {
-                stderr::eprint_raw(text);
-                Ok(())
-            }
+        if self.is_text {
+            output::write(text.as_bytes())
+        } else {
+            stderr::eprint_raw(text);
+            Ok(())
         }
     }
 }

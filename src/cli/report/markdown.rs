@@ -34,9 +34,10 @@ fn row(result: &RolloutResult) -> String {
         (Some(count), Some(all)) => format!("{count}/{all}"),
         _ => "–".to_owned(),
     };
-    let headline = match result.is_done() {
-        true => String::new(),
-        false => result.headline(),
+    let headline = if result.is_done() {
+        String::new()
+    } else {
+        result.headline()
     };
     format!(
         "| {} | {} | {} | {} | {} |\n",
@@ -95,9 +96,10 @@ pub(in crate::cli) fn changes(changes: &ManifestChanges) -> String {
         let keys: Vec<String> = change.keys.iter().map(|it| escaped(it)).collect();
         let users = change.users.iter().map(ToString::to_string);
         let users: Vec<String> = users.map(|it| escaped(&it)).collect();
-        let users = match users.is_empty() {
-            true => "no workload".to_owned(),
-            false => users.join(", "),
+        let users = if users.is_empty() {
+            "no workload".to_owned()
+        } else {
+            users.join(", ")
         };
         text += &row_of([name, keys.join(", "), users]);
     }
@@ -220,13 +222,14 @@ fn escaped(text: &str) -> String {
 /// Text on one line, with its commands as code, so users can copy them.
 fn with_code(text: &str) -> String {
     let text = one_line(text);
-    let parts = parts(&text).into_iter().map(|part| match is_command(part) {
-        false => escaped(part),
-        true => {
+    let parts = parts(&text).into_iter().map(|part| {
+        if is_command(part) {
             let command = part.trim_start_matches('(');
             let begin = &part[..part.len() - command.len()];
             let end = command.trim_end_matches([',', ';', ':', ')', '.']).len();
             format!("{begin}{}{}", code(&command[..end]), &command[end..])
+        } else {
+            escaped(part)
         }
     });
     parts.collect::<Vec<_>>().join(" ")

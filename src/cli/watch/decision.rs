@@ -153,9 +153,10 @@ impl Member {
             self.course = Course::default();
             self.unjudged_since = None;
         }
-        let news = match is_another {
-            true => News::Recreated(former, status.uid.clone()),
-            false => News::None,
+        let news = if is_another {
+            News::Recreated(former, status.uid.clone())
+        } else {
+            News::None
         };
         self.subject.clone_from(&status.subject);
         let refusal = self.refusal(&status, &report);
@@ -163,9 +164,10 @@ impl Member {
             .observe(&report, &status.tree, now::read(), elapsed);
         self.last = Some(status);
         self.is_deleted = is_another && self.goal == Goal::Deleted;
-        self.outcome = match self.is_deleted {
-            true => Some(Outcome::Exit(Exit::Done)),
-            false => self.exit(&report, elapsed).map(Outcome::Exit),
+        self.outcome = if self.is_deleted {
+            Some(Outcome::Exit(Exit::Done))
+        } else {
+            self.exit(&report, elapsed).map(Outcome::Exit)
         };
         if let Some(refusal) = refusal {
             self.outcome = Some(Outcome::Error(Error::Usage(refusal)));
@@ -253,9 +255,10 @@ impl Member {
 
     pub(super) fn urgency(&self) -> Urgency {
         let Some(report) = self.report().filter(|_| !self.is_deleted) else {
-            return match self.is_done() {
-                true => Urgency::Done,
-                false => Urgency::Pending,
+            return if self.is_done() {
+                Urgency::Done
+            } else {
+                Urgency::Pending
             };
         };
         let verdict = report.verdict.clone().unwrap_or_default();

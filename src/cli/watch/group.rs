@@ -116,9 +116,10 @@ impl<'a> Group<'a> {
         self.note_stalled();
         self.note_failed();
         self.note_unmet();
-        let targets = match self.members.is_empty() {
-            true => &[],
-            false => self.fleet.targets(None)?,
+        let targets = if self.members.is_empty() {
+            &[]
+        } else {
+            self.fleet.targets(None)?
         };
         for (member, target) in self.members.iter().zip(targets) {
             let result = member.result();
@@ -165,9 +166,10 @@ impl<'a> Group<'a> {
                 let Some(report) = member.unfinished() else {
                     continue;
                 };
-                match is_several {
-                    true => text::causes(page, Some(&member.subject), report, !is_live),
-                    false => text::causes(page, None, report, !is_live),
+                if is_several {
+                    text::causes(page, Some(&member.subject), report, !is_live)
+                } else {
+                    text::causes(page, None, report, !is_live)
                 }
             }
         });
@@ -435,9 +437,10 @@ fn names(targets: &[Target], args: &ClusterArgs) -> Vec<String> {
             }
             _ => target.name.clone(),
         };
-        match is_mixed {
-            true => format!("{} {name}", target.resource),
-            false => name,
+        if is_mixed {
+            format!("{} {name}", target.resource)
+        } else {
+            name
         }
     };
     targets.iter().map(name).collect()

@@ -156,9 +156,10 @@ impl Failures {
         let elapsed = time.elapsed();
         let failing = elapsed.saturating_sub(*self.since.get_or_insert(elapsed));
         let are_many = self.in_a_row >= MAX_CONSECUTIVE_ERRORS && failing >= patience;
-        match are_many && !time.is_over() {
-            true => Err(error),
-            false => Ok(error),
+        if are_many && !time.is_over() {
+            Err(error)
+        } else {
+            Ok(error)
         }
     }
 }

@@ -70,10 +70,7 @@ pub(super) fn claim_all<'a>(
         }
     }
     sets.find_current(deployment, interrupt)?;
-    match refused {
-        true => Err(Stop::Refused),
-        false => Ok(()),
-    }
+    if refused { Err(Stop::Refused) } else { Ok(()) }
 }
 
 // === impl Claims ===

@@ -119,7 +119,7 @@ pub(crate) fn observe(
         return pass.owner.status.into_owned();
     }
     let deleting = deployment.metadata.deletion_timestamp.is_some();
-    // In memory, the condition is set even if its write is rejected.
+    // The result says whether the pass continues after the write. The status has the condition in any case.
     if !deleting {
         _ = pass.check_paused_conditions();
     }

@@ -127,9 +127,10 @@ impl<'a> Owner<'a> {
         }
         let owner = Target::owner(deployment);
         let is_native = deployment.is_native();
-        let (revision, alone) = match is_native || self.begins_rollout() {
-            true => (revision.filter(|_| is_native), None),
-            false => (None, revision),
+        let (revision, alone) = if is_native || self.begins_rollout() {
+            (revision.filter(|_| is_native), None)
+        } else {
+            (None, revision)
         };
         if let Some(revision) = alone {
             let before = &deployment.metadata.annotations;

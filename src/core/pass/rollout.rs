@@ -83,9 +83,10 @@ impl Pass<'_> {
                 Role::Old(index) => old.get_mut(index),
             };
             let Some(copy) = copy else { continue };
-            let on_failure = match may_fail {
-                true => OnFailure::Continue,
-                false => OnFailure::Stop,
+            let on_failure = if may_fail {
+                OnFailure::Continue
+            } else {
+                OnFailure::Stop
             };
             match self.scale_set(copy, to, false, reason, on_failure) {
                 Ok((resized, scaled)) => {

@@ -197,9 +197,10 @@ impl<'a> Merged<'a> {
             return;
         }
         let write = self.sets.entry(name.to_owned()).or_default();
-        match is_up {
-            true => write.reason_up = reason,
-            false => write.reason_down = reason,
+        if is_up {
+            write.reason_up = reason;
+        } else {
+            write.reason_down = reason;
         }
     }
 
@@ -275,9 +276,10 @@ impl SetWrite {
             change,
         };
         // Only a scale-down may fail without ending the plan.
-        let (on_failure, reason) = match to < from {
-            true => (self.on_failure, self.reason_down),
-            false => (OnFailure::Stop, self.reason_up),
+        let (on_failure, reason) = if to < from {
+            (self.on_failure, self.reason_down)
+        } else {
+            (OnFailure::Stop, self.reason_up)
         };
         let events = Event::scaled(&before.metadata.name, from, to);
         Some(Step {

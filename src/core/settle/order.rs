@@ -37,9 +37,10 @@ impl<'a> Merged<'a> {
         });
         let owner = self.owner;
         let owner = owner.filter(|step| changes_owner(self.before, step));
-        let (owner_first, owner_last) = match self.refused {
-            true => (owner, None),
-            false => (None, owner),
+        let (owner_first, owner_last) = if self.refused {
+            (owner, None)
+        } else {
+            (None, owner)
         };
         let is_check = |step: &Step| matches!(step.action, Some(Action::CheckOwner { .. }));
         let (checks, claims): (Vec<Step>, Vec<Step>) = self.claims.into_iter().partition(is_check);

@@ -33,9 +33,10 @@ impl RolloutStrategy for RollingUpdate {
         let up = Scale {
             set: Role::New,
             to: size,
-            reason: match size > new.replicas {
-                true => ScaleReason::RoomForNewPods,
-                false => ScaleReason::ReplicasChanged,
+            reason: if size > new.replicas {
+                ScaleReason::RoomForNewPods
+            } else {
+                ScaleReason::ReplicasChanged
             },
             may_fail: false,
         };
@@ -159,9 +160,10 @@ impl RollingUpdate {
         let (wanted, max) = (limits.replicas, limits.max_total());
         let surge = self.max_surge;
         let is_rounded = |percent| i64::from(percent) * i64::from(wanted) % 100 != 0;
-        let rounded = match surge.percent().is_some_and(is_rounded) {
-            true => " rounded up",
-            false => "",
+        let rounded = if surge.percent().is_some_and(is_rounded) {
+            " rounded up"
+        } else {
+            ""
         };
         format!("{wanted} + maxSurge {surge}{rounded} = {max}")
     }
@@ -170,9 +172,10 @@ impl RollingUpdate {
     fn unavailable(&self, limits: Limits) -> String {
         let resolved = limits.max_unavailable;
         let unavailable = self.max_unavailable;
-        match unavailable.rounded_down(limits.replicas) == resolved {
-            true => unavailable.to_string(),
-            false => resolved.to_string(),
+        if unavailable.rounded_down(limits.replicas) == resolved {
+            unavailable.to_string()
+        } else {
+            resolved.to_string()
         }
     }
 }

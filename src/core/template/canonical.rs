@@ -135,9 +135,10 @@ fn walk_struct<'a, T: Tree<'a>>(
     let mut is_empty = true;
     for (key, node) in entries {
         let before = json.push_key(key, is_empty, skip);
-        match field(of, key, node.node(), skip, depth, json) {
-            true => is_empty = false,
-            false => json.back_to(before),
+        if field(of, key, node.node(), skip, depth, json) {
+            is_empty = false;
+        } else {
+            json.back_to(before);
         }
     }
     json.omit_label(skip);

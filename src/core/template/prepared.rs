@@ -72,13 +72,13 @@ impl CanonicalSink for Prepared {
             }
         }
         let before = self.digest;
-        match is_first && !self.json.ends_with('{') {
+        if is_first && !self.json.ends_with('{') {
             // In the text, it follows entries that the canonical form does not have.
-            true => {
-                write_entry(&mut self.json, key, false);
-                write_entry(&mut self.digest, key, true);
-            }
-            false => write_entry(self, key, is_first),
+
+            write_entry(&mut self.json, key, false);
+            write_entry(&mut self.digest, key, true);
+        } else {
+            write_entry(self, key, is_first);
         }
         before
     }

@@ -124,9 +124,10 @@ pub(super) fn write_entry(json: &mut impl JsonSink, key: &str, is_first: bool) {
 /// characters below U+0020.
 #[inline]
 pub(crate) fn write_string(json: &mut impl JsonSink, text: &str) {
-    match needs_escapes(text) {
-        true => write_escaped(json, text),
-        false => json.push_quoted(text),
+    if needs_escapes(text) {
+        write_escaped(json, text);
+    } else {
+        json.push_quoted(text);
     }
 }
 

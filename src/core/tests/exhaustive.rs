@@ -243,9 +243,10 @@ fn check(world: &Snapshot, count: &mut Count) -> Result<(), String> {
     // The control: without the clamp, the linter must report violations.
     let unclamped = plan_settled_unclamped(world, Options::default());
     if takes_too_much(&lint(world, Options::default(), &unclamped)) {
-        match looks_scaled(world) {
-            true => count.unclamped_scaling += 1,
-            false => count.unclamped += 1,
+        if looks_scaled(world) {
+            count.unclamped_scaling += 1;
+        } else {
+            count.unclamped += 1;
         }
     }
 
@@ -287,9 +288,10 @@ fn check_share(stride: usize, worker: usize, workers: usize) -> (usize, Count, V
                     if index % stride != 0 || index / stride % workers != worker {
                         continue;
                     }
-                    let strategy = match recreate {
-                        true => Strategy::Recreate,
-                        false => rolling(surge, unavailable),
+                    let strategy = if recreate {
+                        Strategy::Recreate
+                    } else {
+                        rolling(surge, unavailable)
                     };
                     let world = mk_world(before, after, strategy, sizes, new);
                     if let Err(error) = check(&world, &mut count) {

@@ -35,9 +35,12 @@ const FAMILIES: [Family; 9] = [
     Family {
         name: "bimodal",
         parameters: "7 of 10 from 3 s to 5 s, the others from 12 s to 16 s",
-        draw: |random| match unit(random) < 0.7 {
-            true => 3.0 + 2.0 * unit(random),
-            false => 12.0 + 4.0 * unit(random),
+        draw: |random| {
+            if unit(random) < 0.7 {
+                3.0 + 2.0 * unit(random)
+            } else {
+                12.0 + 4.0 * unit(random)
+            }
         },
     },
     Family {
@@ -94,9 +97,10 @@ fn inverse_gaussian(random: &mut Random) -> f64 {
     let square = normal(random).powi(2);
     let ratio = mean * square / (2.0 * shape);
     let root = mean * (1.0 + ratio - (ratio * (2.0 + ratio)).sqrt());
-    match unit(random) <= mean / (mean + root) {
-        true => root,
-        false => mean * mean / root,
+    if unit(random) <= mean / (mean + root) {
+        root
+    } else {
+        mean * mean / root
     }
 }
 

@@ -235,9 +235,10 @@ fn mk_spread(later: i64) -> Snapshot {
     let mut snapshot = mk_complete(&[5; 12]);
     let set = snapshot.replica_sets[0].clone();
     let pods = (0..12).map(|number| {
-        let (age, start) = match number < 4 {
-            true => (3600, 20),
-            false => (3600 - later, 5),
+        let (age, start) = if number < 4 {
+            (3600, 20)
+        } else {
+            (3600 - later, 5)
         };
         let mut pod = mk_ready(&set, number, age, start);
         pod.node_name = format!("node-{}", number % 4);

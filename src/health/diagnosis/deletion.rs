@@ -98,9 +98,10 @@ pub(crate) fn finalizers(metadata: &ObjectMeta, now: Time) -> Option<Blocker> {
 
 /// The progress of a pod that is being deleted. Its deletion timestamp is the end of its grace period.
 pub(crate) fn progress(due: Time, now: Time) -> String {
-    match due > now {
-        true => format!("{} of its grace period left", due.since(now)),
-        false => format!("{} past its grace period", now.since(due)),
+    if due > now {
+        format!("{} of its grace period left", due.since(now))
+    } else {
+        format!("{} past its grace period", now.since(due))
     }
 }
 

@@ -91,10 +91,11 @@ pub fn diagnose_until<'a>(
 impl<'a> Diagnosis<'a> {
     fn new(snapshot: &'a Snapshot, judgement: Judgement, interrupt: &'a dyn Interrupt) -> Self {
         let deployment = &snapshot.deployment;
-        let (new_set, old_sets) = match snapshot.replica_sets_complete {
-            true => pass::roles(snapshot, interrupt),
+        let (new_set, old_sets) = if snapshot.replica_sets_complete {
+            pass::roles(snapshot, interrupt)
+        } else {
             // The missing one may be the new one.
-            false => (None, Vec::new()),
+            (None, Vec::new())
         };
         let created = old_sets
             .iter()
@@ -116,9 +117,10 @@ impl<'a> Diagnosis<'a> {
                 .collect(),
             own: new_pods.clone(),
             surroundings: &snapshot.surroundings,
-            replacement: match strategy::of(deployment).awaits_old_pods() {
-                true => Replacement::AfterOld,
-                false => Replacement::Surge,
+            replacement: if strategy::of(deployment).awaits_old_pods() {
+                Replacement::AfterOld
+            } else {
+                Replacement::Surge
             },
         };
         let examiner = Examiner {
@@ -135,9 +137,10 @@ impl<'a> Diagnosis<'a> {
             peers,
             may_complete: false,
         };
-        let findings = match new_set.map_or(0, missing) > 0 {
-            true => examiner.examine_all(new_pods.iter().copied()),
-            false => Vec::new(),
+        let findings = if new_set.map_or(0, missing) > 0 {
+            examiner.examine_all(new_pods.iter().copied())
+        } else {
+            Vec::new()
         };
         Self {
             snapshot,
@@ -287,12 +290,13 @@ impl<'a> Diagnosis<'a> {
             let certainty = refusal::TABLE.look_up(&failure.message).certainty();
             failure.http_code < 500 && certainty == Certainty::Definite
         });
-        match is_definite {
-            true => Finality::Certain,
-            false => self.refusal(
+        if is_definite {
+            Finality::Certain
+        } else {
+            self.refusal(
                 &self.snapshot.deployment.metadata.uid,
                 "ReplicaSetCreateError",
-            ),
+            )
         }
     }
 

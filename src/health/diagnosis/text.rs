@@ -22,9 +22,10 @@ pub(crate) fn word(name: &str) -> String {
 
 /// The kind of a Deployment, or of the custom resource that acts as one, as an argument of kubectl.
 pub(crate) fn resource(deployment: &Deployment) -> String {
-    match deployment.is_native() {
-        true => "deploy".to_owned(),
-        false => deployment.kind.to_lowercase(),
+    if deployment.is_native() {
+        "deploy".to_owned()
+    } else {
+        deployment.kind.to_lowercase()
     }
 }
 
@@ -41,9 +42,10 @@ pub(crate) fn agree(text: String, number: i64) -> String {
 
 /// For example "2 of 3 available", or only "4 available" if there are more than expected.
 pub(crate) fn share(number: i32, expected: i32, what: &str) -> String {
-    match number > expected {
-        true => format!("{number} {what}"),
-        false => format!("{number} of {expected} {what}"),
+    if number > expected {
+        format!("{number} {what}")
+    } else {
+        format!("{number} of {expected} {what}")
     }
 }
 

@@ -28,9 +28,10 @@ pub(super) fn report(job: &CronJob, scene: &Scene<'_>) -> Report {
         ),
         (Some(schedule), None) => format!("last scheduled {}, no success yet", ago(schedule)),
     };
-    let what = match job.is_suspended {
-        true => format!("is suspended and schedules no Jobs ({last})"),
-        false => format!("is scheduled ({last})"),
+    let what = if job.is_suspended {
+        format!("is suspended and schedules no Jobs ({last})")
+    } else {
+        format!("is scheduled ({last})")
     };
     scene.complete(&what, counters([("active", job.active)]))
 }

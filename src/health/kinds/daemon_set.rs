@@ -72,9 +72,10 @@ pub(super) fn peers<'a>(set: &DaemonSet, observed: &'a Observed) -> Peers<'a> {
         old: old.into_iter().map(|pod| (pod, None)).collect(),
         own,
         surroundings: &observed.surroundings,
-        replacement: match set.max_surge.rounded_up(set.desired.unwrap_or_default()) > 0 {
-            true => Replacement::SurgeOnNode,
-            false => Replacement::AfterOld,
+        replacement: if set.max_surge.rounded_up(set.desired.unwrap_or_default()) > 0 {
+            Replacement::SurgeOnNode
+        } else {
+            Replacement::AfterOld
         },
     }
 }
@@ -152,10 +153,7 @@ pub(super) fn report(set: &DaemonSet, scene: &Scene<'_>) -> Report {
         blockers.push(unexplained(set, desired, scene));
     }
     blockers.sort_by_key(|blocker| blocker.cause);
-    let existing = match is_updated {
-        true => set.current,
-        false => set.updated,
-    };
+    let existing = if is_updated { set.current } else { set.updated };
     let group = Group {
         existing: existing.into(),
         has_ready: new
@@ -167,9 +165,10 @@ pub(super) fn report(set: &DaemonSet, scene: &Scene<'_>) -> Report {
     let is_degraded = is_updated
         && set.current >= desired
         && findings.iter().any(|finding| was_ready(finding.source));
-    let phase = match is_degraded {
-        true => Phase::Degraded,
-        false => Phase::Progressing,
+    let phase = if is_degraded {
+        Phase::Degraded
+    } else {
+        Phase::Progressing
     };
     let phase = phase_of(&verdict, phase);
     let what = format!(
@@ -260,9 +259,10 @@ fn unexplained(set: &DaemonSet, desired: i32, scene: &Scene<'_>) -> Blocker {
                 count(surge.into(), "node")
             ),
         };
-        let held = match missing > 0 && surge == 0 && missing >= i64::from(unavailable) {
-            true => format!(", {missing} now"),
-            false => String::new(),
+        let held = if missing > 0 && surge == 0 && missing >= i64::from(unavailable) {
+            format!(", {missing} now")
+        } else {
+            String::new()
         };
         format!(
             "{} still to be updated: {limit}{held}",

@@ -317,9 +317,10 @@ impl Judge<'_, '_> {
             _ => Some(format!(
                 "its condition {} is {}",
                 name(condition),
-                match self.is_stale(condition) {
-                    true => "of an earlier generation",
-                    false => truth(condition),
+                if self.is_stale(condition) {
+                    "of an earlier generation"
+                } else {
+                    truth(condition)
                 }
             )),
         }
@@ -342,13 +343,14 @@ impl Judge<'_, '_> {
                 return report;
             }
         }
-        let good = match all_wanted.is_empty() && !is_implied {
-            true => format!("is complete: {} is empty", nested.wanted),
-            false => format!(
+        let good = if all_wanted.is_empty() && !is_implied {
+            format!("is complete: {} is empty", nested.wanted)
+        } else {
+            format!(
                 "is complete, according to the condition {} of each item in {}",
                 nested.required.join(" or "),
                 nested.path
-            ),
+            )
         };
         self.good.get_or_insert(good);
         None
@@ -448,9 +450,10 @@ impl Judge<'_, '_> {
 
     /// The status of a condition for the latest generation.
     fn status<'c>(&self, condition: &'c Condition) -> &'c str {
-        match self.is_stale(condition) {
-            true => "Unknown",
-            false => &condition.status,
+        if self.is_stale(condition) {
+            "Unknown"
+        } else {
+            &condition.status
         }
     }
 
@@ -521,9 +524,10 @@ impl Judge<'_, '_> {
             None => (message, remedy.into(), false),
         };
         let blocker = Blocker::new(Cause::Paused, message, remedy);
-        let verdict = match is_resumed {
-            true => Verdict::new(Outlook::Undecided, false, Some(&blocker)),
-            false => Verdict::new(Outlook::NeedsChange, true, Some(&blocker)),
+        let verdict = if is_resumed {
+            Verdict::new(Outlook::Undecided, false, Some(&blocker))
+        } else {
+            Verdict::new(Outlook::NeedsChange, true, Some(&blocker))
         };
         let blockers = vec![blocker];
         self.scene
@@ -532,9 +536,10 @@ impl Judge<'_, '_> {
 
     /// The judgement of its controller, which may recover unless the failure is final.
     fn stalled(&self, message: String, since: Option<Time>) -> Report {
-        let (cause, what) = match self.row.is_final {
-            true => (Cause::JobFailed, "has failed"),
-            false => (Cause::ControllerStalled, "is stalled"),
+        let (cause, what) = if self.row.is_final {
+            (Cause::JobFailed, "has failed")
+        } else {
+            (Cause::ControllerStalled, "is stalled")
         };
         let mut blocker = Blocker::new(cause, self.with_details(message), "");
         blocker.since = since;
@@ -606,9 +611,10 @@ fn label(key: &[Key], values: &[String]) -> String {
     });
     let fields = fields.map(|(key, value)| format!("{} {}", key.field, one_line(value, NAME_MAX)));
     let fields: Vec<String> = fields.collect();
-    match fields.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", fields.join(", ")),
+    if fields.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", fields.join(", "))
     }
 }
 

@@ -122,9 +122,10 @@ pub(super) fn report(job: &Job, scene: &Scene<'_>) -> Report {
         );
         let blocker = Blocker::new(Cause::NotFinal, message, remedy);
         // A pod on a lost node may never terminate.
-        let outlook = match blocker.remedy.is_empty() {
-            true => Outlook::CompletesByItself,
-            false => Outlook::Undecided,
+        let outlook = if blocker.remedy.is_empty() {
+            Outlook::CompletesByItself
+        } else {
+            Outlook::Undecided
         };
         let verdict = Verdict::new(outlook, false, Some(&blocker));
         return scene.report(
@@ -287,9 +288,10 @@ fn last_failure(failures: &[Finding<'_>]) -> String {
         message,
         ..
     } = &last.pod;
-    match container.is_empty() {
-        true => format!("; last failure: pod {name}: {reason}{}", because(message)),
-        false => format!("; last failure: pod {name}, container {container}: {message}"),
+    if container.is_empty() {
+        format!("; last failure: pod {name}: {reason}{}", because(message))
+    } else {
+        format!("; last failure: pod {name}, container {container}: {message}")
     }
 }
 
@@ -317,9 +319,10 @@ fn failed_indexes(job: &Job, failures: &[Finding<'_>], scene: &Scene<'_>) -> Opt
     let early = job.max_failed_indexes.map_or_else(String::new, |limit| {
         format!(", at the latest when more than {limit} have failed")
     });
-    let unless = match job.has_success_policy {
-        true => ", unless its successPolicy is met first",
-        false => "",
+    let unless = if job.has_success_policy {
+        ", unless its successPolicy is met first"
+    } else {
+        ""
     };
     let limit = job.limit();
     let message = format!(

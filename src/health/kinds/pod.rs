@@ -42,9 +42,10 @@ pub(super) fn report(scene: &Scene<'_>) -> Report {
         makes_room: false,
     };
     let verdict = scene.judge(&blockers, &findings, &group);
-    let phase = match was_ready(pod) {
-        true => Phase::Degraded,
-        false => Phase::Progressing,
+    let phase = if was_ready(pod) {
+        Phase::Degraded
+    } else {
+        Phase::Progressing
     };
     let phase = phase_of(&verdict, phase);
     let what = match phase {

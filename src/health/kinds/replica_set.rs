@@ -33,12 +33,13 @@ pub(super) fn report(set: &ReplicaSetView, scene: &Scene<'_>) -> Report {
     ]);
     let refused = scene.true_condition("ReplicaFailure").map(|condition| {
         let message = format!("the API server rejects the pods{}", explained(condition));
-        let remedy = match scene.pods_terminate() {
-            true => String::new(),
-            false => refusal::remedy(
+        let remedy = if scene.pods_terminate() {
+            String::new()
+        } else {
+            refusal::remedy(
                 &condition.message,
                 &word(&scene.observed.metadata.namespace),
-            ),
+            )
         };
         let mut blocker = Blocker::new(Cause::PodsRefused, message, remedy);
         blocker.since = condition.last_transition_time;
@@ -52,9 +53,10 @@ pub(super) fn report(set: &ReplicaSetView, scene: &Scene<'_>) -> Report {
         );
         return scene.complete(&what, rows);
     }
-    let findings = match set.available >= set.replicas {
-        true => Vec::new(),
-        false => scene.examiner.examine_all(scene.observed.pods.iter()),
+    let findings = if set.available >= set.replicas {
+        Vec::new()
+    } else {
+        scene.examiner.examine_all(scene.observed.pods.iter())
     };
     let mut blockers = scene.examiner.blockers(&findings, set.replicas.into());
     blockers.extend(refused);
@@ -72,9 +74,10 @@ pub(super) fn report(set: &ReplicaSetView, scene: &Scene<'_>) -> Report {
     let is_degraded = is_sized && findings.iter().any(|finding| was_ready(finding.source));
     let phase = phase_of(
         &verdict,
-        match is_degraded {
-            true => Phase::Degraded,
-            false => Phase::Progressing,
+        if is_degraded {
+            Phase::Degraded
+        } else {
+            Phase::Progressing
         },
     );
     let state = match phase {

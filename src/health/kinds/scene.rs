@@ -349,9 +349,10 @@ impl<'a> Scene<'a> {
         let age = age.map_or_else(String::new, |age| format!(", {age} ago"));
         let why = because(&one_line(&latest.message, KUBERNETES_MAX));
         let message = format!("the API server rejects the pods (FailedCreate{age}){why}");
-        let remedy = match self.pods_terminate() {
-            true => String::new(),
-            false => refusal::remedy(&latest.message, &word(&self.observed.metadata.namespace)),
+        let remedy = if self.pods_terminate() {
+            String::new()
+        } else {
+            refusal::remedy(&latest.message, &word(&self.observed.metadata.namespace))
         };
         let mut blocker = Blocker::new(Cause::PodsRefused, message, remedy);
         blocker.since = latest.first;
@@ -385,9 +386,10 @@ impl<'a> Scene<'a> {
             && blockers
                 .iter()
                 .all(|blocker| blocker.cause == Cause::MinReadySeconds);
-        let outlook = match only_time {
-            true => Outlook::CompletesByItself,
-            false => Outlook::Undecided,
+        let outlook = if only_time {
+            Outlook::CompletesByItself
+        } else {
+            Outlook::Undecided
         };
         Verdict {
             decided_after: weighing.certain_at,
@@ -399,9 +401,10 @@ impl<'a> Scene<'a> {
 
 /// STALLED if the object certainly needs a change, and otherwise the given phase.
 pub(super) fn phase_of(verdict: &Verdict, otherwise: Phase) -> Phase {
-    match verdict.outlook == Outlook::NeedsChange && verdict.is_certain {
-        true => Phase::Stalled,
-        false => otherwise,
+    if verdict.outlook == Outlook::NeedsChange && verdict.is_certain {
+        Phase::Stalled
+    } else {
+        otherwise
     }
 }
 

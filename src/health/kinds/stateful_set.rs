@@ -63,9 +63,10 @@ impl StatefulSet {
         // With a single revision, both counters are about it. After a rollback of a partial update, some pods still have
         // another revision.
         let updated =
-            match is_one_revision && (self.partition == 0 || !self.update_revision.is_empty()) {
-                true => self.updated.max(self.current),
-                false => self.updated,
+            if is_one_revision && (self.partition == 0 || !self.update_revision.is_empty()) {
+                self.updated.max(self.current)
+            } else {
+                self.updated
             };
         updated >= self.wanted_updates() && (is_one_revision || self.partition > 0)
     }
@@ -134,9 +135,10 @@ pub(super) fn report(set: &StatefulSet, scene: &Scene<'_>) -> Report {
         return scene.complete(&what, rows);
     }
     let new = scene.observed.pods.iter().filter(|pod| set.is_new(pod));
-    let findings = match set.available() >= set.replicas {
-        true => Vec::new(),
-        false => scene.examiner.examine_all(new.clone()),
+    let findings = if set.available() >= set.replicas {
+        Vec::new()
+    } else {
+        scene.examiner.examine_all(new.clone())
     };
     let mut blockers = scene.examiner.blockers(&findings, set.replicas.into());
     let (blocking, finality) = blocking_old_pod(set, scene);
@@ -151,9 +153,10 @@ pub(super) fn report(set: &StatefulSet, scene: &Scene<'_>) -> Report {
     blockers.sort_by_key(|blocker| blocker.cause);
     note_own_fix(set, &mut blockers, scene);
     let group = Group {
-        existing: match set.current_revision == set.update_revision {
-            true => set.existing.into(),
-            false => set.updated.into(),
+        existing: if set.current_revision == set.update_revision {
+            set.existing.into()
+        } else {
+            set.updated.into()
         },
         has_ready: new.clone().any(is_ready),
         makes_room: scene.pods_terminate(),
@@ -165,9 +168,10 @@ pub(super) fn report(set: &StatefulSet, scene: &Scene<'_>) -> Report {
     let is_degraded = set.is_updated()
         && set.existing == set.replicas
         && findings.iter().any(|finding| was_ready(finding.source));
-    let phase = match is_degraded {
-        true => Phase::Degraded,
-        false => Phase::Progressing,
+    let phase = if is_degraded {
+        Phase::Degraded
+    } else {
+        Phase::Progressing
     };
     let phase = phase_of(&verdict, phase);
     let wanted = set.wanted_updates();
@@ -250,21 +254,21 @@ fn blocking_old_pod(set: &StatefulSet, scene: &Scene<'_>) -> (Option<Blocker>, O
     let name = &pod.metadata.name;
     let is_held = ordinal < i64::from(set.start) + i64::from(set.partition);
     let is_lost = is_node_lost(pod) || scene.examiner.awaits_kubelet(pod);
-    let reason = match is_lost {
-        true => {
-            let node = one_line(&pod.node_name, NAME_MAX);
-            format!("node {node} has stopped reporting")
-        }
-        false => finding.pod.reason.clone(),
+    let reason = if is_lost {
+        let node = one_line(&pod.node_name, NAME_MAX);
+        format!("node {node} has stopped reporting")
+    } else {
+        finding.pod.reason.clone()
     };
-    let message = match is_held {
-        true => format!(
+    let message = if is_held {
+        format!(
             "pod {name} is not ready ({reason}) and blocks the update; it keeps its revision because its ordinal is below \
              the partition"
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "pod {name} of an older revision is not ready ({reason}) and blocks the update that would replace it"
-        ),
+        )
     };
     let remedy = match (is_lost, is_held) {
         (true, _) => deletion::of_lost_node(pod),

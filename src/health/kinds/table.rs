@@ -1071,9 +1071,10 @@ mod tests {
     }
 
     fn cell(parts: Vec<String>) -> String {
-        match parts.is_empty() {
-            true => "–".to_owned(),
-            false => parts.join("; "),
+        if parts.is_empty() {
+            "–".to_owned()
+        } else {
+            parts.join("; ")
         }
     }
 

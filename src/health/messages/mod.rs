@@ -287,9 +287,10 @@ impl Message {
             }
             _ => return row.unwrap_or(Certainty::Undecided),
         };
-        match is_definite {
-            true => Certainty::Definite,
-            false => Certainty::Undecided,
+        if is_definite {
+            Certainty::Definite
+        } else {
+            Certainty::Undecided
         }
     }
 

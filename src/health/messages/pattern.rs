@@ -65,9 +65,10 @@ fn consume<'t>(pattern: &'static str, text: &'t str, is_whole: bool) -> Option<(
             rest = rest.strip_prefix(literal)?;
             continue;
         };
-        let (value, after) = match is_last {
-            true => (rest.strip_suffix(literal)?, ""),
-            false => rest.split_once(literal)?,
+        let (value, after) = if is_last {
+            (rest.strip_suffix(literal)?, "")
+        } else {
+            rest.split_once(literal)?
         };
         let name = match hole.strip_suffix("...") {
             Some(name) => name,

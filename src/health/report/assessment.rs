@@ -49,10 +49,11 @@ impl<'a> Assessment<'a> {
             arithmetic: strategy.explain(limits),
             strategy,
             limits,
-            status: match snapshot.replica_sets_complete {
-                true => status,
+            status: if snapshot.replica_sets_complete {
+                status
+            } else {
                 // Only the stored status is known.
-                false => &deployment.status,
+                &deployment.status
             },
             new_size,
             old_size,

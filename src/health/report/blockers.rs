@@ -105,9 +105,10 @@ impl Assessment<'_> {
         let why = because(&one_line(&condition.message, KUBERNETES_MAX));
         let namespace = word(&self.deployment.metadata.namespace);
         let mut message = format!("{what}{why}");
-        let mut remedy = match self.diagnosis.own_pods_terminate() {
-            true => String::new(),
-            false => refusal::remedy(&condition.message, &namespace),
+        let mut remedy = if self.diagnosis.own_pods_terminate() {
+            String::new()
+        } else {
+            refusal::remedy(&condition.message, &namespace)
         };
         if let Some(room) = self.room_after(condition) {
             message = format!("{message}; {room}");
@@ -278,9 +279,10 @@ impl Assessment<'_> {
         let deployment = self.deployment;
         let metadata = &deployment.metadata;
         let snapshot = self.diagnosis.snapshot;
-        let target = match rollplan_core::previous_was_never_available(snapshot, &Never) {
-            true => " --to-revision last-available",
-            false => "",
+        let target = if rollplan_core::previous_was_never_available(snapshot, &Never) {
+            " --to-revision last-available"
+        } else {
+            ""
         };
         format!(
             "rollplan undo {}/{} -n {}{target}",

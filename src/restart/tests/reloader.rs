@@ -313,9 +313,10 @@ fn pod(row: &Row) -> Json {
         let (usage, configuration) = text.split_once(':').unwrap();
         let (kind, name) = id(configuration);
         let is_map = kind == ConfigMap;
-        let from = match is_map {
-            true => json!({"configMapRef": {"name": name}}),
-            false => json!({"secretRef": {"name": name}}),
+        let from = if is_map {
+            json!({"configMapRef": {"name": name}})
+        } else {
+            json!({"secretRef": {"name": name}})
         };
         let volume = format!("v{index}");
         let mount = json!({"name": volume, "mountPath": "/v"});
@@ -339,9 +340,10 @@ fn pod(row: &Row) -> Json {
                 push(&mut sources, json!({key: {"name": name}}));
             }
             "volume" | "init-volume" => {
-                let source = match is_map {
-                    true => json!({"name": volume, "configMap": {"name": name}}),
-                    false => json!({"name": volume, "secret": {"secretName": name}}),
+                let source = if is_map {
+                    json!({"name": volume, "configMap": {"name": name}})
+                } else {
+                    json!({"name": volume, "secret": {"secretName": name}})
                 };
                 push(&mut volumes, source);
                 let container = if usage == "volume" {

@@ -154,9 +154,10 @@ impl BufferedRequest {
                 max,
             }));
         }
-        match self.budget.reserve(&mut self.held, bytes) {
-            true => Ok(()),
-            false => Err(Rejection::Shed),
+        if self.budget.reserve(&mut self.held, bytes) {
+            Ok(())
+        } else {
+            Err(Rejection::Shed)
         }
     }
 

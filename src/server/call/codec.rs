@@ -77,9 +77,10 @@ impl<M: Decodable> Decoder for SizeLimitedDecoder<M> {
         let encoded = encoded.copy_to_bytes(encoded.remaining());
         let current = Current::get();
         // In the service, the memory was reserved when the request was received.
-        let checked = match current.is_call() {
-            true => Ok(()),
-            false => memory(&M::Message::full_name(), &encoded, &current).map(|_| ()),
+        let checked = if current.is_call() {
+            Ok(())
+        } else {
+            memory(&M::Message::full_name(), &encoded, &current).map(|_| ())
         };
         checked
             .and_then(|()| M::decode(encoded, &current))

@@ -118,9 +118,10 @@ fn provider(endpoint: &str, traces: &Traces) -> Result<SdkTracerProvider, Export
         .with_tonic()
         .with_endpoint(endpoint)
         .with_timeout(traces.timeout);
-    let exporter = match endpoint.starts_with("https:") {
-        true => exporter.with_tls_config(tls(traces)),
-        false => exporter,
+    let exporter = if endpoint.starts_with("https:") {
+        exporter.with_tls_config(tls(traces))
+    } else {
+        exporter
     };
     let batches = BatchConfigBuilder::default()
         .with_scheduled_delay(traces.delay)
@@ -130,9 +131,10 @@ fn provider(endpoint: &str, traces: &Traces) -> Result<SdkTracerProvider, Export
         .with_batch_config(batches.build())
         .build();
     let share = Sampler::TraceIdRatioBased(traces.ratio);
-    let sampler = match traces.is_parent_based {
-        true => Sampler::ParentBased(Box::new(share)),
-        false => share,
+    let sampler = if traces.is_parent_based {
+        Sampler::ParentBased(Box::new(share))
+    } else {
+        share
     };
     Ok(SdkTracerProvider::builder()
         .with_span_processor(processor)

@@ -56,9 +56,10 @@ impl Extent {
 impl Axes {
     pub(super) fn new(extent: Extent, has_times: bool) -> Self {
         let at = extent.at.max(1.0) * (1.0 + AFTER);
-        let at_step = match has_times {
-            true => SPANS.into_iter().find(|span| at / span <= TICKS_MAX),
-            false => None,
+        let at_step = if has_times {
+            SPANS.into_iter().find(|span| at / span <= TICKS_MAX)
+        } else {
+            None
         };
         let pods_step = tick(extent.pods, 6.0);
         Self {
@@ -97,9 +98,10 @@ impl Axes {
         }
         for at in ticks(self.at, self.at_step) {
             let x = self.x(at);
-            let text = match self.has_times {
-                true => time_text(at),
-                false => at.to_string(),
+            let text = if self.has_times {
+                time_text(at)
+            } else {
+                at.to_string()
             };
             let _ = writeln!(
                 svg,
@@ -109,9 +111,10 @@ impl Axes {
                 BOTTOM + 20.0
             );
         }
-        let name = match self.has_times {
-            true => "time",
-            false => "steps (their durations are not known)",
+        let name = if self.has_times {
+            "time"
+        } else {
+            "steps (their durations are not known)"
         };
         let _ = writeln!(
             svg,

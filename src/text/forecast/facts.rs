@@ -64,18 +64,22 @@ impl<'f> Facts<'f> {
     /// For example "Deployment shop/web: the change starts a rollout".
     pub(crate) fn title(&self) -> String {
         let what = match (self.response.effect(), self.has_changes) {
-            (ChangeEffect::NoChange | ChangeEffect::Unspecified, false) => match self.is_idle() {
-                true => "no rollout is in progress".to_owned(),
-                false => "a rollout is in progress".to_owned(),
-            },
+            (ChangeEffect::NoChange | ChangeEffect::Unspecified, false) => {
+                if self.is_idle() {
+                    "no rollout is in progress".to_owned()
+                } else {
+                    "a rollout is in progress".to_owned()
+                }
+            }
             (ChangeEffect::NoChange | ChangeEffect::Unspecified, true) => {
                 let what = match self.changed_settings() {
                     Some(fields) => format!("the change of {fields} starts no rollout"),
                     None => "nothing changes".to_owned(),
                 };
-                match self.is_idle() {
-                    true => format!("{what}, and no pod is replaced"),
-                    false => format!("{what}, and the rollout in progress continues"),
+                if self.is_idle() {
+                    format!("{what}, and no pod is replaced")
+                } else {
+                    format!("{what}, and the rollout in progress continues")
                 }
             }
             (ChangeEffect::ScaleOnly, _) => {
@@ -112,9 +116,10 @@ impl<'f> Facts<'f> {
     /// For example ", and scales from 8 to 3". Empty if the number of desired pods stays the same.
     fn and_scales(&self) -> String {
         let mut changes = self.response.spec_changes.iter();
-        match changes.any(|change| change.path == REPLICAS) {
-            true => format!(", and {}", self.scales()),
-            false => String::new(),
+        if changes.any(|change| change.path == REPLICAS) {
+            format!(", and {}", self.scales())
+        } else {
+            String::new()
         }
     }
 
@@ -127,9 +132,10 @@ impl<'f> Facts<'f> {
             .collect();
         names.dedup();
         let last = names.pop()?;
-        Some(match names.is_empty() {
-            true => last.to_owned(),
-            false => format!("{} and {last}", names.join(", ")),
+        Some(if names.is_empty() {
+            last.to_owned()
+        } else {
+            format!("{} and {last}", names.join(", "))
         })
     }
 
@@ -194,9 +200,10 @@ impl<'f> Facts<'f> {
         let first = first.and_then(|it| it.trajectory.first()).map(Counts::of);
         let limit = |what: &str, limit: i32, is_outside: &dyn Fn(Counts) -> bool| {
             // The number of replicas may change at the same time.
-            let once = match first.is_some_and(is_outside) {
-                true => ", once it is reached",
-                false => "",
+            let once = if first.is_some_and(is_outside) {
+                ", once it is reached"
+            } else {
+                ""
             };
             format!(" ({what} {limit}{once})")
         };
@@ -262,10 +269,7 @@ impl<'f> Facts<'f> {
 
     /// The head of the first column of the steps.
     pub(crate) fn step_head(&self) -> &'static str {
-        match self.has_times() {
-            true => "time",
-            false => "step",
-        }
+        if self.has_times() { "time" } else { "step" }
     }
 
     /// Where the start times come from, for example "13 pods with other templates took 2s–9s to start (median 4s)".
@@ -345,13 +349,14 @@ impl<'f> Facts<'f> {
             .iter()
             .map(|it| format!("{} {}", it.samples, outcome_text(it.outcome())));
         let others: Vec<String> = others.collect();
-        match others.is_empty() {
-            true => outcome,
-            false => format!(
+        if others.is_empty() {
+            outcome
+        } else {
+            format!(
                 "{outcome} ({} of the samples; others: {})",
                 first.samples,
                 others.join(", ")
-            ),
+            )
         }
     }
 
@@ -368,9 +373,10 @@ impl<'f> Facts<'f> {
             (Some(range), _) => format!("in {}", durations(range)),
             (None, Some(waves)) => format!(
                 "after {} of pod starts, of unknown length",
-                match waves.low == waves.high {
-                    true => plural(waves.median.into(), "wave", "waves"),
-                    false => format!("{} waves", counts(waves)),
+                if waves.low == waves.high {
+                    plural(waves.median.into(), "wave", "waves")
+                } else {
+                    format!("{} waves", counts(waves))
                 }
             ),
             (None, None) => "at a time that is not known".to_owned(),
@@ -457,9 +463,10 @@ fn plural(count: i64, one: &str, several: &str) -> String {
 /// For example "13", or "13 (12–14)".
 fn counts(range: &CountRange) -> String {
     let CountRange { low, median, high } = range;
-    match low == high {
-        true => median.to_string(),
-        false => format!("{median} ({low}–{high})"),
+    if low == high {
+        median.to_string()
+    } else {
+        format!("{median} ({low}–{high})")
     }
 }
 

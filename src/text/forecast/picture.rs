@@ -339,9 +339,10 @@ impl Picture {
         }
         if let Some(at) = self.deadline_exceeded {
             let x = axes.x(at);
-            let (anchor, at) = match x > f64::midpoint(LEFT, RIGHT) {
-                true => ("end", x - 5.0),
-                false => ("start", x + 5.0),
+            let (anchor, at) = if x > f64::midpoint(LEFT, RIGHT) {
+                ("end", x - 5.0)
+            } else {
+                ("start", x + 5.0)
             };
             let _ = writeln!(
                 svg,
@@ -415,9 +416,10 @@ impl Picture {
                 available,
                 terminating,
             } = moment.counts;
-            let at = match self.has_times {
-                true => time_text(moment.at),
-                false => format!("step {index}"),
+            let at = if self.has_times {
+                time_text(moment.at)
+            } else {
+                format!("step {index}")
             };
             let text = format!(
                 "{at}: {new} new, {old} old, {terminating} terminating, {available} available"

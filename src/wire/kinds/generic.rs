@@ -127,9 +127,10 @@ impl Details {
 /// The texts of a field that contains an error, or a list of them.
 fn errors(field: &Field<'_, '_>) -> Vec<String> {
     let list = field.list();
-    let items = match list.is_empty() {
-        true => vec![field.clone()],
-        false => list,
+    let items = if list.is_empty() {
+        vec![field.clone()]
+    } else {
+        list
     };
     let text = |item: &Field<'_, '_>| {
         let texts = ERROR_TEXTS.iter().map(|name| item.get(name));

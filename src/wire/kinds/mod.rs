@@ -103,9 +103,10 @@ pub(super) fn read<'a>(
         conditions: conditions(&status),
         view,
         template: template(&pod_metadata, &pod_spec),
-        min_ready_seconds: match known.is_some_and(Known::controls_pods) {
-            true => spec.get("minReadySeconds").count().unwrap_or_default(),
-            false => 0,
+        min_ready_seconds: if known.is_some_and(Known::controls_pods) {
+            spec.get("minReadySeconds").count().unwrap_or_default()
+        } else {
+            0
         },
         pods: Vec::new(),
         pods_complete: snapshot.pods_complete,

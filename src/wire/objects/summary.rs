@@ -102,9 +102,12 @@ fn summarize(
 ) -> Result<ObjectsSummary, Error> {
     let owner = choose(objects, target)?;
     let listed = Listed { owner, objects };
-    let shows_pods = || match is_deployment(owner) {
-        true => listed.shows_every_pod(),
-        false => listed.shows_own_pods(),
+    let shows_pods = || {
+        if is_deployment(owner) {
+            listed.shows_every_pod()
+        } else {
+            listed.shows_own_pods()
+        }
     };
     Ok(ObjectsSummary {
         target: proto::Target {

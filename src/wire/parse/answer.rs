@@ -58,9 +58,10 @@ impl Meaning {
             400..=599 => matches!(status.reason.as_str(), "Timeout" | "ServerTimeout"),
             _ => true,
         };
-        match is_stale_or_unknown {
-            true => Self::Nothing,
-            false => Self::Rejected(status),
+        if is_stale_or_unknown {
+            Self::Nothing
+        } else {
+            Self::Rejected(status)
         }
     }
 }

@@ -65,9 +65,10 @@ impl Parser<'_> {
         ObjectMeta {
             name: self.name(name, &path.field("name")),
             namespace: self.namespace(namespace, &namespace_path),
-            uid: match needed.uid {
-                true => self.text(uid, &path.field("uid")),
-                false => uid,
+            uid: if needed.uid {
+                self.text(uid, &path.field("uid"))
+            } else {
+                uid
             },
             resource_version: if needed.resource_version {
                 self.text(resource_version, &version_path)

@@ -184,9 +184,10 @@ pub(in crate::wire) fn read_field<'a, T: Read<'a>>(
     is_read: &mut bool,
     value: &mut T,
 ) -> Result<(), Unread> {
-    let field = match std::mem::replace(is_read, true) {
-        true => Err(Unread::wrong(Reason::DuplicateKey, DUPLICATE_KEY)),
-        false => read(json),
+    let field = if std::mem::replace(is_read, true) {
+        Err(Unread::wrong(Reason::DuplicateKey, DUPLICATE_KEY))
+    } else {
+        read(json)
     };
     *value = field.map_err(|unread| unread.at_key(key))?;
     Ok(())

@@ -432,9 +432,10 @@ impl<'a> Read<'a> for IntOrString {
             return Err(Unread::wrong(Reason::NotIntOrPercent, description));
         };
         // Integers beyond 64 bits are rejected like others that are too large.
-        let furthest = match text.starts_with('-') {
-            true => i64::MIN,
-            false => i64::MAX,
+        let furthest = if text.starts_with('-') {
+            i64::MIN
+        } else {
+            i64::MAX
         };
         Ok(Self::Int(text.parse().unwrap_or(furthest)))
     }

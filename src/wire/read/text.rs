@@ -194,9 +194,10 @@ impl<'a> Json<'a> {
             }
             b',' if !is_first => {
                 self.at += 1;
-                match self.peek()? == end {
-                    true => Err(Syntax::TrailingComma),
-                    false => Ok(true),
+                if self.peek()? == end {
+                    Err(Syntax::TrailingComma)
+                } else {
+                    Ok(true)
                 }
             }
             _ if is_first => Ok(true),
@@ -211,9 +212,10 @@ impl<'a> Json<'a> {
             return Err(Syntax::Value);
         }
         let start = self.at;
-        match self.skip_string()? {
-            false => Ok(Cow::Borrowed(&self.text[start + 1..self.at - 1])),
-            true => unescape(&self.text[start..self.at]).map(Cow::Owned),
+        if self.skip_string()? {
+            unescape(&self.text[start..self.at]).map(Cow::Owned)
+        } else {
+            Ok(Cow::Borrowed(&self.text[start + 1..self.at - 1]))
         }
     }
 
@@ -327,9 +329,10 @@ impl<'a> Json<'a> {
         match self.peek()? {
             b',' => {
                 self.at += 1;
-                match self.peek()? == end {
-                    true => Err(Syntax::TrailingComma),
-                    false => Ok(true),
+                if self.peek()? == end {
+                    Err(Syntax::TrailingComma)
+                } else {
+                    Ok(true)
                 }
             }
             byte if byte == end => {
@@ -408,9 +411,10 @@ impl<'a> Json<'a> {
             self.at += text.len();
             return Ok(());
         }
-        Err(match text.as_bytes().starts_with(rest) {
-            true => Syntax::End,
-            false => Syntax::Value,
+        Err(if text.as_bytes().starts_with(rest) {
+            Syntax::End
+        } else {
+            Syntax::Value
         })
     }
 

@@ -245,9 +245,10 @@ impl<'i> ObjectReader<'_, 'i> {
             self.hasher.content(kind, profile, data)
         };
         // Values that are replaced must be valid, too.
-        let content = content_of(data.as_ref()).and_then(|content| match written.is_empty() {
-            true => Ok(content),
-            false => {
+        let content = content_of(data.as_ref()).and_then(|content| {
+            if written.is_empty() {
+                Ok(content)
+            } else {
                 let all = data.into_iter().flatten().chain(written);
                 content_of(Some(&all.collect()))
             }
@@ -262,9 +263,10 @@ impl<'i> ObjectReader<'_, 'i> {
             }
         };
         let created_at = time(&metadata, "/creationTimestamp");
-        let (changed_at, is_change_uncertain) = match immutable {
-            true => (created_at, false),
-            false => changed_at(&metadata, &["f:data", "f:binaryData"]),
+        let (changed_at, is_change_uncertain) = if immutable {
+            (created_at, false)
+        } else {
+            changed_at(&metadata, &["f:data", "f:binaryData"])
         };
         let version = text(&metadata, "/resourceVersion").parse().ok();
         let is_manifest = object.metadata.uid.is_empty();
@@ -324,9 +326,10 @@ impl<'i> ObjectReader<'_, 'i> {
         };
         let is_job = matches!(&*object.kind, "CronJob" | "Job");
         let is_recreated = is_job && self.options.plan.profile == Profile::Reloader;
-        let whole = match is_recreated {
-            true => self.content::<Value>(object)?,
-            false => None,
+        let whole = if is_recreated {
+            self.content::<Value>(object)?
+        } else {
+            None
         };
         let owner = |path: &str| text(&metadata, path).to_owned();
         let message = proto::Workload {
@@ -369,9 +372,10 @@ impl<'i> ObjectReader<'_, 'i> {
         for ((namespace, name), class) in self.classes {
             let configuration = Configuration {
                 kind: ConfigurationKind::SecretProviderClass,
-                content: match class.versions.is_empty() {
-                    true => Content::Absent,
-                    false => self.hasher.class(&name, profile, &class.versions),
+                content: if class.versions.is_empty() {
+                    Content::Absent
+                } else {
+                    self.hasher.class(&name, profile, &class.versions)
                 },
                 namespace,
                 name,

@@ -138,10 +138,11 @@ impl Pods {
             return PodsState::of(starting(created_at));
         }
         if !is_observed(metadata, status) {
-            return match pods.is_empty() {
-                true => PodsState::default(),
+            return if pods.is_empty() {
+                PodsState::default()
+            } else {
                 // The current revision is not known.
-                false => PodsState::of(starting(created_at)),
+                PodsState::of(starting(created_at))
             };
         }
         let of = |pointer| integer(status, pointer).unwrap_or_default();
@@ -206,10 +207,11 @@ impl Pods {
         let pods: Vec<&PodState> = pods.iter().collect();
         let desired = integer(spec, "/replicas").unwrap_or(1);
         PodsState {
-            pods: match pods.is_empty() && set.replicas > 0 {
+            pods: if pods.is_empty() && set.replicas > 0 {
                 // According to the ReplicaSet, there are pods, but the request does not contain them.
-                true => Started::Unknown,
-                false => started(&pods, set.replicas, desired, set.created_at),
+                Started::Unknown
+            } else {
+                started(&pods, set.replicas, desired, set.created_at)
             },
             revision_at: set.created_at,
             ..PodsState::about(&pods)

@@ -103,10 +103,7 @@ impl TemplateText {
 fn unescaped(text: &str) -> Vec<(usize, Option<Box<str>>)> {
     let mut strings = Vec::new();
     let bytes = text.as_bytes();
-    let mut at = match text.contains('\\') {
-        true => 0,
-        false => text.len(),
-    };
+    let mut at = if text.contains('\\') { 0 } else { text.len() };
     while let Some(start) = text[at..].find('"').map(|quote| at + quote) {
         let mut end = start + 1;
         while end < bytes.len() && bytes[end] != b'"' {
@@ -224,15 +221,17 @@ impl<'a> TapeReader<'a> {
         let (from, start) = (self.json.offset(), self.cells.len());
         let is_map = self.json.peek()? == b'{';
         self.cells.push(Cell::Null);
-        let first = match is_map {
-            true => self.map(depth, counterpart)?,
-            false => self.list(depth, counterpart)?,
+        let first = if is_map {
+            self.map(depth, counterpart)?
+        } else {
+            self.list(depth, counterpart)?
         };
         let text = self.json.text_from(from);
         let end = self.cells.len();
-        self.cells[start] = match is_map {
-            true => Cell::Map { end, first, text },
-            false => Cell::List { end, text },
+        self.cells[start] = if is_map {
+            Cell::Map { end, first, text }
+        } else {
+            Cell::List { end, text }
         };
         Ok(())
     }

@@ -72,9 +72,10 @@ impl World {
     /// The patch that a command plans.
     fn dry_run(&self, args: &[&str], changes: bool) -> String {
         let changed = self.answer(&self.changed());
-        let polls = match changes {
-            true => vec![changed, self.poll()],
-            false => vec![self.poll()],
+        let polls = if changes {
+            vec![changed, self.poll()]
+        } else {
+            vec![self.poll()]
         };
         let kubectl = Kubectl::new(&polls);
         let run = kubectl.run(&[&["canary"], args, &["--dry-run", "-o", "json"]].concat());

@@ -33,16 +33,15 @@ fn only_required_objects_are_read() {
         let run = kubectl.run(&[&["status", name, "--now", &now], args].concat());
         assert_eq!((run.exit, run.err.as_str()), (1, ""));
         // The remedies have the options of the same cluster.
-        let out = match told.contains("--context") {
-            true => {
-                ["rollplan undo ", "kubectl "]
-                    .iter()
-                    .fold(expected.clone(), |expected, command| {
-                        let options = "--context='my context' --kubeconfig=/no/such ";
-                        expected.replace(command, &format!("{command}{options}"))
-                    })
-            }
-            false => expected.clone(),
+        let out = if told.contains("--context") {
+            ["rollplan undo ", "kubectl "]
+                .iter()
+                .fold(expected.clone(), |expected, command| {
+                    let options = "--context='my context' --kubeconfig=/no/such ";
+                    expected.replace(command, &format!("{command}{options}"))
+                })
+        } else {
+            expected.clone()
         };
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words(&run.out), words(&out));

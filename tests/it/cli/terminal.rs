@@ -97,12 +97,11 @@ impl Screen {
 
     fn put(&mut self, char: char) {
         if self.column == self.columns {
-            match self.wraps {
-                true => {
-                    self.down();
-                    self.column = 0;
-                }
-                false => self.column -= 1,
+            if self.wraps {
+                self.down();
+                self.column = 0;
+            } else {
+                self.column -= 1;
             }
         }
         let row = &mut self.rows[self.row];

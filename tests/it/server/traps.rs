@@ -267,11 +267,12 @@ async fn trap_7_open_watch_does_not_delay_shutdown() {
     let stock = listener.local_addr().unwrap();
     let (close, closing) = tokio::sync::oneshot::channel::<Infallible>();
     let router = Server::builder().add_service(health);
-    let mut ended = tokio::spawn(
-        router.serve_with_incoming_shutdown(TcpListenerStream::new(listener), async {
-            drop(closing.await)
-        }),
-    );
+    let mut ended = tokio::spawn(router.serve_with_incoming_shutdown(
+        TcpListenerStream::new(listener),
+        async {
+            drop(closing.await);
+        },
+    ));
     let _watched = watch(stock).await;
     drop(close);
     timeout(Duration::from_millis(300), &mut ended)

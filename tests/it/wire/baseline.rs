@@ -105,7 +105,7 @@ fn baseline_does_not_change_the_result() {
         if random.below(3) == 0 {
             let mut bytes = set.into_bytes();
             break_bytes(&mut random, &mut bytes, |random, bytes, at| {
-                bytes.insert(at, b"0,:]}\""[random.below(6)])
+                bytes.insert(at, b"0,:]}\""[random.below(6)]);
             });
             let Ok(broken) = String::from_utf8(bytes) else {
                 continue;

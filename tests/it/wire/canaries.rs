@@ -134,9 +134,10 @@ fn apply(deployment: &mut Value, answer: &proto::PlanCanaryResponse) {
             .unwrap();
         let parent = deployment.pointer_mut(parent).unwrap();
         let key = key.replace("~1", "/");
-        match operation["op"] == "remove" {
-            true => drop(parent.as_object_mut().unwrap().remove(&key)),
-            false => parent[key] = operation["value"].clone(),
+        if operation["op"] == "remove" {
+            drop(parent.as_object_mut().unwrap().remove(&key));
+        } else {
+            parent[key] = operation["value"].clone();
         }
     }
 }

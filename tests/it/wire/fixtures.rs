@@ -266,7 +266,7 @@ fn corrupted_requests_have_the_answer_of_messages() {
     for round in 0..3_000 {
         let mut bytes = requests[random.below(2)].clone();
         break_bytes(&mut random, &mut bytes, |_, bytes, at| {
-            bytes.truncate(at + 1)
+            bytes.truncate(at + 1);
         });
         let answer = wire::plan_rollout_bytes(&bytes);
         answered += usize::from(answer.is_ok());

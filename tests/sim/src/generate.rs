@@ -194,10 +194,13 @@ fn event(choice: Choice, random: &mut Rng) -> Event {
             0 => Event::RollbackTo(random.u8(..4)),
             _ => Event::Undo(random.u8(..4)),
         },
-        Choice::Pause => match random.bool() {
-            true => Event::Pause,
-            false => Event::Resume,
-        },
+        Choice::Pause => {
+            if random.bool() {
+                Event::Pause
+            } else {
+                Event::Resume
+            }
+        }
         Choice::Tune => match random.u8(..5) {
             0 => Event::Strategy(strategy(random)),
             1 => Event::MinReady(pick(random, &[0, 5, 20])),

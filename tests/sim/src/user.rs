@@ -26,7 +26,7 @@ impl World {
                 let templates = Arc::clone(&self.templates);
                 if let Some(template) = templates.get(usize::from(number)) {
                     self.edit(Tally::TemplateChanged, |spec| {
-                        spec.template = template.clone()
+                        spec.template = template.clone();
                     });
                 }
             }
@@ -41,7 +41,7 @@ impl World {
             }
             Event::Deadline(seconds) => {
                 self.edit(Tally::Tuned, |spec| {
-                    spec.progress_deadline_seconds = seconds
+                    spec.progress_deadline_seconds = seconds;
                 });
             }
             Event::Annotate(value) => self.annotate(Tally::Annotated, NOTE, value.to_string()),

@@ -98,9 +98,10 @@ impl World {
     /// Creates the Deployment that the setup describes.
     pub(crate) fn create_deployment(&mut self, template: u8) {
         let setup = self.setup;
-        let (api_version, kind) = match setup.custom {
-            true => ("apps.rollplan.dev/v1", "PlannedDeployment"),
-            false => ("apps/v1", "Deployment"),
+        let (api_version, kind) = if setup.custom {
+            ("apps.rollplan.dev/v1", "PlannedDeployment")
+        } else {
+            ("apps/v1", "Deployment")
         };
         let mut deployment = mk_deployment(setup.replicas);
         (deployment.api_version, deployment.kind) = (api_version.to_owned(), kind.to_owned());

@@ -419,9 +419,10 @@ impl Telling {
         }
         self.write("state.json", &builders::list(&reversed).to_string());
         let in_order = self.printed(&command.args, Some(&now)).map_err(error)?;
-        Ok(match has_words(&parts(&wanted), &in_order) {
-            true => failure(Some("with other names"), &renamed, printed),
-            false => failure(Some("in another order"), &wanted, in_order),
+        Ok(if has_words(&parts(&wanted), &in_order) {
+            failure(Some("with other names"), &renamed, printed)
+        } else {
+            failure(Some("in another order"), &wanted, in_order)
         })
     }
 
@@ -507,10 +508,13 @@ fn told(text: &str) -> Result<usize, String> {
     let mut changes = Changes::default();
     match tell(&stories[0], &mut changes) {
         Ok(()) => Ok(0),
-        Err(failures) => match changes.is_empty() {
-            true => Err(failures.concat()),
-            false => Ok(failures.len()),
-        },
+        Err(failures) => {
+            if changes.is_empty() {
+                Err(failures.concat())
+            } else {
+                Ok(failures.len())
+            }
+        }
     }
 }
 

@@ -120,12 +120,13 @@ pub(super) fn all(state: &State) -> Result<Vec<Value>, String> {
 
 /// The result for an entry, with its line in the error.
 fn at<T>(entry: &Entry, result: Result<T, String>) -> Result<T, String> {
-    result.map_err(
-        |error| match error.starts_with(|c: char| c.is_ascii_digit()) {
-            true => error,
-            false => format!("{}: {error} ({} {})", entry.line, entry.kind, entry.name),
-        },
-    )
+    result.map_err(|error| {
+        if error.starts_with(|c: char| c.is_ascii_digit()) {
+            error
+        } else {
+            format!("{}: {error} ({} {})", entry.line, entry.kind, entry.name)
+        }
+    })
 }
 
 /// The result for a part, with its line in the error.
@@ -470,9 +471,10 @@ impl Builder<'_> {
         let mut keys = entry.keys.clone();
         let mut object = self.object("v1", "Node", &entry.name, &mut keys, DAY)?;
         let is_ready = !keys.flag("lost")?;
-        let (status, reason) = match is_ready {
-            true => ("True", "KubeletReady"),
-            false => ("Unknown", "NodeStatusUnknown"),
+        let (status, reason) = if is_ready {
+            ("True", "KubeletReady")
+        } else {
+            ("Unknown", "NodeStatusUnknown")
         };
         object["metadata"]["labels"] = json!({"kubernetes.io/hostname": entry.name});
         if let Some(zone) = keys.text("zone") {

@@ -98,9 +98,10 @@ pub(super) fn stories(text: &str) -> Result<Vec<Story>, String> {
             .check()
             .map_err(|error| format!("{}: {error}", story.line))?;
     }
-    match stories.is_empty() {
-        true => Err("1: no story".to_owned()),
-        false => Ok(stories),
+    if stories.is_empty() {
+        Err("1: no story".to_owned())
+    } else {
+        Ok(stories)
     }
 }
 

@@ -292,9 +292,10 @@ pub(super) fn fill(
             let since = since.map(str::to_owned);
             for kind in ["ContainersReady", "Ready"] {
                 let text = format!("containers with unready status: [{}]", unready.join(" "));
-                match unready.is_empty() {
-                    true => set(kind, true, 0, "", ""),
-                    false => set(kind, false, created, "ContainersNotReady", &text),
+                if unready.is_empty() {
+                    set(kind, true, 0, "", "");
+                } else {
+                    set(kind, false, created, "ContainersNotReady", &text);
                 }
             }
             for condition in &mut conditions {
@@ -399,10 +400,10 @@ fn containers(
                         keys.insert("waiting", reason, 0);
                     }
                     ("initContainers", _) if is_starting || !is_initialized => {
-                        keys.insert("waiting", "PodInitializing", 0)
+                        keys.insert("waiting", "PodInitializing", 0);
                     }
                     ("initContainers", _) if !is_sidecar => {
-                        keys.insert("terminated", "Completed 0", created + 25)
+                        keys.insert("terminated", "Completed 0", created + 25);
                     }
                     _ => keys.insert("ready", "", 0),
                 }
@@ -417,9 +418,10 @@ fn containers(
                 Some(part) => at_part(part, built.and_then(|it| keys.check_empty().map(|()| it))),
                 None => built,
             }?;
-            let done = match is_sidecar {
-                true => built["started"] == true,
-                false => built["ready"] == true,
+            let done = if is_sidecar {
+                built["started"] == true
+            } else {
+                built["ready"] == true
             };
             is_initialized &= list == "containers" || done;
             statuses.push(built);
@@ -514,9 +516,10 @@ pub(super) fn condition(object: &mut Value, part: &Part) -> Result<(), String> {
     let mut since = part.at - 60;
     let mut texts = Vec::new();
     for word in rest {
-        match is_time(word) {
-            true => since = part.at + seconds(word).unwrap_or_default(),
-            false => texts.push(word.as_str()),
+        if is_time(word) {
+            since = part.at + seconds(word).unwrap_or_default();
+        } else {
+            texts.push(word.as_str());
         }
     }
     let (reason, message) = match texts[..] {
@@ -686,38 +689,40 @@ fn count_deployment(object: &Value, sets: &[Value], set: &mut impl FnMut(&str, V
         conditions.push(json!({"type": kind, "status": if truth { "True" } else { "False" }, "reason": reason,
             "message": message, "lastUpdateTime": timestamp(since), "lastTransitionTime": timestamp(since)}));
     };
-    match available >= wanted {
-        true => condition(
+    if available >= wanted {
+        condition(
             "Available",
             true,
             "MinimumReplicasAvailable",
             -86_400,
             "Deployment has minimum availability.".to_owned(),
-        ),
-        false => condition(
+        );
+    } else {
+        condition(
             "Available",
             false,
             "MinimumReplicasUnavailable",
             -AGE,
             "Deployment does not have minimum availability.".to_owned(),
-        ),
+        );
     }
     let is_done = updated == wanted && replicas == wanted && available == wanted;
-    match is_done {
-        true => condition(
+    if is_done {
+        condition(
             "Progressing",
             true,
             "NewReplicaSetAvailable",
             now - 60,
             format!("ReplicaSet \"{current}\" has successfully progressed."),
-        ),
-        false => condition(
+        );
+    } else {
+        condition(
             "Progressing",
             true,
             "ReplicaSetUpdated",
             -AGE,
             format!("ReplicaSet \"{current}\" is progressing."),
-        ),
+        );
     }
     set("conditions", conditions.into());
 }

@@ -368,9 +368,10 @@ fn promote(args: PromoteArgs) -> Result<Exit, Error> {
         Some(manifests) => {
             let printed = manifests.apply(&which.cluster)?;
             let printed = printable(&String::from_utf8_lossy(&printed));
-            match is_text {
-                true => output::write(printed.as_bytes())?,
-                false => stderr::eprint_note(printed.trim_end()),
+            if is_text {
+                output::write(printed.as_bytes())?
+            } else {
+                stderr::eprint_note(printed.trim_end())
             }
         }
         None => stderr::eprint_note(
@@ -399,11 +400,12 @@ fn abort(args: AbortArgs) -> Result<Exit, Error> {
 
 /// Refuses standard input where manifests are read twice.
 fn refuse_standard_input(files: &[PathBuf], what: &str) -> Result<(), Error> {
-    match files.iter().any(|file| file.as_os_str() == "-") {
-        true => Err(Error::Usage(format!(
+    if files.iter().any(|file| file.as_os_str() == "-") {
+        Err(Error::Usage(format!(
             "{what} cannot be used with --filename -: the manifest is read twice"
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 
@@ -444,12 +446,13 @@ fn release(args: ReleaseArgs) -> Result<Exit, Error> {
 
 /// Refuses custom resources early: kubectl cannot set their images.
 fn refuse_other_kinds(target: &Target) -> Result<(), Error> {
-    match target.resource == Resource::deployments() {
-        true => Ok(()),
-        false => Err(Error::Usage(format!(
+    if target.resource == Resource::deployments() {
+        Ok(())
+    } else {
+        Err(Error::Usage(format!(
             "{} {}: only Deployments have canaries",
             target.resource, target.name
-        ))),
+        )))
     }
 }
 

@@ -201,9 +201,10 @@ impl<'a> Steering<'a> {
             Action::Command(command) => (Some(command), None),
         };
         let template = command.as_ref().map(|it| it.template_digest.clone());
-        let interrupt = match mode.is_watched {
-            true => Interrupt::on_signals(),
-            false => Ok(Interrupt::default()),
+        let interrupt = if mode.is_watched {
+            Interrupt::on_signals()
+        } else {
+            Ok(Interrupt::default())
         };
         Ok(Self {
             planner,
@@ -374,9 +375,10 @@ impl<'a> Steering<'a> {
                 phase,
                 Some(CanaryPhase::Rest | CanaryPhase::Done | CanaryPhase::Aborted)
             );
-            let writes = match self.rolls_back {
-                true => is_end || !self.only_ends,
-                false => self.action != CanaryAction::Unspecified,
+            let writes = if self.rolls_back {
+                is_end || !self.only_ends
+            } else {
+                self.action != CanaryAction::Unspecified
             };
             let Some(call) = call.filter(|_| writes) else {
                 return Ok(Some(plan));
@@ -550,9 +552,10 @@ impl<'a> Steering<'a> {
         let is_first = self.printed.replace(key).is_none();
         match self.mode.output.unwrap_or_default() {
             Output::Table => {
-                let head = match is_first {
-                    true => text::canary_head(&self.subject),
-                    false => String::new(),
+                let head = if is_first {
+                    text::canary_head(&self.subject)
+                } else {
+                    String::new()
                 };
                 let row = text::canary_row(elapsed.as_secs(), &report, self.rolls_back);
                 let text = head + &row;

@@ -37,9 +37,10 @@ pub(super) fn plan(plan: &Plan, now: Time) -> Vec<String> {
         Some(_) => format!("ask again {again}"),
         None => format!("do not ask again {again}"),
     });
-    lines.push(match settled {
-        true => "settled".to_owned(),
-        false => "not settled: ask again once this is done".to_owned(),
+    lines.push(if *settled {
+        "settled".to_owned()
+    } else {
+        "not settled: ask again once this is done".to_owned()
     });
     lines
 }
@@ -214,9 +215,10 @@ fn owners(owners: &[OwnerReference]) -> String {
 }
 
 fn annotations(map: &StringMap) -> String {
-    match map.is_empty() {
-        true => "annotations: none".to_owned(),
-        false => format!("annotations: {}", pairs(map)),
+    if map.is_empty() {
+        "annotations: none".to_owned()
+    } else {
+        format!("annotations: {}", pairs(map))
     }
 }
 

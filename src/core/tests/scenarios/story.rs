@@ -294,9 +294,10 @@ impl World {
         if (given("pods") || given("ready")) && !given("available") {
             set.status.available_replicas = set.status.ready_replicas;
         }
-        match hidden {
-            true => _ = self.hidden.insert(name.to_owned(), set),
-            false => self.snapshot.replica_sets.push(set),
+        if hidden {
+            _ = self.hidden.insert(name.to_owned(), set);
+        } else {
+            self.snapshot.replica_sets.push(set);
         }
         Ok(())
     }
@@ -668,9 +669,10 @@ fn words(line: &str) -> Told<Vec<String>> {
         }
     }
     words.retain(|word| !word.is_empty());
-    match quoted {
-        true => Err("a quote is not closed".to_owned()),
-        false => Ok(words),
+    if quoted {
+        Err("a quote is not closed".to_owned())
+    } else {
+        Ok(words)
     }
 }
 

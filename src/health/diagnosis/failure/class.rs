@@ -183,9 +183,12 @@ impl Rules {
 
     /// When a failure of the class is certain. `is_definite` is whether its text proves that it persists.
     pub(in crate::diagnosis) fn limit(&self, class: Class, is_definite: bool) -> Limit {
-        let by_default = || match is_definite {
-            true => class.row().limit,
-            false => Limit::Never,
+        let by_default = || {
+            if is_definite {
+                class.row().limit
+            } else {
+                Limit::Never
+            }
         };
         self.0[class as usize].unwrap_or_else(by_default)
     }

@@ -153,9 +153,10 @@ impl Examiner<'_> {
             Limit::Never => Finality::Open,
             Limit::Restarts(limit) => {
                 let mut counted = unready().map(|finding| self.restarts(finding));
-                match counted.any(|restarts| restarts >= limit) {
-                    true => Finality::Certain,
-                    false => Finality::Pending(None),
+                if counted.any(|restarts| restarts >= limit) {
+                    Finality::Certain
+                } else {
+                    Finality::Pending(None)
                 }
             }
             Limit::Grace(0) => Finality::Certain,

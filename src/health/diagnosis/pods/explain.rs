@@ -112,9 +112,10 @@ impl Examiner<'_> {
                         one_line(scheduler_name(pod), NAME_MAX)
                     ),
                 };
-                let what = match claim.is_empty() && autoscaling.is_empty() {
-                    true => &what,
-                    false => what.trim_end_matches('.'),
+                let what = if claim.is_empty() && autoscaling.is_empty() {
+                    &what
+                } else {
+                    what.trim_end_matches('.')
                 };
                 format!("{what}{claim}{autoscaling}")
             }

@@ -140,17 +140,19 @@ impl<'a> Examiner<'a> {
         let Some((_, output)) = self.unhealthy(pod, container, kind) else {
             return;
         };
-        let (what, verb) = match is_killed {
-            true => ("killed because", "fails"),
-            false => ("after", "failed"),
+        let (what, verb) = if is_killed {
+            ("killed because", "fails")
+        } else {
+            ("after", "failed")
         };
         let name = kind.name().to_lowercase();
         let probe = self.probe(container, kind);
         let action = probe.map_or_else(String::new, |probe| format!(" {}", probe.action));
         let stop = self.latest(pod, container, PRE_STOP_FAILED);
-        let stop = match stop.is_some_and(is_recent) {
-            true => format!("; its preStop hook fails as well ({PRE_STOP_FAILED})"),
-            false => String::new(),
+        let stop = if stop.is_some_and(is_recent) {
+            format!("; its preStop hook fails as well ({PRE_STOP_FAILED})")
+        } else {
+            String::new()
         };
         finding.detail = format!(
             "{what} its {name} probe{action} {verb}{}{stop}",

@@ -59,9 +59,10 @@ impl<'a> Examiner<'a> {
         let age = age.map_or_else(String::new, |age| format!(", {age} ago"));
         let reason = one_line(&event.reason, NAME_MAX);
         let facts = self.facts_of(pod);
-        let text = match reaction.is_refusal {
-            true => autoscaler::REFUSALS.look_up(&event.message).cause(&facts),
-            false => one_line(&event.message, KUBERNETES_MAX),
+        let text = if reaction.is_refusal {
+            autoscaler::REFUSALS.look_up(&event.message).cause(&facts)
+        } else {
+            one_line(&event.message, KUBERNETES_MAX)
         };
         let what = match (reaction.is_refusal, reaction.adds_node(self.now)) {
             (true, _) => "the autoscaler adds no node",
@@ -323,9 +324,10 @@ pub(super) fn scheduler_name(pod: &Pod) -> &str {
 /// A pod in a message: with its namespace if that is another one, and with its node.
 pub(super) fn named(holder: &Holder<'_>, pod: &Pod) -> String {
     let metadata = &holder.pod.metadata;
-    let name = match metadata.namespace == pod.metadata.namespace {
-        true => metadata.name.clone(),
-        false => format!("{}/{}", metadata.namespace, metadata.name),
+    let name = if metadata.namespace == pod.metadata.namespace {
+        metadata.name.clone()
+    } else {
+        format!("{}/{}", metadata.namespace, metadata.name)
     };
     let name = one_line(&name, NAME_MAX);
     match one_line(&holder.pod.node_name, NAME_MAX).as_str() {

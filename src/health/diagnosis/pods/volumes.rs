@@ -69,9 +69,10 @@ impl<'a> Examiner<'a> {
             );
         }
         let Some(event) = finding.event else {
-            return match self.may_await_claims(pod) {
-                true => self.remedy_for_claims(pod),
-                false => String::new(),
+            return if self.may_await_claims(pod) {
+                self.remedy_for_claims(pod)
+            } else {
+                String::new()
             };
         };
         if is_wait(event) {

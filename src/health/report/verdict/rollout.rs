@@ -115,9 +115,10 @@ impl Assessment<'_> {
                 .iter()
                 .all(|blocker| blocker.cause == Cause::MinReadySeconds),
         };
-        let outlook = match only_time && !self.deployment.spec.paused {
-            true => Outlook::CompletesByItself,
-            false => Outlook::Undecided,
+        let outlook = if only_time && !self.deployment.spec.paused {
+            Outlook::CompletesByItself
+        } else {
+            Outlook::Undecided
         };
         // A rejected ReplicaSet ends each sync before the deadline is checked.
         let deadline = match find(blockers, Cause::ReplicaSetRefused) {

@@ -211,9 +211,10 @@ impl Parser<'_> {
                 None
             }
         };
-        let list = match container_list.is_empty() {
-            true => "containers".to_owned(),
-            false => container_list,
+        let list = if container_list.is_empty() {
+            "containers".to_owned()
+        } else {
+            container_list
         };
         let container = (!container.is_empty()).then_some(ContainerAt {
             list,

@@ -79,9 +79,10 @@ async fn names_of_fields_may_be_those_of_protobuf() {
 async fn requests_may_be_compressed() {
     let Serving { address, .. } = start().await;
     for large in [false, true] {
-        let request = match large {
-            false => mk_request(),
-            true => mk_large_request(),
+        let request = if large {
+            mk_large_request()
+        } else {
+            mk_request()
         };
         for ask in [ask_json(&request), ask_proto(&request)] {
             let plain = ask.over_http1(address).await;

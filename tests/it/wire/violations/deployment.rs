@@ -106,7 +106,7 @@ pub(super) const CASES: &[Case] = &[
     (
         |r| {
             r.spec()["selector"] =
-                json!({"matchExpressions": [{"key": "-app", "operator": "Exists"}]})
+                json!({"matchExpressions": [{"key": "-app", "operator": "Exists"}]});
         },
         "[0].spec.selector.matchExpressions[0].key",
         InvalidLabelKey,

@@ -124,9 +124,10 @@ fn each_case_has_exactly_its_violation() {
         println!("{field}: {reason:?}");
         let mut request = mk_request();
         change(&mut request);
-        let field = match field.starts_with('[') {
-            true => format!("{ITEMS}{field}"),
-            false => field.to_string(),
+        let field = if field.starts_with('[') {
+            format!("{ITEMS}{field}")
+        } else {
+            field.to_string()
         };
         assert_eq!(listed(violations_of(&request)), [(field, *reason)]);
     }

@@ -162,7 +162,7 @@ impl World {
         match written {
             Written::Set(stored) if overlaid => adapter.view.overlay_set(stored),
             Written::Deployment(deployment) if overlaid => {
-                adapter.view.overlay_deployment(deployment)
+                adapter.view.overlay_deployment(deployment);
             }
             Written::Set(_) | Written::Deployment(_) | Written::Deleted => {}
         }

@@ -133,13 +133,12 @@ impl World {
     pub(crate) fn snapshot(&self, with_pods: bool) -> Option<Snapshot> {
         let view = &self.adapter.view;
         let deployment = view.deployment()?;
-        let pods: Vec<_> = match with_pods && self.flaw != Flaw::NoPods {
-            true => {
-                let pods = view.pods.values();
-                pods.map(|pod| pod.reported(self.fault(pod.template)))
-                    .collect()
-            }
-            false => Vec::new(),
+        let pods: Vec<_> = if with_pods && self.flaw != Flaw::NoPods {
+            let pods = view.pods.values();
+            pods.map(|pod| pod.reported(self.fault(pod.template)))
+                .collect()
+        } else {
+            Vec::new()
         };
         let omitted = usize::from(self.flaw == Flaw::PartialSets && view.sets().count() > 1);
         let sets = view.sets().skip(omitted);

@@ -34,9 +34,10 @@ struct Chaos {
 
 fn setup(random: &mut Rng) -> Setup {
     let replicas = random.i32(1..=12);
-    let limit = |random: &mut Rng, low: i32| match random.bool() {
-        true => IntOrPercent::Int(low + random.i32(0..4)),
-        false => {
+    let limit = |random: &mut Rng, low: i32| {
+        if random.bool() {
+            IntOrPercent::Int(low + random.i32(0..4))
+        } else {
             let percent = low + random.i32(0..50);
             match random.u8(..4) {
                 0 => IntOrPercent::PaddedPercent(percent, 1),
@@ -106,10 +107,13 @@ fn event(random: &mut Rng, chaos: Chaos) -> Event {
                 Judgement::Fail,
             ],
         )),
-        29 if chaos.crashes && random.bool() => match random.bool() {
-            true => Event::Crash(one),
-            false => Event::DeletePod(one),
-        },
+        29 if chaos.crashes && random.bool() => {
+            if random.bool() {
+                Event::Crash(one)
+            } else {
+                Event::DeletePod(one)
+            }
+        }
         30 if chaos.scaling && random.u8(..4) == 0 => Event::Scale(random.u8(1..=12)),
         31 if chaos.others && random.u8(..4) == 0 => Event::Interfere(interference(random)),
         _ => Event::Native,

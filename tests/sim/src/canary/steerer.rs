@@ -59,9 +59,10 @@ impl CanaryWorld {
         Policy {
             pods: Some(IntOrPercent::Int(setup.pods)),
             bake: Some(Span::from_seconds(setup.bake.into())),
-            gates: match setup.has_gate {
-                true => vec![GATE.to_owned()],
-                false => Vec::new(),
+            gates: if setup.has_gate {
+                vec![GATE.to_owned()]
+            } else {
+                Vec::new()
             },
             promotes: setup.promotes,
             timeout: Some(Span::from_seconds(TIMEOUT)),
@@ -138,8 +139,8 @@ impl CanaryWorld {
         }
     }
 
-    /// Only a good canary is promoted, unless the user says so. If another client has put the fields back, the rollout continues
-    /// already.
+    /// Only a good canary is promoted, unless the user says so. If another client has put the fields back, the rollout
+    /// continues already.
     fn check_promotion(&mut self, plan: &Plan, command: Command) {
         let is_promotion = plan.report.phase == Phase::Promoting && plan.step.is_some();
         if !is_promotion || command == Command::Promote || !self.is_held() {
@@ -157,12 +158,11 @@ impl CanaryWorld {
         let Some(index) = usize::from(choice).checked_rem(self.patches.len()) else {
             return;
         };
-        let planned = match is_answered {
-            true => self.patches.swap_remove(index),
-            false => {
-                self.count(Tally::CanaryUnanswered);
-                self.patches[index].clone()
-            }
+        let planned = if is_answered {
+            self.patches.swap_remove(index)
+        } else {
+            self.count(Tally::CanaryUnanswered);
+            self.patches[index].clone()
         };
         self.carry_out(&planned);
     }
@@ -279,11 +279,12 @@ impl CanaryWorld {
         if !goes_on || round < ROUNDS_BEFORE_ABORT {
             return Some(plan);
         }
-        // Without stable pods, an abort may be impossible, or never safe. A promotion would never end if the new pods never become
-        // ready.
-        let plan = match round < ROUNDS_BEFORE_RELEASE {
-            true => self.ask(Some(abort())),
-            false => self.ask(Some(Action::Release)),
+        // Without stable pods, an abort may be impossible, or never safe. A promotion would never end if the new pods never
+        // become ready.
+        let plan = if round < ROUNDS_BEFORE_RELEASE {
+            self.ask(Some(abort()))
+        } else {
+            self.ask(Some(Action::Release))
         };
         let plan = plan.or_else(|_| self.ask(Some(Action::Release)));
         plan.map_err(|refusal| self.violate("canary-end", refusal.to_string()))

@@ -141,21 +141,23 @@ fn unescaped(token: &str) -> String {
 }
 
 fn test(holds: bool, path: &str) -> Response<()> {
-    match holds {
-        true => Ok(()),
-        false => Err(Rejection::patch_failed(path)),
+    if holds {
+        Ok(())
+    } else {
+        Err(Rejection::patch_failed(path))
     }
 }
 
 fn annotations_json(annotations: &StringMap) -> Value {
-    match annotations.is_empty() {
-        true => Value::Null,
-        false => Value::Object(
+    if annotations.is_empty() {
+        Value::Null
+    } else {
+        Value::Object(
             annotations
                 .iter()
                 .map(|(key, value)| (key.clone(), Value::from(value.as_str())))
                 .collect(),
-        ),
+        )
     }
 }
 

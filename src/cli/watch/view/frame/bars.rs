@@ -55,17 +55,15 @@ pub(super) const ASCII: Glyphs = Glyphs {
 impl Glyphs {
     /// The characters that the user's locale supports.
     pub(in crate::cli::watch::view) fn of_locale() -> Self {
-        match output::is_utf8() {
-            true => UNICODE,
-            false => ASCII,
-        }
+        if output::is_utf8() { UNICODE } else { ASCII }
     }
 
     /// A text in these characters.
     pub(super) fn text(&self, text: &str) -> String {
-        match self.more.is_ascii() {
-            true => ascii(text),
-            false => text.to_owned(),
+        if self.more.is_ascii() {
+            ascii(text)
+        } else {
+            text.to_owned()
         }
     }
 

@@ -36,9 +36,10 @@ impl Outline<'_> {
     fn add(&self, nodes: &[Node], indent: &str, lines: &mut Vec<Line>) {
         let groups = self.grouped(nodes);
         for (index, group) in groups.iter().enumerate() {
-            let (branch, down) = match index + 1 == groups.len() {
-                true => (self.glyphs.last, "   "),
-                false => (self.glyphs.branch, self.glyphs.down),
+            let (branch, down) = if index + 1 == groups.len() {
+                (self.glyphs.last, "   ")
+            } else {
+                (self.glyphs.branch, self.glyphs.down)
             };
             let begin = (format!("{indent}{branch}"), Style::Faint);
             match group.as_slice() {
@@ -119,9 +120,10 @@ impl Outline<'_> {
         let created = || nodes.iter().filter_map(|node| node.created);
         let age = |created: i64| Span::from_seconds(self.now.saturating_sub(created)).to_string();
         let (youngest, oldest) = (age(created().max()?), age(created().min()?));
-        Some(faint(&match youngest == oldest {
-            true => format!("  {oldest}"),
-            false => format!("  {youngest} to {oldest}"),
+        Some(faint(&if youngest == oldest {
+            format!("  {oldest}")
+        } else {
+            format!("  {youngest} to {oldest}")
         }))
     }
 }

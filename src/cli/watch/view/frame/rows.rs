@@ -73,9 +73,10 @@ impl Frame<'_> {
         let names = names.unwrap_or(0);
         let bars = SmallBars::of(self.members.iter().filter_map(Member::report));
         let counts = names + 2 + STATE;
-        let bars = match counts + bars.width() + CAUSE_MIN <= columns {
-            true => bars,
-            false => bars.without_bars(),
+        let bars = if counts + bars.width() + CAUSE_MIN <= columns {
+            bars
+        } else {
+            bars.without_bars()
         };
         let head = width(&lines[0][0].0);
         if head < counts && counts + bars.width() <= columns {
