@@ -9,8 +9,8 @@ mod call;
 mod config;
 mod connect;
 mod connection;
-mod methods;
 mod observability;
+mod protocol;
 mod shutdown;
 mod stack;
 mod threads;
@@ -40,25 +40,25 @@ use tonic::service::Routes;
 use tower::Service;
 
 pub use admission::buffered::LARGE_MEMORY;
-pub use call::cancellation::Current as CurrentCall;
 pub use call::codec::Codec;
-pub use call::errors::{DOMAIN, to_status};
 pub use config::{Config, TlsFiles, Traces};
+pub use protocol::cancellation::Current as CurrentCall;
+pub use protocol::errors::{DOMAIN, to_status};
 pub use service::rollout_planner_server::{RolloutPlanner, RolloutPlannerServer};
 pub use shutdown::Shutdown;
 
-use self::call::health::Health;
 use self::call::planner::Planner;
 use self::connect::{Clock, Methods};
 use self::connection::descriptors::Descriptors;
 use self::connection::listener::Listener;
 use self::connection::serve;
 use self::connection::tls::Tls;
-use self::methods::PLANNER;
 use self::observability::admin::Admin;
+use self::observability::health::Health;
 use self::observability::log;
 use self::observability::metrics::Metrics;
 use self::observability::trace::Tracing;
+use self::protocol::methods::PLANNER;
 use crate::wire;
 
 /// The commit of the build, or `unknown`.

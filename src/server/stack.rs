@@ -24,9 +24,6 @@ use crate::server::admission::budget::Budget;
 use crate::server::admission::buffer::BufferLayer;
 use crate::server::admission::offload::OffloadLayer;
 use crate::server::call::compression::LargeAnswersCompressed;
-use crate::server::call::deadline::DeadlineLayer;
-use crate::server::call::errors;
-use crate::server::call::protocol::{self, RejectLayer};
 use crate::server::call::reflection::{Reflection, V1Alpha};
 use crate::server::call::streams::StreamsLayer;
 use crate::server::connection::clients;
@@ -34,6 +31,9 @@ use crate::server::observability::calls::CountLayer;
 use crate::server::observability::log::CallLogLayer;
 use crate::server::observability::metrics::Metrics;
 use crate::server::observability::trace::Tracing;
+use crate::server::protocol::deadline::DeadlineLayer;
+use crate::server::protocol::errors;
+use crate::server::protocol::reject::{self, RejectLayer};
 use crate::server::{RolloutPlanner, RolloutPlannerServer};
 use crate::wire::REQUEST_BYTES_MAX;
 
@@ -73,7 +73,7 @@ pub(super) fn stack(
         // Above all layers that create errors, so that all errors have the codes and details of docs/api.md.
         .map_response(errors::complete)
         // Above all layers that would process rejected requests as calls.
-        .layer(RejectLayer(protocol::rejected))
+        .layer(RejectLayer(reject::rejected))
         .layer(RejectLayer(clients::rejected))
         // Above all layers that take time, including the time to receive a request and to wait for a permit.
         .layer(DeadlineLayer::new(config.deadline_max))
@@ -133,7 +133,7 @@ pub(super) fn routes(
         // Innermost: decoding, planning and encoding take most of the time.
         .layer(OffloadLayer::new(config.large_plans_max, load.large))
         // Below the buffer, which hides why a body failed.
-        .map_request(protocol::one_message)
+        .map_request(reject::one_message)
         .named_layer(planner);
     let reflection = ServerReflectionServer::new(Reflection::new()?);
     let reflection = reflection.max_decoding_message_size(SMALL_REQUEST_BYTES_MAX);
@@ -143,7 +143,7 @@ pub(super) fn routes(
     let health = health.max_decoding_message_size(SMALL_REQUEST_BYTES_MAX);
     let for_health = ServiceBuilder::new()
         .layer(for_health)
-        .map_request(protocol::one_message);
+        .map_request(reject::one_message);
     Ok(Routes::new(planner)
         .add_service(for_health.named_layer(health))
         // Some tools use one version, some the other, without a fallback.
@@ -198,9 +198,10 @@ mod tests {
     use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
 
     use super::*;
-    use crate::server::call::health::Health;
     use crate::server::call::planner::Planner;
-    use crate::server::connection::PendingResponses;
+    use crate::server::observability::health::Health;
+    use crate::server::protocol::context::CallContext;
+    use crate::server::protocol::pending::PendingResponses;
 
     #[tokio::test]
     async fn reflection_uses_the_memory_budget_and_health_does_not() {
@@ -216,7 +217,7 @@ mod tests {
         let service = ServiceBuilder::new()
             // A real connection adds this extension.
             .map_request(|mut request: Request<Body>| {
-                request.extensions_mut().insert(PendingResponses::default());
+                CallContext::edit(&mut request).pending = Some(PendingResponses::default());
                 request
             })
             .service(routes);

@@ -64,12 +64,15 @@ fn no_cycles_between_files() {
     assert_eq!(Imports::of_the_crates().cycles(), [""; 0]);
 }
 
-/// The folders and files of the reader form layers.
+/// The folders and files of the reader and of the server form layers.
 #[test]
-fn no_cycles_between_folders_of_wire() {
-    let imports = Imports::of_the_crates().folders_of("wire");
-    assert!(imports.0.len() > 10, "{:?}", imports.0.keys());
-    assert_eq!(imports.cycles(), [""; 0]);
+fn no_cycles_between_folders() {
+    let all = Imports::of_the_crates();
+    for (ring, folders) in [("wire", 10), ("server", 6)] {
+        let imports = all.folders_of(ring);
+        assert!(imports.0.len() > folders, "{:?}", imports.0.keys());
+        assert_eq!(imports.cycles(), [""; 0]);
+    }
 }
 
 #[test]

@@ -29,14 +29,13 @@ use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use crate::server::admission::budget::{Budget, Reservation};
 use crate::server::admission::buffered::{BufferedRequest, ENCODING, Rejection, announced_length};
-use crate::server::admission::offload::AnswerBytes;
 use crate::server::admission::overloaded;
-use crate::server::call::ResponseFuture;
-use crate::server::call::errors;
-use crate::server::call::framing::PREFIX_BYTES;
 use crate::server::connect;
-use crate::server::connection::PendingResponses;
-use crate::server::observability::calls::ReceivedAt;
+use crate::server::protocol::ResponseFuture;
+use crate::server::protocol::context::{AnswerContext, CallContext};
+use crate::server::protocol::errors;
+use crate::server::protocol::framing::PREFIX_BYTES;
+use crate::server::protocol::pending::PendingResponses;
 use crate::wire::REQUEST_BYTES_MAX;
 
 /// Buffers requests, and counts the bytes of answers that clients have not read yet.
@@ -184,18 +183,20 @@ where
                 shed,
                 request_bytes,
             } = &*layer;
-            let received_at = request.extensions().get::<ReceivedAt>().copied();
+            let CallContext {
+                received_at,
+                pending,
+                ..
+            } = CallContext::of(&request);
             let mut guard = in_flight.clone().enter();
             let should_shed = |guard: &InFlightGuard| {
-                let is_late =
-                    received_at.is_some_and(|ReceivedAt(at)| at.elapsed() > *queue_time_max);
+                let is_late = received_at.is_some_and(|at| at.elapsed() > *queue_time_max);
                 is_late && guard.others() >= *calls_max
             };
             // Before the bytes are read, if the call is late already.
             if should_shed(&guard) {
                 return Ok(overloaded(shed));
             }
-            let pending = request.extensions().get::<PendingResponses>().cloned();
             let (mut parts, body) = request.into_parts();
             let framing = Framing::of(&parts);
             let receiving = receive(body, framing, budget, &mut guard, *queue_time_max);
@@ -225,9 +226,9 @@ where
             let Some(pending) = pending else {
                 return Ok(answer);
             };
-            let bytes = answer.extensions().get::<AnswerBytes>();
+            let bytes = answer.extensions().get::<AnswerContext>();
             let mut held = Reservation::default();
-            if !budget.reserve(&mut held, bytes.map_or(0, |AnswerBytes(bytes)| *bytes)) {
+            if !budget.reserve(&mut held, bytes.map_or(0, |it| it.bytes)) {
                 return Ok(overloaded(shed));
             }
             Ok(answer.map(|body| count(body, pending, held)))
@@ -351,7 +352,7 @@ mod tests {
         });
         let mut request = Request::new(Body::empty());
         let received_at = Instant::now().checked_sub(waited).unwrap();
-        request.extensions_mut().insert(ReceivedAt(received_at));
+        CallContext::edit(&mut request).received_at = Some(received_at);
         errors::failure(&layer.layer(inner).oneshot(request).await.unwrap())
     }
 

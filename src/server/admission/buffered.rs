@@ -14,10 +14,10 @@ use tonic::Status;
 
 use crate::server::admission::budget::{Budget, Reservation};
 use crate::server::admission::decompress::{Compression, Failure, decompress};
-use crate::server::call::errors;
-use crate::server::call::framing::{PREFIX_BYTES, frame};
 use crate::server::connect::Call;
-use crate::server::methods;
+use crate::server::protocol::errors;
+use crate::server::protocol::framing::{PREFIX_BYTES, frame};
+use crate::server::protocol::methods;
 use crate::wire;
 use crate::wire::REQUEST_BYTES_MAX;
 use crate::wire::admission::memory;

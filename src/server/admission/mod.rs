@@ -21,7 +21,7 @@ use tower::util::Oneshot;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use crate::server::admission::buffered::BufferedRequest;
-use crate::server::call::errors;
+use crate::server::protocol::errors;
 
 /// Admits calls up to one limit for small calls and one for large calls.
 #[derive(Clone)]

@@ -21,10 +21,11 @@ use tracing::Span;
 
 use crate::server::admission::buffered::{BufferedRequest, Rejection};
 use crate::server::admission::overloaded;
-use crate::server::call::ResponseFuture;
-use crate::server::call::cancellation::{Cancellation, Due};
-use crate::server::call::errors;
 use crate::server::connect::Call;
+use crate::server::protocol::ResponseFuture;
+use crate::server::protocol::cancellation::Cancellation;
+use crate::server::protocol::context::{AnswerContext, CallContext};
+use crate::server::protocol::errors;
 
 /// Runs large calls on separate threads.
 #[derive(Clone)]
@@ -126,7 +127,7 @@ where
             }));
         }
         let (permits, observed) = (Arc::clone(&self.permits), self.observed.clone());
-        let cancellation = Cancellation::new(request.extensions().get::<Due>().copied());
+        let cancellation = Cancellation::new(CallContext::of(&request).due);
         Box::pin(async move {
             let waiting = GaugeGuard::of(&observed.waiting);
             // The semaphore is never closed.
@@ -187,11 +188,6 @@ where
     .await
 }
 
-/// The size of an answer, stored as an extension of its response. (As a size hint of the body, it would become a
-/// header.)
-#[derive(Clone, Copy)]
-pub(crate) struct AnswerBytes(pub(crate) usize);
-
 /// Calls the inner service and collects its whole answer: encoded, as JSON if requested, and compressed. This is part
 /// of the work.
 async fn answer<S>(inner: S, request: Request<Body>) -> Answer
@@ -220,7 +216,8 @@ where
                 };
                 data = encoded;
             }
-            parts.extensions.insert(AnswerBytes(data.len()));
+            let context: &mut AnswerContext = parts.extensions.get_or_insert_default();
+            context.bytes = data.len();
             let data = (!data.is_empty()).then(|| Frame::data(data));
             let frames = [data, trailers.map(Frame::trailers)];
             let frames = frames.into_iter().flatten().map(Ok::<_, Infallible>);

@@ -9,8 +9,8 @@ use tonic::Status;
 use tonic::codec::{BufferSettings, DecodeBuf, Decoder};
 use tonic_prost::{ProstCodec, ProstEncoder};
 
-use crate::server::call::cancellation::Current;
-use crate::server::call::errors::to_status;
+use crate::server::protocol::cancellation::Current;
+use crate::server::protocol::errors::to_status;
 use crate::wire;
 use crate::wire::admission::memory;
 

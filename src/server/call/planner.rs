@@ -15,11 +15,11 @@ use crate::proto::{
     RollbackRequest, RollbackResponse,
 };
 use crate::server::RolloutPlanner;
-use crate::server::call::cancellation::Current;
-use crate::server::call::errors::to_status;
 use crate::server::connect::Call;
-use crate::server::observability::log::LoggedDeployment;
 use crate::server::observability::metrics::Metrics;
+use crate::server::protocol::cancellation::Current;
+use crate::server::protocol::context::AnswerContext;
+use crate::server::protocol::errors::to_status;
 use crate::wire::{self, Context, Facts, Shown};
 
 /// The planner of this crate.
@@ -122,9 +122,10 @@ fn answer<R, A: Message>(
     let checked = |answer| wire::check_answer(&answer).map(|()| Response::new(answer));
     let answered = match answered.and_then(checked) {
         Ok(mut response) => {
-            response
-                .extensions_mut()
-                .insert(LoggedDeployment(deployment));
+            response.extensions_mut().insert(AnswerContext {
+                deployment,
+                ..AnswerContext::default()
+            });
             Ok(response)
         }
         Err(error) => {

@@ -26,7 +26,7 @@ use tower::Service;
 
 use crate::proto::FILE_DESCRIPTOR_SET;
 use crate::server::Error;
-use crate::server::call::errors;
+use crate::server::protocol::errors;
 
 /// The descriptors of all services.
 #[derive(Clone)]

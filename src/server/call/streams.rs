@@ -15,9 +15,10 @@ use tonic::body::Body;
 use tower::{Layer, Service};
 
 use crate::server::admission::budget::{Budget, Reservation};
-use crate::server::call::ResponseFuture;
-use crate::server::call::errors;
-use crate::server::connection::PendingResponses;
+use crate::server::protocol::ResponseFuture;
+use crate::server::protocol::context::CallContext;
+use crate::server::protocol::errors;
+use crate::server::protocol::pending::PendingResponses;
 
 /// Ends open streams at shutdown, which they would otherwise delay for its whole grace period, and tracks responses
 /// that clients have not read.
@@ -96,7 +97,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let pending = request.extensions().get::<PendingResponses>().cloned();
+        let pending = CallContext::of(&request).pending;
         let stopped = self.layer.stopped();
         let budget = self.layer.budget.clone();
         let answer = self.inner.call(request);
@@ -184,7 +185,7 @@ mod tests {
             Ok::<_, Infallible>(Response::new(Body::new(body)))
         });
         let mut request = Request::new(Body::new(Full::<Bytes>::default()));
-        request.extensions_mut().insert(PendingResponses::default());
+        CallContext::edit(&mut request).pending = Some(PendingResponses::default());
         let answer = layer.layer(endless).oneshot(request).await;
         let body = answer.unwrap().into_body().collect().await.unwrap();
         let status = body.trailers().and_then(Status::from_header_map);

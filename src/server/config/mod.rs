@@ -1,5 +1,6 @@
 //! The configuration. docs/operations.md lists the settings.
 
+pub(super) mod client_name;
 mod traces;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,7 +12,6 @@ pub use self::traces::Traces;
 use super::Error;
 use crate::server::COMMIT;
 use crate::server::admission::memory_limit::{self, memory_limit};
-use crate::server::connection::clients;
 use crate::wire;
 
 const MIB: usize = 1 << 20;
@@ -299,7 +299,7 @@ fn check_client_sans(names: &[String], tls: Option<&TlsFiles>) -> Result<(), Err
         return wrong("needs tls_client_ca: without it, clients show no certificates".to_owned());
     }
     for name in names {
-        if let Err(problem) = clients::check(name) {
+        if let Err(problem) = client_name::check(name) {
             return wrong(format!("{name:?} {problem}"));
         }
     }

@@ -17,8 +17,8 @@ use tonic::Status;
 use super::endpoint::{Format, Query};
 use super::headers::media_type;
 use super::methods::Method;
-use crate::server::call::errors;
-use crate::server::call::framing::{PREFIX_BYTES, frame};
+use crate::server::protocol::errors;
+use crate::server::protocol::framing::{PREFIX_BYTES, frame};
 use crate::wire::{self, Shown};
 
 /// The maximum memory of a JSON value while it is decoded: an entry of a list that contains a message with a tree node.

@@ -19,7 +19,7 @@ use tonic_types::pb;
 use super::codec::Encoding;
 use super::endpoint::{Endpoint, Format};
 use super::headers::copy_metadata;
-use crate::server::call::errors::failure;
+use crate::server::protocol::errors::failure;
 use crate::text::printable;
 use crate::wire::json::descriptors;
 
@@ -193,7 +193,7 @@ fn name(code: Code) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::call::errors;
+    use crate::server::protocol::errors;
 
     #[test]
     fn details_have_a_readable_form() {

@@ -34,9 +34,11 @@ use self::endpoint::{Endpoint, Format, Query};
 use self::error::ErrorForm;
 use self::headers::{accepts_gzip, check_encoding, check_version, to_grpc};
 use self::rejection::{ACCEPT_POST, ACCEPT_POST_GRPC};
-use crate::server::call::ResponseFuture;
-use crate::server::call::protocol::{self, Rejected};
-use crate::server::methods::is_served;
+use crate::server::protocol::ResponseFuture;
+use crate::server::protocol::context::CallContext;
+use crate::server::protocol::methods::is_served;
+use crate::server::protocol::reject;
+use crate::server::protocol::rejected::Rejected;
 
 /// The header with the time that an answer refers to.
 const NOW: HeaderName = HeaderName::from_static("rollplan-now");
@@ -81,7 +83,7 @@ impl ConnectLayer {
             return Err(rejection::not_post());
         }
         let headers = request.headers();
-        if protocol::is_grpc(headers) {
+        if reject::is_grpc(headers) {
             return Err(rejection::needs_http2());
         }
         let Some(method) = method else {
@@ -145,7 +147,7 @@ where
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let endpoint = Endpoint::of(request.uri().path());
         if endpoint.is_none()
-            && protocol::is_grpc(request.headers())
+            && reject::is_grpc(request.headers())
             && request.version() == Version::HTTP_2
             && request.method() == Verb::POST
         {
@@ -160,15 +162,14 @@ where
         if let Some(endpoint) = endpoint {
             *request.uri_mut() = endpoint.method();
         }
-        let extensions = request.extensions_mut();
         let call = match call {
             Ok(call) => {
-                extensions.insert(call.clone());
+                request.extensions_mut().insert(call.clone());
                 Some(call)
             }
             // Rejected by a lower layer, so that it is logged and counted.
             Err(rejected) => {
-                extensions.insert(rejected);
+                CallContext::edit(&mut request).rejected = Some(rejected);
                 None
             }
         };

@@ -4,8 +4,9 @@ use http::header::{ACCEPT_ENCODING, ALLOW};
 use http::{HeaderName, HeaderValue, StatusCode};
 use tonic::Code;
 
-use crate::server::call::errors::rejection;
-use crate::server::call::protocol::{self, Rejected};
+use crate::server::protocol::errors::rejection;
+use crate::server::protocol::reject;
+use crate::server::protocol::rejected::Rejected;
 
 /// The content types of the planner's methods.
 pub(super) const ACCEPT_POST: &str =
@@ -15,7 +16,7 @@ pub(super) const ACCEPT_POST_GRPC: &str = "application/grpc, application/grpc+pr
 
 pub(super) fn malformed_timeout() -> Rejected {
     let message = "malformed Connect-Timeout-Ms: must be up to 10 digits";
-    Rejected::new(protocol::malformed_timeout(message))
+    Rejected::new(reject::malformed_timeout(message))
 }
 
 pub(super) fn unsupported_version() -> Rejected {

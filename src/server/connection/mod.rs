@@ -8,16 +8,14 @@ pub(crate) mod serve;
 pub(crate) mod tls;
 mod unread;
 
-use std::any::Any;
-use std::collections::BTreeMap;
 use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Buf as _, BytesMut};
 use metrics::{Counter, Gauge};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -25,7 +23,8 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::server::TlsStream;
-use tonic::transport::server::Connected;
+
+use crate::server::protocol::pending::PendingResponses;
 
 /// How long a client may take to read a response. The largest response needs 140 KB per second, so a slower client has
 /// most likely stopped reading.
@@ -92,25 +91,6 @@ pub(crate) struct RunningCall {
     _of: Option<Arc<()>>,
 }
 
-/// The response data of a connection that its client has not read yet. Each request has it as an extension.
-#[derive(Clone, Default)]
-pub(crate) struct PendingResponses(Arc<Mutex<Queued>>);
-
-#[derive(Default)]
-struct Queued {
-    next: u64,
-    /// When each chunk was queued, the oldest first.
-    since: BTreeMap<u64, Instant>,
-}
-
-/// A chunk of a response.
-struct Tracked {
-    data: Bytes,
-    number: u64,
-    pending_responses: PendingResponses,
-    _resource: Box<dyn Any + Send + Sync>,
-}
-
 // === impl Connection ===
 
 impl Connection {
@@ -142,6 +122,10 @@ impl Connection {
 
     pub(crate) fn calls(&self) -> Calls {
         Calls(Arc::downgrade(&self.calls))
+    }
+
+    pub(crate) fn pending_responses(&self) -> PendingResponses {
+        self.pending_responses.clone()
     }
 
     /// The client's certificate, if TLS requires one.
@@ -256,14 +240,6 @@ impl Drop for Connection {
     }
 }
 
-impl Connected for Connection {
-    type ConnectInfo = PendingResponses;
-
-    fn connect_info(&self) -> PendingResponses {
-        self.pending_responses.clone()
-    }
-}
-
 // === impl Stream ===
 
 impl Stream {
@@ -285,54 +261,11 @@ impl Calls {
     }
 }
 
-// === impl PendingResponses ===
-
-impl PendingResponses {
-    /// Counts these bytes as unread until their last copy is dropped. Then drops `resource`.
-    pub(crate) fn track(&self, data: Bytes, resource: Box<dyn Any + Send + Sync>) -> Bytes {
-        if data.is_empty() {
-            return data;
-        }
-        let mut queued = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = queued.next;
-        queued.next += 1;
-        queued.since.insert(number, Instant::now());
-        drop(queued);
-        Bytes::from_owner(Tracked {
-            data,
-            number,
-            pending_responses: self.clone(),
-            _resource: resource,
-        })
-    }
-
-    fn oldest_age(&self, now: Instant) -> Duration {
-        let queued = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let oldest = queued.since.first_key_value();
-        oldest.map_or(Duration::ZERO, |(_, since)| now - *since)
-    }
-}
-
-// === impl Tracked ===
-
-impl AsRef<[u8]> for Tracked {
-    fn as_ref(&self) -> &[u8] {
-        &self.data
-    }
-}
-
-impl Drop for Tracked {
-    fn drop(&mut self) {
-        let queued = self.pending_responses.0.lock();
-        let mut queued = queued.unwrap_or_else(PoisonError::into_inner);
-        queued.since.remove(&self.number);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
 
+    use bytes::Bytes;
     use tokio::net::TcpListener;
     use tokio::sync::Semaphore;
     use tokio::time::timeout;

@@ -21,14 +21,15 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::body::Body;
-use tonic::transport::server::Connected as _;
 use tower::{Service, ServiceExt as _};
 
 use crate::server::config::Config;
 use crate::server::connection::batched::Batched;
 use crate::server::connection::clients::{AllowedClients, NotAllowed};
 use crate::server::connection::unread::Unread;
-use crate::server::connection::{Calls, Connection, PendingResponses};
+use crate::server::connection::{Calls, Connection};
+use crate::server::protocol::context::CallContext;
+use crate::server::protocol::pending::PendingResponses;
 
 /// The minimum of hyper.
 const HTTP1_BUFFER_BYTES_MIN: usize = 8 << 10;
@@ -62,7 +63,7 @@ pub(crate) async fn serve<S>(
                 Some(Ok(connection)) => {
                     let age = config.connection_age_max.map(jitter);
                     let not_allowed = clients.reject(connection.peer_certificate());
-                    let pending = connection.connect_info();
+                    let pending = connection.pending_responses();
                     let calls = connection.calls();
                     let service =
                         with_connection_extensions(pending, calls, not_allowed, service.clone());
@@ -117,10 +118,9 @@ where
         + 'static,
 {
     service_fn(move |mut request: Request<Incoming>| {
-        let extensions = request.extensions_mut();
-        extensions.insert(pending.clone());
+        CallContext::edit(&mut request).pending = Some(pending.clone());
         if let Some(not_allowed) = &not_allowed {
-            extensions.insert(not_allowed.clone());
+            request.extensions_mut().insert(not_allowed.clone());
         }
         let service = service.clone();
         // HTTP/2 clients answer pings while they wait, so they are not silent.

@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::server::call::health::Health;
+use crate::server::observability::health::Health;
 use crate::server::observability::metrics::Metrics;
 
 /// How long a client may take to send its request. Probes send it immediately.

@@ -14,11 +14,12 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::{Layer, Service};
 
-use crate::server::call::ResponseFuture;
-use crate::server::call::errors;
-use crate::server::call::framing::Messages;
 use crate::server::connect;
 use crate::server::observability::metrics::{MethodMetrics, Metrics};
+use crate::server::protocol::ResponseFuture;
+use crate::server::protocol::context::CallContext;
+use crate::server::protocol::errors;
+use crate::server::protocol::framing::Messages;
 
 /// Counts every call.
 #[derive(Clone)]
@@ -31,10 +32,6 @@ pub(crate) struct Count<S> {
     inner: S,
     metrics: Arc<Metrics>,
 }
-
-/// When a call arrived. Stored as an extension of its request before it waits for the first time.
-#[derive(Clone, Copy)]
-pub(crate) struct ReceivedAt(pub(crate) Instant);
 
 /// A call in flight. If it is dropped before its code is known, the client canceled it.
 struct CountedCall {
@@ -88,7 +85,7 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let call = CountedCall::start(&self.metrics, request.uri().path());
-        request.extensions_mut().insert(ReceivedAt(call.start));
+        CallContext::edit(&mut request).received_at = Some(call.start);
         let received = call.method.received.clone();
         let is_framed = request.extensions().get::<connect::Call>().is_none();
         let messages = is_framed.then(Messages::default);

@@ -2,6 +2,7 @@
 
 pub(crate) mod admin;
 pub(crate) mod calls;
+pub(crate) mod health;
 pub(crate) mod log;
 pub(crate) mod metrics;
 pub(crate) mod trace;

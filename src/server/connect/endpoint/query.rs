@@ -9,7 +9,7 @@ use tonic::Status;
 
 use super::{Clock, Endpoint, Format};
 use crate::proto::{Horizon, RestartOn, RestartOptions, RestartProfile, Target};
-use crate::server::call::errors;
+use crate::server::protocol::errors;
 use crate::text::{span, time};
 
 /// The parsed query of a call.

@@ -25,11 +25,12 @@ use tracing_subscriber::fmt::MakeWriter;
 
 pub(crate) use self::rate_limit::RateLimit;
 
-use crate::server::call::ResponseFuture;
-use crate::server::call::errors;
 use crate::server::connect;
-use crate::server::methods;
 use crate::server::observability::trace::{CallSpan, Tracing};
+use crate::server::protocol::ResponseFuture;
+use crate::server::protocol::context::AnswerContext;
+use crate::server::protocol::errors;
+use crate::server::protocol::methods;
 
 /// The maximum number of queued lines. Further lines are dropped: a blocked log must not block calls.
 const WAITING_LINES_MAX: usize = 4096;
@@ -108,10 +109,6 @@ pub(crate) struct CallLog<S> {
     slow_call: Duration,
     failures: RateLimit,
 }
-
-/// The namespace and name of the Deployment of a response, for the log line of a slow call.
-#[derive(Clone)]
-pub(crate) struct LoggedDeployment(pub(crate) String);
 
 /// A call in flight. If it is dropped before its end, the client canceled it, or the grace period of a shutdown
 /// expired.
@@ -201,8 +198,8 @@ impl Running {
         match &failure {
             Some(status) => log_failure(status, took, &call, &self.failures),
             None if took >= self.slow_call => {
-                if let Some(LoggedDeployment(deployment)) = response.extensions().get() {
-                    Span::current().record("deployment", deployment);
+                if let Some(context) = response.extensions().get::<AnswerContext>() {
+                    Span::current().record("deployment", &context.deployment);
                 }
                 log_slow(took, &call, "slow call");
             }

@@ -16,10 +16,10 @@ use crate::proto::{
     RollbackRequest, RollbackResponse,
 };
 use crate::server::RolloutPlanner;
-use crate::server::call::health::Health;
 use crate::server::call::planner::Planner;
 use crate::server::config::Config;
 use crate::server::connect::Methods;
+use crate::server::observability::health::Health;
 use crate::server::observability::metrics::Metrics;
 use crate::server::stack;
 use crate::wire::json;

@@ -21,8 +21,8 @@ use crate::server::admission::offload;
 use crate::server::connection::ConnectionMetrics;
 use crate::server::connection::listener::HandshakeMetrics;
 use crate::server::connection::tls::TlsMetrics;
-use crate::server::methods::{self, PLANNER, UNKNOWN};
 use crate::server::observability::log::{self, RateLimit};
+use crate::server::protocol::methods::{self, PLANNER, UNKNOWN};
 use crate::wire::Facts;
 
 /// From the plan of a small rollout to the default deadline.

@@ -14,10 +14,6 @@ tokio::task_local! {
     static CURRENT: Cancellation;
 }
 
-/// When the deadline of a call expires. Stored as an extension of its request.
-#[derive(Clone, Copy)]
-pub(crate) struct Due(pub(crate) Instant);
-
 /// The cancellation state of a call.
 #[derive(Clone)]
 pub(crate) struct Cancellation {
@@ -35,10 +31,10 @@ pub struct Current(Option<Cancellation>);
 // === impl Cancellation ===
 
 impl Cancellation {
-    pub(crate) fn new(due: Option<Due>) -> Self {
+    pub(crate) fn new(due: Option<Instant>) -> Self {
         Self {
             is_cancelled: Arc::default(),
-            due: due.map(|Due(due)| due),
+            due,
         }
     }
 
@@ -111,7 +107,7 @@ mod tests {
         assert!(cancellation.scope(is_interrupted()).await);
         let now = Instant::now();
         for (due, is_late) in [(now, true), (now + Duration::from_secs(3600), false)] {
-            let cancellation = Cancellation::new(Some(Due(due)));
+            let cancellation = Cancellation::new(Some(due));
             assert_eq!(cancellation.scope(is_interrupted()).await, is_late);
         }
         assert!(!is_interrupted().await);

@@ -8,16 +8,17 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response};
 use http_body::{Frame, SizeHint};
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::{Layer, Service};
 
-use crate::server::call::ResponseFuture;
-use crate::server::call::deadline::{GRPC_TIMEOUT, remaining};
-use crate::server::call::errors::rejection;
-use crate::server::call::framing::Messages;
+use crate::server::protocol::ResponseFuture;
+use crate::server::protocol::context::CallContext;
+use crate::server::protocol::deadline::{GRPC_TIMEOUT, remaining};
+use crate::server::protocol::errors::rejection;
+use crate::server::protocol::framing::Messages;
 
 /// Rejects calls based on their headers, before their bodies are read.
 #[derive(Clone, Copy)]
@@ -27,14 +28,6 @@ pub(crate) struct RejectLayer(pub(crate) fn(&Request<Body>) -> Option<Response<B
 pub(crate) struct Reject<S> {
     inner: S,
     rejected: fn(&Request<Body>) -> Option<Response<Body>>,
-}
-
-/// The rejection of a request. Stored as an extension of the request by the layer that read its headers.
-#[derive(Clone)]
-pub(crate) struct Rejected {
-    status: Status,
-    http: StatusCode,
-    header: Option<(HeaderName, HeaderValue)>,
 }
 
 /// The body of a request that must contain exactly one message.
@@ -81,7 +74,7 @@ where
 
 /// The response to a request with invalid headers.
 pub(crate) fn rejected(request: &Request<Body>) -> Option<Response<Body>> {
-    if let Some(rejected) = request.extensions().get::<Rejected>() {
+    if let Some(rejected) = CallContext::of(request).rejected {
         return Some(rejected.response());
     }
     let headers = request.headers();
@@ -96,39 +89,6 @@ pub(crate) fn rejected(request: &Request<Body>) -> Option<Response<Body>> {
 
 pub(crate) fn malformed_timeout(message: &str) -> Status {
     rejection(Code::InvalidArgument, message, "MALFORMED_TIMEOUT", &[])
-}
-
-// === impl Rejected ===
-
-impl Rejected {
-    pub(crate) fn new(status: Status) -> Self {
-        Self {
-            status,
-            http: StatusCode::OK,
-            header: None,
-        }
-    }
-
-    /// Sets an HTTP status other than that of the gRPC code.
-    pub(crate) fn with_http(self, http: StatusCode) -> Self {
-        Self { http, ..self }
-    }
-
-    pub(crate) fn with_header(self, name: HeaderName, value: HeaderValue) -> Self {
-        Self {
-            header: Some((name, value)),
-            ..self
-        }
-    }
-
-    fn response(&self) -> Response<Body> {
-        let mut response = self.status.clone().into_http();
-        *response.status_mut() = self.http;
-        if let Some((name, value)) = self.header.clone() {
-            response.headers_mut().insert(name, value);
-        }
-        response
-    }
 }
 
 /// Whether the content type is gRPC with protobuf.

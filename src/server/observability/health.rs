@@ -3,16 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tonic::server::NamedService;
 use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::{Health as HealthApi, HealthServer};
 use tonic_health::server::HealthReporter;
 
-use crate::server::RolloutPlannerServer;
-use crate::server::call::planner::Planner;
+use crate::server::protocol::methods::PLANNER;
 
 /// The services with a health status: the whole server, and the planner. Other names are NOT_FOUND.
-const SERVICES: [&str; 2] = ["", <RolloutPlannerServer<Planner> as NamedService>::NAME];
+const SERVICES: [&str; 2] = ["", PLANNER];
 
 /// The status that health checks report.
 #[derive(Clone)]

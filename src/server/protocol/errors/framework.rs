@@ -70,7 +70,7 @@ mod tests {
     use tonic_types::StatusExt as _;
 
     use super::*;
-    use crate::server::call::errors::DOMAIN;
+    use crate::server::protocol::errors::DOMAIN;
 
     #[test]
     fn errors_of_the_framework_get_details_and_preserve_headers() {

@@ -10,9 +10,9 @@ use tonic::Code;
 use tonic::body::Body;
 use tower::{Layer, Service};
 
-use crate::server::call::ResponseFuture;
-use crate::server::call::cancellation::Due;
-use crate::server::call::errors::rejection;
+use crate::server::protocol::ResponseFuture;
+use crate::server::protocol::context::CallContext;
+use crate::server::protocol::errors::rejection;
 
 pub(crate) const GRPC_TIMEOUT: &str = "grpc-timeout";
 
@@ -65,7 +65,7 @@ where
         // Created here instead of at the first poll, so that it includes all waiting.
         let timer = sleep(time);
         // For work that dropping the future does not cancel.
-        request.extensions_mut().insert(Due(Instant::now() + time));
+        CallContext::edit(&mut request).due = Some(Instant::now() + time);
         let answer = self.inner.call(request);
         Box::pin(async move {
             tokio::select! {
