@@ -35,8 +35,8 @@ const (
 	undone manner = "undone at other moments"
 	// heldByHand has the limits of the hold.
 	heldByHand manner = "scaled with the limits of the hold, and pods that never become ready"
-	// continuedByHand has the limits of the hold, and then those of the user.
-	continuedByHand manner = "scaled with the limits of the hold, then with those of the user"
+	// continuedByHand has the limits of the hold, and then those of the user, at other moments.
+	continuedByHand manner = "scaled with the limits of the hold, then continued or undone with those of the user"
 )
 
 // mannersOf returns how a case is repeated after a violation, in turn.
@@ -44,7 +44,7 @@ func mannersOf(c testCase, v violation) []manner {
 	isScaled := func(s step) bool { return s.Action == scale }
 	switch {
 	case v.part == scaled:
-		return []manner{heldByHand}
+		return []manner{heldByHand, continuedByHand}
 	case v.part == undoing:
 		return []manner{asBefore, atOtherMoments, undone}
 	case v.part == promotion && slices.ContainsFunc(c.Hold, isScaled):
@@ -66,7 +66,15 @@ func (m manner) repeat(c testCase, o *outcome, attempt int) task {
 		t.control.held = o.log.heldLimits()
 	case continuedByHand:
 		t.control.held, t.control.continues = o.log.heldLimits(), true
-		t.End = promote
+		for _, steps := range []*[]step{&t.Hold, &t.Rollout} {
+			*steps = slices.Clone(*steps)
+			for i := range *steps {
+				(*steps)[i].After = time.Duration(random.IntN(2000)) * time.Millisecond
+			}
+		}
+		if t.End != abortIt {
+			t.End = promote
+		}
 	case atOtherMoments:
 		t.Hold, t.Rollout = nil, nil
 		for _, s := range slices.Concat(c.Hold, []step{{Action: c.End}}, c.Rollout) {

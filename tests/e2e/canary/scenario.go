@@ -576,20 +576,16 @@ func (s *scenario) act(ctx context.Context, a step) error {
 	back := map[string]any{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image("v1")}
 	switch a.Action {
 	case promote:
-		if s.control == nil || !s.control.continues {
+		if !s.control.continues {
 			return nil
 		}
-		limits, _, err := unstructured.NestedMap(s.user.Object, "spec", "strategy", "rollingUpdate")
-		if err != nil {
-			return err
-		}
-		const defaultDeadline = 600
-		_, err = s.jsonPatch(ctx, metav1.PatchOptions{}, append(timesOf(s.c.MinReady, defaultDeadline),
-			map[string]any{"op": "replace", "path": "/spec/strategy/rollingUpdate", "value": limits})...)
-		return err
+		return s.putLimitsBack(ctx)
 	case release:
 		return nil
 	case abortIt:
+		if s.control.continues {
+			return s.putLimitsBack(ctx, back)
+		}
 		_, err := s.jsonPatch(ctx, metav1.PatchOptions{}, back)
 		return err
 	case scale:
@@ -616,6 +612,19 @@ func (s *scenario) act(ctx context.Context, a step) error {
 		return nil
 	}
 	return s.interfere(ctx, a.Action)
+}
+
+// putLimitsBack ends a hold that was written by hand, with further operations.
+func (s *scenario) putLimitsBack(ctx context.Context, more ...map[string]any) error {
+	limits, _, err := unstructured.NestedMap(s.user.Object, "spec", "strategy", "rollingUpdate")
+	if err != nil {
+		return err
+	}
+	const defaultDeadline = 600
+	operations := append(timesOf(s.c.MinReady, defaultDeadline),
+		map[string]any{"op": "replace", "path": "/spec/strategy/rollingUpdate", "value": limits})
+	_, err = s.jsonPatch(ctx, metav1.PatchOptions{}, append(operations, more...)...)
+	return err
 }
 
 // scale changes the number of replicas through the subresource, as an autoscaler does.
