@@ -38,7 +38,6 @@ func TestCanaryFaults(t *testing.T) {
 	}
 	soon := []string{"--watch", "--timeout", "3s", "--on-timeout", "abort"}
 	c.ends(ctx, t, 1, `serviceaccount "missing" not found`, append([]string{"start", "-f", manifest}, soon...)...)
-
 	c.ends(ctx, t, 2, "has rejected this template", "start", "-f", manifest)
 
 	// They are rejected for a reason that the stable template has as well: this says nothing about the new one.
@@ -87,16 +86,16 @@ func (c *canaryCommands) outage(ctx context.Context, t *testing.T, command []str
 	text, _ := os.ReadFile(log)
 	t.Logf("%s", text)
 	if err != nil || !strings.Contains(string(text), "the promotion is complete") {
-		t.Fatal(err)
+		t.Fatalf("the canary is not promoted: %v", err)
 	}
 }
 
-// contains is whether a file contains a text so many times.
+// contains returns a condition: a file contains a text at least so many times.
 func contains(path, text string, count int) func(context.Context) error {
 	return func(context.Context) error {
 		content, err := os.ReadFile(path)
 		if have := strings.Count(string(content), text); err == nil && have < count {
-			err = fmt.Errorf("%q stands there %d times, and not %d", text, have, count)
+			err = fmt.Errorf("%q occurs %d times, want %d", text, have, count)
 		}
 		return err
 	}
