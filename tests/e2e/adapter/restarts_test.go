@@ -190,7 +190,7 @@ func get(ctx context.Context, t *testing.T, url string) string {
 // custom resources.
 func TestRestarts(t *testing.T) {
 	t.Parallel()
-	ctx := withTimeout(t, 40*time.Minute)
+	ctx := withTimeout(t, 90*time.Minute)
 	s := start(ctx, t, controlplane.Options{NativeController: true}, CustomResource)
 	kubeconfig := grantRestarts(ctx, t, s)
 	for name, test := range map[string]func(context.Context, *testing.T, *restarts){
