@@ -85,7 +85,8 @@ func TestLateStarts(t *testing.T) {
 			lost += outcome.lost
 			continue
 		}
-		if outcome.lost > 0 || outcome.restarts != lateChanges {
+		// If the machine is so busy that the times do not show what a pod has read, it is restarted once more.
+		if outcome.lost > 0 || outcome.restarts < lateChanges || outcome.restarts > 2*lateChanges {
 			t.Errorf("%s: %d changes, %d restarts, %d pods with an outdated value", round.namespace, lateChanges, outcome.restarts, outcome.lost)
 		}
 		ofTested.lost += outcome.lost
