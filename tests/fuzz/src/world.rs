@@ -294,7 +294,11 @@ impl World {
     /// The request for a plan. Its rejections are those of calls in the plan for the same snapshot.
     #[must_use]
     pub fn into_request(self) -> proto::PlanRolloutRequest {
-        let horizon = if self.pass { proto::Horizon::Pass } else { proto::Horizon::Settled };
+        let horizon = if self.pass {
+            proto::Horizon::Pass
+        } else {
+            proto::Horizon::Settled
+        };
         let options = proto::PlanOptions {
             horizon: horizon.into(),
             terminating_replicas: self.terminating,
@@ -324,7 +328,11 @@ impl World {
     }
 
     fn into_snapshot(self) -> proto::Snapshot {
-        let (api_version, kind) = if self.custom { ("apps.rollplan.dev/v1alpha1", "PlannedDeployment") } else { ("apps/v1", "Deployment") };
+        let (api_version, kind) = if self.custom {
+            ("apps.rollplan.dev/v1alpha1", "PlannedDeployment")
+        } else {
+            ("apps/v1", "Deployment")
+        };
         let sets = self.sets.iter().take(Self::OBJECTS_MAX).enumerate();
         let sets: Vec<Value> = sets
             .map(|(index, set)| set.json(index, (api_version, kind)))
