@@ -90,7 +90,7 @@ func (c *canaryCommands) outage(ctx context.Context, t *testing.T, command []str
 	}
 }
 
-// contains returns a condition: a file contains a text at least so many times.
+// contains returns a condition: a file contains a text at least this number of times.
 func contains(path, text string, count int) func(context.Context) error {
 	return func(context.Context) error {
 		content, err := os.ReadFile(path)
