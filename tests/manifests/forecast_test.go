@@ -14,7 +14,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
 )
 
 // TestForecastDifferencesAreThoseOfAnIndependentReading compares the fields that a forecast lists as changed with the
@@ -70,8 +69,8 @@ func TestForecastDifferencesAreThoseOfAnIndependentReading(t *testing.T) {
 		expected := map[string][]string{}
 		before, after := shown(t, live.Spec), shown(t, want.Spec)
 		for where, paths := range map[string][]string{
-			"template": differences("", before.at("template"), after.at("template")),
-			"spec":     differences("", before.at("spec"), after.at("spec")),
+			"template": differences("", before["template"], after["template"]),
+			"spec":     differences("", before["spec"], after["spec"]),
 		} {
 			if len(paths) > 0 {
 				expected[where] = paths
@@ -157,13 +156,11 @@ func stored(t *testing.T, manifest object) *appsv1.Deployment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoded, kind, err := legacyscheme.Codecs.UniversalDeserializer().Decode(text, nil, nil)
+	decoded, err := decode(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	legacyscheme.Scheme.Default(decoded)
 	deployment := decoded.(*appsv1.Deployment)
-	deployment.SetGroupVersionKind(*kind)
 	deployment.UID, deployment.ResourceVersion, deployment.Generation = "6f1c0c4e-1d5a-4f0c-8a8e-6f8f3f6f0a11", "1", 1
 	if deployment.Namespace == "" {
 		deployment.Namespace = "default"
@@ -202,12 +199,11 @@ func shown(t *testing.T, spec appsv1.DeploymentSpec) object {
 			}
 		}
 	}
-	return object{"template": map[string]any(template), "spec": map[string]any(all)}
+	return copied(object{"template": template, "spec": all})
 }
 
 // differences are the paths of the smallest parts that differ. Items of lists are found by their names.
 func differences(path string, before, after any) (paths []string) {
-	before, after = plain(before), plain(after)
 	if reflect.DeepEqual(before, after) {
 		return nil
 	}
@@ -236,14 +232,6 @@ func differences(path string, before, after any) (paths []string) {
 		paths = []string{path}
 	}
 	return paths
-}
-
-// plain is a map without its type.
-func plain(value any) any {
-	if o, is := value.(object); is {
-		return map[string]any(o)
-	}
-	return value
 }
 
 // byName returns the items of a list by their names, if each has one of its own.

@@ -75,18 +75,26 @@ func read(text []byte) (*reading, error) {
 			list.Items = []runtime.RawExtension{{Raw: []byte(text)}}
 		}
 		for _, item := range list.Items {
-			decoded, _, err := legacyscheme.Codecs.UniversalDeserializer().Decode(item.Raw, nil, nil)
+			decoded, err := decode(item.Raw)
 			if runtime.IsNotRegisteredError(err) {
 				continue
 			}
 			if err != nil {
 				return nil, err
 			}
-			legacyscheme.Scheme.Default(decoded)
 			r.add(decoded)
 		}
 	}
 	return r, nil
+}
+
+// decode decodes an object with the types and defaults of Kubernetes.
+func decode(text []byte) (runtime.Object, error) {
+	decoded, _, err := legacyscheme.Codecs.UniversalDeserializer().Decode(text, nil, nil)
+	if err == nil {
+		legacyscheme.Scheme.Default(decoded)
+	}
+	return decoded, err
 }
 
 func (r *reading) add(decoded runtime.Object) {
