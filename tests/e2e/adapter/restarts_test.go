@@ -190,7 +190,7 @@ func get(ctx context.Context, t *testing.T, url string) string {
 // custom resources.
 func TestRestarts(t *testing.T) {
 	t.Parallel()
-	ctx := withTimeout(t, 90*time.Minute)
+	ctx := withTimeout(t, 12*time.Minute+time.Duration(envNumber(t, killedChangesEnv, killedChanges))*2*time.Minute)
 	s := start(ctx, t, controlplane.Options{NativeController: true}, CustomResource)
 	kubeconfig := grantRestarts(ctx, t, s)
 	for name, test := range map[string]func(context.Context, *testing.T, *restarts){
@@ -349,7 +349,10 @@ func xingExample(ctx context.Context, t *testing.T, r *restarts) {
 }
 
 // killedChangesEnv is the number of changes of restartsSurviveKills, with three kills each; 34 for a full run.
-const killedChangesEnv = "ROLLPLAN_KILLED_CHANGES"
+const (
+	killedChangesEnv = "ROLLPLAN_KILLED_CHANGES"
+	killedChanges    = 4
+)
 
 // restartsSurviveKills makes the same changes twice: without interruption, and with the adapter or the service killed between
 // steps. Both runs must end with the same restarts.
@@ -372,7 +375,7 @@ func restartsSurviveKills(ctx context.Context, t *testing.T, r *restarts) {
 		}
 	}
 	none := func(string) func() { return func() {} }
-	changes := envNumber(t, killedChangesEnv, 4)
+	changes := envNumber(t, killedChangesEnv, killedChanges)
 	kills := []func(string) func(){killAdapter, killService}
 	count := map[string]int{}
 	applied := map[string]string{}
