@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -65,20 +66,22 @@ func (c *canaryCommands) outage(ctx context.Context, t *testing.T, command []str
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := controlplane.Poll(ctx, "the canary", contains(log, "the canary starts", 1)); err != nil {
-		t.Fatal(err)
+	// Nothing is waited for once the command has ended.
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait(); stop() }()
+	err = controlplane.Poll(running, "the canary", contains(log, "the canary starts", 1))
+	if err == nil {
+		err = c.cp.WithoutAPIServer(ctx, func() error {
+			made, err := os.ReadFile(calls)
+			if err != nil {
+				return err
+			}
+			// Each of these fails.
+			return controlplane.Poll(running, "failed polls", contains(calls, "\n", strings.Count(string(made), "\n")+12))
+		})
 	}
-	if err := c.cp.WithoutAPIServer(ctx, func() error {
-		made, err := os.ReadFile(calls)
-		if err != nil {
-			return err
-		}
-		// Each of these fails.
-		return controlplane.Poll(ctx, "failed polls", contains(calls, "\n", strings.Count(string(made), "\n")+12))
-	}); err != nil {
-		t.Fatal(err)
-	}
-	err = cmd.Wait()
+	err = errors.Join(err, <-ended)
 	text, _ := os.ReadFile(log)
 	t.Logf("%s", text)
 	if err != nil || !strings.Contains(string(text), "the promotion is complete") {
