@@ -12,10 +12,12 @@
 #[allow(dead_code, reason = "each benchmark uses a part of the module")]
 mod request;
 
+use bytes::Bytes;
 use divan::Bencher;
 use mimalloc::MiMalloc;
 use prost::Message as _;
-use rollplan::{proto, wire};
+use rollplan::proto;
+use rollplan::wire::{Context, MethodRequest as _};
 use serde_json::json;
 
 /// The allocator of the program.
@@ -76,6 +78,7 @@ fn mk_forecast(replicas: usize) -> proto::ForecastRolloutRequest {
 /// Makes a complete forecast.
 #[divan::bench(args = [10, 100, 1_000, 4_000], max_time = 20)]
 fn bytes_to_bytes(bencher: Bencher<'_, '_>, replicas: usize) {
-    let bytes = mk_forecast(replicas).encode_to_vec();
-    bencher.bench(|| wire::forecast_rollout_bytes(&bytes).unwrap());
+    let bytes = Bytes::from(mk_forecast(replicas).encode_to_vec());
+    let method = proto::ForecastRolloutRequest::METHOD;
+    bencher.bench(|| method.call(bytes.clone(), &mut Context::default()).unwrap());
 }

@@ -21,10 +21,9 @@ use divan::counter::BytesCount;
 use mimalloc::MiMalloc;
 use prost::Message as _;
 use request::{create_request, request};
-use rollplan::proto;
-use rollplan::wire;
+use rollplan::proto::{self, PlanRolloutRequest};
 use rollplan::wire::json::from_json as read_json;
-use rollplan_core::interrupt::Never;
+use rollplan::wire::{self, Context, MethodRequest as _};
 use rollplan_core::snapshot::{Options, Snapshot};
 use rollplan_core::template::equal;
 
@@ -100,7 +99,7 @@ fn plan(bencher: Bencher<'_, '_>, request: &proto::PlanRolloutRequest) {
     let bytes = Bytes::from(request.encode_to_vec());
     bencher
         .counter(BytesCount::new(bytes.len()))
-        .bench(|| wire::plan_rollout_bytes_until(bytes.clone(), &Never));
+        .bench(|| PlanRolloutRequest::METHOD.call(bytes.clone(), &mut Context::default()));
 }
 
 /// Processes a complete request.

@@ -49,7 +49,7 @@ fn compare() {
             for (best, request) in best.iter_mut().zip(&requests) {
                 let request = request.clone();
                 let start = Instant::now();
-                let response = wire::plan_restarts(request).unwrap();
+                let response = wire::answer(request).unwrap();
                 *best = start.elapsed().min(*best);
                 drop(response);
             }
@@ -127,7 +127,7 @@ fn recorded(count: usize) -> PlanRestartsRequest {
     let mut page = request.clone();
     let mut states = std::collections::HashMap::new();
     loop {
-        let response = wire::plan_restarts(page.clone()).unwrap();
+        let response = wire::answer(page.clone()).unwrap();
         for plan in response.plans {
             let call = plan.steps[0].call.as_ref().unwrap();
             let body: serde_json::Value = serde_json::from_str(&call.body_json).unwrap();
@@ -163,7 +163,7 @@ fn bench(bencher: Bencher<'_, '_>, request: &PlanRestartsRequest) {
     bencher
         .counter(ItemsCount::new(request.workloads.len()))
         .with_inputs(|| request.clone())
-        .bench_values(|request| wire::plan_restarts(request).unwrap());
+        .bench_values(|request| wire::answer(request).unwrap());
 }
 
 /// No workload has a state yet: all are recorded.

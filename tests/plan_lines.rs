@@ -9,7 +9,7 @@ use std::error::Error as _;
 use std::io::{self, BufRead as _, BufWriter, Write as _};
 
 use rollplan::proto::PlanRolloutRequest;
-use rollplan::wire::{self, Error, json};
+use rollplan::wire::{Context, Error, MethodRequest as _, find_method};
 
 fn main() -> io::Result<()> {
     // One write a line: standard output alone would write at every newline, and in small pieces.
@@ -23,23 +23,12 @@ fn main() -> io::Result<()> {
 }
 
 fn answer(line: &str) -> Result<String, Error> {
-    let (method, request) = line.split_at(line.find('{').unwrap_or_default());
-    match method.trim() {
-        "ComputeStatus" => {
-            json::to_kubernetes_json(&wire::compute_status(json::from_json(request)?)?)
-        }
-        "Rollback" => json::to_kubernetes_json(&wire::rollback(json::from_json(request)?)?),
-        "ListRevisions" => {
-            json::to_kubernetes_json(&wire::list_revisions(json::from_json(request)?)?)
-        }
-        "PlanCanary" => json::to_kubernetes_json(&wire::plan_canary(json::from_json(request)?)?),
-        "ForecastRollout" => {
-            json::to_kubernetes_json(&wire::forecast_rollout(json::from_json(request)?)?)
-        }
+    let (name, request) = line.split_at(line.find('{').unwrap_or_default());
+    match name.trim() {
         "ReadDocuments" => Ok(documents(request)),
-        _ => {
-            let request: PlanRolloutRequest = json::from_json(line)?;
-            json::to_kubernetes_json(&wire::plan_rollout(request)?)
+        name => {
+            let method = find_method(name).unwrap_or(&PlanRolloutRequest::METHOD);
+            method.call_json(request, &mut Context::default())
         }
     }
 }

@@ -25,9 +25,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mimalloc::MiMalloc;
-use prost::{Message, Name};
-use rollplan::wire::admission;
-use rollplan::wire::{self, MEMORY_BYTES_MAX};
+use prost::Message as _;
+use rollplan::wire::estimate;
+use rollplan::wire::{self, Context, MEMORY_BYTES_MAX, METHODS, Method, find_method};
 use rollplan_core::interrupt::{Interrupt, Never};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -88,75 +88,43 @@ impl Interrupt for Questions {
     }
 }
 
-/// A method that answers an encoded request. Returns the outcome.
-type Method = fn(&[u8], &Questions) -> Result<usize, wire::Error>;
-
-/// The methods by their names.
-const METHODS: [(&str, Method); 7] = [
-    ("PlanRollout", |bytes, questions| {
-        let bytes = Bytes::copy_from_slice(bytes);
-        wire::plan_rollout_bytes_until(bytes, questions).map(|answer| answer.len())
-    }),
-    ("ComputeStatus", |bytes, questions| {
-        answer(bytes, questions, wire::compute_status_until)
-    }),
-    ("Rollback", |bytes, questions| {
-        answer(bytes, questions, wire::rollback_until)
-    }),
-    ("ListRevisions", |bytes, questions| {
-        answer(bytes, questions, wire::list_revisions_until)
-    }),
-    (PLAN_RESTARTS, |bytes, questions| {
-        answer(bytes, questions, wire::plan_restarts_until)
-    }),
-    ("PlanCanary", |bytes, questions| {
-        answer(bytes, questions, wire::plan_canary_until)
-    }),
-    (FORECAST_ROLLOUT, |bytes, questions| {
-        answer(bytes, questions, wire::forecast_rollout_until)
-    }),
-];
-const PLAN_RESTARTS: &str = "PlanRestarts";
-const FORECAST_ROLLOUT: &str = "ForecastRollout";
 /// Methods that can also read a PlanRolloutRequest without options.
 const SNAPSHOT_METHODS: [&str; 4] = ["PlanRollout", "ComputeStatus", "Rollback", "ListRevisions"];
+const PLAN_RESTARTS: &str = "PlanRestarts";
+const FORECAST_ROLLOUT: &str = "ForecastRollout";
 
-fn answer<Q: Message + Name + Default, A: Message>(
-    bytes: &[u8],
-    questions: &Questions,
-    method: fn(Q, &dyn Interrupt) -> Result<A, wire::Error>,
-) -> Result<usize, wire::Error> {
-    admission::memory(&Q::full_name(), bytes, &Never)?;
-    let request = Q::decode(bytes).unwrap();
-    questions.last.set(processor_time());
-    method(request, questions).map(|answer| answer.encoded_len())
+fn method(name: &str) -> &'static Method {
+    find_method(name).unwrap()
 }
 
-fn method(name: &str) -> Method {
-    let (_, method) = METHODS.iter().find(|(other, _)| *other == name).unwrap();
-    *method
+/// The size of the answer.
+fn call(method: &Method, bytes: &[u8], questions: &Questions) -> Result<usize, wire::Error> {
+    let bytes = Bytes::copy_from_slice(bytes);
+    questions.last.set(processor_time());
+    let answer = method.call(bytes, &mut Context::until(questions));
+    answer.map(|answer| answer.len())
 }
 
 /// The memory that the service reserves for a request, in bytes.
 fn counted(name: &str, bytes: &[u8]) -> Result<usize, wire::Error> {
-    admission::memory(&format!("rollplan.v1.{name}Request"), bytes, &Never)
+    estimate::memory(method(name), bytes, &Never)
 }
 
 /// The number of interrupted runs of each method.
 const INTERRUPTIONS: usize = 16;
 
 /// The longest time between two checks, and the longest time from the last check to the end, over all methods.
-fn stretches(bytes: &[u8], methods: &[Method]) -> (Duration, Duration) {
+fn stretches(bytes: &[u8], methods: &[&Method]) -> (Duration, Duration) {
     let (mut between_checks, mut ending) = (Duration::ZERO, Duration::ZERO);
     for method in methods {
         let questions = Questions::never_interrupted();
-        _ = method(bytes, &questions);
+        _ = call(method, bytes, &questions);
         ending = ending.max(processor_time() - questions.last.get());
         between_checks = between_checks.max(questions.longest.get());
         let count = questions.count.get();
         for part in 1..=INTERRUPTIONS {
             let questions = Questions::interrupted_at((count * part / INTERRUPTIONS).max(1));
-            _ = method(bytes, &questions);
+            _ = call(method, bytes, &questions);
             ending = ending.max(processor_time() - questions.last.get());
         }
     }
@@ -260,16 +228,16 @@ fn cost(name: &str, bytes: &[u8]) {
     let method = method(name);
     // What the allocator takes for any request does not count.
     let usual = request::request(3, 13).encode_to_vec();
-    _ = METHODS[0].1(&usual, &Questions::never_interrupted());
+    _ = call(&METHODS[0], &usual, &Questions::never_interrupted());
     let before = status_mib("VmRSS:");
     let start = processor_time();
-    let outcome = method(bytes, &Questions::never_interrupted());
+    let outcome = call(method, bytes, &Questions::never_interrupted());
     let mut took = processor_time() - start;
     let peak = (status_mib("VmHWM:") - before).max(0.0);
     // The first call of a process is slower.
     if took < Duration::from_millis(20) {
         let start = processor_time();
-        _ = method(bytes, &Questions::never_interrupted());
+        _ = call(method, bytes, &Questions::never_interrupted());
         took = took.min(processor_time() - start);
     }
     let memory = peak * f64::from(1 << 20);
@@ -301,7 +269,7 @@ fn row(name: &str, bytes: &[u8]) {
     let before = status_mib("VmRSS:");
     let timed = || {
         let start = processor_time();
-        let outcome = method(name)(bytes, &Questions::never_interrupted());
+        let outcome = call(method(name), bytes, &Questions::never_interrupted());
         (processor_time() - start, outcome)
     };
     let (mut took, outcome) = timed();
@@ -314,7 +282,7 @@ fn row(name: &str, bytes: &[u8]) {
     }
     let counted = counted(name, bytes);
     // Requests that are refused for their size are not decoded. For other snapshots, several methods are measured.
-    let methods: Vec<Method> = match counted {
+    let methods: Vec<&Method> = match counted {
         Ok(_) if name == SNAPSHOT_METHODS[0] => SNAPSHOT_METHODS.map(method).to_vec(),
         _ => vec![method(name)],
     };

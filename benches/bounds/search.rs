@@ -216,7 +216,7 @@ impl Genes {
 
     fn shape(&self, bytes: usize) -> Shape {
         let name = self.to_string();
-        match (KINDS[self.kind].1, METHODS[self.method].0) {
+        match (KINDS[self.kind].1, METHODS[self.method].name) {
             ("Workload" | "Configuration", PLAN_RESTARTS) => {
                 Shape::new(name, &self.summaries(bytes))
             }
@@ -247,7 +247,7 @@ impl Genes {
         if self.is_split {
             snapshot.objects = texts;
         }
-        match METHODS[self.method].0 {
+        match METHODS[self.method].name {
             "ComputeStatus" => Shape::new(
                 name,
                 &ComputeStatusRequest {
@@ -458,7 +458,7 @@ impl fmt::Display for Genes {
             VALUES[self.value].replace('|', "\\|"),
             or(self.is_list, "", KEYS[self.key]),
             PLACES[self.place].join("."),
-            METHODS[self.method].0,
+            METHODS[self.method].name,
             or(self.is_reported, " with a report", ""),
         )
     }
@@ -494,7 +494,7 @@ pub(super) fn search(time: Duration, seed: u64, only: &str) {
         "" => name != FORECAST_ROLLOUT,
         only => name.contains(only),
     };
-    let methods = (0..METHODS.len()).filter(|index| is_searched(METHODS[*index].0));
+    let methods = (0..METHODS.len()).filter(|index| is_searched(METHODS[*index].name));
     let methods: Vec<usize> = methods.collect();
     assert!(!methods.is_empty(), "no method has {only} in its name");
     let mut best: Vec<Option<(f64, Genes)>> = vec![None; 2 * GOALS.len()];

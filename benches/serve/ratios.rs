@@ -2,9 +2,8 @@
 
 use bytes::Bytes;
 use prost::Message as _;
-use rollplan::proto::ListRevisionsRequest;
-use rollplan::wire;
-use rollplan_core::interrupt::Never;
+use rollplan::proto::{ListRevisionsRequest, PlanRolloutRequest};
+use rollplan::wire::{self, Context, MethodRequest as _};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{derive, request};
@@ -43,7 +42,7 @@ pub(super) fn measure() -> Vec<Ratio> {
         [reported, request::create_request()].map(|it| Bytes::from(it.encode_to_vec()));
     // The bytes are shared, as those that the service receives.
     let plan = |bytes: &Bytes| {
-        let answer = wire::plan_rollout_bytes_until(bytes.clone(), &Never);
+        let answer = PlanRolloutRequest::METHOD.call(bytes.clone(), &mut Context::default());
         answer.unwrap().len()
     };
     let derive = |text: &str| {
@@ -55,7 +54,7 @@ pub(super) fn measure() -> Vec<Ratio> {
         ("plan with its report", PODS[0], &|| plan(&reported)),
         ("plan that creates a ReplicaSet", PODS[0], &|| plan(&create)),
         ("list of revisions", PODS[0], &|| {
-            wire::list_revisions(list.clone()).unwrap().encoded_len()
+            wire::answer(list.clone()).unwrap().encoded_len()
         }),
         ("plan", PODS[1], &|| plan(&many)),
         ("plan", PODS[2], &|| plan(&most)),

@@ -1,5 +1,6 @@
 //! The servers to compare, each a process.
 
+use std::any::Any;
 use std::convert::Infallible;
 use std::env;
 use std::fs::File;
@@ -7,15 +8,9 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
-use rollplan::proto::{
-    ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
-    ListRevisionsRequest, ListRevisionsResponse, PlanCanaryRequest, PlanCanaryResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
-    RollbackRequest, RollbackResponse,
-};
-use rollplan::server::RolloutPlanner;
-use rollplan::server::{Config, Server, Shutdown};
-use rollplan::wire;
+use rollplan::proto::{PlanRolloutRequest, PlanRolloutResponse};
+use rollplan::server::{Config, Planner, Server, Shutdown};
+use rollplan::wire::{self, MethodRequest};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::codec::Codec;
@@ -199,60 +194,22 @@ async fn serve_bare<C: Codec<Encode: Send, Decode: Send> + Send>(
 
 /// The plan for the usual request.
 fn constant_answer() -> PlanRolloutResponse {
-    wire::plan_rollout(request(3, 13)).unwrap()
+    wire::answer(request(3, 13)).unwrap()
 }
 
 /// Answers every PlanRollout with the same plan.
 struct Constant(PlanRolloutResponse);
 
 #[tonic::async_trait]
-impl RolloutPlanner for Constant {
-    async fn plan_rollout(
+impl Planner for Constant {
+    async fn answer<R: MethodRequest>(
         &self,
-        _: Request<PlanRolloutRequest>,
-    ) -> Result<Response<PlanRolloutResponse>, Status> {
-        Ok(Response::new(self.0.clone()))
-    }
-
-    async fn compute_status(
-        &self,
-        _: Request<ComputeStatusRequest>,
-    ) -> Result<Response<ComputeStatusResponse>, Status> {
-        Err(Status::unimplemented("not measured"))
-    }
-
-    async fn rollback(
-        &self,
-        _: Request<RollbackRequest>,
-    ) -> Result<Response<RollbackResponse>, Status> {
-        Err(Status::unimplemented("not measured"))
-    }
-
-    async fn forecast_rollout(
-        &self,
-        _: Request<ForecastRolloutRequest>,
-    ) -> Result<Response<ForecastRolloutResponse>, Status> {
-        Err(Status::unimplemented("not measured"))
-    }
-
-    async fn plan_canary(
-        &self,
-        _: Request<PlanCanaryRequest>,
-    ) -> Result<Response<PlanCanaryResponse>, Status> {
-        Err(Status::unimplemented("not measured"))
-    }
-
-    async fn list_revisions(
-        &self,
-        _: Request<ListRevisionsRequest>,
-    ) -> Result<Response<ListRevisionsResponse>, Status> {
-        Err(Status::unimplemented("not measured"))
-    }
-
-    async fn plan_restarts(
-        &self,
-        _: Request<PlanRestartsRequest>,
-    ) -> Result<Response<PlanRestartsResponse>, Status> {
-        Err(Status::unimplemented("not measured"))
+        _: Request<R>,
+    ) -> Result<Response<R::Response>, Status> {
+        let answer = (&self.0 as &dyn Any).downcast_ref::<R::Response>();
+        let answer = answer
+            .cloned()
+            .ok_or_else(|| Status::unimplemented("not measured"))?;
+        Ok(Response::new(answer))
     }
 }

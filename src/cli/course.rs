@@ -146,7 +146,7 @@ impl Course {
             samples: if is_start { MANY_SAMPLES } else { FEW_SAMPLES },
             ..Default::default()
         };
-        let Ok(response) = planner.forecast_rollout(request) else {
+        let Ok(response) = planner.answer(request) else {
             self.has_failed = true;
             return;
         };

@@ -72,7 +72,7 @@ pub(super) fn status_of(
         fail_on: options.fail_on.clone(),
     };
     let response = planner
-        .compute_status(message)
+        .answer(message)
         .map_err(|refusal| refusal.into_error(&request.source_map))?;
     Ok(Status {
         subject: request.subject.clone(),

@@ -41,13 +41,15 @@ use tower::Service;
 
 pub use admission::buffered::LARGE_MEMORY;
 pub use call::codec::Codec;
+pub use call::service::{Planner, PlannerService};
 pub use config::{Config, TlsFiles, Traces};
 pub use protocol::cancellation::Current as CurrentCall;
 pub use protocol::errors::{DOMAIN, to_status};
+pub use protocol::methods::PLANNER;
 pub use service::rollout_planner_server::{RolloutPlanner, RolloutPlannerServer};
 pub use shutdown::Shutdown;
 
-use self::call::planner::Planner;
+use self::call::planner::BuiltInPlanner;
 use self::connect::{Clock, Methods};
 use self::connection::descriptors::Descriptors;
 use self::connection::listener::Listener;
@@ -58,7 +60,6 @@ use self::observability::health::Health;
 use self::observability::log;
 use self::observability::metrics::Metrics;
 use self::observability::trace::Tracing;
-use self::protocol::methods::PLANNER;
 use crate::wire;
 
 /// The commit of the build, or `unknown`.
@@ -195,7 +196,7 @@ impl Server {
     /// [`Error::Config`] before any port is bound, [`Error::Listen`].
     pub async fn bind(config: Config) -> Result<Self, Error> {
         Self::bind_as(config, planner_methods(), |config, metrics| {
-            stack::planner(config, Planner::new(metrics))
+            stack::planner(config, BuiltInPlanner::new(metrics))
         })
         .await
     }
@@ -205,7 +206,7 @@ impl Server {
     /// # Errors
     ///
     /// See [`bind`](Self::bind).
-    pub async fn bind_with(config: Config, planner: impl RolloutPlanner) -> Result<Self, Error> {
+    pub async fn bind_with(config: Config, planner: impl Planner) -> Result<Self, Error> {
         Self::bind_as(config, planner_methods(), |config, _| {
             stack::planner(config, planner)
         })

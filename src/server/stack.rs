@@ -19,12 +19,13 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use super::config::Config;
 use super::connect::{Clock, ConnectLayer, Methods};
 use super::{Error, GrpcService};
+use crate::server::RolloutPlannerServer;
 use crate::server::admission::AdmissionLayer;
 use crate::server::admission::budget::Budget;
 use crate::server::admission::buffer::BufferLayer;
 use crate::server::admission::offload::OffloadLayer;
-use crate::server::call::compression::LargeAnswersCompressed;
 use crate::server::call::reflection::{Reflection, V1Alpha};
+use crate::server::call::service::{Planner, PlannerService};
 use crate::server::call::streams::StreamsLayer;
 use crate::server::connection::clients;
 use crate::server::observability::calls::CountLayer;
@@ -34,7 +35,6 @@ use crate::server::observability::trace::Tracing;
 use crate::server::protocol::deadline::DeadlineLayer;
 use crate::server::protocol::errors;
 use crate::server::protocol::reject::{self, RejectLayer};
-use crate::server::{RolloutPlanner, RolloutPlannerServer};
 use crate::wire::REQUEST_BYTES_MAX;
 
 /// The maximum size of requests for health and reflection. They contain names, and are kept in memory during the call.
@@ -85,14 +85,12 @@ pub(super) fn stack(
 }
 
 /// The planner as a gRPC service.
-pub(super) fn planner<P: RolloutPlanner>(
+pub(super) fn planner<P: Planner>(
     config: &Config,
     planner: P,
-) -> RolloutPlannerServer<LargeAnswersCompressed<P>> {
-    let planner = RolloutPlannerServer::new(LargeAnswersCompressed {
-        planner,
-        bytes_min: config.compress_answers_min,
-    });
+) -> RolloutPlannerServer<PlannerService<P>> {
+    let planner = PlannerService::new(planner).compressing(config.compress_answers_min);
+    let planner = RolloutPlannerServer::new(planner);
     let planner = match config.compress_answers_min {
         Some(_) => planner.send_compressed(CompressionEncoding::Gzip),
         None => planner,
@@ -198,7 +196,7 @@ mod tests {
     use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
 
     use super::*;
-    use crate::server::call::planner::Planner;
+    use crate::server::call::planner::BuiltInPlanner;
     use crate::server::observability::health::Health;
     use crate::server::protocol::context::CallContext;
     use crate::server::protocol::pending::PendingResponses;
@@ -210,7 +208,7 @@ mod tests {
             ..Config::default()
         };
         let metrics = Arc::new(Metrics::new().unwrap());
-        let planner = planner(&config, Planner::new(Arc::clone(&metrics)));
+        let planner = planner(&config, BuiltInPlanner::new(Arc::clone(&metrics)));
         let (_, health) = Health::new().await;
         let stopping = watch::Sender::new(());
         let routes = routes(&config, &metrics, planner, health, &stopping).unwrap();

@@ -1,62 +1,28 @@
 //! Canaries: the request in, the response out.
 
-use bytes::Bytes;
-use prost::Message as _;
 use rollplan_canary::{Command, FIELD_MANAGER, Input, ManagedFields, Start, plan_canary as plan};
-use rollplan_core::interrupt::{Interrupt, Never};
+use rollplan_core::interrupt::Interrupt;
 use rollplan_core::snapshot::Deployment;
 use rollplan_core::template::Value;
 
+use super::context::Context;
 use super::error::{Error, Reason};
 use super::manifest::{ManifestReader, find_live};
 use super::objects::ContentReader;
 use super::parse::{Parser, Path};
 use super::print_canary::print_canary;
-use super::snapshot::{Context, Kinds, Subject, read_snapshot};
-use super::{decode_request, deployment};
+use super::snapshot::{Kinds, Subject, deployment, read_snapshot};
 use crate::proto;
 
 /// The maximum length of the name of a pipeline, which is part of the state.
 const PIPELINE_BYTES_MAX: usize = 256;
 
 /// Plans the next patch of a Deployment for a canary, or for the automatic rollback of a rollout.
-///
-/// # Errors
-///
-/// See [`plan_rollout`](super::plan_rollout); also [`Error::Canary`] if the command is refused, or if nothing can be
-/// planned.
-pub fn plan_canary(request: proto::PlanCanaryRequest) -> Result<proto::PlanCanaryResponse, Error> {
-    plan_canary_until(request, &Never)
-}
-
-/// Like [`plan_canary`], but can be interrupted.
-///
-/// # Errors
-///
-/// See [`plan_canary`]; also [`Error::Interrupted`].
-pub fn plan_canary_until(
-    request: proto::PlanCanaryRequest,
-    interrupt: &dyn Interrupt,
-) -> Result<proto::PlanCanaryResponse, Error> {
-    plan_canary_in(request, &mut Context::default(), interrupt)
-}
-
-/// Like [`plan_canary`], with an encoded `PlanCanaryRequest` and `PlanCanaryResponse`.
-///
-/// # Errors
-///
-/// See [`plan_canary`]; also [`Error::Undecodable`].
-pub fn plan_canary_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
-    let request = decode_request(Bytes::copy_from_slice(request), &Never)?;
-    Ok(plan_canary(request)?.encode_to_vec())
-}
-
-/// Like [`plan_canary_until`], in a context.
-pub(crate) fn plan_canary_in(
+pub(super) fn plan_canary(
     request: proto::PlanCanaryRequest,
     context: &mut Context<'_>,
-    interrupt: &dyn Interrupt,
 ) -> Result<proto::PlanCanaryResponse, Error> {
+    let interrupt = context.interrupt;
     let proto::PlanCanaryRequest {
         snapshot,
         policy,

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bytes::Bytes;
-use prost::Message as _;
-use rollplan_core::interrupt::{Interrupt, Never};
+use rollplan_core::interrupt::Interrupt;
 use rollplan_core::snapshot::{Options, Snapshot};
 use rollplan_forecast::{Change, Failure, Horizon, Request, forecast_until};
 use rollplan_health::diagnosis::diagnose_until;
@@ -13,57 +11,23 @@ use rollplan_health::diagnosis::failure::judgement::Judgement;
 use rollplan_health::report::report;
 use rollplan_health::report::verdict::Outlook;
 
+use super::context::Context;
 use super::error::Error;
 use super::limits::{CHANGES_MAX, limit};
 use super::manifest::{ManifestReader, find_live};
 use super::objects::ContentReader;
 use super::parse::{Parser, Path};
 use super::print_forecast::print_forecast;
-use super::snapshot::{Context, Kinds, Subject, read_snapshot};
-use super::{decode_request, deployment};
+use super::snapshot::{Kinds, Subject, deployment, read_snapshot};
 use crate::proto;
 use crate::proto::deployment_change::Change as Given;
 
 /// Forecasts what a change of a Deployment will do, before it is applied, or how a rollout is likely to continue.
-///
-/// # Errors
-///
-/// See [`plan_rollout`](super::plan_rollout); also [`Error::Forecast`] if the lists of objects may be incomplete, or if
-/// there are too many pods.
-pub fn forecast_rollout(
-    request: proto::ForecastRolloutRequest,
-) -> Result<proto::ForecastRolloutResponse, Error> {
-    forecast_rollout_until(request, &Never)
-}
-
-/// Like [`forecast_rollout`], but can be interrupted.
-///
-/// # Errors
-///
-/// See [`forecast_rollout`]; also [`Error::Interrupted`].
-pub fn forecast_rollout_until(
-    request: proto::ForecastRolloutRequest,
-    interrupt: &dyn Interrupt,
-) -> Result<proto::ForecastRolloutResponse, Error> {
-    forecast_rollout_in(request, &mut Context::default(), interrupt)
-}
-
-/// Like [`forecast_rollout`], with an encoded `ForecastRolloutRequest` and `ForecastRolloutResponse`.
-///
-/// # Errors
-///
-/// See [`forecast_rollout`]; also [`Error::Undecodable`].
-pub fn forecast_rollout_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
-    let request = decode_request(Bytes::copy_from_slice(request), &Never)?;
-    Ok(forecast_rollout(request)?.encode_to_vec())
-}
-
-/// Like [`forecast_rollout_until`], in a context.
-pub(crate) fn forecast_rollout_in(
+pub(super) fn forecast_rollout(
     request: proto::ForecastRolloutRequest,
     context: &mut Context<'_>,
-    interrupt: &dyn Interrupt,
 ) -> Result<proto::ForecastRolloutResponse, Error> {
+    let interrupt = context.interrupt;
     let proto::ForecastRolloutRequest {
         snapshot,
         changes,

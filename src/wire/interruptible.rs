@@ -1,7 +1,10 @@
 //! Interrupts the decoding of large messages whose answer is not needed, by ending their bytes early.
 
 use bytes::{Buf, Bytes};
+use prost::{Message, Name};
 use rollplan_core::interrupt::Interrupt;
+
+use super::error::Error;
 
 /// The number of bytes between two checks for an interruption.
 const CHECK_INTERVAL_BYTES: usize = 16 << 10;
@@ -9,8 +12,21 @@ const CHECK_INTERVAL_BYTES: usize = 16 << 10;
 /// The maximum number of bytes that a decoder reads without checking how many remain.
 const BYTES_MIN: usize = 16;
 
+/// Decodes a message whose memory has been checked.
+pub(crate) fn decode<M: Message + Name + Default>(
+    encoded: Bytes,
+    interrupt: &dyn Interrupt,
+) -> Result<M, Error> {
+    let decoded = M::decode(Interruptible::new(encoded, interrupt));
+    interrupt.check()?;
+    decoded.map_err(|source| Error::Undecodable {
+        message: M::NAME,
+        source,
+    })
+}
+
 /// The bytes of a message. After an interruption, no bytes remain, and decoding fails as for a truncated message.
-pub(super) struct Interruptible<'i> {
+struct Interruptible<'i> {
     bytes: Bytes,
     bytes_since_check: usize,
     interrupt: &'i dyn Interrupt,
@@ -19,7 +35,7 @@ pub(super) struct Interruptible<'i> {
 // === impl Interruptible ===
 
 impl<'i> Interruptible<'i> {
-    pub(super) fn new(bytes: Bytes, interrupt: &'i dyn Interrupt) -> Self {
+    fn new(bytes: Bytes, interrupt: &'i dyn Interrupt) -> Self {
         Self {
             bytes,
             bytes_since_check: 0,

@@ -1,6 +1,13 @@
-//! The maximum numbers of objects in requests.
+//! The maximum numbers of objects in requests, and the maximum sizes of messages.
+
+use prost::Message;
 
 use super::error::Error;
+
+/// The maximum size of an encoded request, in bytes.
+pub const REQUEST_BYTES_MAX: usize = 16 << 20;
+/// The maximum size of an encoded answer in bytes, which is the default limit of gRPC clients.
+pub const ANSWER_BYTES_MAX: usize = 4 << 20;
 
 /// The maximum number of ReplicaSets in a snapshot.
 pub const REPLICA_SETS_MAX: usize = 10_000;
@@ -48,6 +55,22 @@ pub(super) fn limit(what: &'static str, count: usize, max: usize) -> Result<(), 
             unit: "entries",
             count,
             max,
+        });
+    }
+    Ok(())
+}
+
+/// Checks the size of an answer.
+///
+/// # Errors
+///
+/// [`Error::AnswerTooLarge`].
+pub fn check_answer(answer: &impl Message) -> Result<(), Error> {
+    let bytes = answer.encoded_len();
+    if bytes > ANSWER_BYTES_MAX {
+        return Err(Error::AnswerTooLarge {
+            bytes,
+            max: ANSWER_BYTES_MAX,
         });
     }
     Ok(())

@@ -8,71 +8,84 @@ use crate::proto;
 /// The query parameter for the field manager, under which the API server records changes.
 pub(super) const FIELD_MANAGER: &str = "fieldManager=rollplan";
 
-const STRICT: &str = "&fieldValidation=Strict";
+/// The same, and the API server rejects unknown fields.
+const FIELD_MANAGER_STRICT: &str = "fieldManager=rollplan&fieldValidation=Strict";
 
-/// The path of a call: that of the collection for creates, otherwise that of the object or its subresource.
-pub(super) fn of_call(call: &ApiCall) -> String {
-    match (call.verb, call.subresource.as_str()) {
-        (Verb::Create, _) => of_collection(call),
-        (_, "") => of_object(call),
-        (_, subresource) => format!("{}/{subresource}", of_object(call)),
+/// The resource of the object that steps are about. Its plural may differ from the one that Kubernetes derives from the kind.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnerResource<'a> {
+    /// The group and version.
+    pub api_version: &'a str,
+    /// The kind.
+    pub kind: &'a str,
+    /// The plural. Empty if it is derived.
+    pub plural: &'a str,
+}
+
+/// The plural of the owner's resource in a request. Empty if it has none.
+pub(super) fn plural_of(snapshot: Option<&proto::Snapshot>) -> String {
+    let target = snapshot.and_then(|snapshot| snapshot.target.as_ref());
+    target.map_or_else(String::new, |target| target.resource.clone())
+}
+
+// === impl OwnerResource ===
+
+impl<'a> OwnerResource<'a> {
+    /// The resource of Deployments.
+    pub const DEPLOYMENT: OwnerResource<'static> = OwnerResource {
+        api_version: "apps/v1",
+        kind: "Deployment",
+        plural: "",
+    };
+
+    pub(super) fn of(owner: &'a Deployment, plural: &'a str) -> Self {
+        Self {
+            api_version: &owner.api_version,
+            kind: &owner.kind,
+            plural,
+        }
     }
-}
 
-/// The path of the object of a call.
-pub(super) fn of_object(call: &ApiCall) -> String {
-    format!("{}/{}", of_collection(call), call.name)
-}
-
-/// Corrects the plural in the paths of the calls to the owner, if it is not the one that Kubernetes derives from the kind.
-pub(super) fn use_resource(steps: &mut [proto::Step], owner: &Deployment, resource: &str) {
-    if resource.is_empty() {
-        return;
+    /// The path of a call: that of the collection for creates, otherwise that of the object or its subresource.
+    pub(super) fn path_of_call(&self, call: &ApiCall) -> String {
+        match (call.verb, call.subresource.as_str()) {
+            (Verb::Create, _) => self.path_of_collection(call),
+            (_, "") => self.path_of_object(call),
+            (_, subresource) => format!("{}/{subresource}", self.path_of_object(call)),
+        }
     }
-    let Deployment {
-        api_version,
-        kind,
-        metadata,
-        ..
-    } = owner;
-    let derived = of_kind(api_version, kind, &metadata.namespace);
-    let given = of_resource(api_version, resource, &metadata.namespace);
-    let calls = steps.iter_mut().filter_map(|step| step.call.as_mut());
-    for call in calls.filter(|call| call.kind == *kind && call.api_version == *api_version) {
-        call.path = call.path.replacen(&derived, &given, 1);
+
+    /// The path of the object of a call.
+    pub(super) fn path_of_object(&self, call: &ApiCall) -> String {
+        format!("{}/{}", self.path_of_collection(call), call.name)
     }
-}
 
-/// Makes the API server report unknown fields in the templates of ReplicaSets. It does so itself for Deployments. But
-/// it preserves the unknown fields of custom resources, and drops them from ReplicaSets, so a typo would go unnoticed.
-pub(super) fn validate_templates(steps: &mut [proto::Step], owner: &Deployment) {
-    if owner.is_native() {
-        return;
+    fn path_of_collection(&self, call: &ApiCall) -> String {
+        let ApiCall {
+            api_version,
+            kind,
+            namespace,
+            ..
+        } = call;
+        if !self.plural.is_empty() && self.api_version == api_version && self.kind == kind {
+            of_resource(api_version, self.plural, namespace)
+        } else {
+            of_kind(api_version, kind, namespace)
+        }
     }
-    let calls = steps.iter_mut().filter_map(|step| step.call.as_mut());
-    for call in calls.filter(|call| call.kind == "ReplicaSet" && call.verb() == proto::Verb::Create)
-    {
-        call.query.push_str(STRICT);
-    }
-}
 
-/// Corrects the plural in the path of a call.
-pub(super) fn use_resource_of(call: &mut proto::ApiCall, resource: &str) {
-    let derived = of_kind(&call.api_version, &call.kind, &call.namespace);
-    let given = of_resource(&call.api_version, resource, &call.namespace);
-    call.path = call.path.replacen(&derived, &given, 1);
-}
-
-fn of_collection(call: &ApiCall) -> String {
-    of_kind(&call.api_version, &call.kind, &call.namespace)
-}
-
-/// The query of a call.
-pub(super) fn query(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Create | Verb::Patch => FIELD_MANAGER,
-        // Deletes have no field manager.
-        Verb::Delete => "",
+    /// The query of a call. The API server reports unknown fields in the templates of new ReplicaSets if the owner is a custom
+    /// resource: it does so itself for Deployments, but it preserves the unknown fields of custom resources, and drops them from
+    /// ReplicaSets, so a typo would go unnoticed.
+    pub(super) fn query_of_call(&self, call: &ApiCall) -> &'static str {
+        let is_native =
+            (self.api_version, self.kind) == (Self::DEPLOYMENT.api_version, Self::DEPLOYMENT.kind);
+        match call.verb {
+            Verb::Create if !is_native && call.kind == "ReplicaSet" => FIELD_MANAGER_STRICT,
+            Verb::Create | Verb::Patch => FIELD_MANAGER,
+            // Deletes have no field manager.
+            Verb::Delete => "",
+        }
     }
 }
 

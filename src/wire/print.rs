@@ -9,7 +9,7 @@ use rollplan_core::snapshot::{Condition, Deployment, DeploymentStatus, ObjectMet
 use rollplan_health::kinds::Observed;
 use rollplan_health::report::Report;
 
-use super::path;
+use super::path::OwnerResource;
 use super::print_time::{duration, timestamp};
 use crate::proto;
 
@@ -17,6 +17,7 @@ use crate::proto;
 pub(super) fn print_plan(
     plan: Plan,
     report: Option<Report>,
+    owner: &OwnerResource<'_>,
     interrupt: &dyn Interrupt,
 ) -> proto::PlanRolloutResponse {
     let Plan {
@@ -31,7 +32,7 @@ pub(super) fn print_plan(
         steps: steps
             .into_iter()
             .take_while(|_| !interrupt.is_interrupted())
-            .map(print_step)
+            .map(|step| print_step(step, owner))
             .collect(),
         status: Some(print_status(status)),
         report: report.map(super::print_report),
@@ -111,7 +112,7 @@ fn condition(condition: Condition) -> proto::DeploymentCondition {
 
 /// Converts one step of a plan.
 #[must_use]
-pub fn print_step(step: Step) -> proto::Step {
+pub fn print_step(step: Step, owner: &OwnerResource<'_>) -> proto::Step {
     let (summary, call) = (step.summary(), step.call());
     let Step {
         action,
@@ -127,8 +128,8 @@ pub fn print_step(step: Step) -> proto::Step {
     };
     proto::Step {
         summary,
-        read_on_conflict: call.as_ref().and_then(read_on_conflict),
-        call: call.map(api_call),
+        read_on_conflict: call.as_ref().and_then(|call| read_on_conflict(call, owner)),
+        call: call.map(|call| api_call(call, owner)),
         events: events.into_iter().map(event).collect(),
         on_failure: on_failure.into(),
         done_http_codes,
@@ -138,8 +139,8 @@ pub fn print_step(step: Step) -> proto::Step {
     }
 }
 
-pub(super) fn api_call(call: ApiCall) -> proto::ApiCall {
-    let (path, query) = (path::of_call(&call), path::query(call.verb));
+pub(super) fn api_call(call: ApiCall, owner: &OwnerResource<'_>) -> proto::ApiCall {
+    let (path, query) = (owner.path_of_call(&call), owner.query_of_call(&call));
     let ApiCall {
         verb,
         api_version,
@@ -170,14 +171,14 @@ pub(super) fn api_call(call: ApiCall) -> proto::ApiCall {
 }
 
 /// The call that reads the existing object if a create conflicts with its name.
-fn read_on_conflict(call: &ApiCall) -> Option<proto::ApiCall> {
+fn read_on_conflict(call: &ApiCall, owner: &OwnerResource<'_>) -> Option<proto::ApiCall> {
     (call.verb == Verb::Create).then(|| proto::ApiCall {
         verb: proto::Verb::Get.into(),
         api_version: call.api_version.clone(),
         kind: call.kind.clone(),
         namespace: call.namespace.clone(),
         name: call.name.clone(),
-        path: path::of_object(call),
+        path: owner.path_of_object(call),
         ..proto::ApiCall::default()
     })
 }

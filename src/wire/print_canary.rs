@@ -2,6 +2,7 @@
 
 use rollplan_canary::{FIELD_MANAGER, Outcome, Phase, Plan, Reason, Report, Step};
 
+use super::path::OwnerResource;
 use super::print::api_call;
 use super::print_report::owned;
 use super::print_time::{duration, timestamp};
@@ -27,7 +28,7 @@ fn print_step(step: Step) -> proto::Step {
         summary,
         call: Some(proto::ApiCall {
             query: format!("fieldManager={FIELD_MANAGER}"),
-            ..api_call(call)
+            ..api_call(call, &OwnerResource::DEPLOYMENT)
         }),
         on_failure: proto::OnFailure::Stop.into(),
         ..proto::Step::default()

@@ -7,7 +7,7 @@ use rollplan_core::requirement::Requirement;
 use rollplan_core::template::TemplateChange;
 use rollplan_core::{Revision, Rollback};
 
-use super::path;
+use super::path::OwnerResource;
 use super::print::{api_call, print_step};
 use super::print_time::timestamp;
 use crate::proto;
@@ -15,6 +15,7 @@ use crate::proto;
 /// Converts a rollback to a response. After an interruption, changes are missing.
 pub(super) fn print_rollback(
     rollback: Rollback,
+    owner: &OwnerResource<'_>,
     interrupt: &dyn Interrupt,
 ) -> proto::RollbackResponse {
     let Rollback {
@@ -28,7 +29,10 @@ pub(super) fn print_rollback(
         reason,
     } = rollback;
     proto::RollbackResponse {
-        steps: steps.into_iter().map(print_step).collect(),
+        steps: steps
+            .into_iter()
+            .map(|step| print_step(step, owner))
+            .collect(),
         from_revision,
         to_revision,
         replica_set,
@@ -43,7 +47,7 @@ pub(super) fn print_rollback(
 /// Converts a rollback of a StatefulSet or a DaemonSet to a response. After an interruption, changes are missing.
 pub(super) fn print_restoration(
     restoration: Restoration,
-    resource: &str,
+    owner: &OwnerResource<'_>,
     interrupt: &dyn Interrupt,
 ) -> proto::RollbackResponse {
     let Restoration {
@@ -56,17 +60,11 @@ pub(super) fn print_restoration(
         warnings,
         reason,
     } = restoration;
-    let step = call.map(|(summary, call)| {
-        let mut call = api_call(call);
-        if !resource.is_empty() {
-            path::use_resource_of(&mut call, resource);
-        }
-        proto::Step {
-            summary,
-            call: Some(call),
-            on_failure: proto::OnFailure::Stop.into(),
-            ..proto::Step::default()
-        }
+    let step = call.map(|(summary, call)| proto::Step {
+        summary,
+        call: Some(api_call(call, owner)),
+        on_failure: proto::OnFailure::Stop.into(),
+        ..proto::Step::default()
     });
     proto::RollbackResponse {
         steps: step.into_iter().collect(),

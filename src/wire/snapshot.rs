@@ -4,17 +4,18 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use rollplan_core::controller_revision::Workload;
-use rollplan_core::interrupt::Interrupt;
+use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::snapshot::{Snapshot, Strategy};
 use rollplan_core::time::Time;
 use rollplan_health::kinds::Observed;
 
-use super::error::{Error, Reason};
+use super::context::Context;
+use super::error::{Error, Reason, Violations};
 use super::kinds::{self, read_history};
 use super::limits::{ANSWERS_MAX, limit};
 use super::objects::{
-    ContentReader, FIELD, Found, Metadata, ObjectIndex, Objects, Selected, Shown, choose,
-    current_version, has_controller_revisions, is_deployment, is_of_kubernetes, select,
+    ContentReader, FIELD, Found, Metadata, ObjectIndex, Objects, Selected, choose, current_version,
+    has_controller_revisions, is_deployment, is_of_kubernetes, select,
 };
 use super::parse::{Needed, Owner, Parser, Path, deployment_template, unselected};
 use super::read::{Read, kubernetes};
@@ -42,26 +43,6 @@ pub(super) enum Kinds {
     /// The same, and those with ControllerRevisions.
     Revisions,
     All,
-}
-
-/// Inputs and outputs of reading a snapshot, in addition to the snapshot.
-#[derive(Debug, Default)]
-pub(crate) struct Context<'s> {
-    /// If given, the owner and the complete lists are inferred from the objects.
-    pub(crate) shown: Option<&'s mut Shown>,
-    /// Facts about the snapshot, as far as it was read.
-    pub(crate) facts: Facts,
-}
-
-/// Facts about a snapshot, for logs and metrics.
-#[derive(Debug, Default)]
-pub(crate) struct Facts {
-    /// The namespace and the name of the owner. They are not validated yet.
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-    pub(crate) is_recreate: bool,
-    /// The number of pods of a Deployment.
-    pub(crate) pods: usize,
 }
 
 /// Reads a snapshot. Violations are recorded by the parser; `None` if they leave nothing to read.
@@ -171,6 +152,27 @@ fn check_kind(target: &proto::Target, kinds: Kinds, parser: &mut Parser<'_>, pat
         );
         parser.violation(path, Reason::WrongKind, description);
     }
+}
+
+/// The snapshot of a Deployment.
+pub(super) fn deployment(subject: Option<Subject>) -> Result<Snapshot, Error> {
+    match subject {
+        Some(Subject::Deployment(snapshot)) => Ok(*snapshot),
+        // Without violations, the owner was read, and objects of other kinds are read on request only.
+        _ => Err(Error::InvalidArgument(Violations::default())),
+    }
+}
+
+/// Reads a snapshot without a request.
+///
+/// # Errors
+///
+/// See [`MethodRequest::answer`](super::MethodRequest::answer).
+pub fn parse_snapshot(snapshot: Option<proto::Snapshot>) -> Result<Snapshot, Error> {
+    let mut parser = Parser::new(&Never);
+    let context = &mut Context::default();
+    let subject = read_snapshot(snapshot, Kinds::Deployments, context, &mut parser)?;
+    parser.finish(subject).and_then(deployment)
 }
 
 struct SnapshotReader<'p, 'i, 'a> {

@@ -8,6 +8,7 @@
 )]
 
 mod cli;
+mod recipes;
 mod report;
 mod request;
 mod server;

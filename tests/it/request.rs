@@ -2,14 +2,23 @@
 
 use std::sync::LazyLock;
 
+use bytes::Bytes;
 use rollplan::proto;
-use rollplan::wire;
+use rollplan::wire::{self, Context, find_method};
 pub(crate) use rollplan_world::json::list;
 use rollplan_world::json::{controlled, object, pod_template};
 use serde_json::{Value, json};
 
 /// The path of the objects of a [`Request`].
 pub(crate) const ITEMS: &str = "snapshot.objects[0].items";
+
+/// Calls a method with an encoded request.
+pub(crate) fn call(method: &str, request: &[u8]) -> Result<Vec<u8>, wire::Error> {
+    let request = Bytes::copy_from_slice(request);
+    find_method(method)
+        .unwrap()
+        .call(request, &mut Context::default())
+}
 
 /// A request for restarts with these texts, as protobuf JSON.
 pub(crate) fn restarts_of(now: &str, texts: &[String]) -> Value {
@@ -131,11 +140,11 @@ impl Request {
     }
 
     pub(crate) fn plan(&self) -> proto::PlanRolloutResponse {
-        wire::plan_rollout(self.message()).unwrap()
+        wire::answer(self.message()).unwrap()
     }
 
     pub(crate) fn compute_status(&self) -> proto::ComputeStatusResponse {
-        wire::compute_status(self.status_request()).unwrap()
+        wire::answer(self.status_request()).unwrap()
     }
 
     pub(crate) fn status_request(&self) -> proto::ComputeStatusRequest {

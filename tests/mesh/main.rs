@@ -29,13 +29,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rollplan::client::RolloutPlannerClient;
-use rollplan::proto::{
-    ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
-    ListRevisionsRequest, ListRevisionsResponse, PlanCanaryRequest, PlanCanaryResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
-    RollbackRequest, RollbackResponse,
-};
-use rollplan::server::{RolloutPlanner, RolloutPlannerServer};
+use rollplan::proto::PlanRolloutRequest;
+use rollplan::server::{Planner, PlannerService, RolloutPlannerServer};
+use rollplan::wire::MethodRequest;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tokio_stream::wrappers::TcpListenerStream;
@@ -292,54 +288,12 @@ async fn calls_and_not_connections_are_balanced() {
 struct Misbehaving;
 
 #[tonic::async_trait]
-impl RolloutPlanner for Misbehaving {
-    async fn plan_rollout(
+impl Planner for Misbehaving {
+    async fn answer<R: MethodRequest>(
         &self,
-        _: Request<PlanRolloutRequest>,
-    ) -> Result<Response<PlanRolloutResponse>, Status> {
+        _: Request<R>,
+    ) -> Result<Response<R::Response>, Status> {
         Err(Status::unavailable("staged"))
-    }
-
-    async fn compute_status(
-        &self,
-        _: Request<ComputeStatusRequest>,
-    ) -> Result<Response<ComputeStatusResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn rollback(
-        &self,
-        _: Request<RollbackRequest>,
-    ) -> Result<Response<RollbackResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn forecast_rollout(
-        &self,
-        _: Request<ForecastRolloutRequest>,
-    ) -> Result<Response<ForecastRolloutResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn plan_canary(
-        &self,
-        _: Request<PlanCanaryRequest>,
-    ) -> Result<Response<PlanCanaryResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn list_revisions(
-        &self,
-        _: Request<ListRevisionsRequest>,
-    ) -> Result<Response<ListRevisionsResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn plan_restarts(
-        &self,
-        _: Request<PlanRestartsRequest>,
-    ) -> Result<Response<PlanRestartsResponse>, Status> {
-        unreachable!()
     }
 }
 
@@ -350,10 +304,10 @@ async fn a_server_that_misbehaves_is_tried_elsewhere_and_ejected() {
     let misbehaving = listener.local_addr().unwrap();
     let (reporter, health) = tonic_health::server::health_reporter();
     reporter
-        .set_serving::<RolloutPlannerServer<Misbehaving>>()
+        .set_serving::<RolloutPlannerServer<PlannerService<Misbehaving>>>()
         .await;
     let router = tonic::transport::Server::builder()
-        .add_service(RolloutPlannerServer::new(Misbehaving))
+        .add_service(RolloutPlannerServer::new(PlannerService::new(Misbehaving)))
         .add_service(health);
     tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
 

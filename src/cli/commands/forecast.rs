@@ -164,7 +164,7 @@ pub(in crate::cli) fn run(args: ForecastArgs) -> Result<Exit, Error> {
         ..model.request()
     };
     let response = planner
-        .forecast_rollout(message)
+        .answer(message)
         .map_err(|refusal| refusal.into_error(&source_map))?;
     print(output, &subject, has_changes, &response)?;
     let expected = response.expected.as_ref();

@@ -63,7 +63,7 @@ pub(in crate::cli) fn run(args: HistoryArgs) -> Result<Exit, Error> {
         snapshot: Some(snapshot.clone()),
     };
     let mut response = planner
-        .list_revisions(request)
+        .answer(request)
         .map_err(|refusal| refusal.into_error(&source_map))?;
     let Some(wanted) = revision else {
         output::print(output, &response, |page| {
@@ -173,7 +173,7 @@ impl History<'_> {
             ..proto::RollbackRequest::default()
         };
         let response = planner
-            .rollback(request)
+            .answer(request)
             .map_err(|refusal| refusal.into_error(source_map))?;
         Ok(proto::RollbackResponse {
             from_revision: from.revision,

@@ -92,7 +92,7 @@ pub(in crate::cli) fn run(args: PlanArgs) -> Result<Exit, Error> {
         }),
     };
     let response = planner
-        .plan_rollout(request)
+        .answer(request)
         .map_err(|refusal| refusal.into_error(&source_map))?;
     match output.plain() {
         Some(output) => output::print(output, &response, |page| {

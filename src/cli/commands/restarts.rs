@@ -506,7 +506,7 @@ impl Input {
     ) -> Result<proto::PlanRestartsResponse, Error> {
         let mut response: Option<proto::PlanRestartsResponse> = None;
         loop {
-            let page = planner.plan_restarts(request.clone());
+            let page = planner.answer(request.clone());
             let page = page.map_err(|refusal| self.error(refusal))?;
             let next = page.continue_after.clone();
             let all = match &mut response {

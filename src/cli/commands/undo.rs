@@ -73,7 +73,7 @@ pub(in crate::cli) fn run(args: UndoArgs) -> Result<Exit, Error> {
         configurations: Vec::new(),
     };
     let roll_back = |request| {
-        let response = planner.rollback(request);
+        let response = planner.answer(request);
         response.map_err(|refusal| refusal.into_error(&source_map))
     };
     let mut response = roll_back(request.clone())?;

@@ -8,8 +8,7 @@ use self::service::Service;
 use super::error::{Diagnostic, Error};
 use super::input::SourceMap;
 use super::options::ServerArgs;
-use crate::proto;
-use crate::wire::{self, Rejection};
+use crate::wire::{self, MethodRequest, Rejection};
 
 /// Where requests are processed.
 #[derive(Debug)]
@@ -39,73 +38,11 @@ impl Planner {
         })
     }
 
-    pub(super) fn plan_rollout(
-        &self,
-        request: proto::PlanRolloutRequest,
-    ) -> Result<proto::PlanRolloutResponse, Refusal> {
+    /// Answers a request.
+    pub(super) fn answer<R: MethodRequest>(&self, request: R) -> Result<R::Response, Refusal> {
         match self {
-            Self::Local => Ok(wire::plan_rollout(request)?),
-            Self::Service(service) => service.plan_rollout(request),
-        }
-    }
-
-    pub(super) fn compute_status(
-        &self,
-        request: proto::ComputeStatusRequest,
-    ) -> Result<proto::ComputeStatusResponse, Refusal> {
-        match self {
-            Self::Local => Ok(wire::compute_status(request)?),
-            Self::Service(service) => service.compute_status(request),
-        }
-    }
-
-    pub(super) fn rollback(
-        &self,
-        request: proto::RollbackRequest,
-    ) -> Result<proto::RollbackResponse, Refusal> {
-        match self {
-            Self::Local => Ok(wire::rollback(request)?),
-            Self::Service(service) => service.rollback(request),
-        }
-    }
-
-    pub(super) fn forecast_rollout(
-        &self,
-        request: proto::ForecastRolloutRequest,
-    ) -> Result<proto::ForecastRolloutResponse, Refusal> {
-        match self {
-            Self::Local => Ok(wire::forecast_rollout(request)?),
-            Self::Service(service) => service.forecast_rollout(request),
-        }
-    }
-
-    pub(super) fn plan_canary(
-        &self,
-        request: proto::PlanCanaryRequest,
-    ) -> Result<proto::PlanCanaryResponse, Refusal> {
-        match self {
-            Self::Local => Ok(wire::plan_canary(request)?),
-            Self::Service(service) => service.plan_canary(request),
-        }
-    }
-
-    pub(super) fn list_revisions(
-        &self,
-        request: proto::ListRevisionsRequest,
-    ) -> Result<proto::ListRevisionsResponse, Refusal> {
-        match self {
-            Self::Local => Ok(wire::list_revisions(request)?),
-            Self::Service(service) => service.list_revisions(request),
-        }
-    }
-
-    pub(super) fn plan_restarts(
-        &self,
-        request: proto::PlanRestartsRequest,
-    ) -> Result<proto::PlanRestartsResponse, Refusal> {
-        match self {
-            Self::Local => Ok(wire::plan_restarts(request)?),
-            Self::Service(service) => service.plan_restarts(request),
+            Self::Local => Ok(wire::answer(request)?),
+            Self::Service(service) => service.answer(request),
         }
     }
 }

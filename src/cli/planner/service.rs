@@ -5,18 +5,20 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use http::uri::PathAndQuery;
 use tokio::runtime::{Builder, Runtime};
+use tonic::client::Grpc;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity, Uri};
-use tonic::{Code, Response, Status};
+use tonic::{Code, Request, Response, Status};
+use tonic_prost::ProstCodec;
 use tonic_types::StatusExt as _;
 
 use super::Refusal;
 use crate::cli::error::{Error, chain};
 use crate::cli::options::ServerArgs;
-use crate::client::RolloutPlannerClient;
-use crate::proto;
-use crate::server::DOMAIN;
-use crate::wire::{REQUEST_BYTES_MAX, Rejection};
+use crate::proto::PlanCanaryRequest;
+use crate::server::{DOMAIN, PLANNER};
+use crate::wire::{MethodRequest, REQUEST_BYTES_MAX, Rejection};
 
 /// The timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,7 +39,7 @@ pub(in crate::cli) struct Service {
 struct Connection {
     /// Its thread notices the end of a connection between two calls.
     runtime: Runtime,
-    client: RolloutPlannerClient<Channel>,
+    channel: Channel,
 }
 
 // === impl Service ===
@@ -87,81 +89,28 @@ impl Service {
         })
     }
 
-    pub(super) fn plan_rollout(
-        &self,
-        request: proto::PlanRolloutRequest,
-    ) -> Result<proto::PlanRolloutResponse, Refusal> {
-        self.call(async |mut client| client.plan_rollout(request).await)
-    }
-
-    pub(super) fn compute_status(
-        &self,
-        request: proto::ComputeStatusRequest,
-    ) -> Result<proto::ComputeStatusResponse, Refusal> {
-        self.call(async |mut client| client.compute_status(request).await)
-    }
-
-    pub(super) fn rollback(
-        &self,
-        request: proto::RollbackRequest,
-    ) -> Result<proto::RollbackResponse, Refusal> {
-        self.call(async |mut client| client.rollback(request).await)
-    }
-
-    pub(super) fn forecast_rollout(
-        &self,
-        request: proto::ForecastRolloutRequest,
-    ) -> Result<proto::ForecastRolloutResponse, Refusal> {
-        self.call(async |mut client| client.forecast_rollout(request).await)
-    }
-
-    pub(super) fn plan_canary(
-        &self,
-        request: proto::PlanCanaryRequest,
-    ) -> Result<proto::PlanCanaryResponse, Refusal> {
-        self.call_or(
-            async |mut client| client.plan_canary(request).await,
-            |status| match reason(status).filter(|_| status.code() == Code::FailedPrecondition) {
-                Some(reason) => Refusal::Error(Error::CanaryRefused {
-                    reason,
-                    text: status.message().to_owned(),
-                }),
-                None => self.refusal(status),
-            },
-        )
-    }
-
-    pub(super) fn list_revisions(
-        &self,
-        request: proto::ListRevisionsRequest,
-    ) -> Result<proto::ListRevisionsResponse, Refusal> {
-        self.call(async |mut client| client.list_revisions(request).await)
-    }
-
-    pub(super) fn plan_restarts(
-        &self,
-        request: proto::PlanRestartsRequest,
-    ) -> Result<proto::PlanRestartsResponse, Refusal> {
-        self.call(async |mut client| client.plan_restarts(request).await)
-    }
-
-    fn call<T>(
-        &self,
-        ask: impl AsyncFnOnce(RolloutPlannerClient<Channel>) -> Result<Response<T>, Status>,
-    ) -> Result<T, Refusal> {
-        self.call_or(ask, |status| self.refusal(status))
-    }
-
-    fn call_or<T>(
-        &self,
-        ask: impl AsyncFnOnce(RolloutPlannerClient<Channel>) -> Result<Response<T>, Status>,
-        refusal: impl FnOnce(&Status) -> Refusal,
-    ) -> Result<T, Refusal> {
-        let Connection { runtime, client } = self.connection()?;
-        match runtime.block_on(ask(client.clone())) {
-            Ok(response) => Ok(response.into_inner()),
-            Err(status) => Err(refusal(&status)),
-        }
+    pub(super) fn answer<R: MethodRequest>(&self, request: R) -> Result<R::Response, Refusal> {
+        let Connection { runtime, channel } = self.connection()?;
+        // A plan creates at most one ReplicaSet, from a template of the request.
+        let mut client = Grpc::new(channel.clone()).max_decoding_message_size(REQUEST_BYTES_MAX);
+        let path = PathAndQuery::try_from(format!("/{PLANNER}/{}", R::METHOD.name));
+        let path = path.map_err(|error| self.unreachable(chain(&error)))?;
+        let answer = runtime.block_on(async {
+            client
+                .ready()
+                .await
+                .map_err(|error| Status::from_error(error.into()))?;
+            client
+                .unary(
+                    Request::new(request),
+                    path,
+                    ProstCodec::<R, R::Response>::default(),
+                )
+                .await
+        });
+        answer
+            .map(Response::into_inner)
+            .map_err(|status| self.refusal(R::METHOD.name, &status))
     }
 
     fn connection(&self) -> Result<&Connection, Refusal> {
@@ -175,12 +124,9 @@ impl Service {
         let runtime = runtime.map_err(|error| self.unreachable(chain(&error)))?;
         let channel = runtime.block_on(self.endpoint.connect());
         let channel = channel.map_err(|error| self.unreachable(chain(&error)))?;
-        // A plan creates at most one ReplicaSet, from a template of the request.
-        let client =
-            RolloutPlannerClient::new(channel).max_decoding_message_size(REQUEST_BYTES_MAX);
         Ok(self
             .connection
-            .get_or_init(|| Connection { runtime, client }))
+            .get_or_init(|| Connection { runtime, channel }))
     }
 
     fn unreachable(&self, reason: String) -> Refusal {
@@ -192,7 +138,7 @@ impl Service {
 
     /// Classifies an error of the service. Permanent errors are invalid input, as for the local planner. Others may be
     /// temporary.
-    fn refusal(&self, status: &Status) -> Refusal {
+    fn refusal(&self, method: &str, status: &Status) -> Refusal {
         let details = status.get_error_details();
         match status.code() {
             Code::InvalidArgument => match details.bad_request() {
@@ -216,9 +162,15 @@ impl Service {
                 reason: status.message().to_owned(),
             }),
             code => {
-                let rejection = reason(status).and_then(|it| Rejection::from_reason(&it));
-                if let Some(rejection) = rejection {
-                    return Refusal::rejected(rejection, status.message().to_owned());
+                if let Some(reason) = reason(status) {
+                    let text = status.message().to_owned();
+                    if code == Code::FailedPrecondition && method == PlanCanaryRequest::METHOD.name
+                    {
+                        return Refusal::Error(Error::CanaryRefused { reason, text });
+                    }
+                    if let Some(rejection) = Rejection::from_reason(&reason) {
+                        return Refusal::rejected(rejection, text);
+                    }
                 }
                 let mut reason = format!("{}: {}", code.description(), status.message());
                 // The connection has failed.
@@ -288,7 +240,10 @@ mod tests {
 
     fn refusal(code: Code, details: ErrorDetails) -> Refusal {
         let service = Service::new("127.0.0.1:1", &ServerArgs::default()).unwrap();
-        service.refusal(&Status::with_error_details(code, "no", details))
+        service.refusal(
+            "PlanRollout",
+            &Status::with_error_details(code, "no", details),
+        )
     }
 
     #[test]

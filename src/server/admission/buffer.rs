@@ -30,7 +30,6 @@ use tower::{BoxError, Layer, Service, ServiceExt as _};
 use crate::server::admission::budget::{Budget, Reservation};
 use crate::server::admission::buffered::{BufferedRequest, ENCODING, Rejection, announced_length};
 use crate::server::admission::overloaded;
-use crate::server::connect;
 use crate::server::protocol::ResponseFuture;
 use crate::server::protocol::context::{AnswerContext, CallContext};
 use crate::server::protocol::errors;
@@ -254,7 +253,8 @@ enum Framing {
 
 impl Framing {
     fn of(parts: &Parts) -> Self {
-        if parts.extensions.get::<connect::Call>().is_none() {
+        let context = parts.extensions.get::<CallContext>();
+        if context.is_none_or(|context| context.encoding.is_none()) {
             return Self::Prefixed;
         }
         let encoding = parts.headers.get(ENCODING).map(HeaderValue::as_bytes);

@@ -6,6 +6,8 @@
 //! it counts against. It is estimated from the bytes of the message, decompressed if necessary, before the message is
 //! decoded.
 
+use std::sync::Arc;
+
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
@@ -14,13 +16,14 @@ use tonic::Status;
 
 use crate::server::admission::budget::{Budget, Reservation};
 use crate::server::admission::decompress::{Compression, Failure, decompress};
-use crate::server::connect::Call;
+use crate::server::protocol::context::{CallContext, Encoding};
 use crate::server::protocol::errors;
 use crate::server::protocol::framing::{PREFIX_BYTES, frame};
 use crate::server::protocol::methods;
 use crate::wire;
+use crate::wire::Method;
 use crate::wire::REQUEST_BYTES_MAX;
-use crate::wire::admission::memory;
+use crate::wire::estimate::memory;
 
 /// Requests that take more memory than this, in bytes, are large: answering them takes more than one or two milliseconds.
 /// Compared with that, a change of threads costs nothing.
@@ -36,14 +39,14 @@ pub(crate) const ENCODING: &str = "grpc-encoding";
 
 /// The body of a buffered request.
 pub(crate) struct BufferedRequest {
-    /// The full name of the expected message.
-    message: &'static str,
+    /// The method. `None` for services other than the planner.
+    method: Option<&'static Method>,
     /// The prefix, the message, and any further bytes that the client sent.
     bytes: Bytes,
     /// The compression of the message, until it is decompressed.
     compression: Option<Compression>,
-    /// The call, until its message is decoded from JSON.
-    json: Option<Call>,
+    /// The encoding of the message, until it is decoded.
+    encoding: Option<Arc<dyn Encoding>>,
     is_large: bool,
     budget: Budget,
     held: Reservation,
@@ -67,13 +70,9 @@ impl BufferedRequest {
         held: Reservation,
     ) -> Result<Self, Rejection> {
         let mut request = Self {
-            message: methods::request_message(parts.uri.path()),
+            method: methods::of_planner(parts.uri.path()),
             compression: Compression::of(&parts.headers).filter(|_| bytes.first() == Some(&1)),
-            json: parts
-                .extensions
-                .get::<Call>()
-                .filter(|it| it.is_transcoded())
-                .cloned(),
+            encoding: CallContext::transcoding(&parts.extensions),
             is_large: false,
             bytes,
             budget,
@@ -95,7 +94,7 @@ impl BufferedRequest {
 
     /// Decodes JSON if it is small. Returns whether the request is large.
     fn decode_or_estimate(&mut self) -> Result<bool, Rejection> {
-        if self.json.is_some() {
+        if self.encoding.is_some() {
             if self.encoded().len() > JSON_BYTES_MAX {
                 return Ok(true);
             }
@@ -128,14 +127,14 @@ impl BufferedRequest {
             Err(Failure::NoMemory) => return Err(Rejection::Shed),
             Err(Failure::Interrupted(interrupted)) => return Err(rejected(&interrupted.into())),
         }
-        if let Some(call) = &self.json {
+        if let Some(encoding) = &self.encoding {
             let sent = self.bytes.len();
-            let memory = call.decoding_memory(self.encoded());
+            let memory = encoding.decoding_memory(self.encoded());
             self.reserve(sent.saturating_add(memory))?;
             self.decode_json()?;
             interrupt.check().map_err(|it| rejected(&it.into()))?;
         }
-        let memory = memory(self.message, self.encoded(), interrupt);
+        let memory = self.memory(interrupt);
         let memory = memory.map_err(|error| rejected(&error))?;
         // tonic copies the bytes once.
         let bytes = self.bytes.len().saturating_mul(2).saturating_add(memory);
@@ -163,10 +162,10 @@ impl BufferedRequest {
 
     /// Replaces JSON by protobuf.
     fn decode_json(&mut self) -> Result<(), Rejection> {
-        let Some(call) = self.json.take() else {
+        let Some(encoding) = self.encoding.take() else {
             return Ok(());
         };
-        let message = call.decode(self.encoded());
+        let message = encoding.decode(self.encoded());
         let message = message.map_err(Rejection::Status)?;
         if message.len() > REQUEST_BYTES_MAX {
             return Err(Rejection::Status(errors::request_too_large()));
@@ -181,8 +180,16 @@ impl BufferedRequest {
         if encoded.len() > LARGE_MEMORY {
             return Ok(true);
         }
-        let memory = memory(self.message, encoded, &Never).map_err(|error| rejected(&error))?;
+        let memory = self.memory(&Never).map_err(|error| rejected(&error))?;
         Ok(memory > LARGE_MEMORY)
+    }
+
+    /// The memory for reading and answering the request, in bytes.
+    fn memory(&self, interrupt: &dyn Interrupt) -> Result<usize, wire::Error> {
+        match self.method {
+            Some(method) => memory(method, self.encoded(), interrupt),
+            None => Ok(0),
+        }
     }
 
     /// The message without its prefix, as far as received.

@@ -21,7 +21,6 @@ use tracing::Span;
 
 use crate::server::admission::buffered::{BufferedRequest, Rejection};
 use crate::server::admission::overloaded;
-use crate::server::connect::Call;
 use crate::server::protocol::ResponseFuture;
 use crate::server::protocol::cancellation::Cancellation;
 use crate::server::protocol::context::{AnswerContext, CallContext};
@@ -194,11 +193,7 @@ async fn answer<S>(inner: S, request: Request<Body>) -> Answer
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
-    let json = request
-        .extensions()
-        .get::<Call>()
-        .filter(|it| it.is_transcoded())
-        .cloned();
+    let encoding = CallContext::transcoding(request.extensions());
     let (mut parts, body) = inner.oneshot(request).await?.into_parts();
     Ok(match body.collect().await {
         Ok(collected) => {
@@ -208,15 +203,15 @@ where
             if data.is_empty() && trailers.is_none() {
                 return Ok(Response::from_parts(parts, Body::empty()));
             }
-            if let Some(call) = json
+            let context: &mut AnswerContext = parts.extensions.get_or_insert_default();
+            if let Some(encoding) = encoding
                 && !data.is_empty()
             {
-                let Some(encoded) = call.encode(&data) else {
+                let Some(encoded) = encoding.encode(&data, &context.subject) else {
                     return Ok(errors::bug().into_http());
                 };
                 data = encoded;
             }
-            let context: &mut AnswerContext = parts.extensions.get_or_insert_default();
             context.bytes = data.len();
             let data = (!data.is_empty()).then(|| Frame::data(data));
             let frames = [data, trailers.map(Frame::trailers)];

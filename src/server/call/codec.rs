@@ -11,8 +11,8 @@ use tonic_prost::{ProstCodec, ProstEncoder};
 
 use crate::server::protocol::cancellation::Current;
 use crate::server::protocol::errors::to_status;
-use crate::wire;
-use crate::wire::admission::memory;
+use crate::wire::estimate::memory;
+use crate::wire::{self, METHODS};
 
 /// A type that is created from the bytes of a request before the call is processed.
 pub trait Decodable: Send + Sized + 'static {
@@ -77,10 +77,11 @@ impl<M: Decodable> Decoder for SizeLimitedDecoder<M> {
         let encoded = encoded.copy_to_bytes(encoded.remaining());
         let current = Current::get();
         // In the service, the memory was reserved when the request was received.
-        let checked = if current.is_call() {
-            Ok(())
-        } else {
-            memory(&M::Message::full_name(), &encoded, &current).map(|_| ())
+        let name = M::Message::full_name();
+        let method = METHODS.iter().find(|method| method.request == name);
+        let checked = match method.filter(|_| !current.is_call()) {
+            Some(method) => memory(method, &encoded, &current).map(|_| ()),
+            None => Ok(()),
         };
         checked
             .and_then(|()| M::decode(encoded, &current))

@@ -17,16 +17,16 @@ use tonic::Status;
 use super::endpoint::{Format, Query};
 use super::headers::media_type;
 use super::methods::Method;
+use crate::server::protocol::context::{self, Inferred};
 use crate::server::protocol::errors;
 use crate::server::protocol::framing::{PREFIX_BYTES, frame};
-use crate::wire::{self, Shown};
+use crate::wire;
 
 /// The maximum memory of a JSON value while it is decoded: an entry of a list that contains a message with a tree node.
 const VALUE_BYTES: usize = 1 << 10;
 
-/// A Connect call. Stored as an extension of its request.
-#[derive(Clone)]
-pub(crate) struct Call {
+/// A Connect call.
+pub(super) struct Call {
     method: Method,
     encoding: Encoding,
     compress_min: Option<usize>,
@@ -74,22 +74,9 @@ impl Call {
         }
     }
 
-    /// The name of the protocol in traces.
-    pub(crate) fn system(&self) -> &'static str {
-        match self.encoding {
-            Encoding::Objects(_) => "http",
-            Encoding::Proto | Encoding::Json => "connect_rpc",
-        }
-    }
-
-    /// Whether its messages are encoded in another format than protobuf.
-    pub(crate) fn is_transcoded(&self) -> bool {
-        !matches!(self.encoding, Encoding::Proto)
-    }
-
     /// Whether tonic compresses its answer. JSON answers are compressed after their conversion.
     pub(super) fn is_compressed_by_tonic(&self) -> bool {
-        !self.is_transcoded() && self.compress_min.is_some()
+        matches!(self.encoding, Encoding::Proto) && self.compress_min.is_some()
     }
 
     /// The time that the answer refers to, for calls for people.
@@ -108,42 +95,11 @@ impl Call {
         }
     }
 
-    /// An upper bound for the memory of [`decode`](Self::decode), in bytes.
-    pub(crate) fn decoding_memory(&self, text: &[u8]) -> usize {
-        if let Encoding::Objects(_) = self.encoding {
-            // JSON is copied. A value of YAML is a few times longer as JSON.
-            let copies = if wire::is_yaml(text) { 10 } else { 2 };
-            return text.len().saturating_mul(copies);
-        }
-        // This also counts characters in strings, which only makes the bound larger.
-        let values = text
-            .iter()
-            .filter(|byte| matches!(byte, b'{' | b'[' | b','));
-        values.count().saturating_mul(VALUE_BYTES) + text.len().saturating_mul(3)
-    }
-
-    /// Encodes a request as protobuf.
-    pub(crate) fn decode(&self, text: &[u8]) -> Result<Vec<u8>, Status> {
+    /// What the planner infers from the objects, because the query may omit it.
+    pub(super) fn inferred(&self) -> Option<Inferred> {
         match &self.encoding {
-            Encoding::Objects(query) => query
-                .request(text)
-                .map_err(|error| errors::to_status(&error)),
-            Encoding::Proto => Ok(text.to_vec()),
-            Encoding::Json => {
-                let decoded = self.decode_json(text);
-                decoded.map_err(|it| errors::malformed_json(&it.path, &it.problem))
-            }
-        }
-    }
-
-    /// Runs the call. If the query does not name the owner or the complete lists, they are inferred from the objects.
-    pub(crate) fn answer<A>(
-        &self,
-        answer: impl FnOnce(Option<&mut Shown>) -> Result<A, wire::Error>,
-    ) -> Result<A, wire::Error> {
-        match &self.encoding {
-            Encoding::Objects(query) => query.answer(|shown| answer(Some(shown))),
-            Encoding::Proto | Encoding::Json => answer(None),
+            Encoding::Objects(query) => Some(query.inferred()),
+            Encoding::Proto | Encoding::Json => None,
         }
     }
 
@@ -161,13 +117,60 @@ impl Call {
         Ok(message.encode_to_vec())
     }
 
-    /// Converts a framed message to the client's encoding. `None` is a bug.
-    pub(crate) fn encode(&self, framed: &Bytes) -> Option<Bytes> {
+    fn json(&self, message: Bytes) -> Option<Value> {
+        let message = DynamicMessage::decode(self.method.output.clone(), message).ok()?;
+        // Converted to a value first: its maps are ordered, so the text is deterministic.
+        let options = SerializeOptions::new();
+        message.serialize_with_options(Serializer, &options).ok()
+    }
+}
+
+impl context::Encoding for Call {
+    fn protocol(&self) -> &'static str {
+        match self.encoding {
+            Encoding::Objects(_) => "http",
+            Encoding::Proto | Encoding::Json => "connect_rpc",
+        }
+    }
+
+    fn is_transcoded(&self) -> bool {
+        !matches!(self.encoding, Encoding::Proto)
+    }
+
+    fn decoding_memory(&self, text: &[u8]) -> usize {
+        if let Encoding::Objects(_) = self.encoding {
+            // JSON is copied. A value of YAML is a few times longer as JSON.
+            let copies = if wire::is_yaml(text) { 10 } else { 2 };
+            return text.len().saturating_mul(copies);
+        }
+        // This also counts characters in strings, which only makes the bound larger.
+        let values = text
+            .iter()
+            .filter(|byte| matches!(byte, b'{' | b'[' | b','));
+        values.count().saturating_mul(VALUE_BYTES) + text.len().saturating_mul(3)
+    }
+
+    fn decode(&self, text: &[u8]) -> Result<Vec<u8>, Status> {
+        match &self.encoding {
+            Encoding::Objects(query) => query
+                .request(text)
+                .map_err(|error| errors::to_status(&error)),
+            Encoding::Proto => Ok(text.to_vec()),
+            Encoding::Json => {
+                let decoded = self.decode_json(text);
+                decoded.map_err(|it| errors::malformed_json(&it.path, &it.problem))
+            }
+        }
+    }
+
+    fn encode(&self, framed: &Bytes, subject: &str) -> Option<Bytes> {
         let message = (framed.len() >= PREFIX_BYTES).then(|| framed.slice(PREFIX_BYTES..))?;
         let text = match &self.encoding {
             Encoding::Proto => return Some(framed.clone()),
             Encoding::Json => self.json(message)?.to_string(),
-            Encoding::Objects(query) if query.format == Format::Text => query.text(message)?,
+            Encoding::Objects(query) if query.format == Format::Text => {
+                query.text(message, subject)?
+            }
             Encoding::Objects(query) => {
                 let mut value = self.json(message)?;
                 value["now"] = query.now.to_string().into();
@@ -179,13 +182,6 @@ impl Call {
             Some(min) if text.len() >= min => Some(frame(1, &gzip(&text)?)),
             _ => Some(frame(0, &text)),
         }
-    }
-
-    fn json(&self, message: Bytes) -> Option<Value> {
-        let message = DynamicMessage::decode(self.method.output.clone(), message).ok()?;
-        // Converted to a value first: its maps are ordered, so the text is deterministic.
-        let options = SerializeOptions::new();
-        message.serialize_with_options(Serializer, &options).ok()
     }
 }
 
@@ -222,6 +218,7 @@ impl Malformed {
 mod tests {
     use super::*;
     use crate::server::connect::methods::Methods;
+    use crate::server::protocol::context::Encoding as _;
     use crate::wire::json;
 
     /// The text is copied up to three times.

@@ -2,10 +2,9 @@
 //! HTTP/1.1 or HTTP/2.
 //!
 //! This is only a translation in front of the layers for gRPC calls: requests get gRPC's headers, and a status becomes
-//! an HTTP status with an error in JSON. The body is framed where it is buffered (`buffer.rs`), decoded from JSON where
-//! its work is estimated (`buffered.rs`), and encoded as JSON where the answer is computed (`offload.rs`). `endpoint/`
-//! has the calls for people, which are translated the same way. So all limits, deadlines, metrics and log lines are the
-//! same as for gRPC.
+//! an HTTP status with an error in JSON. The layers below use the call as an
+//! [`Encoding`](crate::server::protocol::context::Encoding) of its messages. `endpoint/` has the calls for people, which are
+//! translated the same way. So all limits, deadlines, metrics and log lines are the same as for gRPC.
 
 mod answer;
 mod codec;
@@ -24,12 +23,11 @@ use http::{HeaderName, HeaderValue, Method as Verb, Request, Response, Version};
 use tonic::body::Body;
 use tower::{Layer, Service};
 
-pub(super) use self::codec::Call;
 pub(super) use self::endpoint::Clock;
 pub(super) use self::methods::Methods;
 
 use self::answer::translated;
-use self::codec::Encoding;
+use self::codec::{Call, Encoding};
 use self::endpoint::{Endpoint, Format, Query};
 use self::error::ErrorForm;
 use self::headers::{accepts_gzip, check_encoding, check_version, to_grpc};
@@ -156,20 +154,22 @@ where
         let errors = ErrorForm::of(&request);
         let call = self.layer.read(&request).and_then(|call| {
             to_grpc(request.headers_mut(), call.is_compressed_by_tonic())?;
-            Ok(call)
+            Ok(Arc::new(call))
         });
         // For the layers below, the log and the metrics, this is a call of the method that answers.
         if let Some(endpoint) = endpoint {
             *request.uri_mut() = endpoint.method();
         }
+        let context = CallContext::edit(&mut request);
         let call = match call {
             Ok(call) => {
-                request.extensions_mut().insert(call.clone());
+                context.inferred = call.inferred();
+                context.encoding = Some(Arc::clone(&call) as _);
                 Some(call)
             }
             // Rejected by a lower layer, so that it is logged and counted.
             Err(rejected) => {
-                CallContext::edit(&mut request).rejected = Some(rejected);
+                context.rejected = Some(rejected);
                 None
             }
         };
@@ -179,11 +179,11 @@ where
             if call.is_none() && errors == ErrorForm::HttpStatus {
                 return Ok(error::plain(answer));
             }
-            let mut response = translated(call.as_ref(), answer, errors).await;
+            let mut response = translated(call.as_deref(), answer, errors).await;
             if endpoint.is_some() {
                 let headers = response.headers_mut();
                 headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-                let now = call.as_ref().and_then(Call::now);
+                let now = call.as_deref().and_then(Call::now);
                 if let Some(now) = now.and_then(|now| HeaderValue::try_from(now).ok()) {
                     headers.insert(NOW, now);
                 }

@@ -14,7 +14,6 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::{Layer, Service};
 
-use crate::server::connect;
 use crate::server::observability::metrics::{MethodMetrics, Metrics};
 use crate::server::protocol::ResponseFuture;
 use crate::server::protocol::context::CallContext;
@@ -85,9 +84,10 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let call = CountedCall::start(&self.metrics, request.uri().path());
-        CallContext::edit(&mut request).received_at = Some(call.start);
+        let context = CallContext::edit(&mut request);
+        context.received_at = Some(call.start);
+        let is_framed = context.encoding.is_none();
         let received = call.method.received.clone();
-        let is_framed = request.extensions().get::<connect::Call>().is_none();
         let messages = is_framed.then(Messages::default);
         let answer = self
             .inner

@@ -1,15 +1,18 @@
-//! What travels beside a call from layer to layer. The call in the protocol of its client, if that is Connect, is an extension
-//! of its own (`connect::Call`), as is the rejection of a client (`connection::clients`). [`Current`] is what the work of a call
-//! sees on its thread.
+//! What travels beside a call from layer to layer. Only two things travel elsewhere: the rejection of a client
+//! (`connection/clients.rs`), and the cancellation ([`Current`]), because tonic's decoder does not see the extensions of a request.
 //!
 //! [`Current`]: crate::server::protocol::cancellation::Current
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use http::Request;
+use bytes::Bytes;
+use http::{Extensions, Request};
+use tonic::Status;
 
 use crate::server::protocol::pending::PendingResponses;
 use crate::server::protocol::rejected::Rejected;
+use crate::wire::{self, Shown};
 
 /// What travels beside a request, as an extension of it.
 #[derive(Clone, Default)]
@@ -22,6 +25,36 @@ pub(crate) struct CallContext {
     pub(crate) rejected: Option<Rejected>,
     /// What the client of the connection has not read yet. Set by the connection: `None` in tests without one.
     pub(crate) pending: Option<PendingResponses>,
+    /// The encoding of its messages, if they are not framed as in gRPC. Set by `connect/`.
+    pub(crate) encoding: Option<Arc<dyn Encoding>>,
+    /// What the planner infers from the objects, for calls for people. Set by `connect/`.
+    pub(crate) inferred: Option<Inferred>,
+}
+
+/// The encoding of the messages of a call. Its bodies are single messages without a prefix.
+pub(crate) trait Encoding: Send + Sync {
+    /// The name of the protocol in traces.
+    fn protocol(&self) -> &'static str;
+
+    /// Whether messages are encoded in another format than protobuf.
+    fn is_transcoded(&self) -> bool;
+
+    /// An upper bound for the memory of [`decode`](Self::decode), in bytes.
+    fn decoding_memory(&self, text: &[u8]) -> usize;
+
+    /// Encodes a request as protobuf.
+    fn decode(&self, text: &[u8]) -> Result<Vec<u8>, Status>;
+
+    /// Converts a framed response to the client's encoding. `subject` is that of [`AnswerContext`]. `None` is a bug.
+    fn encode(&self, framed: &Bytes, subject: &str) -> Option<Bytes>;
+}
+
+/// What the planner infers from the objects of a call.
+#[derive(Clone)]
+pub(crate) struct Inferred {
+    pub(crate) shown: Shown,
+    /// Describes an error in the terms of the client.
+    pub(crate) explain: fn(wire::Error) -> wire::Error,
 }
 
 /// What travels beside an answer, as an extension of its response.
@@ -31,6 +64,8 @@ pub(crate) struct AnswerContext {
     pub(crate) bytes: usize,
     /// The namespace and name of its Deployment, for the log line of a slow call. Empty if there is none.
     pub(crate) deployment: String,
+    /// The inferred object that the call is about, for example "Deployment shop/web". Empty if nothing was inferred.
+    pub(crate) subject: String,
 }
 
 // === impl CallContext ===
@@ -39,6 +74,12 @@ impl CallContext {
     pub(crate) fn of<B>(request: &Request<B>) -> Self {
         let context = request.extensions().get::<Self>();
         context.cloned().unwrap_or_default()
+    }
+
+    /// The encoding of the messages of a request, if it is not protobuf.
+    pub(crate) fn transcoding(extensions: &Extensions) -> Option<Arc<dyn Encoding>> {
+        let encoding = extensions.get::<Self>()?.encoding.as_ref()?;
+        encoding.is_transcoded().then(|| Arc::clone(encoding))
     }
 
     pub(crate) fn edit<B>(request: &mut Request<B>) -> &mut Self {

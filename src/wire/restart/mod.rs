@@ -5,34 +5,20 @@ mod objects;
 mod print;
 mod started;
 
-use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_restart::{Input, plan_restarts as plan};
 
 use self::print::{Page, Printer};
+use super::context::Context;
 use super::error::Error;
 use super::parse::restart::{RestartItems, RestartOptions, restart_options};
 use crate::proto;
 
-/// Plans the restarts of workloads whose configuration has changed.
-///
-/// # Errors
-///
-/// See [`plan_rollout`](super::plan_rollout). Violations of single items are part of the answer.
-pub fn plan_restarts(
+/// Plans the restarts of workloads whose configuration has changed. Violations of single items are part of the answer.
+pub(super) fn plan_restarts(
     request: proto::PlanRestartsRequest,
+    context: &mut Context<'_>,
 ) -> Result<proto::PlanRestartsResponse, Error> {
-    plan_restarts_until(request, &Never)
-}
-
-/// Like [`plan_restarts`], but can be interrupted.
-///
-/// # Errors
-///
-/// See [`plan_restarts`]; also [`Error::Interrupted`].
-pub fn plan_restarts_until(
-    request: proto::PlanRestartsRequest,
-    interrupt: &dyn Interrupt,
-) -> Result<proto::PlanRestartsResponse, Error> {
+    let interrupt = context.interrupt;
     let proto::PlanRestartsRequest {
         now,
         workloads,

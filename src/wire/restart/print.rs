@@ -10,10 +10,11 @@ use rollplan_restart::{
 use crate::proto;
 use crate::wire::error::Violation;
 use crate::wire::event_calls::{self, Involved};
+use crate::wire::limits::ANSWER_BYTES_MAX;
+use crate::wire::path::OwnerResource;
 use crate::wire::print::{api_call, event};
 use crate::wire::print_revision::print_configuration_kind;
 use crate::wire::print_time::{duration, timestamp};
-use crate::wire::{ANSWER_BYTES_MAX, path};
 
 /// The maximum size of the plans in an answer, in bytes. The rest is for the counts and for the names in
 /// `continue_after`.
@@ -130,10 +131,11 @@ impl Printer<'_> {
             done_codes,
             event: recorded,
         } = step;
-        let mut call = api_call(call);
-        if !resource.is_empty() && call.kind == workload.kind {
-            path::use_resource_of(&mut call, resource);
-        }
+        let owner = OwnerResource {
+            api_version: &workload.api_version,
+            kind: &workload.kind,
+            plural: resource,
+        };
         let (on_failure, codes) = match done_codes {
             [] => (proto::OnFailure::Stop, Vec::new()),
             codes => (proto::OnFailure::DoneIf, codes.to_vec()),
@@ -153,7 +155,7 @@ impl Printer<'_> {
             .map(|event| event_calls::call(event, index, &involved, self.input.now));
         proto::Step {
             summary,
-            call: Some(call),
+            call: Some(api_call(call, &owner)),
             on_failure: on_failure.into(),
             done_http_codes: codes.into_iter().map(i32::from).collect(),
             event_calls: calls.collect(),

@@ -7,7 +7,7 @@ use rollplan::proto::{
     ComputeStatusRequest, ForecastRolloutRequest, ForecastRolloutResponse, Horizon,
     ListRevisionsRequest, PlanRolloutRequest, RollbackRequest,
 };
-use rollplan::wire::{self, Error, json};
+use rollplan::wire::{self, Context, Error, MethodRequest, json};
 use rollplan_core::Plan;
 use rollplan_core::lint::{Rule, lint};
 use rollplan_core::revision;
@@ -33,9 +33,11 @@ pub fn check_request(request: &PlanRolloutRequest) {
         );
     };
     let PlanRolloutRequest { snapshot, options } = request.clone();
-    let plan = twice(request, wire::plan_rollout);
+    let plan = twice(request);
     // Bytes are decoded only as far as the plan needs them. They are also rejected if they would take too much memory.
-    if let Ok(answer) = wire::plan_rollout_bytes(&request.encode_to_vec()) {
+    if let Ok(answer) =
+        PlanRolloutRequest::METHOD.call(request.encode_to_vec().into(), &mut Context::default())
+    {
         let plan = plan.as_ref().map(Message::encode_to_vec);
         assert_eq!(
             Some(answer),
@@ -52,7 +54,7 @@ pub fn check_request(request: &PlanRolloutRequest) {
         options,
         ..ComputeStatusRequest::default()
     };
-    if let Some(status) = twice(&status, wire::compute_status) {
+    if let Some(status) = twice(&status) {
         bound(status.encoded_len());
     }
     let back = RollbackRequest {
@@ -60,7 +62,7 @@ pub fn check_request(request: &PlanRolloutRequest) {
         options,
         ..RollbackRequest::default()
     };
-    if let Some(back) = twice(&back, wire::rollback) {
+    if let Some(back) = twice(&back) {
         bound(back.encoded_len());
     }
     let forecast = ForecastRolloutRequest {
@@ -69,11 +71,11 @@ pub fn check_request(request: &PlanRolloutRequest) {
         samples: 2,
         ..ForecastRolloutRequest::default()
     };
-    if let Some(forecast) = twice(&forecast, wire::forecast_rollout) {
+    if let Some(forecast) = twice(&forecast) {
         check_forecast(&forecast);
     }
     let list = ListRevisionsRequest { snapshot };
-    if let Some(list) = twice(&list, wire::list_revisions) {
+    if let Some(list) = twice(&list) {
         bound(list.encoded_len());
     }
 }
@@ -97,12 +99,8 @@ pub fn check_forecast(forecast: &ForecastRolloutResponse) {
 }
 
 /// Makes a call twice, and checks that the answers have the same bytes. Returns the answer, unless the call was rejected.
-fn twice<Q, A>(request: &Q, answer: impl Fn(Q) -> Result<A, Error>) -> Option<A>
-where
-    Q: Clone,
-    A: Message + Debug,
-{
-    match (answer(request.clone()), answer(request.clone())) {
+fn twice<R: MethodRequest + Clone>(request: &R) -> Option<R::Response> {
+    match (wire::answer(request.clone()), wire::answer(request.clone())) {
         (Ok(first), Ok(second)) => {
             assert_eq!(first.encode_to_vec(), second.encode_to_vec());
             Some(first)
@@ -112,7 +110,7 @@ where
             assert_eq!(first.to_string(), second.to_string());
             None
         }
-        (first, second) => panic!("{first:?}, then {second:?}"),
+        (first, second) => panic!("{:?}, then {:?}", first.err(), second.err()),
     }
 }
 
@@ -122,7 +120,7 @@ pub fn check_spelling(request: &PlanRolloutRequest) {
     let mut text = String::new();
     spell(&objects(request), &mut text);
     set_objects(&mut spelled, text);
-    let plan = |request: &PlanRolloutRequest| wire::plan_rollout(request.clone());
+    let plan = |request: &PlanRolloutRequest| wire::answer(request.clone());
     let [plain, spelled] = [request, &spelled].map(|it| plan(it).expect("the request is valid"));
     assert_eq!(plain, spelled, "the plan depends on the spelling");
 }
@@ -231,7 +229,7 @@ pub fn check_plan(request: &PlanRolloutRequest) {
         let ask = |request: &PlanRolloutRequest| {
             let mut request = request.clone();
             request.options.get_or_insert_default().horizon = horizon.into();
-            wire::plan_rollout(request).expect("the request is valid")
+            wire::answer(request).expect("the request is valid")
         };
         assert_eq!(
             ask(request),

@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::RollbackRequest;
-use rollplan::server::{Config, CurrentCall, Server};
+use rollplan::server::{Config, CurrentCall, Planner, Server};
+use rollplan::wire::MethodRequest;
 use rollplan_core::interrupt::Interrupt as _;
 use serde_json::json;
 use tokio::sync::{Barrier, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tonic::codec::CompressionEncoding;
-use tonic::{Request, Status};
+use tonic::{Request, Response, Status};
 
-use super::planners::{Behavior, TestPlanner};
 use super::{PATIENCE, Serving, mk_config, mk_large_request, mk_request, mk_rollout, serve};
 
 /// PlanRollout reports its thread and blocks it briefly. Rollback waits for the barrier.
@@ -28,23 +28,25 @@ struct Watched {
 }
 
 #[tonic::async_trait]
-impl Behavior for Watched {
-    async fn plan_rollout(&self) -> Result<(), Status> {
+impl Planner for Watched {
+    async fn answer<R: MethodRequest>(
+        &self,
+        _: Request<R>,
+    ) -> Result<Response<R::Response>, Status> {
+        if R::METHOD.name == "Rollback" {
+            // Without a limit, the thread would keep a failing test from ending.
+            return match timeout(PATIENCE, self.barrier.wait()).await {
+                Ok(_) => Ok(Response::new(R::Response::default())),
+                Err(_) => Err(Status::aborted("nobody else came")),
+            };
+        }
         let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(running, Ordering::SeqCst);
         self.threads.send(thread::current().id()).unwrap();
         // Blocks the thread, like computing a plan.
         thread::sleep(Duration::from_millis(5));
         self.running.fetch_sub(1, Ordering::SeqCst);
-        Ok(())
-    }
-
-    async fn rollback(&self) -> Result<(), Status> {
-        // Without a limit, the thread would keep a failing test from ending.
-        match timeout(PATIENCE, self.barrier.wait()).await {
-            Ok(_) => Ok(()),
-            Err(_) => Err(Status::aborted("nobody else came")),
-        }
+        Ok(Response::new(R::Response::default()))
     }
 }
 
@@ -65,9 +67,7 @@ async fn start(
         large_plans_max,
         ..mk_config()
     };
-    let server = Server::bind_with(config, TestPlanner(planner))
-        .await
-        .unwrap();
+    let server = Server::bind_with(config, planner).await.unwrap();
     (serve(server).await, seen, most)
 }
 
@@ -150,8 +150,14 @@ async fn configured_number_of_large_plans_run_concurrently() {
 struct Endless(mpsc::UnboundedSender<()>);
 
 #[tonic::async_trait]
-impl Behavior for Endless {
-    async fn plan_rollout(&self) -> Result<(), Status> {
+impl Planner for Endless {
+    async fn answer<R: MethodRequest>(
+        &self,
+        _: Request<R>,
+    ) -> Result<Response<R::Response>, Status> {
+        if R::METHOD.name == "Rollback" {
+            return Ok(Response::new(R::Response::default()));
+        }
         self.0.send(()).unwrap();
         let call = CurrentCall::get();
         let start = Instant::now();
@@ -160,10 +166,6 @@ impl Behavior for Endless {
             thread::yield_now();
         }
         Err(Status::cancelled("interrupted"))
-    }
-
-    async fn rollback(&self) -> Result<(), Status> {
-        Ok(())
     }
 }
 
@@ -175,9 +177,7 @@ async fn abandoned_plan_stops_and_releases_its_slot() {
         large_plans_max: 1,
         ..mk_config()
     };
-    let server = Server::bind_with(config, TestPlanner(Endless(begun)))
-        .await
-        .unwrap();
+    let server = Server::bind_with(config, Endless(begun)).await.unwrap();
     let Serving { client, .. } = serve(server).await;
     let next = || {
         let mut client = client.clone();

@@ -10,8 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{ComputeStatusRequest, PlanRolloutRequest};
-use rollplan::server::RolloutPlannerServer;
-use rollplan::server::{Config, Shutdown};
+use rollplan::server::{Config, PlannerService, RolloutPlannerServer, Shutdown};
 use rollplan::wire::REQUEST_BYTES_MAX;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -26,7 +25,7 @@ use tonic_types::StatusExt as _;
 use tower::ServiceBuilder;
 
 use super::observed::{get, sample};
-use super::planners::{Staged, TestPlanner};
+use super::planners::Staged;
 use super::raw::{self, PLAN, framed};
 use super::refusals::{check, check_too_large};
 use super::stop::{check_ends, next, watch};
@@ -40,7 +39,9 @@ async fn stock(staged: &Staged, server: Server) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let mut server = server;
-    let router = server.add_service(RolloutPlannerServer::new(TestPlanner(staged.clone())));
+    let router = server.add_service(RolloutPlannerServer::new(PlannerService::new(
+        staged.clone(),
+    )));
     tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
     address
 }
@@ -217,7 +218,9 @@ async fn trap_6_calls_ended_by_a_limit_are_counted() {
     let router = Server::builder()
         .timeout(Duration::from_millis(20))
         .layer(layer.into_inner())
-        .add_service(RolloutPlannerServer::new(TestPlanner(staged.clone())));
+        .add_service(RolloutPlannerServer::new(PlannerService::new(
+            staged.clone(),
+        )));
     tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
     let mut client = RolloutPlannerClient::new(connect(stock).await);
     let call = client.plan_rollout(PlanRolloutRequest::default()).await;

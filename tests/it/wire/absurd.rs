@@ -8,7 +8,7 @@ use rollplan::wire::{self, Error, Reason};
 use rollplan_world::random::Random;
 use serde_json::{Value, json};
 
-use crate::request::{Request, half_way, mk_request};
+use crate::request::{Request, call, half_way, mk_request};
 
 const MAX: i32 = i32::MAX;
 /// The first and the last second of the years 1 to 9999.
@@ -30,8 +30,8 @@ fn planned(request: &Request, horizon: proto::Horizon) -> proto::PlanRolloutResp
     let mut request = request.clone();
     (request.options.horizon, request.options.report) = (horizon.into(), true);
     let bytes = request.message().encode_to_vec();
-    let answer = wire::plan_rollout_bytes(&bytes).unwrap();
-    assert_eq!(wire::plan_rollout_bytes(&bytes).unwrap(), answer);
+    let answer = call("PlanRollout", &bytes).unwrap();
+    assert_eq!(call("PlanRollout", &bytes).unwrap(), answer);
     let response = proto::PlanRolloutResponse::decode(&answer[..]).unwrap();
     for (_, from, to) in sizes(&response) {
         assert!(from >= 0 && to >= 0, "from {from} to {to}");
@@ -56,7 +56,7 @@ fn planned(request: &Request, horizon: proto::Horizon) -> proto::PlanRolloutResp
     }
     let mut ask = request.status_request();
     ask.options = Some(request.options);
-    wire::compute_status_bytes(&ask.encode_to_vec()).unwrap();
+    call("ComputeStatus", &ask.encode_to_vec()).unwrap();
     response
 }
 
@@ -163,7 +163,7 @@ fn numbers_beyond_32_bits_are_refused_by_name() {
         let mut request = mk_request();
         rolling(&mut request)[field] = limit;
         let bytes = request.message().encode_to_vec();
-        let error = wire::plan_rollout_bytes(&bytes).unwrap_err();
+        let error = call("PlanRollout", &bytes).unwrap_err();
         let Error::InvalidArgument(violations) = error else {
             panic!("{error}");
         };
@@ -234,7 +234,7 @@ fn times_from_year_1_to_9999_are_planned() {
     for seconds in [FIRST_SECONDS - 1, LAST_SECONDS + 1, i64::MIN, i64::MAX] {
         let mut request = mk_request();
         request.snapshot.now = Some(at(seconds));
-        let error = wire::plan_rollout(request.message()).unwrap_err();
+        let error = wire::answer(request.message()).unwrap_err();
         let error = error.to_string();
         assert!(error.contains("snapshot.now"), "{error}");
     }
@@ -247,12 +247,12 @@ fn largest_revisions_are_listed_and_rolled_back() {
         let key = "deployment.kubernetes.io/revision";
         request.set(index)["metadata"]["annotations"][key] = revision.to_string().into();
     }
-    let list = wire::list_revisions(request.revisions_request());
+    let list = wire::answer(request.revisions_request());
     let revisions = list.unwrap().revisions.into_iter();
     let numbers: Vec<i64> = revisions.map(|revision| revision.revision).collect();
     assert!(numbers.contains(&i64::MAX), "{numbers:?}");
     let back = |to_revision| {
-        wire::rollback(proto::RollbackRequest {
+        wire::answer(proto::RollbackRequest {
             to_revision,
             ..request.rollback_request()
         })

@@ -105,7 +105,7 @@ fn names_that_change_a_path_are_refused() {
     let refused = |field: &str, text: &str, change: &dyn Fn(&mut Request)| {
         let mut request = half_way();
         change(&mut request);
-        let Err(Error::InvalidArgument(violations)) = wire::plan_rollout(request.message()) else {
+        let Err(Error::InvalidArgument(violations)) = wire::answer(request.message()) else {
             panic!("{field} is {text:?}");
         };
         let mut listed = violations.listed.iter();

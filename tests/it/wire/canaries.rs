@@ -3,12 +3,12 @@
 use prost::Message as _;
 use prost_types::Duration;
 use rollplan::proto;
-use rollplan::wire::{self, Error};
+use rollplan::wire::{self, Context, Error, MethodRequest as _};
 use rollplan_core::interrupt::Interrupt;
 use serde_json::{Value, json};
 
 use super::example;
-use crate::request::{Request, half_way};
+use crate::request::{Request, call, half_way};
 
 /// A Deployment whose rollout is complete, with a surge of one pod.
 fn complete() -> Request {
@@ -47,7 +47,7 @@ fn command(action: proto::CanaryAction, deployment: &str) -> proto::CanaryComman
 #[test]
 fn start_returns_one_patch_with_its_preconditions() {
     let request = complete();
-    let answer = wire::plan_canary(start(&request)).unwrap();
+    let answer = wire::answer(start(&request)).unwrap();
     let [step] = &answer.steps[..] else {
         panic!("{:?}", answer.steps);
     };
@@ -97,7 +97,7 @@ fn fields_belong_to_their_owners_again_at_the_end() {
     let metadata = &mut request.items[0]["metadata"];
     metadata["resourceVersion"] = "7".into();
     metadata["managedFields"] = json!([owner]);
-    let answer = wire::plan_canary(start(&request)).unwrap();
+    let answer = wire::answer(start(&request)).unwrap();
     let deployment = &mut request.items[0];
     apply(deployment, &answer);
     let metadata = &mut deployment["metadata"];
@@ -109,7 +109,7 @@ fn fields_belong_to_their_owners_again_at_the_end() {
         command: Some(command(proto::CanaryAction::Release, "")),
         ..mk_canary(&request)
     };
-    let answer = wire::plan_canary(release).unwrap();
+    let answer = wire::answer(release).unwrap();
     let mut fields = surge;
     fields["f:selector"] = json!({});
     let deployment = &mut request.items[0];
@@ -144,7 +144,7 @@ fn apply(deployment: &mut Value, answer: &proto::PlanCanaryResponse) {
 
 #[test]
 fn without_a_command_and_a_canary_nothing_is_planned() {
-    let answer = wire::plan_canary(mk_canary(&complete())).unwrap();
+    let answer = wire::answer(mk_canary(&complete())).unwrap();
     assert_eq!((answer.steps.len(), answer.requeue_after), (0, None));
     assert_eq!(answer.report.unwrap().phase(), proto::CanaryPhase::Rest);
 }
@@ -153,14 +153,14 @@ fn without_a_command_and_a_canary_nothing_is_planned() {
 fn the_same_request_has_the_same_bytes() {
     let request = start(&complete());
     let bytes = request.encode_to_vec();
-    let first = wire::plan_canary_bytes(&bytes).unwrap();
-    assert_eq!(wire::plan_canary_bytes(&bytes).unwrap(), first);
-    assert_eq!(wire::plan_canary(request).unwrap().encode_to_vec(), first);
+    let first = call("PlanCanary", &bytes).unwrap();
+    assert_eq!(call("PlanCanary", &bytes).unwrap(), first);
+    assert_eq!(wire::answer(request).unwrap().encode_to_vec(), first);
 }
 
 #[test]
 fn refusals_have_a_reason() {
-    let check = |request, reason| match wire::plan_canary(request) {
+    let check = |request, reason| match wire::answer(request) {
         Err(Error::Canary(refusal)) => assert_eq!(refusal.cause.as_str(), reason, "{refusal}"),
         answer => panic!("{reason}: {answer:?}"),
     };
@@ -207,7 +207,7 @@ fn violations_have_their_path() {
         ..mk_canary(&complete())
     };
     let mut unspecified = request.clone();
-    let violations = match wire::plan_canary(request) {
+    let violations = match wire::answer(request) {
         Err(Error::InvalidArgument(violations)) => violations.listed,
         answer => panic!("{answer:?}"),
     };
@@ -244,7 +244,7 @@ fn violations_have_their_path() {
         command: Some(command),
         ..mk_canary(&complete())
     };
-    let error = wire::plan_canary(commands).unwrap_err().to_string();
+    let error = wire::answer(commands).unwrap_err().to_string();
     for text in [
         "command.template_digest: is only allowed with CANARY_ACTION_PROMOTE and CANARY_ACTION_ABORT",
         "command.force: is only allowed with CANARY_ACTION_PROMOTE",
@@ -256,13 +256,13 @@ fn violations_have_their_path() {
     }
     let mut nameless = start(&complete());
     nameless.command.as_mut().unwrap().replace = true;
-    let error = wire::plan_canary(nameless).unwrap_err().to_string();
+    let error = wire::answer(nameless).unwrap_err().to_string();
     assert!(
         error.contains("command.pipeline: is required with replace"),
         "{error}"
     );
     unspecified.command = Some(proto::CanaryCommand::default());
-    let error = wire::plan_canary(unspecified).unwrap_err().to_string();
+    let error = wire::answer(unspecified).unwrap_err().to_string();
     assert!(error.contains("command.action"), "{error}");
 }
 
@@ -275,7 +275,7 @@ fn canary_of_another_deployment_is_refused() {
         command: Some(command(proto::CanaryAction::Start, &deployment.to_string())),
         ..mk_canary(&request)
     };
-    let error = wire::plan_canary(other).unwrap_err().to_string();
+    let error = wire::answer(other).unwrap_err().to_string();
     assert!(
         error.contains("command.deployment.metadata.name"),
         "{error}"
@@ -292,7 +292,7 @@ fn limits_of_the_contract_are_enforced() {
     let mut verdicts = mk_canary(&complete());
     verdicts.verdicts = vec![proto::CanaryVerdict::default(); 1001];
     for (request, what) in [(gates, "policy.gates"), (verdicts, "verdicts")] {
-        let error = wire::plan_canary(request).unwrap_err();
+        let error = wire::answer(request).unwrap_err();
         assert!(
             matches!(error, Error::TooLarge { what: it, .. } if it == what),
             "{error}"
@@ -310,6 +310,8 @@ impl Interrupt for Always {
 
 #[test]
 fn interrupted_plan_stops() {
-    let error = wire::plan_canary_until(start(&complete()), &Always).unwrap_err();
+    let error = start(&complete())
+        .answer(&mut Context::until(&Always))
+        .unwrap_err();
     assert!(matches!(error, Error::Interrupted(_)), "{error}");
 }

@@ -3,12 +3,13 @@
 //!     cargo test --test it pods_that_fit -- --nocapture
 
 use rollplan::proto;
-use rollplan::wire::{self, REQUEST_BYTES_MAX};
+use rollplan::wire::REQUEST_BYTES_MAX;
 use serde::Serialize as _;
 use serde_json::ser::PrettyFormatter;
 use serde_json::{Serializer, Value, json};
 
 use super::read;
+use crate::request::call;
 
 /// A List in the format of kubectl, or in that of `jq -c`.
 fn text(items: &[Value], is_indented: bool) -> String {
@@ -75,7 +76,7 @@ fn pods_that_fit_match_the_docs() {
         };
         let bytes = prost::Message::encode_to_vec(&request);
         assert!(bytes.len() <= REQUEST_BYTES_MAX);
-        wire::compute_status_bytes(&bytes).unwrap();
+        call("ComputeStatus", &bytes).unwrap();
     }
 }
 

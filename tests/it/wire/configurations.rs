@@ -18,7 +18,7 @@ fn rollback(configurations: Vec<LookedUpConfiguration>) -> Result<proto::Rollbac
             item["spec"]["template"]["spec"]["containers"][0]["env"] = env.clone();
         }
     }
-    wire::rollback(proto::RollbackRequest {
+    wire::answer(proto::RollbackRequest {
         configurations,
         ..request.rollback_request()
     })

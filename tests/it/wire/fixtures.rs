@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::random::break_bytes;
 use super::{example, examples, read, root};
-use crate::request::{Request, mk_request};
+use crate::request::{Request, call, mk_request};
 
 fn fixture(name: &str) -> Value {
     let path = root().join("tests/fixtures").join(name);
@@ -246,10 +246,10 @@ fn messages_round_trip_through_json() {
 fn encoded_requests_have_the_answer_of_messages() {
     for (name, example) in examples() {
         let encoded = example.message().encode_to_vec();
-        let answer = wire::plan_rollout_bytes(&encoded).unwrap();
+        let answer = call("PlanRollout", &encoded).unwrap();
         assert_eq!(answer, example.plan().encode_to_vec(), "{name}");
         let encoded = example.status_request().encode_to_vec();
-        let answer = wire::compute_status_bytes(&encoded).unwrap();
+        let answer = call("ComputeStatus", &encoded).unwrap();
         let expected = example.compute_status().encode_to_vec();
         assert_eq!(answer, expected, "{name}");
     }
@@ -268,7 +268,7 @@ fn corrupted_requests_have_the_answer_of_messages() {
         break_bytes(&mut random, &mut bytes, |_, bytes, at| {
             bytes.truncate(at + 1);
         });
-        let answer = wire::plan_rollout_bytes(&bytes);
+        let answer = call("PlanRollout", &bytes);
         answered += usize::from(answer.is_ok());
         match (answer, proto::PlanRolloutRequest::decode(&bytes[..])) {
             (Err(wire::Error::Undecodable { source, .. }), Err(error)) => {
@@ -276,7 +276,7 @@ fn corrupted_requests_have_the_answer_of_messages() {
             }
             (Err(_), Err(_)) => {}
             (answer, Ok(message)) => {
-                let expected = wire::plan_rollout(message).map(|it| it.encode_to_vec());
+                let expected = wire::answer(message).map(|it| it.encode_to_vec());
                 let shown = |it: Result<Vec<u8>, wire::Error>| it.map_err(|it| it.to_string());
                 assert_eq!(shown(answer), shown(expected), "{round}");
             }

@@ -4,7 +4,8 @@ use std::cell::Cell;
 
 use bytes::Bytes;
 use prost::Message as _;
-use rollplan::wire::{self, Error};
+use rollplan::proto::PlanRolloutRequest;
+use rollplan::wire::{Context, Error, MethodRequest as _};
 use rollplan_core::interrupt::Interrupt;
 use serde_json::Value;
 
@@ -77,7 +78,10 @@ fn check(checkpoints_min: usize, call: impl Fn(&From) -> Option<Error>) {
 fn interrupted_plan_stops_at_the_next_checkpoint() {
     let bytes = Bytes::from(mk_large(2_000, 0).message().encode_to_vec());
     check(2_000, |interrupt| {
-        wire::plan_rollout_bytes_until(bytes.clone(), interrupt).err()
+        let method = PlanRolloutRequest::METHOD;
+        method
+            .call(bytes.clone(), &mut Context::until(interrupt))
+            .err()
     });
 }
 
@@ -86,7 +90,7 @@ fn interrupted_status_stops_at_the_next_checkpoint() {
     let request = mk_large(500, 500).status_request();
     // Each object is read once, and each ReplicaSet claimed, compared and reported on.
     check(2_000, |interrupt| {
-        wire::compute_status_until(request.clone(), interrupt).err()
+        request.clone().answer(&mut Context::until(interrupt)).err()
     });
 }
 
@@ -95,7 +99,7 @@ fn interrupted_rollback_stops_at_the_next_checkpoint() {
     let request = mk_large(0, 500).rollback_request();
     // Each ReplicaSet is read, claimed, compared and searched for its revision.
     check(1_500, |interrupt| {
-        wire::rollback_until(request.clone(), interrupt).err()
+        request.clone().answer(&mut Context::until(interrupt)).err()
     });
 }
 
@@ -104,6 +108,6 @@ fn interrupted_list_of_revisions_stops_at_the_next_checkpoint() {
     let request = mk_large(0, 500).revisions_request();
     // Each ReplicaSet is read, claimed, compared, numbered and described.
     check(2_000, |interrupt| {
-        wire::list_revisions_until(request.clone(), interrupt).err()
+        request.clone().answer(&mut Context::until(interrupt)).err()
     });
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::random::print;
 use super::{examples, read};
-use crate::request::{Request, half_way, list};
+use crate::request::{Request, call, half_way, list};
 
 /// Checks that all calls have the same answers for a request with other texts.
 fn check_texts(request: &Request, texts: Vec<String>, what: &str) {
@@ -26,7 +26,7 @@ pub(super) fn check_same(
         let plan = |request: &proto::PlanRolloutRequest| {
             let mut request = request.clone();
             request.options.get_or_insert_default().horizon = horizon.into();
-            wire::plan_rollout_bytes(&request.encode_to_vec()).unwrap()
+            call("PlanRollout", &request.encode_to_vec()).unwrap()
         };
         assert_eq!(plan(expected), plan(other), "{what}");
     }
@@ -35,7 +35,7 @@ pub(super) fn check_same(
             snapshot: request.snapshot.clone(),
             ..Default::default()
         };
-        wire::compute_status(request).unwrap()
+        wire::answer(request).unwrap()
     };
     assert_eq!(status(expected), status(other), "{what}");
     let back = |request: &proto::PlanRolloutRequest| {
@@ -43,12 +43,12 @@ pub(super) fn check_same(
             snapshot: request.snapshot.clone(),
             ..Default::default()
         };
-        wire::rollback(request).map_err(|error| error.to_string())
+        wire::answer(request).map_err(|error| error.to_string())
     };
     assert_eq!(back(expected), back(other), "{what}");
     let revisions = |request: &proto::PlanRolloutRequest| {
         let snapshot = request.snapshot.clone();
-        wire::list_revisions(proto::ListRevisionsRequest { snapshot }).unwrap()
+        wire::answer(proto::ListRevisionsRequest { snapshot }).unwrap()
     };
     assert_eq!(revisions(expected), revisions(other), "{what}");
 }
@@ -106,7 +106,7 @@ fn items_of_typed_lists_inherit_the_kind() {
 }
 
 fn plan_of(request: &Request, text: String) -> proto::PlanRolloutResponse {
-    wire::plan_rollout(request.with_texts(vec![text])).unwrap()
+    wire::answer(request.with_texts(vec![text])).unwrap()
 }
 
 /// The bodies of create calls.

@@ -8,7 +8,7 @@ use rollplan::wire::{
 };
 use serde_json::{Value, json};
 
-use crate::request::{ITEMS, Request, mk_request};
+use crate::request::{ITEMS, Request, call, mk_request};
 
 /// Fields and reasons of violations.
 type Found = Vec<(String, Reason)>;
@@ -149,12 +149,12 @@ fn answers(request: &Request) -> Vec<Result<Vec<u8>, Found>> {
     };
     forecast.snapshot.as_mut().unwrap().pods_complete = true;
     let answers = [
-        wire::plan_rollout_bytes(&plan.encode_to_vec()),
-        wire::plan_rollout_bytes(&with_report.encode_to_vec()),
-        wire::compute_status_bytes(&status.encode_to_vec()),
-        wire::rollback(rollback).map(|answer| answer.encode_to_vec()),
-        wire::list_revisions(revisions).map(|answer| answer.encode_to_vec()),
-        wire::forecast_rollout_bytes(&forecast.encode_to_vec()),
+        call("PlanRollout", &plan.encode_to_vec()),
+        call("PlanRollout", &with_report.encode_to_vec()),
+        call("ComputeStatus", &status.encode_to_vec()),
+        wire::answer(rollback).map(|answer| answer.encode_to_vec()),
+        wire::answer(revisions).map(|answer| answer.encode_to_vec()),
+        call("ForecastRollout", &forecast.encode_to_vec()),
     ];
     let answers = answers.into_iter().map(|answer| {
         answer.map_err(|error| match error {
@@ -306,8 +306,8 @@ fn requests_may_be_as_large_as_the_limit() {
     let request = mk_request();
     let padded = |size| request.with_texts(vec![request.text() + &" ".repeat(size)]);
     let [largest, too_large] = at_and_above(REQUEST_BYTES_MAX, padded);
-    wire::plan_rollout_bytes(&largest.encode_to_vec()).unwrap();
-    match wire::plan_rollout_bytes(&too_large.encode_to_vec()) {
+    call("PlanRollout", &largest.encode_to_vec()).unwrap();
+    match call("PlanRollout", &too_large.encode_to_vec()) {
         Err(Error::TooLarge {
             what, count, max, ..
         }) => {
@@ -355,7 +355,7 @@ fn white_space_counts_in_strings_only() {
                 })
                 .collect(),
         );
-        assert_eq!(wire::plan_rollout(given).is_err(), is_refused, "{more}");
+        assert_eq!(wire::answer(given).is_err(), is_refused, "{more}");
     }
 }
 
@@ -406,7 +406,7 @@ fn numbers_of_objects_may_be_as_large_as_the_limit() {
         let plan = |count| {
             let mut request = mk_request();
             fill(&mut request, count);
-            wire::plan_rollout_bytes(&request.message().encode_to_vec())
+            call("PlanRollout", &request.message().encode_to_vec())
         };
         plan(limit).unwrap();
         match plan(limit + 1) {

@@ -1,7 +1,7 @@
 //! Steps of plans as messages.
 
 use rollplan::proto;
-use rollplan::wire;
+use rollplan::wire::{self, OwnerResource};
 use rollplan_core::action::{
     Action, NewReplicaSet, OnFailure, OwnerChange, SetChange, Step, Target,
 };
@@ -23,12 +23,13 @@ fn target(kind: &str) -> Target {
 }
 
 fn print(action: Action, on_failure: OnFailure) -> proto::Step {
-    wire::print_step(Step {
+    let step = Step {
         action: Some(action),
         events: Vec::new(),
         on_failure,
         reason: None,
-    })
+    };
+    wire::print_step(step, &OwnerResource::DEPLOYMENT)
 }
 
 #[test]

@@ -346,7 +346,7 @@ impl<'a> Steering<'a> {
             verdicts,
         };
         self.planner
-            .plan_canary(message)
+            .answer(message)
             .map_err(|refusal| refusal.into_error(&request.source_map))
     }
 

@@ -23,6 +23,7 @@ use crate::proto::{
     PlanOptions, PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest,
     PlanRolloutResponse, RollbackRequest, RollbackResponse, Snapshot,
 };
+use crate::server::protocol::context::Inferred;
 use crate::text::{self, Page};
 use crate::wire::{self, Shown};
 
@@ -198,30 +199,21 @@ impl Query {
         wire::Error::InvalidArgument(violations)
     }
 
-    /// Runs the method. Parameters that the query omits are inferred from the objects, which are read only once.
-    pub(super) fn answer<A>(
-        &self,
-        answer: impl FnOnce(&mut Shown) -> Result<A, wire::Error>,
-    ) -> Result<A, wire::Error> {
-        let mut shown = Shown {
-            replica_sets_complete: self.replica_sets_complete,
-            pods_complete: self.pods_complete,
-            summary: None,
-        };
-        let answer = answer(&mut shown)
-            .map_err(by_parameter)
-            .map_err(of_manifest);
-        if let Some(summary) = shown.summary {
-            // It is empty, because a call is answered only once.
-            _ = self.subject.set(summary.subject());
+    /// Parameters that the query omits are inferred from the objects, while these are read.
+    pub(super) fn inferred(&self) -> Inferred {
+        Inferred {
+            shown: Shown {
+                replica_sets_complete: self.replica_sets_complete,
+                pods_complete: self.pods_complete,
+                summary: None,
+            },
+            explain: |error| of_manifest(by_parameter(error)),
         }
-        answer
     }
 
-    /// The answer as the command line prints it, with the time that it refers to. `None` if the bytes are not an
-    /// answer.
-    pub(super) fn text(&self, message: Bytes) -> Option<String> {
-        let subject = self.subject.get().map_or("", String::as_str);
+    /// The answer about a subject as the command line prints it, with the time that it refers to. `None` if the bytes are not
+    /// an answer.
+    pub(super) fn text(&self, message: Bytes, subject: &str) -> Option<String> {
         let mut page = Page::new(false);
         match self.endpoint {
             Endpoint::Status => {

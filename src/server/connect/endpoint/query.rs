@@ -1,6 +1,5 @@
 //! The query parameters of a call.
 
-use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use percent_encoding::percent_decode_str;
@@ -29,8 +28,6 @@ pub(in crate::server::connect) struct Query {
     pub(super) restarts: RestartOptions,
     pub(super) configurations_complete: bool,
     pub(super) continue_after: String,
-    /// The object that the body is about, for example "Deployment shop/web".
-    pub(super) subject: OnceLock<String>,
 }
 
 // === impl Query ===
@@ -84,7 +81,6 @@ impl Query {
             restarts,
             configurations_complete,
             continue_after,
-            subject: OnceLock::new(),
         })
     }
 }

@@ -25,10 +25,9 @@ use tracing_subscriber::fmt::MakeWriter;
 
 pub(crate) use self::rate_limit::RateLimit;
 
-use crate::server::connect;
 use crate::server::observability::trace::{CallSpan, Tracing};
 use crate::server::protocol::ResponseFuture;
-use crate::server::protocol::context::AnswerContext;
+use crate::server::protocol::context::{AnswerContext, CallContext};
 use crate::server::protocol::errors;
 use crate::server::protocol::methods;
 
@@ -166,8 +165,8 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let method = methods::shown(request.uri().path());
-        let call = request.extensions().get::<connect::Call>();
-        let system = call.map_or("grpc", connect::Call::system);
+        let encoding = CallContext::of(&request).encoding;
+        let system = encoding.map_or("grpc", |encoding| encoding.protocol());
         let running = Running {
             start: Instant::now(),
             slow_call: self.slow_call,

@@ -9,90 +9,43 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::client::RolloutPlannerClient;
-use crate::proto::{
-    ComputeStatusRequest, ComputeStatusResponse, ForecastRolloutRequest, ForecastRolloutResponse,
-    ListRevisionsRequest, ListRevisionsResponse, PlanCanaryRequest, PlanCanaryResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
-    RollbackRequest, RollbackResponse,
-};
-use crate::server::RolloutPlanner;
-use crate::server::call::planner::Planner;
+use crate::proto::PlanRolloutRequest;
+use crate::server::call::planner::BuiltInPlanner;
+use crate::server::call::service::Planner;
 use crate::server::config::Config;
 use crate::server::connect::Methods;
 use crate::server::observability::health::Health;
 use crate::server::observability::metrics::Metrics;
 use crate::server::stack;
-use crate::wire::json;
+use crate::wire::{MethodRequest, json};
 
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
 
-fn planner() -> Planner {
-    Planner::new(Arc::new(Metrics::new().unwrap()))
+fn planner() -> BuiltInPlanner {
+    BuiltInPlanner::new(Arc::new(Metrics::new().unwrap()))
 }
 
 struct Panicking;
 
 #[tonic::async_trait]
-impl RolloutPlanner for Panicking {
-    async fn plan_rollout(
+impl Planner for Panicking {
+    async fn answer<R: MethodRequest>(
         &self,
-        _: tonic::Request<crate::proto::PlanRolloutRequest>,
-    ) -> Result<tonic::Response<PlanRolloutResponse>, Status> {
+        _: tonic::Request<R>,
+    ) -> Result<tonic::Response<R::Response>, Status> {
         panic!("hunter2");
-    }
-
-    async fn compute_status(
-        &self,
-        _: tonic::Request<ComputeStatusRequest>,
-    ) -> Result<tonic::Response<ComputeStatusResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn rollback(
-        &self,
-        _: tonic::Request<RollbackRequest>,
-    ) -> Result<tonic::Response<RollbackResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn forecast_rollout(
-        &self,
-        _: tonic::Request<ForecastRolloutRequest>,
-    ) -> Result<tonic::Response<ForecastRolloutResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn plan_canary(
-        &self,
-        _: tonic::Request<PlanCanaryRequest>,
-    ) -> Result<tonic::Response<PlanCanaryResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn list_revisions(
-        &self,
-        _: tonic::Request<ListRevisionsRequest>,
-    ) -> Result<tonic::Response<ListRevisionsResponse>, Status> {
-        unreachable!()
-    }
-
-    async fn plan_restarts(
-        &self,
-        _: tonic::Request<PlanRestartsRequest>,
-    ) -> Result<tonic::Response<PlanRestartsResponse>, Status> {
-        unreachable!()
     }
 }
 
 /// The lines that a request for a plan logs, without timestamps and durations.
-async fn check(planner: impl RolloutPlanner, request: Value) -> Vec<Value> {
+async fn check(planner: impl Planner, request: Value) -> Vec<Value> {
     check_with(&Config::default(), planner, request, None).await
 }
 
 async fn check_with(
     config: &Config,
-    planner: impl RolloutPlanner,
+    planner: impl Planner,
     request: Value,
     traceparent: Option<&'static str>,
 ) -> Vec<Value> {

@@ -196,8 +196,7 @@ impl Series {
         });
         Self {
             methods: methods::all()
-                .iter()
-                .map(|it| MethodMetrics::register(it.kind, it.service, &it.name).into())
+                .map(|it| MethodMetrics::register(it.kind, it.service, it.name).into())
                 .collect(),
             unknown: MethodMetrics::register("unary", UNKNOWN, UNKNOWN).into(),
             plans,

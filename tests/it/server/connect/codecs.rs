@@ -55,7 +55,7 @@ async fn json_and_protobuf_return_the_answer_of_grpc() {
 #[tokio::test]
 async fn names_of_fields_may_be_those_of_protobuf() {
     let Serving { address, .. } = start().await;
-    let expected = wire::plan_rollout(mk_request()).unwrap();
+    let expected = wire::answer(mk_request()).unwrap();
     let request = json::to_json(&mk_request()).unwrap();
     let mut renamed: Value = serde_json::from_str(&request).unwrap();
     let snapshot = renamed["snapshot"].as_object_mut().unwrap();
@@ -117,7 +117,7 @@ async fn requests_may_be_compressed() {
 
 #[tokio::test]
 async fn answers_are_compressed_from_the_configured_size() {
-    let bytes = json::to_json(&wire::plan_rollout(mk_request()).unwrap());
+    let bytes = json::to_json(&wire::answer(mk_request()).unwrap());
     let bytes = bytes.unwrap().len();
     for (min, encoding) in [(bytes, Some("gzip")), (bytes + 1, None)] {
         let config = Config {

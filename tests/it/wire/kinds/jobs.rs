@@ -90,7 +90,7 @@ fn hook_job_is_independent_of_the_deployment() {
         // The Deployment is complete, regardless of the Job.
         let mut ask = request(6000, &deployment, &[set.clone(), job, pod]);
         ask.snapshot.as_mut().unwrap().replica_sets_complete = true;
-        let answer = wire::compute_status(ask).unwrap();
+        let answer = wire::answer(ask).unwrap();
         assert_eq!(answer.report.unwrap().phase(), Phase::Complete, "{reason}");
         assert_eq!(answer.status.unwrap().replicas, 1);
     }

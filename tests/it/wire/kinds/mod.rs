@@ -51,7 +51,7 @@ fn request(now: i64, target: &Value, others: &[Value]) -> proto::ComputeStatusRe
 
 fn report(now: i64, target: &Value, others: &[Value]) -> proto::RolloutReport {
     let request = request(now, target, others);
-    let response = wire::compute_status(request).unwrap_or_else(|error| panic!("{error}"));
+    let response = wire::answer(request).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(response.status, None);
     let object = response.object.unwrap();
     assert_eq!(target["kind"], *object.kind);

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use rollplan::proto::{self, Phase};
-use rollplan::wire::{self, Error, OBJECT_BYTES_MAX};
+use rollplan::wire::{self, Context, Error, MethodRequest as _, OBJECT_BYTES_MAX};
 use rollplan_core::interrupt::Interrupt;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use super::{
 use crate::request::ITEMS;
 
 fn violations(request: proto::ComputeStatusRequest) -> Vec<(String, String)> {
-    match wire::compute_status(request) {
+    match wire::answer(request) {
         Ok(response) => panic!("{response:?}"),
         Err(Error::InvalidArgument(all)) => {
             let listed = all.listed.into_iter();
@@ -79,18 +79,18 @@ fn violations_of_other_kinds_name_their_field() {
 #[test]
 fn only_deployments_are_planned_and_only_kinds_with_revisions_are_rolled_back() {
     let snapshot = request(0, &stateful_set(json!({}), json!({})), &[]).snapshot;
-    let plan = wire::plan_rollout(proto::PlanRolloutRequest {
+    let plan = wire::answer(proto::PlanRolloutRequest {
         snapshot,
         ..Default::default()
     });
     // StatefulSets and DaemonSets have revisions, but other kinds of Kubernetes do not.
     let job = object("batch/v1", "Job", "migrate", json!({}), json!({}));
     let snapshot = request(0, &job, &[]).snapshot;
-    let rollback = wire::rollback(proto::RollbackRequest {
+    let rollback = wire::answer(proto::RollbackRequest {
         snapshot: snapshot.clone(),
         ..Default::default()
     });
-    let list = wire::list_revisions(proto::ListRevisionsRequest { snapshot });
+    let list = wire::answer(proto::ListRevisionsRequest { snapshot });
     for error in [plan.unwrap_err(), rollback.unwrap_err(), list.unwrap_err()] {
         let Error::InvalidArgument(all) = error else {
             panic!("{error}");
@@ -131,7 +131,7 @@ fn custom_deployments_are_scanned_once() {
         let texts = [target.to_string()].into_iter().chain(others);
         ask.snapshot.as_mut().unwrap().objects = texts.collect();
         let asked = Asked(Cell::default());
-        let answer = wire::compute_status_until(ask, &asked).unwrap();
+        let answer = ask.answer(&mut Context::until(&asked)).unwrap();
         assert!(answer.report.unwrap().counters.is_empty());
         asked.0.get()
     };
@@ -180,7 +180,7 @@ fn custom_resources_with_other_specs_are_not_planned() {
         let snapshot = request.snapshot.as_mut().unwrap();
         snapshot.target.as_mut().unwrap().resource = "rollouts".to_owned();
         snapshot.replica_sets_complete = true;
-        wire::compute_status(request).unwrap().status.is_some()
+        wire::answer(request).unwrap().status.is_some()
     };
     for strategy in [
         json!({}),
@@ -334,7 +334,7 @@ fn absurd_values_never_panic() {
                 let mut odd = target.clone();
                 *odd.pointer_mut(&pointer).unwrap() = value.clone();
                 for now in [-1 << 34, 0, 1000, 1 << 37] {
-                    _ = wire::compute_status(request(now, &odd, &others));
+                    _ = wire::answer(request(now, &odd, &others));
                     tried += 1;
                 }
             }

@@ -24,7 +24,7 @@ fn broken_old_pod_that_blocks_its_own_fix_is_reported() {
     assert_eq!(verdict.since.unwrap().seconds, START + 600);
     // Within the grace period of the failure, it is undecided. With the previous verdict, it is decided in time.
     let mut ask = request(20, &set, &pods);
-    let early = wire::compute_status(ask.clone()).unwrap().report.unwrap();
+    let early = wire::answer(ask.clone()).unwrap().report.unwrap();
     let verdict = early.verdict.unwrap();
     assert_eq!(
         (verdict.outlook(), verdict.certain),
@@ -37,12 +37,7 @@ fn broken_old_pod_that_blocks_its_own_fix_is_reported() {
         seconds: START + 150,
         nanos: 0,
     });
-    let decided = wire::compute_status(ask)
-        .unwrap()
-        .report
-        .unwrap()
-        .verdict
-        .unwrap();
+    let decided = wire::answer(ask).unwrap().report.unwrap().verdict.unwrap();
     assert!(decided.certain, "{decided:?}");
 }
 

@@ -22,7 +22,7 @@ fn request(request: &Value) -> PlanRestartsRequest {
 }
 
 fn plan(value: &Value) -> PlanRestartsResponse {
-    wire::plan_restarts(request(value)).unwrap()
+    wire::answer(request(value)).unwrap()
 }
 
 /// A request with objects of Kubernetes.

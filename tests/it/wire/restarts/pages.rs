@@ -1,10 +1,10 @@
 //! Large requests: pages of answers, limits and interruption.
 
-use prost::{Message as _, Name as _};
+use prost::Message as _;
 use rollplan::proto::{
     Configuration, ObjectMeta, PlanRestartsRequest, PlanRestartsResponse, Reference, Workload,
 };
-use rollplan::wire::{self, ANSWER_BYTES_MAX, Error};
+use rollplan::wire::{self, ANSWER_BYTES_MAX, Context, Error, MethodRequest as _};
 use rollplan_core::interrupt::{Interrupt, Never};
 use serde_json::json;
 
@@ -51,7 +51,7 @@ fn large_answers_are_paged() {
     let mut names = Vec::new();
     let mut pages = 0;
     loop {
-        let page = wire::plan_restarts(request.clone()).unwrap();
+        let page = wire::answer(request.clone()).unwrap();
         assert!(
             page.encoded_len() <= ANSWER_BYTES_MAX,
             "{}",
@@ -96,7 +96,7 @@ fn plans_of_a_page_have_half_a_mebibyte_less_than_an_answer() {
                 ..Workload::default()
             });
         }
-        wire::plan_restarts(request).unwrap()
+        wire::answer(request).unwrap()
     };
     let bytes = |page: &PlanRestartsResponse| {
         let plans = page.plans.iter().map(|it| it.encoded_len() + AROUND);
@@ -119,9 +119,12 @@ fn plans_of_a_page_have_half_a_mebibyte_less_than_an_answer() {
 
 #[test]
 fn memory_of_workloads_is_estimated() {
-    let name = PlanRestartsRequest::full_name();
     let memory = |request: PlanRestartsRequest| {
-        wire::admission::memory(&name, &request.encode_to_vec(), &Never)
+        wire::estimate::memory(
+            &PlanRestartsRequest::METHOD,
+            &request.encode_to_vec(),
+            &Never,
+        )
     };
     assert!(memory(many(1_000)).unwrap() > 4 << 20);
     let mut request = many(1);
@@ -144,7 +147,9 @@ impl Interrupt for After {
 fn interrupted_plans_stop() {
     for questions in [0, 1, 50, 500] {
         let interrupt = After(std::cell::Cell::new(questions));
-        let error = wire::plan_restarts_until(many(200), &interrupt).unwrap_err();
+        let error = many(200)
+            .answer(&mut Context::until(&interrupt))
+            .unwrap_err();
         assert!(
             matches!(error, Error::Interrupted(_)),
             "{questions}: {error:?}"

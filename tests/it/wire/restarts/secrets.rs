@@ -98,7 +98,7 @@ fn answers_and_errors_contain_no_values() {
         emitted += &format!("{answer:?}");
     }
     let cut = restarts_of(NOW, &[format!("{{\"data\":{{\"k\":\"{of_secret}")]);
-    emitted += &format!("{:?}", wire::plan_restarts(request(&cut)).unwrap_err());
+    emitted += &format!("{:?}", wire::answer(request(&cut)).unwrap_err());
     for secret in SECRETS {
         for form in forms(secret) {
             assert!(!emitted.contains(&form), "{form}");

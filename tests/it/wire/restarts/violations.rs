@@ -138,7 +138,7 @@ fn violations_that_items_do_not_list_are_counted() {
 
 #[test]
 fn numbers_of_items_are_limited() {
-    let too_many = |request: PlanRestartsRequest| match wire::plan_restarts(request) {
+    let too_many = |request: PlanRestartsRequest| match wire::answer(request) {
         Err(Error::TooLarge {
             what, count, max, ..
         }) => (what, count, max),
@@ -182,7 +182,7 @@ fn numbers_of_items_are_limited() {
 fn invalid_options_and_json_are_errors() {
     let options =
         json!({"quiet": "-1s", "maxConcurrent": -1, "profile": 77, "kinds": [{"kind": "?"}]});
-    let error = wire::plan_restarts(request(&json!({"options": options}))).unwrap_err();
+    let error = wire::answer(request(&json!({"options": options}))).unwrap_err();
     let Error::InvalidArgument(violations) = error else {
         panic!("{error:?}");
     };
@@ -200,7 +200,7 @@ fn invalid_options_and_json_are_errors() {
         ]
     );
     let broken = restarts_of(NOW, &["{".to_owned()]);
-    let error = wire::plan_restarts(request(&broken)).unwrap_err();
+    let error = wire::answer(request(&broken)).unwrap_err();
     let error = error.to_string();
     assert!(error.starts_with("objects[0]: byte"), "{error}");
 }

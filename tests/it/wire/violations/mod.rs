@@ -15,7 +15,7 @@ use prost::Message as _;
 use rollplan::wire::{self, Error, LISTED_VIOLATIONS_MAX, Reason, Violations};
 use serde_json::{Value, json};
 
-use crate::request::{ITEMS, Request, mk_request};
+use crate::request::{ITEMS, Request, call, mk_request};
 
 /// A field of an object, JSON to put there, and the reason of the only violation, which names the field.
 type Field = (&'static str, &'static str, Reason);
@@ -54,10 +54,7 @@ fn violations_of(request: &Request) -> Violations {
 fn violations_of_text(request: &Request, text: String) -> Violations {
     let message = request.with_texts(vec![text]);
     let encoded = message.encode_to_vec();
-    match (
-        wire::plan_rollout(message),
-        wire::plan_rollout_bytes(&encoded),
-    ) {
+    match (wire::answer(message), call("PlanRollout", &encoded)) {
         (Err(Error::InvalidArgument(violations)), Err(Error::InvalidArgument(encoded))) => {
             assert_eq!(violations, encoded);
             violations

@@ -5,7 +5,7 @@ use rollplan::wire::{self, Error, Reason};
 use serde_json::json;
 
 use super::Case;
-use crate::request::mk_request;
+use crate::request::{call, mk_request};
 
 const YEAR_10000: i64 = 253_402_300_800;
 
@@ -44,9 +44,9 @@ pub(super) const CASES: &[Case] = &[
 
 #[test]
 fn empty_request_lacks_a_snapshot() {
-    let error = wire::plan_rollout_bytes(b"").unwrap_err();
+    let error = call("PlanRollout", b"").unwrap_err();
     assert_eq!(error.to_string(), "snapshot: is required");
-    let error = wire::compute_status_bytes(b"").unwrap_err();
+    let error = call("ComputeStatus", b"").unwrap_err();
     assert_eq!(error.to_string(), "snapshot: is required");
 }
 
@@ -56,7 +56,7 @@ fn sizes_are_checked_before_contents() {
     invalid.meta()["generation"] = json!(-1);
     let mut request = invalid.clone();
     request.snapshot.answers = vec![Default::default(); 1_001];
-    let error = wire::plan_rollout(request.message()).unwrap_err();
+    let error = wire::answer(request.message()).unwrap_err();
     let expected = "snapshot.answers: 1001 entries exceed the limit of 1000";
     assert_eq!(error.to_string(), expected);
     // The selector is evaluated for every object.
@@ -64,20 +64,20 @@ fn sizes_are_checked_before_contents() {
         let requirement = json!({"key": "app", "operator": "In", "values": vec!["web"; values]});
         let mut request = invalid.clone();
         request.spec()["selector"] = json!({"matchExpressions": vec![requirement; count]});
-        let error = wire::plan_rollout(request.message()).unwrap_err();
+        let error = wire::answer(request.message()).unwrap_err();
         assert!(
             matches!(error, Error::TooLarge { max: limit, .. } if limit == max),
             "{error:?}"
         );
     }
     let bytes = vec![0; wire::REQUEST_BYTES_MAX + 1];
-    let error = wire::plan_rollout_bytes(&bytes).unwrap_err();
+    let error = call("PlanRollout", &bytes).unwrap_err();
     assert!(matches!(error, Error::TooLarge { count, .. } if count == bytes.len()));
 }
 
 #[test]
 fn malformed_protobuf_is_refused() {
-    let error = wire::plan_rollout_bytes(b"\x0a\xff").unwrap_err();
+    let error = call("PlanRollout", b"\x0a\xff").unwrap_err();
     assert_eq!(
         error.to_string(),
         "cannot decode the request as PlanRolloutRequest"

@@ -12,9 +12,10 @@ use rollplan_core::interrupt::Interrupt;
 
 use super::error::Error;
 use super::memory::{MEMORY_BYTES_MAX, check_memory};
+use super::method::Method;
 use crate::proto::{
-    CanaryCommand, CanaryVerdict, Configuration, DeploymentChange, FailureRule,
-    ForecastRolloutRequest, NamespaceSettings, Reference, StepAnswer, Workload, WorkloadKind,
+    CanaryCommand, CanaryVerdict, Configuration, DeploymentChange, FailureRule, NamespaceSettings,
+    Reference, StepAnswer, Workload, WorkloadKind,
 };
 
 /// The memory of a string in a list.
@@ -43,7 +44,7 @@ const ENTRIES: [(&str, usize); 10] = [
 
 /// The memory of a forecast, besides that of its objects: the pods of a simulation, of which there may be tens of thousands,
 /// and the courses of three scenarios. Every forecast is a large call, because it takes long.
-const FORECAST: usize = 16 << 20;
+pub(super) const FORECAST_BYTES: usize = 16 << 20;
 
 // The memory of Kubernetes JSON: for each byte, for each object and list in it, and for each value.
 const JSON_BYTE: usize = 8;
@@ -87,19 +88,18 @@ struct Contract {
 static CONTRACT: LazyLock<Contract> =
     LazyLock::new(|| super::json::descriptors().map_or_else(Contract::default, Contract::read));
 
-/// The maximum memory in bytes for reading and answering a request, without its encoded bytes. `message` is its full name.
-/// Malformed messages are not an error here, because the decoder rejects them.
+/// The maximum memory in bytes for reading and answering a request. Malformed messages are not an error here, because the decoder
+/// rejects them.
 ///
 /// # Errors
 ///
 /// [`Error::TooLarge`] for requests that take too much memory, [`Error::Interrupted`].
-pub fn memory(message: &str, encoded: &[u8], interrupt: &dyn Interrupt) -> Result<usize, Error> {
-    let Some(&index) = CONTRACT.by_name.get(message) else {
+pub fn memory(method: &Method, encoded: &[u8], interrupt: &dyn Interrupt) -> Result<usize, Error> {
+    let Some(&index) = CONTRACT.by_name.get(method.request) else {
         return Ok(0);
     };
-    let is_forecast = message == ForecastRolloutRequest::full_name();
     let mut count = Count {
-        bytes: encoded.len() + if is_forecast { FORECAST } else { 0 },
+        bytes: encoded.len() + method.memory,
         fields: 0,
         interrupt,
     };

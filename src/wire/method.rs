@@ -1,0 +1,60 @@
+//! A method of the service.
+
+use bytes::Bytes;
+use prost::{Message, Name};
+
+use super::context::Context;
+use super::error::Error;
+
+/// A request of the service. Its type determines the method.
+pub trait MethodRequest: Message + Name + Default + 'static {
+    /// The method.
+    const METHOD: Method;
+
+    /// The response of the method.
+    type Response: Message + Name + Clone + Default + 'static;
+
+    /// Answers the request.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] with all violations of the request; [`Error::TooLarge`] if it exceeds a limit of the
+    /// contract; [`Error::Rollback`], [`Error::Forecast`] or [`Error::Canary`] if the state of the object does not allow an
+    /// answer; [`Error::Interrupted`]. A rollout that is blocked or complete is not an error.
+    fn answer(self, context: &mut Context<'_>) -> Result<Self::Response, Error>;
+}
+
+/// A method, for callers that know its name or have encoded requests.
+#[derive(Clone, Copy)]
+pub struct Method {
+    /// Its name in the contract.
+    pub name: &'static str,
+    /// The full name of its request.
+    pub request: &'static str,
+    /// The memory of its work in bytes, besides that of its objects.
+    pub(crate) memory: usize,
+    pub(super) call: fn(Bytes, &mut Context<'_>) -> Result<Vec<u8>, Error>,
+    pub(super) call_json: fn(&str, &mut Context<'_>) -> Result<String, Error>,
+}
+
+// === impl Method ===
+
+impl Method {
+    /// Answers a request that is encoded as protobuf.
+    ///
+    /// # Errors
+    ///
+    /// See [`MethodRequest::answer`]; also [`Error::Undecodable`].
+    pub fn call(&self, request: Bytes, context: &mut Context<'_>) -> Result<Vec<u8>, Error> {
+        (self.call)(request, context)
+    }
+
+    /// Answers a request in JSON. 64-bit integers in the response are numbers.
+    ///
+    /// # Errors
+    ///
+    /// See [`MethodRequest::answer`]; also [`Error::InvalidJson`].
+    pub fn call_json(&self, request: &str, context: &mut Context<'_>) -> Result<String, Error> {
+        (self.call_json)(request, context)
+    }
+}

@@ -1,0 +1,97 @@
+//! The methods of the service. Whatever handles every method takes them from this list: as types of their requests
+//! ([`MethodRequest`]), as values ([`METHODS`]), or in a macro ([`for_each_method`]).
+
+use bytes::Bytes;
+use prost::Message as _;
+
+use super::canary::plan_canary;
+use super::context::Context;
+use super::error::Error;
+use super::estimate::{self, FORECAST_BYTES};
+use super::forecast::forecast_rollout;
+use super::interruptible::decode;
+use super::json;
+use super::limits::REQUEST_BYTES_MAX;
+use super::method::{Method, MethodRequest};
+use super::restart::plan_restarts;
+use super::revisions::{list_revisions, rollback};
+use super::rollout::plan_rollout;
+use super::status::compute_status;
+use crate::proto;
+
+/// Expands a macro with all methods, in the order of the contract. Of each: its name, the function that answers it, its request
+/// and its response, and the memory of its work in bytes, besides that of its objects.
+macro_rules! for_each_method {
+    ($expand:ident) => {
+        $expand! {
+            PlanRollout = plan_rollout(PlanRolloutRequest) -> PlanRolloutResponse, 0;
+            ComputeStatus = compute_status(ComputeStatusRequest) -> ComputeStatusResponse, 0;
+            Rollback = rollback(RollbackRequest) -> RollbackResponse, 0;
+            ForecastRollout = forecast_rollout(ForecastRolloutRequest) -> ForecastRolloutResponse, FORECAST_BYTES;
+            PlanCanary = plan_canary(PlanCanaryRequest) -> PlanCanaryResponse, 0;
+            ListRevisions = list_revisions(ListRevisionsRequest) -> ListRevisionsResponse, 0;
+            PlanRestarts = plan_restarts(PlanRestartsRequest) -> PlanRestartsResponse, 0;
+        }
+    };
+}
+pub(crate) use for_each_method;
+
+macro_rules! implement {
+    ($($method:ident = $answer:ident($request:ident) -> $response:ident, $memory:expr;)*) => {
+        /// All methods.
+        pub const METHODS: &[Method] = &[$(proto::$request::METHOD),*];
+
+        $(
+            impl MethodRequest for proto::$request {
+                const METHOD: Method = Method {
+                    name: stringify!($method),
+                    request: concat!("rollplan.v1.", stringify!($request)),
+                    memory: $memory,
+                    call: call::<Self>,
+                    call_json: call_json::<Self>,
+                };
+
+                type Response = proto::$response;
+
+                fn answer(self, context: &mut Context<'_>) -> Result<Self::Response, Error> {
+                    $answer(self, context)
+                }
+            }
+        )*
+    };
+}
+for_each_method!(implement);
+
+/// The method with this name in the contract.
+#[must_use]
+pub fn find_method(name: &str) -> Option<&'static Method> {
+    METHODS.iter().find(|method| method.name == name)
+}
+
+/// Answers a request, without a context.
+///
+/// # Errors
+///
+/// See [`MethodRequest::answer`].
+pub fn answer<R: MethodRequest>(request: R) -> Result<R::Response, Error> {
+    request.answer(&mut Context::default())
+}
+
+fn call<R: MethodRequest>(request: Bytes, context: &mut Context<'_>) -> Result<Vec<u8>, Error> {
+    if request.len() > REQUEST_BYTES_MAX {
+        return Err(Error::TooLarge {
+            what: "request",
+            unit: "bytes",
+            count: request.len(),
+            max: REQUEST_BYTES_MAX,
+        });
+    }
+    estimate::memory(&R::METHOD, &request, context.interrupt)?;
+    let request: R = decode(request, context.interrupt)?;
+    Ok(request.answer(context)?.encode_to_vec())
+}
+
+fn call_json<R: MethodRequest>(request: &str, context: &mut Context<'_>) -> Result<String, Error> {
+    let request: R = json::from_json(request)?;
+    json::to_kubernetes_json(&request.answer(context)?)
+}
