@@ -3,7 +3,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use rollplan_core::kind::{self, KINDS, Kind, Revisions, group};
+
 use super::goal::Goal;
+
+const DEPLOYMENT: &str = "Deployment";
 
 /// A kind of objects: its argument for kubectl, and its name in messages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,167 +16,32 @@ pub(super) struct Resource {
     label: Cow<'static, str>,
 }
 
-/// A kind with several names in kubectl.
-struct Known {
-    kind: &'static str,
-    group: &'static str,
-    plural: &'static str,
-    short: &'static str,
-    /// The argument for kubectl.
-    argument: &'static str,
-}
-
-const fn known(
-    kind: &'static str,
-    group: &'static str,
-    plural: &'static str,
-    short: &'static str,
-    argument: &'static str,
-) -> Known {
-    Known {
-        kind,
-        group,
-        plural,
-        short,
-        argument,
-    }
-}
-
-const DEPLOYMENT: &str = "Deployment";
-const PLANNED_DEPLOYMENT: &str = "PlannedDeployment";
-
-/// The kinds that rollplan knows.
-const KNOWN: [Known; 14] = [
-    known(DEPLOYMENT, "apps", "deployments", "deploy", "deploy"),
-    known(
-        PLANNED_DEPLOYMENT,
-        "apps.rollplan.dev",
-        "planneddeployments",
-        "pdeploy",
-        "planneddeployments.apps.rollplan.dev",
-    ),
-    known(
-        "StatefulSet",
-        "apps",
-        "statefulsets",
-        "sts",
-        "statefulsets.apps",
-    ),
-    known("DaemonSet", "apps", "daemonsets", "ds", "daemonsets.apps"),
-    known(
-        "ReplicaSet",
-        "apps",
-        "replicasets",
-        "rs",
-        "replicasets.apps",
-    ),
-    known(
-        "ReplicationController",
-        "",
-        "replicationcontrollers",
-        "rc",
-        "replicationcontrollers",
-    ),
-    known("Job", "batch", "jobs", "job", "jobs.batch"),
-    known("CronJob", "batch", "cronjobs", "cj", "cronjobs.batch"),
-    known("Pod", "", "pods", "po", "pods"),
-    known("Service", "", "services", "svc", "services"),
-    known(
-        "PersistentVolumeClaim",
-        "",
-        "persistentvolumeclaims",
-        "pvc",
-        "persistentvolumeclaims",
-    ),
-    known(
-        "CustomResourceDefinition",
-        "apiextensions.k8s.io",
-        "customresourcedefinitions",
-        "crd",
-        "customresourcedefinitions.apiextensions.k8s.io",
-    ),
-    known("ConfigMap", "", "configmaps", "cm", "configmaps"),
-    known("Secret", "", "secrets", "secret", "secrets"),
-];
-
 /// The short names of the kinds that can be waited for.
 pub(super) fn short_names() -> impl Iterator<Item = &'static str> {
-    let known = KNOWN
-        .iter()
-        .filter(|it| !matches!(it.kind, "ConfigMap" | "Secret"));
+    let known = known().filter(|it| !it.is_inert);
     known.map(|it| it.short)
 }
 
-/// Kubernetes kinds without a controller that makes them ready, by group and kind. They have no state to wait for, so
-/// `--filename` skips them without reading them: a pipeline may not be permitted to read Secrets or roles. The configuration
-/// kinds in the table of the planner are read, and reported as complete: they are of other projects, and only the cluster
-/// shows whether it serves and has them.
-const INERT: [(&str, &str); 26] = [
-    ("", "ConfigMap"),
-    ("", "Endpoints"),
-    ("", "Event"),
-    ("", "LimitRange"),
-    ("", "PodTemplate"),
-    ("", "Secret"),
-    ("", "ServiceAccount"),
-    (
-        "admissionregistration.k8s.io",
-        "MutatingWebhookConfiguration",
-    ),
-    (
-        "admissionregistration.k8s.io",
-        "ValidatingAdmissionPolicyBinding",
-    ),
-    (
-        "admissionregistration.k8s.io",
-        "ValidatingWebhookConfiguration",
-    ),
-    ("apps", "ControllerRevision"),
-    ("coordination.k8s.io", "Lease"),
-    ("discovery.k8s.io", "EndpointSlice"),
-    ("events.k8s.io", "Event"),
-    ("networking.k8s.io", "IngressClass"),
-    ("networking.k8s.io", "NetworkPolicy"),
-    ("node.k8s.io", "RuntimeClass"),
-    ("rbac.authorization.k8s.io", "ClusterRole"),
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
-    ("rbac.authorization.k8s.io", "Role"),
-    ("rbac.authorization.k8s.io", "RoleBinding"),
-    ("scheduling.k8s.io", "PriorityClass"),
-    ("storage.k8s.io", "CSIDriver"),
-    ("storage.k8s.io", "CSINode"),
-    ("storage.k8s.io", "StorageClass"),
-    ("storage.k8s.io", "VolumeAttributesClass"),
-];
-
-/// Whether objects of a kind have no state to wait for.
+/// Whether objects of a kind have no state to wait for, so that `--filename` skips them without reading them: a pipeline may
+/// not be permitted to read Secrets or roles. The configuration kinds in the table of the planner are read, and reported as
+/// complete: they are of other projects, and only the cluster shows whether it serves and has them.
 pub(super) fn is_inert(api_version: &str, kind: &str) -> bool {
-    INERT.contains(&(group(api_version), kind))
+    kind::find(api_version, kind).is_some_and(|it| it.is_inert)
 }
 
-fn group(api_version: &str) -> &str {
-    api_version.split_once('/').map_or("", |(group, _)| group)
+/// The kinds that commands know by kubectl's names.
+fn known() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().filter(|it| !it.short.is_empty())
 }
 
-// === impl Known ===
-
-impl Known {
-    /// Whether a word such as "sts", "statefulsets.apps" or "StatefulSet.v1.apps" names this kind.
-    fn is_named(&self, word: &str) -> bool {
-        let (name, suffix) = word.split_once('.').unwrap_or((word, ""));
-        let is_name = |one: &str| one.eq_ignore_ascii_case(name);
-        is_of_group(suffix, self.group)
-            && [self.kind, self.plural, self.short]
-                .into_iter()
-                .any(is_name)
-    }
-
-    fn resource(&self) -> Resource {
-        Resource {
-            argument: self.argument.into(),
-            label: self.kind.into(),
-        }
-    }
+/// Whether a word such as "sts", "statefulsets.apps" or "StatefulSet.v1.apps" names a kind.
+fn is_named(kind: &Kind, word: &str) -> bool {
+    let (name, suffix) = word.split_once('.').unwrap_or((word, ""));
+    let is_name = |one: &str| one.eq_ignore_ascii_case(name);
+    is_of_group(suffix, kind.group())
+        && [kind.name, kind.plural, kind.short]
+            .into_iter()
+            .any(is_name)
 }
 
 /// Whether the suffix of a kind is empty, a group, or a version and a group, for example "v1.apps".
@@ -188,17 +57,25 @@ fn is_version(text: &str) -> bool {
     rest.starts_with(|first: char| first.is_ascii_digit()) && !rest.contains('.')
 }
 
+/// The argument for kubectl.
+fn argument(kind: &'static Kind) -> Cow<'static, str> {
+    match (kind.name, kind.group()) {
+        (DEPLOYMENT, _) => kind.short.into(),
+        (_, "") => kind.plural.into(),
+        (_, group) => format!("{}.{group}", kind.plural).into(),
+    }
+}
+
 // === impl Resource ===
 
 impl Resource {
     pub(super) fn deployments() -> Self {
-        KNOWN[0].resource()
+        Self::from(&KINDS[0])
     }
 
     /// The kind that a word names, if both kubectl and rollplan know it.
     pub(super) fn known(word: &str) -> Option<Self> {
-        let known = KNOWN.iter().find(|known| known.is_named(word))?;
-        Some(known.resource())
+        known().find(|kind| is_named(kind, word)).map(Self::from)
     }
 
     /// The kind that a word names, including kinds that only kubectl knows. `None` if the word cannot name a kind.
@@ -217,9 +94,8 @@ impl Resource {
     /// The kind of an object.
     pub(super) fn of(api_version: &str, kind: &str) -> Self {
         let group = group(api_version);
-        let known = |known: &&Known| known.kind == kind && known.group == group;
-        if let Some(known) = KNOWN.iter().find(known) {
-            return known.resource();
+        if let Some(known) = known().find(|it| it.name == kind && it.group() == group) {
+            return known.into();
         }
         let name = kind.to_ascii_lowercase();
         let version = api_version.rsplit('/').next().unwrap_or_default();
@@ -249,9 +125,15 @@ impl Resource {
         is_name && is_of_group(suffix, group(api_version))
     }
 
+    /// The known kind with its name.
+    fn kind(&self) -> Option<&'static Kind> {
+        known().find(|kind| kind.name == self.label)
+    }
+
     /// Whether rollplan knows the kind.
     pub(super) fn is_known(&self) -> bool {
-        KNOWN.iter().any(|known| known.argument == self.argument)
+        self.kind()
+            .is_some_and(|kind| argument(kind) == self.argument)
     }
 
     /// The argument for kubectl.
@@ -261,12 +143,14 @@ impl Resource {
 
     /// Whether earlier templates of its objects are kept.
     pub(super) fn has_revisions(&self) -> bool {
-        self.is_planned() || matches!(&*self.label, "StatefulSet" | "DaemonSet")
+        self.kind()
+            .is_some_and(|kind| kind.revisions != Revisions::None)
     }
 
     /// Whether rollplan can plan for this kind.
     pub(super) fn is_planned(&self) -> bool {
-        matches!(&*self.label, DEPLOYMENT | PLANNED_DEPLOYMENT)
+        self.kind()
+            .is_some_and(|kind| kind.revisions == Revisions::ReplicaSets)
     }
 
     /// Whether its objects have no namespace.
@@ -278,9 +162,18 @@ impl Resource {
     pub(super) fn has_goal(&self, goal: &Goal) -> Option<bool> {
         match (goal, &*self.label) {
             (Goal::Complete | Goal::Deleted | Goal::Field(_), _) => Some(true),
-            (_, DEPLOYMENT | PLANNED_DEPLOYMENT | "StatefulSet" | "DaemonSet")
-            | (Goal::Available, "ReplicaSet" | "ReplicationController") => Some(true),
+            (Goal::Available, "ReplicaSet" | "ReplicationController") => Some(true),
+            _ if self.has_revisions() => Some(true),
             _ => self.is_known().then_some(false),
+        }
+    }
+}
+
+impl From<&'static Kind> for Resource {
+    fn from(kind: &'static Kind) -> Self {
+        Self {
+            argument: argument(kind),
+            label: kind.name.into(),
         }
     }
 }

@@ -10,6 +10,7 @@ mod call;
 pub mod controller_revision;
 mod history;
 pub mod interrupt;
+pub mod kind;
 pub mod lint;
 mod object;
 pub mod pass;

@@ -6,14 +6,13 @@ use std::slice;
 use std::time::Duration;
 
 use prost_types::Timestamp;
+use rollplan_core::kind::Dependents;
 use rollplan_health::kinds::JobEnd;
 
 use super::discovery::Discovery;
 use super::{Budget, Cluster, Needs, add_events};
 use crate::cli::error::Error;
-use crate::cli::input::{
-    self, Answers, Complete, Dependents, Objects, Request, Source, Texts, Wanted,
-};
+use crate::cli::input::{self, Answers, Complete, Objects, Request, Source, Texts, Wanted};
 use crate::cli::kubectl::{Cause, ListKind};
 use crate::cli::now;
 use crate::cli::options::ClusterArgs;

@@ -14,14 +14,13 @@ use std::slice;
 use std::time::{Duration, Instant};
 
 use prost_types::Timestamp;
+use rollplan_core::kind::Dependents;
 use rollplan_health::kinds::JobEnd;
 
 pub(super) use self::fleet::{AddEvents, Fleet, Scope};
 
 use super::error::Error;
-use super::input::{
-    self, Answers, Complete, Dependents, Objects, Related, Request, Source, Texts, Wanted,
-};
+use super::input::{self, Answers, Complete, Objects, Related, Request, Source, Texts, Wanted};
 use super::kubectl::{Cause, Failure, Kubectl, ListKind};
 use super::options::ClusterArgs;
 use super::target::Target;

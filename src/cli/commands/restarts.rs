@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use prost_types::Timestamp;
+use rollplan_core::kind::KINDS;
 
 use super::print_commands;
 use super::read::{refuse_cluster_of_named, texts};
@@ -35,9 +36,6 @@ were skipped and the plan is incomplete, or missing permission; 4 no answer from
 pub(in crate::cli) const USES_HELP: &str = "\
 Exit codes: 0 the uses were printed, even if there are none; 2 invalid command line or input, also if objects were \
 skipped and there may be more uses, or missing permission; 4 no answer from the service, kubectl or the cluster.";
-
-/// The resources that are read from a namespace.
-const RESOURCES: &str = "deployments,statefulsets,daemonsets,cronjobs,jobs,replicasets,pods,configmaps,poddisruptionbudgets";
 
 #[derive(Args, Debug)]
 pub(in crate::cli) struct RestartsArgs {
@@ -475,7 +473,9 @@ impl FromArgs {
     /// Reads the objects of the namespace. Returns whether these include all its ConfigMaps and Secrets.
     fn namespace(&self) -> Result<(Sources, bool), Error> {
         let kubectl = Kubectl::new(&self.cluster);
-        let objects = kubectl.list_with_managers(RESOURCES, PROCESS_TIMEOUT)?;
+        let read = KINDS.iter().filter(|it| it.is_read_for_restarts);
+        let resources: Vec<&str> = read.map(|it| it.plural).collect();
+        let objects = kubectl.list_with_managers(&resources.join(","), PROCESS_TIMEOUT)?;
         let mut sources = vec![Source::new(SOURCE, objects)?];
         match kubectl.list_with_managers("secrets", PROCESS_TIMEOUT) {
             Ok(secrets) => sources.push(Source::new(SOURCE, secrets)?),

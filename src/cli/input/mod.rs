@@ -21,7 +21,7 @@ pub(super) use self::complete::Complete;
 pub(super) use self::discovery::has_status_subresource;
 pub(super) use self::job_end::job_end;
 pub(super) use self::notes::several_manifests;
-pub(super) use self::object::{Dependents, Objects, Texts};
+pub(super) use self::object::{Objects, Texts};
 pub(super) use self::snapshot::{
     Related, Request, listed, manifest, named, related, request, request_with_configurations,
     requests, targets,

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use prost_types::Timestamp;
+use rollplan_core::kind::Dependents;
 use rollplan_core::status::NEW_SET_AVAILABLE;
 use serde_json::Value;
 
 use super::complete::Complete;
-use super::object::{Dependents, Object, Objects};
+use super::object::{Object, Objects};
 use crate::cli::error::Error;
 use crate::cli::program;
 use crate::cli::resource::Resource;

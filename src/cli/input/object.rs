@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use rollplan_core::interrupt::Never;
+use rollplan_core::kind::{self, Dependents, Revisions, group};
 use serde_json::{Map, Value, json};
 
 use super::document::{Document, flat_documents};
@@ -20,9 +21,6 @@ const NO_KIND: &str = "not a Kubernetes object: missing kind";
 const KUSTOMIZE_GROUP: &str = "kustomize.config.k8s.io/";
 const KUSTOMIZATION: &str =
     "this is a kustomization: render it first, for example with kubectl kustomize";
-
-/// The API group of PlannedDeployments.
-const PLANNED_GROUP: &str = "apps.rollplan.dev/";
 
 /// The prefix of paths in errors of the reader.
 pub(super) const TEXTS: &str = objects::FIELD;
@@ -61,18 +59,6 @@ pub(super) enum Role {
     Event,
     /// Any other kind.
     Other,
-}
-
-/// The objects that are read together with an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum Dependents {
-    ReplicaSetsAndPods,
-    /// ControllerRevisions show which pods have the current template.
-    RevisionsAndPods,
-    /// No status depends on them. They are only displayed.
-    JobsAndPods,
-    Pods,
-    None,
 }
 
 // === impl Texts ===
@@ -353,33 +339,23 @@ impl<'t> AsRef<Found<'t>> for Object<'t> {
 
 impl<'t> Object<'t> {
     pub(super) fn role(&self) -> Role {
-        match (&*self.found.api_version, &*self.found.kind) {
-            ("apps/v1", "Deployment") => Role::Deployment,
-            (version, "PlannedDeployment") if version.starts_with(PLANNED_GROUP) => {
-                Role::Deployment
-            }
-            ("apps/v1", "ReplicaSet") => Role::ReplicaSet,
-            ("v1", "Pod") => Role::Pod,
-            ("v1", "Event") => Role::Event,
+        let found = &self.found;
+        match kind::find(&found.api_version, &found.kind) {
+            Some(kind) if kind.revisions == Revisions::ReplicaSets => Role::Deployment,
+            _ if found.is_replica_set() => Role::ReplicaSet,
+            _ if found.is_pod() => Role::Pod,
+            _ if found.is_event() => Role::Event,
             _ => Role::Other,
         }
     }
 
     /// Its dependents in a cluster.
     pub(super) fn dependents(&self) -> Dependents {
-        let Found {
-            api_version, kind, ..
-        } = &self.found;
-        match (&**api_version, &**kind) {
-            _ if self.role() == Role::Deployment || is_deployment(&self.found) => {
-                Dependents::ReplicaSetsAndPods
-            }
-            ("apps/v1", "DaemonSet") => Dependents::RevisionsAndPods,
-            ("batch/v1", "CronJob") => Dependents::JobsAndPods,
-            ("apps/v1", "StatefulSet" | "ReplicaSet")
-            | ("batch/v1", "Job")
-            | ("v1", "ReplicationController") => Dependents::Pods,
-            _ => Dependents::None,
+        let found = &self.found;
+        match kind::find(&found.api_version, &found.kind) {
+            Some(kind) => kind.dependents,
+            None if is_deployment(found) => Dependents::ReplicaSetsAndPods,
+            None => Dependents::None,
         }
     }
 
@@ -451,12 +427,8 @@ impl<'t> Object<'t> {
 
     /// Whether it is the same object as another one, in any version of its API.
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
-        let group = |object: &Self| {
-            let (group, _) = object.found.api_version.split_once('/').unwrap_or_default();
-            group.to_owned()
-        };
         self.found.kind == other.found.kind
-            && group(self) == group(other)
+            && group(&self.found.api_version) == group(&other.found.api_version)
             && self.key() == other.key()
     }
 

@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, HashSet};
 
 use rollplan_core::interrupt::Never;
+use rollplan_core::kind::Dependents;
 
-use super::object::{Dependents, Object, Objects};
+use super::object::{Object, Objects};
 use crate::cli::error::{Error, chain};
 use crate::wire::objects::{Listed, Nearby, Selected, Wants, select};
 use crate::wire::parse_selector;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use prost_types::Timestamp;
+use rollplan_core::kind::Dependents;
 use serde_json::Value;
 
 use super::answers::Answers;
@@ -15,7 +16,7 @@ use super::notes::{
     note_continued, note_doubts, note_early_time, note_late_time, note_odd_limits, note_skipped,
     refuse_manifest, several_manifests,
 };
-use super::object::{Dependents, Object, Objects, Role, list};
+use super::object::{Object, Objects, Role, list};
 use super::selection::Selection;
 use super::source_map::SourceMap;
 use crate::cli::error::Error;

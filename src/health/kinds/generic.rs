@@ -13,6 +13,7 @@ use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, because, one_line};
 use crate::diagnosis::{Blocker, Cause};
 use crate::report::verdict::{Outlook, Verdict};
 use crate::report::{Phase, Report};
+use rollplan_core::kind::is_built_in;
 use rollplan_core::time::Time;
 
 /// Conditions that report a failure while they are true, of any kind. So do types that end in [`TERMINAL`].
@@ -133,7 +134,7 @@ pub(super) fn report(fields: &Fields, scene: &Scene<'_>) -> Report {
     }
     let has_none = !fields.has_status && fields.has_status_subresource == Some(false);
     // Most kinds of Kubernetes have no controller that makes them ready.
-    let is_passive = table::is_built_in(group) && table::row(group, kind).is_none();
+    let is_passive = is_built_in(group) && table::row(group, kind).is_none();
     if has_none || is_passive {
         return scene.complete(NOTHING, Vec::new());
     }

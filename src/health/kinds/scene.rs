@@ -16,6 +16,7 @@ use crate::report::verdict::weighing::Weighing;
 use crate::report::verdict::{Outlook, Verdict};
 use crate::report::{Counter, Phase, Report};
 use rollplan_core::interrupt::Interrupt;
+use rollplan_core::kind;
 use rollplan_core::pass::quote;
 use rollplan_core::time::Time;
 
@@ -91,8 +92,7 @@ impl<'a> Scene<'a> {
 
     /// The API group. Empty for "v1".
     pub(super) fn group(&self) -> &'a str {
-        let version = &self.observed.api_version;
-        version.rsplit_once('/').map_or("", |(group, _)| group)
+        kind::group(&self.observed.api_version)
     }
 
     /// The condition of a type.

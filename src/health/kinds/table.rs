@@ -956,31 +956,6 @@ pub const CONFIGURATION: [(&[&str], &[&str]); 16] = [
     (&["k8s.cni.cncf.io"], &["NetworkAttachmentDefinition"]),
 ];
 
-/// The API groups of Kubernetes itself, which need no custom resource definitions.
-const BUILT_IN: [&str; 21] = [
-    "",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
-    "apps",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "events.k8s.io",
-    "extensions",
-    "flowcontrol.apiserver.k8s.io",
-    "internal.apiserver.k8s.io",
-    "networking.k8s.io",
-    "node.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "resource.k8s.io",
-    "scheduling.k8s.io",
-    "storage.k8s.io",
-];
-
 /// The row for objects of this group and kind.
 #[must_use]
 pub fn row(group: &str, kind: &str) -> Option<&'static Row> {
@@ -1001,11 +976,6 @@ pub fn rule(group: &str, kind: &str) -> &'static Row {
 pub fn is_configuration(group: &str, kind: &str) -> bool {
     let mut list = CONFIGURATION.iter();
     list.any(|(groups, kinds)| has_group(groups, group) && kinds.contains(&kind))
-}
-
-/// Whether the group belongs to Kubernetes itself.
-pub(super) fn is_built_in(group: &str) -> bool {
-    BUILT_IN.contains(&group)
 }
 
 fn has_group(groups: &[&str], group: &str) -> bool {
@@ -1199,8 +1169,6 @@ mod tests {
         }
         assert!(is_configuration("aws.upbound.io", "ProviderConfig"));
         assert!(!is_configuration("example.com", "ProviderConfig"));
-        assert!(is_built_in("") && is_built_in("storage.k8s.io"));
-        assert!(!is_built_in("gateway.networking.k8s.io"));
     }
 
     /// The first row that matches applies, and configuration precedes all rows.

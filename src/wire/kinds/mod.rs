@@ -8,6 +8,7 @@ mod views;
 use std::collections::HashSet;
 
 use rollplan_core::interrupt::Interrupt;
+use rollplan_core::kind::group;
 use rollplan_core::snapshot::{ObjectMeta, OwnerReference, StringMap, Surroundings};
 use rollplan_core::template::Value;
 use rollplan_core::time::Time;
@@ -19,7 +20,7 @@ use self::field::{Faults, Field};
 use self::views::{Known, conditions, template};
 use super::error::{Error, Reason};
 use super::limits::{EVENTS_MAX, PODS_MAX, limit};
-use super::objects::{ContentReader, Found, ObjectIndex, group};
+use super::objects::{ContentReader, Found, ObjectIndex};
 use super::parse::{Parser, Path};
 use super::read::{kubernetes, objects};
 use super::surroundings;

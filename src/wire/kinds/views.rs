@@ -1,5 +1,6 @@
 //! Reads the fields of each kind.
 
+use rollplan_core::kind;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::template::{Template, Value};
 use rollplan_health::kinds::{
@@ -8,7 +9,6 @@ use rollplan_health::kinds::{
 };
 
 use super::field::Field;
-use crate::wire::objects::group;
 
 /// The kinds with a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,18 +29,17 @@ pub(super) enum Known {
 
 impl Known {
     pub(super) fn of(api_version: &str, kind: &str) -> Option<Self> {
-        let group = group(api_version);
-        Some(match (group, kind) {
-            ("apps", "StatefulSet") => Self::StatefulSet,
-            ("apps", "DaemonSet") => Self::DaemonSet,
-            ("apps", "ReplicaSet") | ("", "ReplicationController") => Self::ReplicaSet,
-            ("batch", "Job") => Self::Job,
-            ("batch", "CronJob") => Self::CronJob,
-            ("", "Pod") => Self::Pod,
-            ("", "PersistentVolumeClaim") => Self::Claim,
-            ("", "Service") => Self::Service,
-            ("apiextensions.k8s.io", "CustomResourceDefinition") => Self::Definition,
-            ("", "ConfigMap" | "Secret") => Self::Stateless,
+        Some(match kind::find(api_version, kind)?.name {
+            "StatefulSet" => Self::StatefulSet,
+            "DaemonSet" => Self::DaemonSet,
+            "ReplicaSet" | "ReplicationController" => Self::ReplicaSet,
+            "Job" => Self::Job,
+            "CronJob" => Self::CronJob,
+            "Pod" => Self::Pod,
+            "PersistentVolumeClaim" => Self::Claim,
+            "Service" => Self::Service,
+            "CustomResourceDefinition" => Self::Definition,
+            "ConfigMap" | "Secret" => Self::Stateless,
             _ => return None,
         })
     }

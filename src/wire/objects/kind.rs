@@ -1,5 +1,6 @@
 //! The kinds that are planned.
 
+use rollplan_core::kind::{self, Revisions, group};
 use rollplan_core::template::Value;
 use rollplan_health::kinds::table;
 
@@ -13,11 +14,6 @@ objects! {
     }
 }
 
-/// The group of an apiVersion. Empty for "v1".
-pub(in crate::wire) fn group(api_version: &str) -> &str {
-    api_version.rsplit_once('/').map_or("", |(group, _)| group)
-}
-
 /// Whether a group belongs to Kubernetes itself. Of its kinds, only Deployment has the spec of a Deployment.
 pub(in crate::wire) fn is_of_kubernetes(api_version: &str) -> bool {
     let group = group(api_version);
@@ -26,7 +22,8 @@ pub(in crate::wire) fn is_of_kubernetes(api_version: &str) -> bool {
 
 /// Whether ControllerRevisions keep the templates of objects of a kind.
 pub(crate) fn has_controller_revisions(api_version: &str, kind: &str) -> bool {
-    api_version == "apps/v1" && matches!(kind, "StatefulSet" | "DaemonSet")
+    let kind = kind::find(api_version, kind);
+    kind.is_some_and(|it| it.revisions == Revisions::ControllerRevisions)
 }
 
 /// Whether an object is planned as a Deployment. A custom resource is, if it has a selector and a pod template, no strategy

@@ -14,7 +14,7 @@ pub(crate) use self::complete::Listed;
 pub(super) use self::found::ContentReader;
 pub(crate) use self::found::{Controller, Found, Metadata};
 pub(crate) use self::index::ObjectIndex;
-pub(super) use self::kind::{group, is_of_kubernetes};
+pub(super) use self::kind::is_of_kubernetes;
 pub(crate) use self::kind::{has_controller_revisions, is_deployment};
 pub(crate) use self::nearby::{Nearby, Wants};
 pub(crate) use self::scan::Objects;

@@ -188,10 +188,7 @@ fn matches(target: &proto::Target, object: &Found<'_>) -> bool {
 
 /// Whether objects of this kind are only read as dependents of an owner.
 fn is_read_for_owners(object: &Found<'_>) -> bool {
-    matches!(
-        (&*object.api_version, &*object.kind),
-        ("apps/v1", "ReplicaSet") | ("v1", "Pod" | "Event")
-    )
+    object.is_replica_set() || object.is_pod() || object.is_event()
 }
 
 /// Lists objects, for example "candidates: Deployment shop/web, Deployment shop/api".

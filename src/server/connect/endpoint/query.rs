@@ -4,12 +4,16 @@ use std::time::SystemTime;
 
 use percent_encoding::percent_decode_str;
 use prost_types::Timestamp;
+use rollplan_core::kind;
 use tonic::Status;
 
 use super::{Clock, Endpoint, Format};
 use crate::proto::{Horizon, RestartOn, RestartOptions, RestartProfile, Target};
 use crate::server::protocol::errors;
 use crate::text::{span, time};
+
+/// The apiVersion in the description of an error about a kind that is not known.
+const CUSTOM_VERSION: &str = "apps.rollplan.dev/v1alpha1";
 
 /// The parsed query of a call.
 #[derive(Debug)]
@@ -118,12 +122,7 @@ impl Reading {
             && api_version.is_empty()
             && !is_given("api_version")
         {
-            let example = match kind.as_str() {
-                "StatefulSet" | "DaemonSet" | "ReplicaSet" => "apps/v1",
-                "Job" | "CronJob" => "batch/v1",
-                "Pod" | "Service" | "PersistentVolumeClaim" | "ReplicationController" => "v1",
-                _ => "apps.rollplan.dev/v1alpha1",
-            };
+            let example = kind::named(kind).map_or(CUSTOM_VERSION, |it| it.api_version);
             let problem = format!("is required with kind, for example api_version={example}");
             self.problems.push(("api_version".to_owned(), problem));
         }
