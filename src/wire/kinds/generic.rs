@@ -1,10 +1,13 @@
-//! Reads the fields of kinds without a view of their own, as their row in the table of kinds names them.
+//! Reads the objects of kinds without a view of their own. Their row in the table of kinds names the fields, so that these are
+//! values: a value of an unexpected type counts as absent, because the fields of an unknown kind have no expected types.
 
-use rollplan_health::kinds::table::{Key, Nested, OWN_NAMESPACE, Row};
-use rollplan_health::kinds::{Condition, Fields, Item};
+use rollplan_core::kind::group;
+use rollplan_core::template::{Value, parse_time};
+use rollplan_health::kinds::table::{self, Key, Nested, OWN_NAMESPACE, Row};
+use rollplan_health::kinds::{Condition, Fields, Item, Observed, View};
 
-use super::field::Field;
-use super::views::conditions;
+use super::views;
+use crate::wire::read::{kubernetes, objects};
 
 /// The maximum number of errors and nested conditions that are read.
 const DETAILS_MAX: usize = 16;
@@ -22,12 +25,44 @@ const ERRORS: [&str; 6] = [
 /// The fields of an error with its text.
 const ERROR_TEXTS: [&str; 3] = ["message", "errorMessage", "error"];
 
+objects! {
+    /// An object of any kind.
+    struct AnyObject {
+        metadata: kubernetes::ObjectMeta = "metadata",
+        spec: Value = "spec",
+        status: Value = "status",
+    }
+}
+
+pub(super) fn object(
+    object: AnyObject,
+    base: Observed,
+    has_status_subresource: Option<bool>,
+) -> Observed {
+    let AnyObject {
+        metadata,
+        spec,
+        status,
+    } = object;
+    let row = table::rule(group(&base.api_version), &base.kind);
+    let namespace = &base.metadata.namespace;
+    let fields = fields(row, namespace, &spec, &status, has_status_subresource);
+    Observed {
+        metadata: views::metadata(base.metadata, metadata),
+        // Some controllers write a string.
+        observed_generation: status.get("observedGeneration").and_then(number),
+        conditions: conditions(&status),
+        view: View::Other(fields),
+        ..base
+    }
+}
+
 /// The fields that a row reads.
-pub(super) fn fields<'a, 'f>(
+fn fields(
     row: &Row,
     namespace: &str,
-    spec: &Field<'a, 'f>,
-    status: &Field<'a, 'f>,
+    spec: &Value,
+    status: &Value,
     has_status_subresource: Option<bool>,
 ) -> Fields {
     let at = |path: &str| match path.split_once('.') {
@@ -35,39 +70,40 @@ pub(super) fn fields<'a, 'f>(
         Some(("status", path)) => values(status, path),
         _ => Vec::new(),
     };
-    let text = |path| Some((path, at(path).first()?.scalar()?));
-    let number = |path| {
-        let numbers: Vec<i64> = at(path).iter().filter_map(Field::number).collect();
+    let text = |path| Some((path, scalar(at(path).first()?)?));
+    let numbers = |path| {
+        let numbers: Vec<i64> = at(path).into_iter().filter_map(number).collect();
         let sum = numbers
             .iter()
             .fold(0_i64, |sum, it| sum.saturating_add(*it));
         (!numbers.is_empty()).then_some((path, sum))
     };
-    let list = |path: &str| at(path).first().map(Field::list).unwrap_or_default();
-    let items = |nested: Nested| -> Vec<Item> {
-        let items = list(nested.path);
-        let items = items.iter().map(|item| Item {
+    let list = |path: &str| at(path).first().map(|it| items(it)).unwrap_or_default();
+    let nested = |nested: Nested| -> Vec<Item> {
+        let items = list(nested.path).iter().map(|item| Item {
             key: match nested.reference {
                 "" => key(item, nested.key, namespace),
-                reference => key(&item.get(reference), nested.key, namespace),
+                reference => {
+                    let item = item.get(reference).unwrap_or(&Value::Null);
+                    key(item, nested.key, namespace)
+                }
             },
             conditions: conditions(item),
         });
         items.collect()
     };
     let wanted = |nested: Nested| -> Vec<Vec<String>> {
-        let items = list(nested.wanted);
-        let items = items.iter().map(|item| key(item, nested.key, namespace));
-        items.collect()
+        let items = list(nested.wanted).iter();
+        items.map(|item| key(item, nested.key, namespace)).collect()
     };
     let mut details = Details::default();
-    details.collect(status, row.nested, 0);
+    details.collect(status, "status", row.nested, 0);
     Fields {
-        has_status: !status.is_empty(),
+        has_status: status.as_map().is_some_and(|fields| !fields.is_empty()),
         has_status_subresource,
         texts: row.texts().filter_map(text).collect(),
-        numbers: row.numbers().filter_map(number).collect(),
-        nested: row.nested.map(items).unwrap_or_default(),
+        numbers: row.numbers().filter_map(numbers).collect(),
+        nested: row.nested.map(nested).unwrap_or_default(),
         wanted: row.nested.map(wanted).unwrap_or_default(),
         errors: details.errors,
         inner_conditions: details.conditions,
@@ -75,13 +111,13 @@ pub(super) fn fields<'a, 'f>(
 }
 
 /// The values that identify an item, after defaulting.
-fn key(item: &Field<'_, '_>, fields: &[Key], namespace: &str) -> Vec<String> {
+fn key(item: &Value, fields: &[Key], namespace: &str) -> Vec<String> {
     let value = |key: &Key| {
-        let field = item.get(key.field);
-        let text = field.scalar().unwrap_or_default();
+        let field = item.get(key.field).filter(|field| !field.is_null());
+        let text = field.and_then(scalar).unwrap_or_default();
         match (key.default, key.alias) {
             (OWN_NAMESPACE, _) if text.is_empty() => namespace.to_owned(),
-            (default, _) if !field.is_present() => default.to_owned(),
+            (default, _) if field.is_none() => default.to_owned(),
             (_, Some((alias, name))) if alias == text => name.to_owned(),
             _ => text,
         }
@@ -97,26 +133,26 @@ struct Details {
 }
 
 impl Details {
-    fn collect(&mut self, field: &Field<'_, '_>, nested: Option<Nested>, depth: usize) {
-        let is_judged = nested.is_some_and(|nested| nested.path == field.path());
+    /// `path` is that of the value, for example "status.nodes[0]".
+    fn collect(&mut self, value: &Value, path: &str, nested: Option<Nested>, depth: usize) {
+        let is_judged = nested.is_some_and(|nested| nested.path == path);
         if depth > DEPTH_MAX || is_judged {
             return;
         }
         // The conditions of the object itself are judged.
         if depth > 0 {
-            let place = field.path();
-            let conditions = conditions(field).into_iter();
+            let conditions = conditions(value).into_iter();
             self.conditions
-                .extend(conditions.map(|condition| (place.to_owned(), condition)));
+                .extend(conditions.map(|condition| (path.to_owned(), condition)));
         }
-        for item in field.list() {
-            self.collect(&item, nested, depth + 1);
+        for (index, item) in items(value).iter().enumerate() {
+            self.collect(item, &format!("{path}[{index}]"), nested, depth + 1);
         }
-        for (name, value) in field.entries() {
-            if ERRORS.contains(&name) {
-                self.errors.extend(errors(&value));
+        for (name, value) in value.as_map().into_iter().flatten() {
+            if ERRORS.contains(&name.as_str()) {
+                self.errors.extend(errors(value));
             } else if name != "conditions" {
-                self.collect(&value, nested, depth + 1);
+                self.collect(value, &format!("{path}.{name}"), nested, depth + 1);
             }
         }
         self.errors.truncate(DETAILS_MAX);
@@ -125,29 +161,79 @@ impl Details {
 }
 
 /// The texts of a field that contains an error, or a list of them.
-fn errors(field: &Field<'_, '_>) -> Vec<String> {
-    let list = field.list();
-    let items = if list.is_empty() {
-        vec![field.clone()]
-    } else {
-        list
+fn errors(value: &Value) -> Vec<String> {
+    let items = match items(value) {
+        [] => std::slice::from_ref(value),
+        items => items,
     };
-    let text = |item: &Field<'_, '_>| {
-        let texts = ERROR_TEXTS.iter().map(|name| item.get(name));
-        let mut texts = std::iter::once(item.clone()).chain(texts);
-        texts.find_map(|text| Some(text.text()).filter(|text| !text.is_empty()))
+    let first = |item: &Value| {
+        let own = item.as_str().unwrap_or_default().to_owned();
+        let fields = ERROR_TEXTS.iter().map(|name| text(item, name));
+        let mut texts = std::iter::once(own).chain(fields);
+        texts.find(|text| !text.is_empty())
     };
-    items.iter().filter_map(text).collect()
+    items.iter().filter_map(first).collect()
+}
+
+/// The conditions with a type.
+fn conditions(value: &Value) -> Vec<Condition> {
+    let conditions = value.get("conditions").map(items).unwrap_or_default();
+    let conditions = conditions.iter().map(|condition| {
+        let time = condition.get("lastTransitionTime").and_then(Value::as_str);
+        Condition {
+            kind: text(condition, "type"),
+            status: text(condition, "status"),
+            reason: text(condition, "reason"),
+            message: text(condition, "message"),
+            observed_generation: condition.get("observedGeneration").and_then(number),
+            last_transition_time: time.and_then(parse_time),
+        }
+    });
+    let conditions = conditions.filter(|condition| !condition.kind.is_empty());
+    conditions.collect()
 }
 
 /// The values at a path such as "health.status". With "[]" after the name of a list, those in each of its items.
-fn values<'a, 'f>(root: &Field<'a, 'f>, path: &str) -> Vec<Field<'a, 'f>> {
-    let mut found = vec![root.clone()];
+fn values<'v>(root: &'v Value, path: &str) -> Vec<&'v Value> {
+    let mut found = vec![root];
     for name in path.split('.') {
         found = match name.strip_suffix("[]") {
-            Some(name) => found.iter().flat_map(|it| it.get(name).list()).collect(),
-            None => found.iter().map(|it| it.get(name)).collect(),
+            Some(name) => {
+                let lists = found.iter().filter_map(|it| it.get(name));
+                lists.flat_map(items).collect()
+            }
+            None => found.iter().filter_map(|it| it.get(name)).collect(),
         };
     }
     found
+}
+
+/// The items of a list. Empty for any other value.
+fn items(value: &Value) -> &[Value] {
+    value.as_list().unwrap_or_default()
+}
+
+/// A field that is a string. Empty for any other value.
+fn text(value: &Value, field: &str) -> String {
+    let text = value.get(field).and_then(Value::as_str);
+    text.unwrap_or_default().to_owned()
+}
+
+/// An integer, also as a string.
+fn number(value: &Value) -> Option<i64> {
+    match value {
+        Value::Number(number) => number.as_i64(),
+        value => value.as_str()?.parse().ok(),
+    }
+}
+
+/// A string, number or truth value as text. `None` for other and empty values.
+fn scalar(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(value) => value.to_string(),
+        _ => return None,
+    };
+    (!text.is_empty()).then_some(text)
 }

@@ -2,10 +2,10 @@
 
 use rollplan_core::controller_revision::Workload;
 use rollplan_core::interrupt::Interrupt;
+use rollplan_core::kind;
 use rollplan_core::time::Time;
 
 use super::select_pods;
-use super::views::Known;
 use crate::proto;
 use crate::wire::error::Error;
 use crate::wire::limits::{REPLICA_SETS_MAX, limit};
@@ -52,8 +52,8 @@ pub(in crate::wire) fn read_history<'a>(
         }
     }
     workload.revisions_complete = snapshot.replica_sets_complete;
-    let known = Known::of(&target.api_version, &target.kind);
-    let pods = select_pods(objects, target, known)?;
+    let kind = kind::find(&target.api_version, &target.kind);
+    let pods = select_pods(objects, target, kind)?;
     let positions: Vec<usize> = pods.iter().map(|(position, _)| *position).collect();
     for (_, pod) in pods {
         if let Some(content) = contents.content(pod, &mut parser.violations)? {

@@ -1,6 +1,5 @@
 //! Objects of kinds other than Deployment, with their pods and events.
 
-mod field;
 mod generic;
 mod history;
 mod views;
@@ -8,16 +7,13 @@ mod views;
 use std::collections::HashSet;
 
 use rollplan_core::interrupt::Interrupt;
-use rollplan_core::kind::group;
-use rollplan_core::snapshot::{ObjectMeta, OwnerReference, StringMap, Surroundings};
-use rollplan_core::template::Value;
+use rollplan_core::kind::{self, Dependents, Kind};
+use rollplan_core::snapshot::{ObjectMeta, Surroundings};
 use rollplan_core::time::Time;
-use rollplan_health::kinds::{Observed, REVISION_LABEL, View, table};
+use rollplan_health::kinds::{Observed, REVISION_LABEL, View};
 
 pub(super) use self::history::read_history;
 
-use self::field::{Faults, Field};
-use self::views::{Known, conditions, template};
 use super::error::{Error, Reason};
 use super::limits::{EVENTS_MAX, PODS_MAX, limit};
 use super::objects::{ContentReader, Found, ObjectIndex};
@@ -28,21 +24,8 @@ use crate::proto;
 
 /// The UID of a single pod without one, as in a manifest.
 const UNKNOWN: &str = "unknown";
-/// Labels and annotations that reports read.
-const LABELS: [&str; 2] = ["kueue.x-k8s.io/queue-name", REVISION_LABEL];
-const ANNOTATIONS: [&str; 2] = [
-    "deprecated.daemonset.template.generation",
-    table::WORKLOAD_GENERATION,
-];
 
 objects! {
-    /// An object of any kind.
-    struct AnyObject {
-        metadata: Value = "metadata",
-        spec: Value = "spec",
-        status: Value = "status",
-    }
-
     /// apps/v1 ControllerRevision.
     struct ControllerRevision {
         revision: Option<i64> = "revision",
@@ -59,64 +42,37 @@ pub(super) fn read<'a>(
     interrupt: &'a dyn Interrupt,
 ) -> Result<Observed, Error> {
     let mut contents = ContentReader::new(interrupt);
-    let known = Known::of(&target.api_version, &target.kind);
-    let origin = target.origin();
-    let Some(object) = contents.content::<AnyObject>(target, &mut parser.violations)? else {
-        let violations = std::mem::take(&mut parser.violations);
-        return Err(Error::InvalidArgument(violations));
-    };
-    let faults = Faults::new(origin.clone(), known.is_none());
-    let (spec, status) = (
-        faults.field("spec", &object.spec),
-        faults.field("status", &object.status),
-    );
-    let pods = select_pods(objects, target, known)?;
-    let none = || faults.field("spec", &Value::Null);
-    let (pod_metadata, pod_spec) = match known {
-        Some(Known::Pod) => (faults.field("metadata", &object.metadata), spec.clone()),
-        Some(known) if known.controls_pods() => {
-            let template = spec.get("template");
-            (template.get("metadata"), template.get("spec"))
-        }
-        _ => (none(), none()),
-    };
-    let view = match known {
-        Some(known) => known.view(&spec, &status, newest_revision(objects, target, known)),
-        None => {
-            let rule = table::rule(group(&target.api_version), &target.kind);
-            let wanted = snapshot.target.as_ref();
-            let has_subresource = wanted.and_then(|wanted| wanted.status_subresource);
-            let namespace = &target.metadata.namespace;
-            let fields = generic::fields(rule, namespace, &spec, &status, has_subresource);
-            View::Other(fields)
-        }
-    };
-    let mut observed = Observed {
+    let kind = kind::find(&target.api_version, &target.kind);
+    let base = Observed {
         now,
         api_version: target.api_version.clone().into_owned(),
         kind: target.kind.clone().into_owned(),
-        metadata: object_meta(target, &object.metadata, &faults),
-        observed_generation: match known {
-            Some(_) => status.get("observedGeneration").integer(),
-            // Some controllers write a string.
-            None => status.get("observedGeneration").number(),
+        metadata: ObjectMeta {
+            name: target.metadata.name.clone().into_owned(),
+            namespace: target.metadata.namespace.clone().into_owned(),
+            uid: target.metadata.uid.clone().into_owned(),
+            ..ObjectMeta::default()
         },
-        conditions: conditions(&status),
-        view,
-        template: template(&pod_metadata, &pod_spec),
-        min_ready_seconds: if known.is_some_and(Known::controls_pods) {
-            spec.get("minReadySeconds").count().unwrap_or_default()
-        } else {
-            0
-        },
+        observed_generation: None,
+        conditions: Vec::new(),
+        view: View::Stateless,
+        template: None,
+        min_ready_seconds: 0,
         pods: Vec::new(),
         pods_complete: snapshot.pods_complete,
         events: Vec::new(),
         surroundings: Surroundings::default(),
     };
-    drop((spec, status, pod_metadata, pod_spec));
-    parser.violations.extend(faults.into_violations());
+    let wanted = snapshot.target.as_ref();
+    let has_status = wanted.and_then(|wanted| wanted.status_subresource);
+    let read = read_target(objects, target, base, has_status, &mut contents, parser)?;
+    let Some(mut observed) = read else {
+        let violations = std::mem::take(&mut parser.violations);
+        return Err(Error::InvalidArgument(violations));
+    };
+    let pods = select_pods(objects, target, kind)?;
     if target.metadata.name.is_empty() {
+        let origin = target.origin();
         let path = Path::Object(&origin);
         let path = path.field("metadata");
         parser.violation(&path.field("name"), Reason::Required, "is required");
@@ -133,7 +89,7 @@ pub(super) fn read<'a>(
         };
         // A UID is needed only to find the pods of an owner.
         if let Some(metadata) = &mut read.metadata
-            && known == Some(Known::Pod)
+            && target.is_pod()
             && metadata.uid.is_empty()
         {
             UNKNOWN.clone_into(&mut metadata.uid);
@@ -162,15 +118,59 @@ pub(super) fn read<'a>(
     Ok(observed)
 }
 
+/// Reads the fields of the target. `None` after a violation.
+fn read_target<'a>(
+    objects: &ObjectIndex<'a, Found<'a>>,
+    target: &Found<'a>,
+    base: Observed,
+    has_status_subresource: Option<bool>,
+    contents: &mut ContentReader<'a>,
+    parser: &mut Parser<'_>,
+) -> Result<Option<Observed>, Error> {
+    let kind = kind::find(&target.api_version, &target.kind);
+    let origin = target.origin();
+    let path = &Path::Object(&origin);
+    let violations = &mut parser.violations;
+    Ok(match kind.map_or("", |kind| kind.name) {
+        "StatefulSet" | "DaemonSet" => contents.content(target, violations)?.map(|it| {
+            let revision = newest_revision(objects, target);
+            views::workload(it, base, revision, parser, path)
+        }),
+        "ReplicaSet" | "ReplicationController" => contents
+            .content(target, violations)?
+            .map(|it| views::replica_set(it, base, parser, path)),
+        "Job" => contents
+            .content(target, violations)?
+            .map(|it| views::job(it, base, parser, path)),
+        "Pod" => contents.content(target, violations)?.map(|it| Observed {
+            // It has the fields of a template.
+            template: Some(parser.template(kubernetes::TemplateJson(target.text()), path)),
+            ..views::small(it, base)
+        }),
+        "CronJob"
+        | "PersistentVolumeClaim"
+        | "Service"
+        | "CustomResourceDefinition"
+        | "ConfigMap"
+        | "Secret" => contents
+            .content(target, violations)?
+            .map(|it| views::small(it, base)),
+        _ => contents
+            .content(target, violations)?
+            .map(|it| generic::object(it, base, has_status_subresource)),
+    })
+}
+
 /// The pods that the target controls, or the target itself, with their positions.
 fn select_pods<'f, 'a>(
     objects: &'f ObjectIndex<'a, Found<'a>>,
     target: &'f Found<'a>,
-    known: Option<Known>,
+    kind: Option<&Kind>,
 ) -> Result<Vec<(usize, &'f Found<'a>)>, Error> {
     let uid = &*target.metadata.uid;
-    let pods: Vec<(usize, &'f Found<'a>)> = match known {
-        Some(Known::Pod) => {
+    let dependents = kind.map_or(Dependents::None, |kind| kind.dependents);
+    let pods: Vec<(usize, &'f Found<'a>)> = match dependents {
+        _ if target.is_pod() => {
             let mut all = objects.iter();
             let position = all.position(|object| std::ptr::eq(object, target));
             position
@@ -178,7 +178,7 @@ fn select_pods<'f, 'a>(
                 .into_iter()
                 .collect()
         }
-        Some(known) if known.controls_pods() && !uid.is_empty() => {
+        Dependents::Pods | Dependents::RevisionsAndPods if !uid.is_empty() => {
             let own = objects.controlled_by(uid);
             own.filter(|(_, object)| object.is_pod() && object.is_in_namespace_of(target))
                 .collect()
@@ -190,12 +190,8 @@ fn select_pods<'f, 'a>(
 }
 
 /// The hash of the newest ControllerRevision of a DaemonSet.
-fn newest_revision<'a>(
-    objects: &ObjectIndex<'a, Found<'a>>,
-    target: &Found<'a>,
-    known: Known,
-) -> Option<String> {
-    if known != Known::DaemonSet || target.metadata.uid.is_empty() {
+fn newest_revision<'a>(objects: &ObjectIndex<'a, Found<'a>>, target: &Found<'a>) -> Option<String> {
+    if target.metadata.uid.is_empty() {
         return None;
     }
     let owned = objects.controlled_by(&target.metadata.uid);
@@ -207,47 +203,4 @@ fn newest_revision<'a>(
         })
         .max_by_key(|(revision, _)| *revision)?;
     newest.1.labels().get(REVISION_LABEL).cloned()
-}
-
-fn object_meta(target: &Found<'_>, metadata: &Value, faults: &Faults) -> ObjectMeta {
-    let field = faults.field("metadata", metadata);
-    let chosen = |map: Field<'_, '_>, keys: &[&str]| -> StringMap {
-        let entries = keys.iter().map(|key| (key, map.get(key)));
-        let present = entries.filter(|(_, value)| value.is_present());
-        present
-            .map(|(key, value)| ((*key).to_owned(), value.text()))
-            .collect()
-    };
-    ObjectMeta {
-        name: target.metadata.name.clone().into_owned(),
-        namespace: target.metadata.namespace.clone().into_owned(),
-        uid: target.metadata.uid.clone().into_owned(),
-        generation: field.get("generation").integer().unwrap_or_default(),
-        creation_timestamp: field.get("creationTimestamp").time(),
-        deletion_timestamp: field.get("deletionTimestamp").time(),
-        labels: chosen(field.get("labels"), &LABELS),
-        annotations: chosen(field.get("annotations"), &ANNOTATIONS),
-        finalizers: field
-            .get("finalizers")
-            .list()
-            .iter()
-            .map(Field::text)
-            .collect(),
-        owner_references: owners(&field),
-        ..ObjectMeta::default()
-    }
-}
-
-/// The owners of an object that manage it.
-fn owners(metadata: &Field<'_, '_>) -> Vec<OwnerReference> {
-    let owners = metadata.get("ownerReferences").list();
-    let owners = owners.iter().map(|owner| OwnerReference {
-        api_version: owner.get("apiVersion").text(),
-        kind: owner.get("kind").text(),
-        name: owner.get("name").text(),
-        uid: owner.get("uid").text(),
-        controller: Some(owner.get("controller").is_true()),
-        block_owner_deletion: None,
-    });
-    owners.collect()
 }

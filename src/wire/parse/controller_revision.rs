@@ -4,13 +4,11 @@
 use rollplan_core::controller_revision::{ControllerRevision, Workload};
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::snapshot::Surroundings;
-use rollplan_core::template::Template;
 use rollplan_core::time::Time;
 
 use super::Parser;
 use super::meta::Needed;
 use super::path::Path;
-use super::raw_template::RawTemplate;
 use super::selector::limit_selector;
 use crate::wire::error::Error;
 use crate::wire::objects::Found;
@@ -44,6 +42,7 @@ impl Parser<'_> {
             pod_management_policy,
             min_ready_seconds,
             revision_history_limit,
+            ordinals: _,
         } = self.required(spec, &path).unwrap_or_default();
         selector.as_ref().map_or(Ok(()), limit_selector)?;
         let selector_path = path.field("selector");
@@ -52,14 +51,12 @@ impl Parser<'_> {
         let template_path = path.field("template");
         let template = self
             .required(template, &template_path)
-            .map(RawTemplate::new);
-        if let Some(template) = &template {
-            _ = self.tape(template, None, &template_path);
-        }
+            .map(|text| self.template(text, &template_path));
         let is_stateful = object.kind == "StatefulSet";
         let kubernetes::WorkloadStatus {
             current_revision,
             update_revision,
+            ..
         } = status;
         let live = [current_revision, update_revision].into_iter();
         let partition_path = path.text(".updateStrategy.rollingUpdate.partition");
@@ -68,7 +65,7 @@ impl Parser<'_> {
             api_version: object.api_version.clone().into_owned(),
             kind: object.kind.clone().into_owned(),
             metadata,
-            template: template.map_or_else(Self::no_template, Template::new),
+            template: template.unwrap_or_else(Self::no_template),
             replicas: is_stateful.then(|| {
                 let replicas = self.optional_count(replicas, &path.field("replicas"));
                 replicas.unwrap_or(REPLICAS)

@@ -215,7 +215,11 @@ impl Parser<'_> {
     }
 
     /// A number of pods or a percentage. Absent means the default.
-    fn int_or_percent(&mut self, value: Option<IntOrString>, path: &Path<'_>) -> IntOrPercent {
+    pub(in crate::wire) fn int_or_percent(
+        &mut self,
+        value: Option<IntOrString>,
+        path: &Path<'_>,
+    ) -> IntOrPercent {
         let parsed = match value {
             None => return IntOrPercent::DEFAULT,
             Some(IntOrString::Int(number)) => int(number),

@@ -137,7 +137,7 @@ impl Parser<'_> {
 }
 
 /// Converts an owner reference without validation.
-pub(super) fn owner_reference(owner: kubernetes::OwnerReference) -> OwnerReference {
+pub(in crate::wire) fn owner_reference(owner: kubernetes::OwnerReference) -> OwnerReference {
     let kubernetes::OwnerReference {
         api_version,
         kind,

@@ -26,7 +26,7 @@ use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::snapshot::{Deployment, Options};
 
 pub(super) use self::deployment::deployment_template;
-pub(super) use self::meta::Needed;
+pub(super) use self::meta::{Needed, owner_reference};
 pub(crate) use self::name::is_dns_subdomain as is_object_name;
 pub(super) use self::path::Path;
 pub(super) use self::replica_set::unselected;

@@ -194,6 +194,7 @@ fn pod_condition(condition: kubernetes::Condition) -> PodCondition {
         last_transition_time,
         reason,
         message,
+        observed_generation: _,
     } = condition;
     PodCondition {
         kind,

@@ -66,6 +66,7 @@ impl Parser<'_> {
             replicas,
             ready_replicas,
             available_replicas,
+            fully_labeled_replicas: _,
             terminating_replicas,
             observed_generation,
             conditions,
@@ -76,8 +77,10 @@ impl Parser<'_> {
             available_replicas: self.count(available_replicas, &path.field("available_replicas")),
             terminating_replicas: self
                 .optional_count(terminating_replicas, &path.field("terminating_replicas")),
-            observed_generation: self
-                .count(observed_generation, &path.field("observed_generation")),
+            observed_generation: self.count(
+                observed_generation.unwrap_or_default(),
+                &path.field("observed_generation"),
+            ),
             conditions: conditions.into_iter().map(condition).collect(),
         }
     }
@@ -90,6 +93,7 @@ fn condition(condition: kubernetes::Condition) -> Condition {
         last_transition_time,
         reason,
         message,
+        observed_generation: _,
     } = condition;
     Condition {
         kind,

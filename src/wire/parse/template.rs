@@ -5,6 +5,7 @@ use rollplan_core::template::{Template, Value, equal};
 use super::path::Path;
 use super::raw_template::RawTemplate;
 use super::{Owner, Parser};
+use crate::wire::read::kubernetes::TemplateJson;
 use crate::wire::tree::Tape;
 
 impl Parser<'_> {
@@ -23,6 +24,17 @@ impl Parser<'_> {
                 None
             }
         }
+    }
+
+    /// A template that is not compared with others.
+    pub(in crate::wire) fn template(
+        &mut self,
+        text: TemplateJson<'_>,
+        path: &Path<'_>,
+    ) -> Template {
+        let raw = RawTemplate::new(text);
+        _ = self.tape(&raw, None, path);
+        Template::new(raw)
     }
 
     /// The template of a ReplicaSet. It is compared with the Deployment's here, where the tapes of both are available.

@@ -119,6 +119,12 @@ objects! {
         pod_management_policy: String = "podManagementPolicy",
         min_ready_seconds: i32 = "minReadySeconds",
         revision_history_limit: Option<i32> = "revisionHistoryLimit",
+        ordinals: StatefulSetOrdinals = "ordinals",
+    }
+
+    /// apps/v1 StatefulSetOrdinals.
+    struct StatefulSetOrdinals {
+        start: i32 = "start",
     }
 
     /// apps/v1 StatefulSetUpdateStrategy or DaemonSetUpdateStrategy.
@@ -130,12 +136,27 @@ objects! {
     /// apps/v1 RollingUpdateStatefulSetStrategy or RollingUpdateDaemonSet.
     struct RollingUpdate {
         partition: i32 = "partition",
+        max_unavailable: Option<IntOrString> = "maxUnavailable",
+        max_surge: Option<IntOrString> = "maxSurge",
     }
 
-    /// apps/v1 StatefulSetStatus. A DaemonSet has none of these fields.
+    /// apps/v1 StatefulSetStatus or DaemonSetStatus.
     struct WorkloadStatus {
+        observed_generation: Option<i64> = "observedGeneration",
+        conditions: Vec<Condition> = "conditions",
+        replicas: i32 = "replicas",
+        ready_replicas: i32 = "readyReplicas",
+        available_replicas: Option<i32> = "availableReplicas",
+        updated_replicas: i32 = "updatedReplicas",
+        current_replicas: i32 = "currentReplicas",
         current_revision: String = "currentRevision",
         update_revision: String = "updateRevision",
+        desired_number_scheduled: Option<i32> = "desiredNumberScheduled",
+        current_number_scheduled: i32 = "currentNumberScheduled",
+        updated_number_scheduled: i32 = "updatedNumberScheduled",
+        number_ready: i32 = "numberReady",
+        number_available: i32 = "numberAvailable",
+        number_misscheduled: i32 = "numberMisscheduled",
     }
 
     /// apps/v1 ControllerRevision.
@@ -145,7 +166,7 @@ objects! {
         data: Value = "data",
     }
 
-    /// apps/v1 ReplicaSet.
+    /// apps/v1 ReplicaSet, or core/v1 ReplicationController.
     struct ReplicaSet<'a> {
         metadata: Option<ObjectMeta> = "metadata",
         spec: ReplicaSetSpec<'a> = "spec",
@@ -164,18 +185,94 @@ objects! {
         replicas: i32 = "replicas",
         ready_replicas: i32 = "readyReplicas",
         available_replicas: i32 = "availableReplicas",
+        fully_labeled_replicas: i32 = "fullyLabeledReplicas",
         terminating_replicas: Option<i32> = "terminatingReplicas",
-        observed_generation: i64 = "observedGeneration",
+        observed_generation: Option<i64> = "observedGeneration",
         conditions: Vec<Condition> = "conditions",
     }
 
-    /// apps/v1 ReplicaSetCondition, or core/v1 PodCondition.
+    /// meta/v1 Condition, or one of a kind that has its own type.
     struct Condition {
         kind: String = "type",
         status: String = "status",
         last_transition_time: Option<Time> = "lastTransitionTime",
         reason: String = "reason",
         message: String = "message",
+        observed_generation: Option<i64> = "observedGeneration",
+    }
+
+    /// batch/v1 Job.
+    struct Job<'a> {
+        metadata: ObjectMeta = "metadata",
+        spec: JobSpec<'a> = "spec",
+        status: JobStatus = "status",
+    }
+
+    /// batch/v1 JobSpec.
+    struct JobSpec<'a> {
+        template: Option<TemplateJson<'a>> = "template",
+        suspend: bool = "suspend",
+        parallelism: Option<i32> = "parallelism",
+        completions: Option<i32> = "completions",
+        backoff_limit: Option<i32> = "backoffLimit",
+        backoff_limit_per_index: Option<i32> = "backoffLimitPerIndex",
+        max_failed_indexes: Option<i32> = "maxFailedIndexes",
+        success_policy: Option<Present> = "successPolicy",
+        pod_failure_policy: Option<Present> = "podFailurePolicy",
+        pod_replacement_policy: String = "podReplacementPolicy",
+        active_deadline_seconds: Option<i64> = "activeDeadlineSeconds",
+        ttl_seconds_after_finished: Option<i32> = "ttlSecondsAfterFinished",
+        managed_by: String = "managedBy",
+    }
+
+    /// batch/v1 JobStatus.
+    struct JobStatus {
+        conditions: Vec<Condition> = "conditions",
+        start_time: Option<Time> = "startTime",
+        active: i32 = "active",
+        ready: i32 = "ready",
+        terminating: i32 = "terminating",
+        succeeded: i32 = "succeeded",
+        failed: i32 = "failed",
+        failed_indexes: String = "failedIndexes",
+    }
+
+    /// An object of a kind of which few fields are read: batch/v1 CronJob, apiextensions.k8s.io/v1 CustomResourceDefinition,
+    /// and core/v1 Pod, PersistentVolumeClaim, Service, ConfigMap and Secret.
+    struct SmallObject {
+        metadata: ObjectMeta = "metadata",
+        spec: SmallSpec = "spec",
+        status: SmallStatus = "status",
+    }
+
+    /// Their specs. Each kind has some of the fields.
+    struct SmallSpec {
+        suspend: bool = "suspend",
+        restart_policy: String = "restartPolicy",
+        kind: String = "type",
+        cluster_ip: String = "clusterIP",
+    }
+
+    /// Their status. Each kind has some of the fields.
+    struct SmallStatus {
+        observed_generation: Option<i64> = "observedGeneration",
+        conditions: Vec<Condition> = "conditions",
+        phase: String = "phase",
+        active: Vec<Present> = "active",
+        last_schedule_time: Option<Time> = "lastScheduleTime",
+        last_successful_time: Option<Time> = "lastSuccessfulTime",
+        load_balancer: LoadBalancerStatus = "loadBalancer",
+    }
+
+    /// core/v1 LoadBalancerStatus.
+    struct LoadBalancerStatus {
+        ingress: Vec<LoadBalancerIngress> = "ingress",
+    }
+
+    /// core/v1 LoadBalancerIngress.
+    struct LoadBalancerIngress {
+        ip: String = "ip",
+        hostname: String = "hostname",
     }
 
     /// core/v1 Pod.
