@@ -1,5 +1,5 @@
-//! The cluster of a simulation: the ReplicaSet controller, the scheduler and the kubelets, whose model is the crate
-//! `rollplan-simulation`, between the times at which something happens.
+//! The cluster of a simulation: the ReplicaSet controller, whose model is the crate `rollplan-simulation`, the scheduler and
+//! the kubelets, between the times at which something happens.
 //!
 //! Times are milliseconds since the snapshot. Kubernetes stores whole seconds, and so do the pods.
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rollplan_core::snapshot::{ObjectMeta, OwnerReference, Pod, ReplicaSet, Snapshot};
 use rollplan_core::time::Time;
-use rollplan_simulation::pods::{Fault, PodState, StoredPod, Transition};
+use rollplan_simulation::pods::{PodState, StoredPod};
 use rollplan_simulation::replica_set::{self, Counts, Sync};
 
 use crate::change::is_own;
@@ -272,13 +272,9 @@ impl World {
             stored: StoredPod {
                 number,
                 uid: digits(&pod.metadata.uid),
-                set_uid: Arc::clone(&self.sets[set].uid),
-                set_name: Arc::clone(&self.sets[set].name),
-                template: 0,
                 state,
                 node,
                 created: created.seconds(),
-                started: created.seconds(),
                 ready_since: ready_since.map(Time::seconds),
                 restarts: 0,
                 deleting: deleting.map(Time::seconds),
@@ -536,7 +532,7 @@ impl World {
             let Self { sets, pods, .. } = self;
             let is_active = |number: &u32| {
                 let pod = pods[*number as usize].as_ref();
-                pod.is_some_and(|pod| pod.stored.is_active())
+                pod.is_some_and(|pod| pod.stored.deleting.is_none())
             };
             sets[set].active.retain(is_active);
         }
@@ -601,20 +597,7 @@ impl World {
         let wave = self.wave + 1;
         self.waves = self.waves.max(wave);
         self.pods.push(Some(WorldPod {
-            stored: StoredPod {
-                number,
-                uid: chance.random.next(),
-                set_uid: Arc::clone(&self.sets[set].uid),
-                set_name: Arc::clone(&self.sets[set].name),
-                template: 0,
-                state: PodState::Pending,
-                node: None,
-                created: seconds,
-                started: seconds,
-                ready_since: None,
-                restarts: 0,
-                deleting: None,
-            },
+            stored: StoredPod::created(number, chance.random.next(), seconds),
             set,
             wave,
             is_stuck: false,
@@ -633,15 +616,11 @@ impl World {
             let Some(number) = self.unscheduled.pop_front() else {
                 return;
             };
-            let seconds = self.seconds();
             let node = self.choose_node(&mut chance.random);
             let Some(pod) = &mut self.pods[number as usize] else {
                 continue;
             };
-            if let Some(Transition::Changed(scheduled)) = pod.stored.advance(Fault::None, seconds) {
-                pod.stored = scheduled;
-            }
-            pod.stored.node = u32::try_from(node).ok();
+            pod.stored.schedule(u32::try_from(node).unwrap_or(u32::MAX));
             self.pods_by_node[node] += 1;
             self.pods_on_nodes = self.pods_on_nodes.map(|left| left - 1);
             let pod = self.pods[number as usize].as_ref();
@@ -692,9 +671,7 @@ impl World {
         if pod.stored.deleting.is_some() {
             return;
         }
-        while let Some(Transition::Changed(next)) = pod.stored.advance(Fault::None, seconds) {
-            pod.stored = next;
-        }
+        pod.stored.become_ready(seconds);
         self.wave = self.wave.max(pod.wave);
         let set = pod.set;
         self.sets[set].ready += 1;
@@ -825,7 +802,7 @@ impl World {
     /// The number of observed pods that are not expected to become ready.
     pub(crate) fn pods_stuck(&self) -> usize {
         let pods = self.pods.iter().flatten();
-        pods.filter(|pod| pod.is_stuck && pod.stored.is_active() && !pod.stored.is_ready())
+        pods.filter(|pod| pod.is_stuck && pod.stored.deleting.is_none() && !pod.stored.is_ready())
             .count()
     }
 
@@ -833,7 +810,7 @@ impl World {
     pub(crate) fn pods_not_ready(&self) -> usize {
         let active = self.pods.iter().flatten().map(|pod| &pod.stored);
         active
-            .filter(|pod| pod.is_active() && !pod.is_ready())
+            .filter(|pod| pod.deleting.is_none() && !pod.is_ready())
             .count()
     }
 }

@@ -1,8 +1,7 @@
-//! What the other controllers of a cluster do: the ReplicaSet controller, the scheduler and the kubelets, as functions of
-//! the state that they observe. Nothing here is random, and nothing knows the planner.
+//! The ReplicaSet controller and its pods, as functions of the state that it observes. Nothing here is random, and nothing
+//! knows the planner.
 //!
-//! `tests/sim` lets them act in every order, with faults.
+//! `tests/sim` lets it act in every order with other controllers, and adds faults.
 
-pub mod clock;
 pub mod pods;
 pub mod replica_set;

@@ -3,20 +3,16 @@
 //! Kubernetes source: `pkg/controller/replicaset/replica_set.go`, `replica_set_utils.go`, and
 //! `ActivePodsWithRanks` in `pkg/controller/controller_utils.go`, of v1.37.
 
-use std::borrow::Borrow;
 use std::cmp::{Ordering, Reverse};
 
 use rollplan_core::snapshot::{Condition, ReplicaSet, ReplicaSetStatus};
 use rollplan_core::status::REPLICA_FAILURE;
 use rollplan_core::time::Time;
 
-use crate::pods::{NODES, PodState, StoredPod};
+use crate::pods::{PodState, StoredPod};
 
 /// The maximum number of pods that one sync creates or deletes (`BurstReplicas`).
 const BURST: usize = 500;
-
-/// The number of active pods on each node that belong to ReplicaSets with the same owner.
-pub type Ranks = [usize; NODES as usize];
 
 /// What a sync does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,30 +38,6 @@ pub struct Counts {
     pub terminating: usize,
 }
 
-// === impl Counts ===
-
-impl Counts {
-    /// Counts active pods.
-    #[must_use]
-    pub fn of<P: Borrow<StoredPod>>(
-        active: &[P],
-        terminating: usize,
-        min_ready_seconds: i32,
-        now: i64,
-    ) -> Self {
-        let count = |is_counted: &dyn Fn(&StoredPod) -> bool| {
-            let pods = active.iter().map(Borrow::borrow);
-            pods.filter(|pod| is_counted(pod)).count()
-        };
-        Self {
-            active: active.len(),
-            ready: count(&StoredPod::is_ready),
-            available: count(&|pod| pod.is_available(min_ready_seconds, now)),
-            terminating,
-        }
-    }
-}
-
 /// `manageReplicas`, for a ReplicaSet with this number of active pods.
 #[must_use]
 pub fn sync(set: &ReplicaSet, active: usize) -> Sync {
@@ -80,24 +52,24 @@ pub fn sync(set: &ReplicaSet, active: usize) -> Sync {
     }
 }
 
-/// `getPodsToDelete`: this number of active pods, and the others. `ranks` has one entry for each node, as in [`Ranks`].
-/// `now` is in milliseconds since the moment from which the pods count seconds. As in Kubernetes, the result may depend on
-/// the order of `pods`, because their comparison is not transitive.
+/// `getPodsToDelete`: this number of active pods, and the others. `ranks` has the number of active pods on each node that
+/// belong to ReplicaSets with the same owner. `now` is in milliseconds since the moment from which the pods count seconds.
+/// As in Kubernetes, the result may depend on the order of `pods`, because their comparison is not transitive.
 #[must_use]
-pub fn choose<P: Borrow<StoredPod>>(
-    mut pods: Vec<P>,
+pub fn choose<'a>(
+    mut pods: Vec<&'a StoredPod>,
     count: usize,
     ranks: &[usize],
     now: i64,
-) -> (Vec<P>, Vec<P>) {
+) -> (Vec<&'a StoredPod>, Vec<&'a StoredPod>) {
     let (mut chosen, mut kept) = (Vec::new(), Vec::new());
     // The quickselect algorithm: sorting all pods of a large ReplicaSet for each sync would take too long, and the sort of
     // the standard library requires a total order.
     while chosen.len() < count && !pods.is_empty() {
-        let pivot = pods[pods.len() / 2].borrow().clone();
+        let pivot = pods[pods.len() / 2];
         let (mut before, mut equal, mut after) = (Vec::new(), Vec::new(), Vec::new());
         for pod in pods {
-            match deletion_order(pod.borrow(), &pivot, ranks, now) {
+            match deletion_order(pod, pivot, ranks, now) {
                 Ordering::Less => before.push(pod),
                 Ordering::Equal => equal.push(pod),
                 Ordering::Greater => after.push(pod),
@@ -118,18 +90,6 @@ pub fn choose<P: Borrow<StoredPod>>(
     }
     kept.extend(pods);
     (chosen, kept)
-}
-
-/// Counts pods by node, for [`choose`].
-#[must_use]
-pub fn ranks<'a, P: Borrow<StoredPod> + 'a>(pods: impl Iterator<Item = &'a P>) -> Ranks {
-    let mut ranks = Ranks::default();
-    for pod in pods.map(Borrow::borrow).filter(|pod| pod.is_active()) {
-        if let Some(node) = pod.node {
-            ranks[node as usize % NODES as usize] += 1;
-        }
-    }
-    ranks
 }
 
 /// `calculateStatus`, with the pods before the sync. `failure` is the message of a rejected create and its time.
@@ -168,7 +128,7 @@ fn deletion_order(a: &StoredPod, b: &StoredPod, ranks: &[usize], now: i64) -> Or
     let class = |pod: &StoredPod| {
         (
             pod.node.is_some(),
-            pod.state >= PodState::Crashed,
+            pod.state >= PodState::Running,
             pod.is_ready(),
             Reverse(pod.node.and_then(rank).unwrap_or(0)),
         )

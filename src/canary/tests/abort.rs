@@ -28,13 +28,13 @@ fn hold(random: &mut Random) -> World {
     world.settle();
     let now = world.now;
     for pod in &mut world.pods {
-        pod.node = Some(u32::try_from(random.below(2)).unwrap());
+        pod.stored.node = Some(u32::try_from(random.below(2)).unwrap());
         match random.below(3) {
             0 => {}
-            1 => pod.ready_since = Some(now),
+            1 => pod.stored.ready_since = Some(now),
             _ => {
-                pod.state = PodState::Running;
-                pod.ready_since = None;
+                pod.stored.state = PodState::Running;
+                pod.stored.ready_since = None;
             }
         }
     }
@@ -99,7 +99,7 @@ fn abort_waits_until_ready_pods_are_available() {
     let now = world.now;
     world.crash(0);
     let newest = world.pods.len() - 1;
-    world.pods[newest].ready_since = Some(now);
+    world.pods[newest].stored.ready_since = Some(now);
     let plan = world.plan(&policy, Some(abort())).unwrap();
     assert_eq!((plan.step, plan.report.phase), (None, Phase::Hold));
     let reasons: Vec<&str> = plan

@@ -7,9 +7,9 @@ use rollplan_core::interrupt::Never;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Pod, Snapshot};
 use rollplan_core::time::{Span, Time};
-use rollplan_simulation::clock;
-use rollplan_simulation::pods::Fault;
+use rollplan_world::at;
 
+use crate::pods::Fault;
 use crate::world::{NEW, World, abort, promote};
 
 fn policy() -> Policy {
@@ -35,9 +35,9 @@ fn hold(fault: Fault) -> World {
     for pod in world
         .pods
         .iter_mut()
-        .filter(|pod| pod.created >= 1000 && pod.number >= 10)
+        .filter(|pod| pod.stored.created >= 1000 && pod.stored.number >= 10)
     {
-        pod.ready_since = pod.ready_since.map(|_| now);
+        pod.stored.ready_since = pod.stored.ready_since.map(|_| now);
     }
     assert_eq!((world.size_of("v1"), world.size_of(NEW)), (10, 2));
     world
@@ -144,7 +144,7 @@ fn restart_begins_the_bake_again() {
     let snapshot = with_pod(&world, |pod| {
         pod.containers[0].restarts = 1;
         pod.containers[0].state = rollplan_core::snapshot::ContainerState::Running {
-            started_at: Some(clock::at(restarted)),
+            started_at: Some(at(restarted)),
         };
     });
     let input = rollplan_canary::Input {
@@ -220,7 +220,7 @@ fn canary_that_is_not_decided_times_out() {
         timeout: Some(Span::from_seconds(600)),
         ..policy()
     };
-    world.now += 599 - clock::at(world.now).since(since).seconds();
+    world.now += 599 - at(world.now).since(since).seconds();
     let plan = world.plan(&policy, None).unwrap();
     assert_eq!(plan.report.outcome, Some(Outcome::Undecided));
     assert_eq!(plan.requeue_after, Some(Span::from_seconds(1)));
@@ -246,7 +246,7 @@ fn verdicts_count_only_for_their_template_and_time() {
     world.now += 200;
     let report = world.plan(&policy(), None).unwrap().report;
     let (digest, since) = (report.template_digest, report.since.unwrap());
-    let now = clock::at(world.now);
+    let now = at(world.now);
     let verdict = |result, template_digest: &str, observed_at| CallerVerdict {
         name: "smoke".to_owned(),
         template_digest: template_digest.to_owned(),

@@ -6,8 +6,8 @@ use rollplan_canary::{
 };
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Deployment, Strategy};
-use rollplan_simulation::pods::Fault;
 
+use crate::pods::Fault;
 use crate::world::{NEW, World, abort, promote, template};
 
 fn policy() -> Policy {

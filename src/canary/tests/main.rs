@@ -9,6 +9,13 @@ mod abort;
 mod decision;
 mod interference;
 mod pipelines;
+#[path = "../../../tests/sim/src/pods.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "the simulation uses the rest, from outside its crate"
+)]
+mod pods;
 mod refusals;
 mod rollback;
 mod world;

@@ -3,8 +3,8 @@
 use rollplan_canary::{Command, Outcome, Phase, Plan, Policy, RefusalCause, Start};
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::time::Span;
-use rollplan_simulation::pods::Fault;
 
+use crate::pods::Fault;
 use crate::world::{NEW, World, abort, promote};
 
 const PIPELINE: &str = "shop/web release";

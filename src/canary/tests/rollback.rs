@@ -5,9 +5,9 @@ use rollplan_core::interrupt::Never;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::ContainerState;
 use rollplan_core::template::{Template, Value};
-use rollplan_simulation::pods::Fault;
 use serde_json::json;
 
+use crate::pods::Fault;
 use crate::world::{World, promote};
 
 fn policy() -> Policy {

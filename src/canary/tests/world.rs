@@ -12,12 +12,12 @@ use rollplan_core::plan_pass;
 use rollplan_core::size::{IntOrPercent, Limits};
 use rollplan_core::snapshot::{Deployment, Options, ReplicaSet, Snapshot, Strategy};
 use rollplan_core::template::{Template, with_defaults};
-use rollplan_simulation::clock;
-use rollplan_simulation::pods::{Fault, PodState, StoredPod, Transition};
-use rollplan_simulation::replica_set::{self, Counts, Sync};
+use rollplan_simulation::replica_set::{self, Sync};
 use rollplan_world::patch::apply_to_deployment;
-use rollplan_world::{mk_deployment, mk_set, mk_snapshot, mk_template, store_defaults};
+use rollplan_world::{at, mk_deployment, mk_set, mk_snapshot, mk_template, store_defaults};
 use serde_json::Value as Json;
+
+use crate::pods::{self, Fault, SimPod, Transition};
 
 /// The image of the canary.
 pub(crate) const NEW: &str = "v2";
@@ -48,7 +48,7 @@ pub(crate) fn abort() -> Command {
 pub(crate) struct World {
     /// What the API server stores, without pods.
     pub(crate) stored: Snapshot,
-    pub(crate) pods: Vec<StoredPod>,
+    pub(crate) pods: Vec<SimPod>,
     pub(crate) now: i64,
     next_pod: u32,
     /// The faults of the pods by image.
@@ -99,9 +99,8 @@ impl World {
             world.create_pod(0);
         }
         for pod in &mut world.pods {
-            pod.state = PodState::Ready;
-            pod.node = Some(pod.number % 2);
-            pod.ready_since = Some(100);
+            pod.stored.schedule(pod.stored.number % 2);
+            pod.stored.become_ready(100);
         }
         world.settle();
         world
@@ -114,12 +113,12 @@ impl World {
 
     fn create_pod(&mut self, set: usize) {
         let set = &self.stored.replica_sets[set];
-        let pod = StoredPod::created(self.next_pod, set, 0, self.now);
+        let pod = SimPod::created(self.next_pod, set, 0, self.now);
         self.pods.push(pod);
         self.next_pod += 1;
     }
 
-    fn fault_of(&self, pod: &StoredPod) -> Fault {
+    fn fault_of(&self, pod: &SimPod) -> Fault {
         let set = self
             .stored
             .replica_sets
@@ -135,7 +134,7 @@ impl World {
     /// Everything as the API server returns it now.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let mut snapshot = self.stored.clone();
-        snapshot.now = clock::at(self.now);
+        snapshot.now = at(self.now);
         let pods = self.pods.iter().map(|pod| pod.reported(self.fault_of(pod)));
         snapshot.pods = pods.collect();
         snapshot
@@ -241,7 +240,7 @@ impl World {
     /// One sync of the Deployment controller. Returns whether it has written anything.
     pub(crate) fn sync_deployment(&mut self) -> bool {
         let mut view = self.stored.clone();
-        view.now = clock::at(self.now);
+        view.now = at(self.now);
         let plan = plan_pass(&view, Options::default());
         let mut has_written = false;
         for action in plan.steps.iter().filter_map(|it| it.action.as_ref()) {
@@ -291,7 +290,7 @@ impl World {
         let available = self
             .pods
             .iter()
-            .filter(|pod| pod.is_available(self.min_ready, self.now));
+            .filter(|pod| pod.stored.is_available(self.min_ready, self.now));
         i32::try_from(available.count()).unwrap()
     }
 
@@ -300,27 +299,31 @@ impl World {
         let Some(set) = self.stored.replica_sets.get(index).cloned() else {
             return false;
         };
-        let is_own = |pod: &&StoredPod| *pod.set_uid == *set.metadata.uid;
-        let own: Vec<StoredPod> = self.pods.iter().filter(is_own).cloned().collect();
-        let active: Vec<StoredPod> = own.iter().filter(|pod| pod.is_active()).cloned().collect();
-        let terminating = own.iter().filter(|pod| pod.deleting.is_some()).count();
-        let ranks = replica_set::ranks(self.pods.iter());
+        let is_own = |pod: &&SimPod| *pod.set_uid == *set.metadata.uid;
+        let own: Vec<SimPod> = self.pods.iter().filter(is_own).cloned().collect();
+        let active: Vec<SimPod> = own.iter().filter(|pod| pod.is_active()).cloned().collect();
+        let terminating = own
+            .iter()
+            .filter(|pod| pod.stored.deleting.is_some())
+            .count();
+        let ranks = pods::ranks(self.pods.iter());
         let mut changed = true;
         match replica_set::sync(&set, active.len()) {
             Sync::Nothing => changed = false,
             Sync::Create(count) => (0..count).for_each(|_| self.create_pod(index)),
             Sync::Delete(count) => {
                 let millis = self.now * 1000;
-                let (deleted, _) = replica_set::choose(active.clone(), count, &ranks, millis);
+                let stored = active.iter().map(|pod| &pod.stored).collect();
+                let (deleted, _) = replica_set::choose(stored, count, &ranks, millis);
                 let before = self.available();
                 let numbers: BTreeSet<u32> = deleted.iter().map(|pod| pod.number).collect();
                 let now = self.now;
                 for pod in self
                     .pods
                     .iter_mut()
-                    .filter(|pod| numbers.contains(&pod.number))
+                    .filter(|pod| numbers.contains(&pod.stored.number))
                 {
-                    pod.deleting = Some(now);
+                    pod.stored.deleting = Some(now);
                 }
                 let after = self.available();
                 let fewest = self.desired.0;
@@ -332,7 +335,7 @@ impl World {
                 }
             }
         }
-        let counts = Counts::of(&active, terminating, set.min_ready_seconds, self.now);
+        let counts = pods::counts(&active, terminating, set.min_ready_seconds, self.now);
         let status = replica_set::status(&set, counts, None);
         if status != set.status {
             changed = true;
@@ -362,8 +365,8 @@ impl World {
 
     /// A ready pod crashes.
     pub(crate) fn crash(&mut self, index: usize) {
-        if let Some(pod) = self.pods.get_mut(index).filter(|pod| pod.is_ready()) {
-            *pod = pod.crashed(self.now);
+        if let Some(pod) = self.pods.get_mut(index).filter(|pod| pod.stored.is_ready()) {
+            *pod = pod.restarted(self.now);
             self.losses += 1;
         }
     }

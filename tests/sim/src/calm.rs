@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::pods::{Fault, SimPod};
 use crate::script::{Event, Kind, TEMPLATES};
 use crate::server::StoredSet;
 use crate::world::World;
-use rollplan_simulation::pods::Fault;
-use rollplan_simulation::pods::StoredPod;
 
 /// The maximum number of adapter steps in one turn.
 const ADAPTER_STEPS_MAX: usize = 64;
@@ -74,7 +73,7 @@ impl World {
         for stored in &sets {
             self.sync_set(stored);
         }
-        let pods: Vec<Arc<StoredPod>> = self.store.pods.values().cloned().collect();
+        let pods: Vec<Arc<SimPod>> = self.store.pods.values().cloned().collect();
         for pod in &pods {
             self.advance_pod(pod);
         }
@@ -87,7 +86,7 @@ impl World {
         let ready = self.store.pods.values().filter_map(|pod| {
             let set = self.store.set_by_uid(&pod.set_uid)?;
             let seconds = i64::from(set.set.min_ready_seconds);
-            let due = pod.ready_since.filter(|_| pod.is_ready())? + seconds;
+            let due = pod.stored.ready_since.filter(|_| pod.stored.is_ready())? + seconds;
             (due > self.now).then_some(due)
         });
         ready.chain(self.adapter.due()).min()

@@ -5,8 +5,8 @@ use fastrand::Rng;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::Strategy;
 
+use crate::pods::Fault;
 use crate::script::{Answer, Event, Kind, Propagation, Script, Setup, TEMPLATES};
-use rollplan_simulation::pods::Fault;
 
 /// The maximum number of events in a world.
 const EVENTS_MAX: usize = 90;

@@ -11,6 +11,7 @@ mod check;
 mod explore;
 mod flaw;
 mod generate;
+pub mod pods;
 mod replica_set;
 #[cfg(test)]
 mod restarts;

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use rollplan_core::snapshot::ReplicaSet;
-use rollplan_simulation::clock;
 use rollplan_simulation::pods::StoredPod;
-use rollplan_simulation::replica_set::{self, Counts, Ranks, Sync};
+use rollplan_simulation::replica_set::{self, Sync};
+use rollplan_world::at;
 
+use crate::pods::{self, SimPod};
 use crate::server::{StoredSet, Writer};
 use crate::tally::Tally;
 use crate::world::World;
@@ -18,7 +19,7 @@ impl World {
         let version_before = self.store.version;
         let set = &stored.set;
         let uid = set.metadata.uid.as_str();
-        let pods: Vec<Arc<StoredPod>> = self
+        let pods: Vec<Arc<SimPod>> = self
             .store
             .pods_of(uid)
             .filter(|pod| pod.is_active())
@@ -31,7 +32,8 @@ impl World {
             Sync::Delete(count) => {
                 let ranks = self.ranks(stored);
                 let millis = self.now * 1000;
-                let (deleted, kept) = replica_set::choose(pods.clone(), count, &ranks, millis);
+                let active = pods.iter().map(|pod| &pod.stored).collect();
+                let (deleted, kept) = replica_set::choose(active, count, &ranks, millis);
                 self.delete_pods(stored, &deleted, &kept);
             }
         }
@@ -43,7 +45,12 @@ impl World {
 
     fn create_pods(&mut self, stored: &StoredSet, count: usize) -> Result<(), String> {
         for _ in 0..count {
-            let counted = self.store.pods.values().filter(|pod| pod.may_run()).count();
+            let counted = self
+                .store
+                .pods
+                .values()
+                .filter(|pod| !pod.is_evicted)
+                .count();
             if self
                 .quota_pods
                 .is_some_and(|max| counted >= usize::from(max))
@@ -53,20 +60,15 @@ impl World {
             }
             self.pods_made += 1;
             let (number, now) = (self.pods_made, self.now);
-            let pod = StoredPod::created(number, &stored.set, stored.template, now);
+            let pod = SimPod::created(number, &stored.set, stored.template, now);
             self.store.put_pod(pod);
             self.tallies.count(Tally::PodCreated);
         }
         Ok(())
     }
 
-    fn delete_pods(
-        &mut self,
-        stored: &StoredSet,
-        deleted: &[Arc<StoredPod>],
-        kept: &[Arc<StoredPod>],
-    ) {
-        let available = |pods: &[Arc<StoredPod>]| {
+    fn delete_pods(&mut self, stored: &StoredSet, deleted: &[&StoredPod], kept: &[&StoredPod]) {
+        let available = |pods: &[&StoredPod]| {
             pods.iter()
                 .filter(|pod| pod.is_available(stored.set.min_ready_seconds, self.now))
                 .count()
@@ -81,38 +83,39 @@ impl World {
         };
         self.record_lost(&stored.set.metadata.uid, due.saturating_sub(remaining));
         for pod in deleted {
-            self.delete_pod(pod);
+            self.delete_pod(pod.number);
             self.tallies.count(Tally::PodRemoved);
         }
     }
 
-    fn ranks(&self, stored: &StoredSet) -> Ranks {
+    fn ranks(&self, stored: &StoredSet) -> Vec<usize> {
         let owner = |set: &ReplicaSet| set.metadata.controller().map(|owner| owner.uid.clone());
         let of = owner(&stored.set);
         let related = self.store.sets.values().filter(|other| {
             other.set.metadata.uid == stored.set.metadata.uid
                 || of.is_some() && owner(&other.set) == of
         });
-        replica_set::ranks(related.flat_map(|set| self.store.pods_of(&set.set.metadata.uid)))
+        pods::ranks(related.flat_map(|set| self.store.pods_of(&set.set.metadata.uid)))
     }
 
     /// Deletes a pod. A pod that is not scheduled yet is removed immediately.
-    pub(crate) fn delete_pod(&mut self, pod: &StoredPod) {
-        if pod.node.is_none() {
-            self.store.remove_pod(pod.number);
-        } else if pod.deleting.is_none() {
-            let deleting = Some(self.now);
-            self.store.put_pod(StoredPod {
-                deleting,
-                ..pod.clone()
-            });
+    pub(crate) fn delete_pod(&mut self, number: u32) {
+        let Some(pod) = self.store.pods.get(&number) else {
+            return;
+        };
+        if pod.stored.node.is_none() {
+            self.store.remove_pod(number);
+        } else if pod.stored.deleting.is_none() {
+            let mut pod = SimPod::clone(pod);
+            pod.stored.deleting = Some(self.now);
+            self.store.put_pod(pod);
         }
     }
 
     fn write_set_status(
         &mut self,
         stored: &StoredSet,
-        pods: &[Arc<StoredPod>],
+        pods: &[Arc<SimPod>],
         failure: Option<String>,
     ) {
         let set = &stored.set;
@@ -120,10 +123,10 @@ impl World {
         let terminating = self
             .store
             .pods_of(uid)
-            .filter(|pod| pod.deleting.is_some() && pod.may_run())
+            .filter(|pod| pod.stored.deleting.is_some() && !pod.is_evicted)
             .count();
-        let failure = failure.map(|message| (message, clock::at(self.now)));
-        let counts = Counts::of(pods, terminating, set.min_ready_seconds, self.now);
+        let failure = failure.map(|message| (message, at(self.now)));
+        let counts = pods::counts(pods, terminating, set.min_ready_seconds, self.now);
         let status = replica_set::status(set, counts, failure);
         if status != set.status {
             let mut changed = stored.clone();

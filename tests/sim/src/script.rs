@@ -5,7 +5,8 @@ mod text;
 
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::Strategy;
-use rollplan_simulation::pods::Fault;
+
+use crate::pods::Fault;
 
 /// The number of templates. Their images are v0, v1, and so on.
 pub const TEMPLATES: u8 = 4;

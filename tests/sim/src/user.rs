@@ -6,12 +6,12 @@ use rollplan_core::action::Step;
 use rollplan_core::revision::ROLLBACK_TO;
 use rollplan_core::rollback;
 use rollplan_core::snapshot::{Deployment, DeploymentSpec, Snapshot};
+use rollplan_world::at;
 
 use crate::script::{Event, Propagation};
 use crate::server::{StoredSet, Writer};
 use crate::tally::Tally;
 use crate::world::World;
-use rollplan_simulation::clock;
 
 /// An annotation that is copied to the ReplicaSet.
 const NOTE: &str = "example.com/note";
@@ -102,7 +102,7 @@ impl World {
         };
         let sets = self.store.sets.values();
         let snapshot = Snapshot {
-            now: clock::at(self.now),
+            now: at(self.now),
             deployment: (*deployment).clone(),
             replica_sets: sets.map(|stored| stored.set.clone()).collect(),
             pods: Arc::new([]),
@@ -116,7 +116,7 @@ impl World {
             return;
         };
         for call in rollback.steps.iter().filter_map(Step::call) {
-            let answer = self.store.call(&call, clock::at(self.now), Writer::Other);
+            let answer = self.store.call(&call, at(self.now), Writer::Other);
             self.tallies.count(Tally::RolledBack);
             self.check_undo(&rollback.replica_set, answer);
         }
@@ -134,7 +134,7 @@ impl World {
             Propagation::Foreground => {
                 self.tallies.count(Tally::Deleted);
                 let mut deleting = Deployment::clone(&deployment);
-                deleting.metadata.deletion_timestamp = Some(clock::at(self.now));
+                deleting.metadata.deletion_timestamp = Some(at(self.now));
                 deleting.metadata.generation += 1;
                 self.store.put_deployment(deleting, Writer::Other);
             }

@@ -6,17 +6,15 @@ use std::sync::Arc;
 use rollplan_core::revision::POD_TEMPLATE_HASH;
 use rollplan_core::snapshot::{ObjectMeta, OwnerReference, ReplicaSet, ReplicaSetStatus};
 use rollplan_core::template::Template;
-use rollplan_world::{mk_deployment, mk_template, strings};
+use rollplan_world::{at, mk_deployment, mk_template, strings};
 
 use crate::adapter::{Adapter, View};
 use crate::check::{Native, Violation};
 use crate::flaw::Flaw;
+use crate::pods::{Fault, SimPod, Transition};
 use crate::script::{Answer, Event, Setup, TEMPLATES};
 use crate::server::{Store, StoredSet, Writer};
 use crate::tally::{Tallies, Tally};
-use rollplan_simulation::clock;
-use rollplan_simulation::pods::Fault;
-use rollplan_simulation::pods::{PodState, StoredPod, Transition};
 
 /// The state of a world.
 #[derive(Clone, Debug)]
@@ -106,7 +104,7 @@ impl World {
         let mut deployment = mk_deployment(setup.replicas);
         (deployment.api_version, deployment.kind) = (api_version.to_owned(), kind.to_owned());
         deployment.metadata.uid = self.store.new_uid("web");
-        deployment.metadata.creation_timestamp = Some(clock::at(self.now));
+        deployment.metadata.creation_timestamp = Some(at(self.now));
         let spec = &mut deployment.spec;
         spec.template = self.templates[usize::from(template)].clone();
         spec.strategy = setup.strategy;
@@ -122,7 +120,7 @@ impl World {
             namespace: "default".to_owned(),
             uid: self.store.new_uid("rs"),
             generation: 1,
-            creation_timestamp: Some(clock::at(self.now)),
+            creation_timestamp: Some(at(self.now)),
             labels: strings([("app", "web"), (POD_TEMPLATE_HASH, name)]),
             owner_references: owners,
             ..ObjectMeta::default()
@@ -171,7 +169,7 @@ impl World {
         self.store.sets.values().nth(index).cloned()
     }
 
-    fn chosen_pod(&self, choice: u8, fits: impl Fn(&StoredPod) -> bool) -> Option<Arc<StoredPod>> {
+    fn chosen_pod(&self, choice: u8, fits: impl Fn(&SimPod) -> bool) -> Option<Arc<SimPod>> {
         let pods = || self.store.pods.values().filter(|pod| fits(pod));
         let index = usize::from(choice).checked_rem(pods().count())?;
         pods().nth(index).cloned()
@@ -202,33 +200,31 @@ impl World {
             }
             Event::Pod(choice) => {
                 let moves =
-                    |pod: &StoredPod| pod.advance(self.fault(pod.template), self.now).is_some();
+                    |pod: &SimPod| pod.advance(self.fault(pod.template), self.now).is_some();
                 if let Some(pod) = self.chosen_pod(choice, moves) {
                     self.advance_pod(&pod);
                 }
             }
             Event::Crash(choice) => {
-                if let Some(pod) = self.chosen_pod(choice, StoredPod::is_ready) {
+                if let Some(pod) = self.chosen_pod(choice, |pod| pod.stored.is_ready()) {
                     self.tallies.count(Tally::PodCrashed);
                     self.record_lost_pod(&pod);
-                    self.store.put_pod(pod.crashed(self.now));
+                    self.store.put_pod(pod.restarted(self.now));
                 }
             }
             Event::Evict(choice) => {
-                let fits = |pod: &StoredPod| pod.is_active() && pod.node.is_some();
+                let fits = |pod: &SimPod| pod.is_active() && pod.stored.node.is_some();
                 if let Some(pod) = self.chosen_pod(choice, fits) {
                     self.tallies.count(Tally::PodEvicted);
                     self.record_lost_pod(&pod);
-                    let mut evicted = StoredPod::clone(&pod);
-                    evicted.state = PodState::Failed;
-                    self.store.put_pod(evicted);
+                    self.store.put_pod(pod.evicted());
                 }
             }
             Event::DeletePod(choice) => {
-                if let Some(pod) = self.chosen_pod(choice, |pod| pod.deleting.is_none()) {
+                if let Some(pod) = self.chosen_pod(choice, |pod| pod.stored.deleting.is_none()) {
                     self.tallies.count(Tally::PodDeleted);
                     self.record_lost_pod(&pod);
-                    self.delete_pod(&pod);
+                    self.delete_pod(pod.stored.number);
                 }
             }
             Event::Collect => _ = self.collect(),
@@ -248,7 +244,7 @@ impl World {
     }
 
     /// Lets the scheduler or a kubelet advance a pod. Returns whether the pod changed.
-    pub(crate) fn advance_pod(&mut self, pod: &Arc<StoredPod>) -> bool {
+    pub(crate) fn advance_pod(&mut self, pod: &Arc<SimPod>) -> bool {
         match pod.advance(self.fault(pod.template), self.now) {
             Some(Transition::Changed(mut moved)) => {
                 while self.brisk
@@ -259,7 +255,7 @@ impl World {
                 }
                 self.store.put_pod(moved);
             }
-            Some(Transition::Removed) => self.store.remove_pod(pod.number),
+            Some(Transition::Removed) => self.store.remove_pod(pod.stored.number),
             None => return false,
         }
         self.tallies.count(Tally::PodAdvanced);
@@ -267,10 +263,10 @@ impl World {
     }
 
     /// Records the loss of a pod if it is available.
-    fn record_lost_pod(&mut self, pod: &StoredPod) {
+    fn record_lost_pod(&mut self, pod: &SimPod) {
         let set = self.store.set_by_uid(&pod.set_uid);
         let seconds = set.map_or(0, |stored| stored.set.min_ready_seconds);
-        if pod.is_available(seconds, self.now) {
+        if pod.stored.is_available(seconds, self.now) {
             self.record_lost(&pod.set_uid, 1);
         }
     }
@@ -309,15 +305,15 @@ impl World {
             self.store.remove_deployment();
         }
         let ownerless = self.store.pods.values();
-        let ownerless: Vec<Arc<StoredPod>> = ownerless
+        let ownerless: Vec<Arc<SimPod>> = ownerless
             .filter(|pod| self.store.set_by_uid(&pod.set_uid).is_none())
             .cloned()
             .collect();
         for pod in ownerless {
-            if !pod.may_run() {
-                self.store.remove_pod(pod.number);
-            } else if pod.deleting.is_none() {
-                self.delete_pod(&pod);
+            if pod.is_evicted {
+                self.store.remove_pod(pod.stored.number);
+            } else {
+                self.delete_pod(pod.stored.number);
             }
         }
         let collected = self.store.version != version_before;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use rollplan_core::snapshot::{Deployment, Snapshot};
 
 use super::{clamped, set_version};
+use crate::pods::SimPod;
 use crate::script::Kind;
 use crate::server::{Pending, Store, StoredSet, Writer, version_of};
 use crate::tally::Tally;
 use crate::world::World;
-use rollplan_simulation::pods::StoredPod;
 
 /// The cache and its overlay.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ pub(crate) struct View {
     pub(crate) cached_deployment: Option<Arc<Deployment>>,
     /// By UID, like the other maps of ReplicaSets.
     pub(crate) cached_sets: BTreeMap<String, Arc<StoredSet>>,
-    pub(crate) pods: BTreeMap<u32, Arc<StoredPod>>,
+    pub(crate) pods: BTreeMap<u32, Arc<SimPod>>,
     pub(crate) own_deployment: Option<Arc<Deployment>>,
     /// `None` for a deleted ReplicaSet.
     pub(crate) own_sets: BTreeMap<String, Option<Arc<StoredSet>>>,
@@ -31,7 +31,7 @@ pub(crate) struct Seen {
     pub(crate) snapshot: Snapshot,
     pub(crate) sets: BTreeMap<String, SeenSet>,
     /// The pods in the cache, whether they were sent or not.
-    pub(crate) pods: BTreeMap<u32, Arc<StoredPod>>,
+    pub(crate) pods: BTreeMap<u32, Arc<SimPod>>,
 }
 
 /// A ReplicaSet in the input of a plan.
@@ -178,7 +178,7 @@ impl World {
         let change = self.store.pending.pods.pop_front()?;
         let view = &mut self.adapter.view;
         let ended = match &change.object {
-            Some(pod) => !pod.may_run(),
+            Some(pod) => pod.is_evicted,
             None => true,
         };
         match change.object {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rollplan_core::action::{Action, ApiCall, OnFailure, Step, Verb};
 use rollplan_core::snapshot::StepFailure;
+use rollplan_world::at;
 
 use super::{Running, set_version};
 use crate::flaw::Flaw;
@@ -11,7 +12,6 @@ use crate::script::Answer;
 use crate::server::{Rejection, StoredSet, Writer, Written};
 use crate::tally::Tally;
 use crate::world::World;
-use rollplan_simulation::clock;
 
 /// The outcome of a call, as far as the adapter can tell.
 enum Outcome {
@@ -110,9 +110,7 @@ impl World {
             Flaw::NoPreconditions => without_preconditions(call),
             _ => call.clone(),
         };
-        let result = self
-            .store
-            .call(&stripped, clock::at(self.now), Writer::Adapter);
+        let result = self.store.call(&stripped, at(self.now), Writer::Adapter);
         match result {
             Ok(written) => {
                 self.check_write(

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use rollplan_core::Plan;
 use rollplan_core::revision;
 use rollplan_core::snapshot::{Options, ReplicaSet, Snapshot, StepFailure, Strategy};
+use rollplan_world::at;
 
 use crate::flaw::Flaw;
 use crate::server::{StoredSet, version_of};
 use crate::tally::Tally;
 use crate::world::World;
 use cache::Seen;
-use rollplan_simulation::clock;
 
 /// The maximum backoff, as a power of two in seconds.
 const BACK_OFF_MAX: u8 = 6;
@@ -143,7 +143,7 @@ impl World {
         let omitted = usize::from(self.flaw == Flaw::PartialSets && view.sets().count() > 1);
         let sets = view.sets().skip(omitted);
         Some(Snapshot {
-            now: clock::at(self.now),
+            now: at(self.now),
             deployment: (**deployment).clone(),
             replica_sets: sets.map(|stored| stored.set.clone()).collect(),
             pods: pods.into(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rollplan_canary::{ANNOTATION, CheckResult, Fields, HELD_DEADLINE, HELD_MIN_READY, LABEL};
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::Deployment;
-use rollplan_simulation::clock;
+use rollplan_world::at;
 use serde_json::{Value, json};
 
 use super::world::{CanaryWorld, Part, Seen};
@@ -86,10 +86,10 @@ impl CanaryWorld {
         let seconds = self.setup.bake.max(self.user.min_ready_seconds);
         let is_ready = pods
             .iter()
-            .all(|pod| pod.is_available(seconds, self.world.now));
+            .all(|pod| pod.stored.is_available(seconds, self.world.now));
         let size = usize::try_from(stored.set.replicas).unwrap_or(0);
         let digest = template.canonical_sha256();
-        let since = clock::at(self.template_since);
+        let since = at(self.template_since);
         let about = self
             .verdicts
             .iter()

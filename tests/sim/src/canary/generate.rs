@@ -2,9 +2,9 @@
 
 use fastrand::Rng;
 use rollplan_core::size::IntOrPercent;
-use rollplan_simulation::pods::Fault;
 
 use super::{Command, Event, Interference, Judgement, NEW, STABLE, Script, Setup};
+use crate::pods::Fault;
 use crate::script::{Kind, TEMPLATES};
 
 /// The number of events in a world.

@@ -20,9 +20,9 @@ pub use generate::generate;
 
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::Strategy;
-use rollplan_simulation::pods::Fault;
 
 use crate::check::Violation;
+use crate::pods::Fault;
 use crate::run::Outcome;
 use crate::script::Kind;
 use crate::shrink::drop_events;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rollplan_core::plan_pass;
 use rollplan_core::snapshot::Options;
-use rollplan_simulation::clock;
+use rollplan_world::at;
 
 use super::world::{CanaryWorld, Reported, Seen};
 use crate::check::is_scaled;
@@ -32,7 +32,7 @@ impl CanaryWorld {
         let mut has_written = false;
         for call in plan.steps.iter().filter_map(|step| step.call()) {
             let before = self.world.store.sets.get(&call.name).cloned();
-            let now = clock::at(self.world.now);
+            let now = at(self.world.now);
             let Ok(written) = self.world.store.call(&call, now, Writer::Adapter) else {
                 break;
             };

@@ -8,7 +8,7 @@ use rollplan_core::interrupt::Never;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::Deployment;
 use rollplan_core::time::Span;
-use rollplan_simulation::clock;
+use rollplan_world::at;
 use rollplan_world::patch::apply_to_deployment;
 
 use super::world::CanaryWorld;
@@ -80,7 +80,7 @@ impl CanaryWorld {
             for verdict in &mut verdicts {
                 let digest = deployment.spec.template.canonical_sha256();
                 verdict.template_digest = digest.to_owned();
-                verdict.observed_at = clock::at(self.world.now);
+                verdict.observed_at = at(self.world.now);
             }
         }
         let input = Input {
@@ -228,7 +228,7 @@ impl CanaryWorld {
                 Judgement::Pass | Judgement::Other => CheckResult::Pass,
                 Judgement::Fail => CheckResult::Fail,
             },
-            observed_at: clock::at(self.world.now),
+            observed_at: at(self.world.now),
         });
     }
 

@@ -7,7 +7,7 @@ use rollplan_canary::{CallerVerdict, Fields, HELD_MIN_READY};
 use rollplan_core::size::Limits;
 use rollplan_core::snapshot::{Deployment, Snapshot};
 use rollplan_core::template::{Template, with_defaults};
-use rollplan_simulation::clock;
+use rollplan_world::at;
 use serde_json::Value;
 
 use super::steerer::Planned;
@@ -195,7 +195,7 @@ impl CanaryWorld {
         let pods = store.pods.values();
         let pods = pods.map(|pod| pod.reported(self.world.fault(pod.template)));
         Snapshot {
-            now: clock::at(self.world.now),
+            now: at(self.world.now),
             deployment: Deployment::clone(&self.deployment()),
             replica_sets: store.sets.values().map(|it| it.set.clone()).collect(),
             pods: pods.collect(),
@@ -270,15 +270,15 @@ impl CanaryWorld {
     pub(super) fn available(&self) -> BTreeSet<u32> {
         let (seconds, now) = (self.user.min_ready_seconds, self.world.now);
         let pods = self.world.store.pods.values();
-        let pods = pods.filter(|pod| pod.is_available(seconds, now));
-        pods.map(|pod| pod.number).collect()
+        let pods = pods.filter(|pod| pod.stored.is_available(seconds, now));
+        pods.map(|pod| pod.stored.number).collect()
     }
 
     /// Lets a pod fail. The Deployment controller cannot know that before a status of the ReplicaSet reports it.
     fn fail(&mut self, event: script::Event) {
         let before: BTreeMap<u32, String> = {
             let pods = self.world.store.pods.values();
-            pods.map(|pod| (pod.number, pod.set_uid.to_string()))
+            pods.map(|pod| (pod.stored.number, pod.set_uid.to_string()))
                 .collect()
         };
         let available = self.available();

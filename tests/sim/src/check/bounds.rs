@@ -98,14 +98,14 @@ impl World {
         let mut found = None;
         for stored in old {
             for pod in self.store.pods_of(&stored.set.metadata.uid) {
-                if !pod.may_run() {
+                if pod.is_evicted {
                     continue;
                 }
                 if deployment.metadata.annotations.contains_key(ROLLBACK_TO) {
                     exempt = Some(Tally::ExemptRollback);
                 } else if is_scaled(&seen.snapshot) {
                     exempt = Some(Tally::ExemptRecreatePaused);
-                } else if !seen.pods.contains_key(&pod.number) {
+                } else if !seen.pods.contains_key(&pod.stored.number) {
                     exempt = Some(Tally::ExemptUnseenPod);
                 } else {
                     found = Some(pod.name());
@@ -226,7 +226,7 @@ impl World {
     fn available(&self, stored: &StoredSet) -> i32 {
         let seconds = stored.set.min_ready_seconds;
         let pods = self.store.pods_of(&stored.set.metadata.uid);
-        let available = pods.filter(|pod| pod.is_available(seconds, self.now));
+        let available = pods.filter(|pod| pod.stored.is_available(seconds, self.now));
         i32::try_from(available.count()).unwrap_or(i32::MAX)
     }
 }

@@ -8,11 +8,11 @@ use rollplan_core::snapshot::{
     Condition, Deployment, DeploymentStatus, Options, ReplicaSet, Snapshot,
 };
 use rollplan_core::status::{self, NEW_SET_AVAILABLE, PROGRESSING};
+use rollplan_world::at;
 
 use super::is_owned;
 use crate::tally::Tally;
 use crate::world::World;
-use rollplan_simulation::clock;
 
 /// The maximum number of plans until the status of the native Deployment does not change anymore.
 const PLANS_MAX: usize = 8;
@@ -178,7 +178,7 @@ impl World {
         let mut now = self.now;
         for _ in 0..PLANS_MAX {
             let mut world = written.snapshot(snapshot);
-            world.now = clock::at(now);
+            world.now = at(now);
             let plan = self.flaw.plan(&world, Options::default());
             let after = written.after(&plan);
             let waits = plan.requeue_after.map(|span| span.seconds() + 1);

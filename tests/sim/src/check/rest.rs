@@ -7,10 +7,10 @@ use rollplan_core::status::{self, NEW_SET_AVAILABLE, TIMED_OUT};
 
 use super::plans::summaries;
 use super::{is_owned, limits};
+use crate::pods::SimPod;
 use crate::server::StoredSet;
 use crate::tally::Tally;
 use crate::world::World;
-use rollplan_simulation::pods::StoredPod;
 
 /// The actual numbers of pods.
 #[derive(Default, PartialEq, Eq, Debug)]
@@ -61,9 +61,9 @@ impl World {
                 let active = pod.is_active();
                 truth.replicas += i32::from(active);
                 truth.updated += i32::from(active && is_new);
-                truth.ready += i32::from(pod.is_ready());
-                truth.available += i32::from(pod.is_available(seconds, self.now));
-                truth.terminating += i32::from(pod.deleting.is_some() && pod.may_run());
+                truth.ready += i32::from(pod.stored.is_ready());
+                truth.available += i32::from(pod.stored.is_available(seconds, self.now));
+                truth.terminating += i32::from(pod.stored.deleting.is_some() && !pod.is_evicted);
             }
         }
         truth.unavailable = (wanted - truth.available).max(0);
@@ -183,8 +183,8 @@ impl World {
             .store
             .pods
             .values()
-            .filter(|pod| pod.deleting.is_some());
-        let lingering: Vec<String> = lingering.map(|pod| StoredPod::name(pod)).collect();
+            .filter(|pod| pod.stored.deleting.is_some());
+        let lingering: Vec<String> = lingering.map(|pod| SimPod::name(pod)).collect();
         if !lingering.is_empty() {
             self.violate("converged", format!("{lingering:?} do not terminate"));
         }

@@ -7,12 +7,12 @@ use rollplan_core::snapshot::{Deployment, Options, Strategy};
 use rollplan_health::diagnosis::failure::judgement::Judgement;
 use rollplan_health::diagnosis::{Cause, diagnose};
 use rollplan_health::report::{Phase, report};
+use rollplan_simulation::pods::PodState;
 
+use crate::pods::{Fault, SimPod};
 use crate::server::StoredSet;
 use crate::tally::Tally;
 use crate::world::World;
-use rollplan_simulation::pods::Fault;
-use rollplan_simulation::pods::{PodState, StoredPod};
 
 impl World {
     /// Checks the report when the state no longer changes, or when the adapter's calls keep being rejected.
@@ -105,7 +105,7 @@ impl World {
             .filter(|pod| pod.is_active())
             .collect();
         for pod in &pods {
-            if !pod.is_available(seconds, self.now) {
+            if !pod.stored.is_available(seconds, self.now) {
                 causes.insert(self.cause(pod));
             }
         }
@@ -127,7 +127,7 @@ impl World {
         let mut pods = old
             .iter()
             .flat_map(|stored| self.store.pods_of(&stored.set.metadata.uid));
-        deployment.spec.strategy == Strategy::Recreate && pods.any(|pod| pod.may_run())
+        deployment.spec.strategy == Strategy::Recreate && pods.any(|pod| !pod.is_evicted)
     }
 
     /// Whether a quota rejects a ReplicaSet that must be created.
@@ -139,14 +139,14 @@ impl World {
         self.quota_sets && creates && is_new_missing && !deployment.spec.paused
     }
 
-    fn cause(&self, pod: &StoredPod) -> Cause {
-        match (pod.state, self.fault(pod.template)) {
+    fn cause(&self, pod: &SimPod) -> Cause {
+        match (pod.stored.state, self.fault(pod.template)) {
+            _ if pod.is_crashed => Cause::CrashLoop,
             (PodState::Pending, Fault::Unschedulable) => Cause::Unschedulable,
             (PodState::Scheduled, Fault::ImagePull) => Cause::ImagePull,
             (PodState::Scheduled, Fault::Config) => Cause::ContainerConfig,
-            (PodState::Crashed, _) => Cause::CrashLoop,
             // A restarted container counts as crashing until it has run for ten minutes.
-            (PodState::Running, _) if pod.restarts > 0 && self.now - pod.started < 600 => {
+            (PodState::Running, _) if pod.stored.restarts > 0 && self.now - pod.started < 600 => {
                 Cause::CrashLoop
             }
             (PodState::Running, Fault::NeverReady) => Cause::NotReady,

@@ -8,12 +8,12 @@ use rollplan_health::diagnosis::failure::judgement::Judgement;
 use rollplan_health::diagnosis::{Cause, diagnose};
 use rollplan_health::report::report;
 use rollplan_health::report::verdict::{Outlook, Verdict};
+use rollplan_world::at;
 
 use crate::flaw::Flaw;
 use crate::script::Kind;
 use crate::tally::Tally;
 use crate::world::World;
-use rollplan_simulation::clock;
 
 /// The polling interval, in seconds.
 const INTERVAL: i64 = 10;
@@ -99,7 +99,7 @@ impl World {
         let mut promised = None;
         for seconds in (0..LONGEST).step_by(INTERVAL.unsigned_abs() as usize) {
             let mut later = snapshot.clone();
-            later.now = clock::at(self.now + seconds);
+            later.now = at(self.now + seconds);
             let verdict = judge(&later, judgement);
             match verdict.outlook {
                 Outlook::NeedsChange => return self.tallies.count(Tally::CheckDecided),

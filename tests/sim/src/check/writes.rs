@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use rollplan_core::action::{Action, ApiCall};
 use rollplan_core::snapshot::{Deployment, ReplicaSet, Snapshot};
+use rollplan_world::at;
 
 use super::is_ours;
 use crate::adapter::Running;
 use crate::server::{Rejection, StoredSet, Writer, Written};
 use crate::tally::Tally;
 use crate::world::World;
-use rollplan_simulation::clock;
 
 impl World {
     pub(crate) fn check_write(
@@ -107,7 +107,7 @@ impl World {
             return;
         };
         let mut predicted = Snapshot {
-            now: clock::at(self.now),
+            now: at(self.now),
             deployment: owner_before.clone(),
             replica_sets: before
                 .map(|stored| stored.set.clone())

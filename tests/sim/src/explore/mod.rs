@@ -12,9 +12,9 @@ use std::hash::{Hash, Hasher};
 use stateright::{Checker, Model, Property};
 
 use crate::flaw::Flaw;
+use crate::pods::SimPod;
 use crate::script::{Event, Kind, Setup};
 use crate::world::World;
-use rollplan_simulation::pods::StoredPod;
 
 /// A small world, and the events that may occur in it.
 #[derive(Clone, Copy, Debug)]
@@ -163,13 +163,17 @@ impl Model for Space {
             actions.push(Event::Adapter);
         }
         actions.extend((0..count(world.store.sets.len())).map(Event::Sync));
-        let moving = |pod: &&std::sync::Arc<StoredPod>| {
+        let moving = |pod: &&std::sync::Arc<SimPod>| {
             pod.advance(world.fault(pod.template), world.now).is_some()
         };
         let moving = world.store.pods.values().filter(moving).count();
         actions.extend((0..count(moving)).map(Event::Pod));
         if node.crashes > 0 {
-            let ready = world.store.pods.values().filter(|pod| pod.is_ready());
+            let ready = world
+                .store
+                .pods
+                .values()
+                .filter(|pod| pod.stored.is_ready());
             actions.extend((0..count(ready.count())).map(Event::Crash));
         }
         if node.deaths > 0 {

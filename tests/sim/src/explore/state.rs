@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use rollplan_core::snapshot::{Deployment, DeploymentStatus, ReplicaSet, Strategy};
 
+use crate::pods::SimPod;
 use crate::server::{StoredSet, version_of};
 use crate::world::World;
-use rollplan_simulation::pods::StoredPod;
 
 /// The versions of the objects in a state, and a hash of their content.
 struct Versions {
@@ -140,13 +140,13 @@ fn hash_adapter(world: &World, rank: &impl Fn(u64) -> usize, hasher: &mut impl H
 }
 
 /// The parts of a pod that matter.
-fn pod_state(pod: &StoredPod) -> impl Hash + Ord {
+fn pod_state(pod: &SimPod) -> impl Hash + Ord {
     (
         pod.set_uid.to_string(),
-        pod.state,
-        pod.node,
-        pod.deleting.is_some(),
-        pod.restarts,
+        (pod.stored.state, pod.is_crashed, pod.is_evicted),
+        pod.stored.node,
+        pod.stored.deleting.is_some(),
+        pod.stored.restarts,
     )
 }
 

@@ -7,7 +7,7 @@ use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::Strategy;
 
 use super::{Answer, Event, Kind, Propagation, Script, Setup};
-use rollplan_simulation::pods::Fault;
+use crate::pods::Fault;
 
 const KINDS: &[(Kind, &str)] = &[
     (Kind::Deployments, "deployments"),

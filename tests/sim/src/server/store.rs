@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rollplan_core::snapshot::{Deployment, ObjectMeta, ReplicaSet};
 
-use rollplan_simulation::pods::StoredPod;
+use crate::pods::SimPod;
 
 /// The author of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ pub(crate) struct Change<K, T> {
 pub(crate) struct Pending {
     pub(crate) deployments: VecDeque<Change<String, Deployment>>,
     pub(crate) sets: VecDeque<Change<String, StoredSet>>,
-    pub(crate) pods: VecDeque<Change<u32, StoredPod>>,
+    pub(crate) pods: VecDeque<Change<u32, SimPod>>,
 }
 
 /// The stored objects.
@@ -54,7 +54,7 @@ pub(crate) struct Store {
     /// By name.
     pub(crate) sets: BTreeMap<String, Arc<StoredSet>>,
     /// By number.
-    pub(crate) pods: BTreeMap<u32, Arc<StoredPod>>,
+    pub(crate) pods: BTreeMap<u32, Arc<SimPod>>,
     pub(crate) pending: Pending,
 }
 
@@ -128,12 +128,12 @@ impl Store {
         }
     }
 
-    pub(crate) fn put_pod(&mut self, pod: StoredPod) {
+    pub(crate) fn put_pod(&mut self, pod: SimPod) {
         self.next_version();
         let pod = Arc::new(pod);
-        self.pods.insert(pod.number, Arc::clone(&pod));
+        self.pods.insert(pod.stored.number, Arc::clone(&pod));
         self.pending.pods.push_back(Change {
-            key: pod.number,
+            key: pod.stored.number,
             object: Some(pod),
             writer: Writer::Other,
         });
@@ -158,10 +158,7 @@ impl Store {
     }
 
     /// The pods of a ReplicaSet, in the order of their numbers.
-    pub(crate) fn pods_of<'a>(
-        &'a self,
-        set_uid: &'a str,
-    ) -> impl Iterator<Item = &'a Arc<StoredPod>> {
+    pub(crate) fn pods_of<'a>(&'a self, set_uid: &'a str) -> impl Iterator<Item = &'a Arc<SimPod>> {
         self.pods
             .values()
             .filter(move |pod| *pod.set_uid == *set_uid)
