@@ -2,7 +2,7 @@
 //!
 //!     cargo bench --bench restarts
 //!
-//! Workloads are summaries with three references each. Every tenth configuration is shared by ten workloads. The
+//! Workloads have three references each. Every tenth configuration is shared by ten workloads. The
 //! project's limit is 300 ms for 10,000 workloads, and the time must grow linearly: at the end, the time for a workload
 //! among 10,000 is printed beside that among 2,500, measured in turns, so that a busy machine slows both down.
 
@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use mimalloc::MiMalloc;
-use rollplan::proto::{
-    Configuration, ObjectMeta, PlanRestartsRequest, Reference, RestartOptions, Workload,
-};
+use rollplan::proto::{Configuration, PlanRestartsRequest, RestartOptions};
 use rollplan::wire;
+use rollplan_world::json::workload;
+use serde_json::{Value, json};
 
 // As the service does.
 #[global_allocator]
@@ -79,11 +79,21 @@ fn request(count: usize) -> PlanRestartsRequest {
         0 => format!("shared-{}", index / 10),
         of => format!("own-{index}-{of}"),
     };
+    let workload = |index: usize| {
+        let sources = (0..3).map(|of| json!({"configMapRef": {"name": name(index, of)}}));
+        let container = json!({"envFrom": sources.collect::<Vec<_>>()});
+        let mut workload = workload(&format!("web-{index}"), json!({}), container);
+        workload["metadata"]["namespace"] = format!("shop-{}", index / 1_000).into();
+        workload
+    };
     let mut request = PlanRestartsRequest {
         now: Some(prost_types::Timestamp {
             seconds: 1_767_225_600,
             nanos: 0,
         }),
+        objects: (0..count)
+            .map(|index| workload(index).to_string())
+            .collect(),
         options: Some(RestartOptions {
             all_workloads: true,
             ..RestartOptions::default()
@@ -91,24 +101,6 @@ fn request(count: usize) -> PlanRestartsRequest {
         ..PlanRestartsRequest::default()
     };
     for index in 0..count {
-        let references = (0..3).map(|of| Reference {
-            kind: 1,
-            name: name(index, of),
-            usage: 2,
-            ..Reference::default()
-        });
-        request.workloads.push(Workload {
-            api_version: "apps/v1".to_owned(),
-            kind: "Deployment".to_owned(),
-            metadata: Some(ObjectMeta {
-                name: format!("web-{index}"),
-                namespace: format!("shop-{}", index / 1_000),
-                uid: format!("uid-{index}"),
-                ..ObjectMeta::default()
-            }),
-            references: references.collect(),
-            ..Workload::default()
-        });
         let own = (0..3).filter(|of| *of > 0 || index % 10 == 0);
         request.configurations.extend(own.map(|of| Configuration {
             kind: 1,
@@ -130,7 +122,7 @@ fn recorded(count: usize) -> PlanRestartsRequest {
         let response = wire::answer(page.clone()).unwrap();
         for plan in response.plans {
             let call = plan.steps[0].call.as_ref().unwrap();
-            let body: serde_json::Value = serde_json::from_str(&call.body_json).unwrap();
+            let body: Value = serde_json::from_str(&call.body_json).unwrap();
             let operations = body.as_array().unwrap();
             let written = &operations.last().unwrap()["value"]["rollplan.dev/restart-state"];
             states.insert(plan.uid, written.as_str().unwrap().to_owned());
@@ -140,12 +132,12 @@ fn recorded(count: usize) -> PlanRestartsRequest {
         }
         page.continue_after = response.continue_after;
     }
-    for workload in &mut request.workloads {
-        let metadata = workload.metadata.as_mut().unwrap();
-        let state = states[&metadata.uid].clone();
-        metadata
-            .annotations
-            .insert("rollplan.dev/restart-state".to_owned(), state);
+    for text in &mut request.objects {
+        let mut workload: Value = serde_json::from_str(text).unwrap();
+        let metadata = &mut workload["metadata"];
+        let state = &states[metadata["uid"].as_str().unwrap()];
+        metadata["annotations"] = json!({"rollplan.dev/restart-state": state});
+        *text = workload.to_string();
     }
     request
 }
@@ -161,7 +153,7 @@ fn changed(count: usize) -> PlanRestartsRequest {
 
 fn bench(bencher: Bencher<'_, '_>, request: &PlanRestartsRequest) {
     bencher
-        .counter(ItemsCount::new(request.workloads.len()))
+        .counter(ItemsCount::new(request.objects.len()))
         .with_inputs(|| request.clone())
         .bench_values(|request| wire::answer(request).unwrap());
 }

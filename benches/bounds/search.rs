@@ -23,7 +23,7 @@ const BYTES_MORE: usize = 2 << 20;
 const BYTES_MAX: usize = 15 << 20;
 
 /// What is repeated in a request.
-const KINDS: [(&str, &str); 12] = [
+const KINDS: [(&str, &str); 11] = [
     ("apps/v1", "Deployment"),
     ("apps/v1", "ReplicaSet"),
     ("v1", "Pod"),
@@ -34,8 +34,7 @@ const KINDS: [(&str, &str); 12] = [
     ("batch/v1", "Job"),
     ("apps/v1", "StatefulSet"),
     ("v1", "List"),
-    // For restarts, summaries and not objects in JSON.
-    ("", "Workload"),
+    // For restarts, a message and not an object in JSON.
     ("", "Configuration"),
 ];
 /// The field of an object that has many entries.
@@ -217,9 +216,7 @@ impl Genes {
     fn shape(&self, bytes: usize) -> Shape {
         let name = self.to_string();
         match (KINDS[self.kind].1, METHODS[self.method].name) {
-            ("Workload" | "Configuration", PLAN_RESTARTS) => {
-                Shape::new(name, &self.summaries(bytes))
-            }
+            ("Configuration", PLAN_RESTARTS) => Shape::new(name, &self.configurations(bytes)),
             _ => self.shape_of_texts(name, bytes),
         }
     }
@@ -365,64 +362,21 @@ impl Genes {
         }
     }
 
-    fn summaries(&self, bytes: usize) -> PlanRestartsRequest {
-        let keys: Vec<String> = (0..self.entries.min(bytes / 8))
-            .map(|i| self.key(i))
-            .collect();
-        let entries = || keys.iter().cloned();
-        let map: BTreeMap<_, _> = entries().map(|key| (key, String::new())).collect();
-        let map = || map.clone();
-        let metadata = |i: usize| proto::ObjectMeta {
-            name: short(i),
-            namespace: "a".to_owned(),
-            uid: short(i),
-            annotations: match PLACES[self.place] {
-                ["metadata", "annotations"] => map(),
-                _ => Default::default(),
-            },
-            ..proto::ObjectMeta::default()
-        };
-        let reference = |name: String| proto::Reference {
-            kind: i32::from(self.is_selected),
-            name,
-            usage: i32::from(self.is_selected),
-            ..proto::Reference::default()
-        };
+    fn configurations(&self, bytes: usize) -> PlanRestartsRequest {
+        let keys = (0..self.entries.min(bytes / 8)).map(|i| self.key(i));
+        let checksums: BTreeMap<_, _> = keys.map(|key| (key, String::new())).collect();
         let mut request = shapes::restarts();
         let mut total = 0;
         for i in 0..self.objects.min(40_000) {
-            let encoded = if KINDS[self.kind].1 == "Workload" {
-                let workload = proto::Workload {
-                    api_version: "apps/v1".to_owned(),
-                    kind: "Deployment".to_owned(),
-                    metadata: self.is_reported.then(|| metadata(i)),
-                    references: if self.is_list {
-                        entries().map(reference).collect()
-                    } else {
-                        Vec::new()
-                    },
-                    template_annotations: if self.is_list {
-                        Default::default()
-                    } else {
-                        map()
-                    },
-                    ..proto::Workload::default()
-                };
-                let bytes = prost::Message::encoded_len(&workload);
-                request.workloads.push(workload);
-                bytes
-            } else {
-                let configuration = proto::Configuration {
-                    kind: i32::from(self.is_selected),
-                    namespace: "a".to_owned(),
-                    name: short(i),
-                    key_checksums: map(),
-                    ..proto::Configuration::default()
-                };
-                let bytes = prost::Message::encoded_len(&configuration);
-                request.configurations.push(configuration);
-                bytes
+            let configuration = proto::Configuration {
+                kind: i32::from(self.is_selected),
+                namespace: "a".to_owned(),
+                name: short(i),
+                key_checksums: checksums.clone(),
+                ..proto::Configuration::default()
             };
+            let encoded = prost::Message::encoded_len(&configuration);
+            request.configurations.push(configuration);
             total += encoded + 5;
             if total > bytes {
                 break;

@@ -117,11 +117,11 @@ pub(super) fn all() -> Vec<Shape> {
     // As many references as are admitted.
     shapes.push(Shape::new(
         "20,000 workloads with references",
-        &workloads(20_000, 4),
+        &workloads(20_000, 3),
     ));
     shapes.push(Shape::new(
-        "a workload with 100,000 references",
-        &workloads(1, 100_000),
+        "a workload with 90,000 references",
+        &workloads(1, 90_000),
     ));
     shapes.push(Shape::new("40,000 configurations", &configurations()));
     let objects = list(&Items::of_others(20_000, "shop").0);
@@ -566,28 +566,18 @@ pub(super) fn restarts() -> PlanRestartsRequest {
     }
 }
 
-/// Summaries of workloads, each with this number of references.
+/// Workloads, each with this number of references.
 fn workloads(count: usize, references: usize) -> PlanRestartsRequest {
-    let reference = |i: usize| proto::Reference {
-        kind: 1,
-        name: short(i),
-        usage: 1,
-        ..proto::Reference::default()
-    };
-    let workload = |i: usize| proto::Workload {
-        api_version: "apps/v1".to_owned(),
-        kind: "Deployment".to_owned(),
-        metadata: Some(proto::ObjectMeta {
-            name: short(i),
-            namespace: "a".to_owned(),
-            uid: short(i),
-            ..proto::ObjectMeta::default()
-        }),
-        references: (0..references).map(reference).collect(),
-        ..proto::Workload::default()
+    let source = |i: usize| json!({"configMapRef": {"name": short(i)}});
+    let sources: Vec<Value> = (0..references).map(source).collect();
+    let template = json!({"spec": {"containers": [{"name": "a", "envFrom": sources}]}});
+    let workload = |i: usize| {
+        let metadata = json!({"name": short(i), "namespace": "a", "uid": short(i)});
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
+            "spec": {"template": template}})
     };
     PlanRestartsRequest {
-        workloads: (0..count).map(workload).collect(),
+        objects: (0..count).map(|i| workload(i).to_string()).collect(),
         ..restarts()
     }
 }
@@ -603,7 +593,7 @@ fn configurations() -> PlanRestartsRequest {
         ..proto::Configuration::default()
     };
     PlanRestartsRequest {
-        workloads: workloads(700, 60).workloads,
+        objects: workloads(700, 60).objects,
         configurations: (0..40_000).map(configuration).collect(),
         ..restarts()
     }

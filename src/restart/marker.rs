@@ -29,10 +29,9 @@ pub(super) fn applied_marker(
     }
     let variable = variable(kind, name);
     let containers = ["containers", "initContainers"];
-    let lists = containers.iter().filter_map(|list| {
-        let template = workload.template.as_ref()?;
-        template.at(&["spec", list])?.as_list()
-    });
+    let lists = containers
+        .iter()
+        .filter_map(|list| workload.template.at(&["spec", list])?.as_list());
     let variables = lists.flatten().filter_map(|it| it.get("env")?.as_list());
     let marker = variables
         .flatten()

@@ -46,9 +46,9 @@ pub struct Workload {
     pub is_deleting: bool,
     /// The number of disruptions that its PodDisruptionBudget allows.
     pub disruptions_allowed: Option<i32>,
-    /// The pod template, if the caller provides it.
-    pub template: Option<Value>,
-    /// The whole object, if the caller provides it.
+    /// The pod template.
+    pub template: Value,
+    /// The whole object, if it is created again.
     pub object: Option<Value>,
 }
 

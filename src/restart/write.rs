@@ -79,25 +79,21 @@ fn restart(input: &Input, draft: &Draft<'_>, event: Event) -> Step {
     let workload = draft.workload;
     let mut patch = Patch::new(workload);
     patch.state(&draft.restarted, options.profile);
-    match (
-        options.profile,
-        options.reloader.strategy,
-        &workload.template,
-    ) {
-        (Profile::Reloader, Strategy::EnvVars, Some(template)) => {
-            let is_changed = patch.environment(&draft.sources, template);
+    match (options.profile, options.reloader.strategy) {
+        (Profile::Reloader, Strategy::EnvVars) => {
+            let is_changed = patch.environment(&draft.sources, &workload.template);
             // The same variables would restart nothing, for example if a value was overwritten and restored.
             if !is_changed {
                 let marker = last_reloaded_from(&draft.sources, workload, input.now);
                 patch.template_annotation(LAST_RELOADED_FROM, marker);
             }
         }
-        (Profile::Reloader, _, _) => {
+        (Profile::Reloader, Strategy::Annotations) => {
             let marker = last_reloaded_from(&draft.sources, workload, input.now);
             patch.template_annotation(LAST_RELOADED_FROM, marker);
         }
-        (Profile::Rollplan, ..) => patch.template_annotation(RESTARTED_AT, mark(&draft.restarted)),
-        (Profile::Xing, ..) => patch.template_annotation(XING_TIMESTAMP, mark(&draft.restarted)),
+        (Profile::Rollplan, _) => patch.template_annotation(RESTARTED_AT, mark(&draft.restarted)),
+        (Profile::Xing, _) => patch.template_annotation(XING_TIMESTAMP, mark(&draft.restarted)),
     }
     let period = workload.annotations.get(PAUSE_PERIOD);
     if options.profile == Profile::Reloader

@@ -14,31 +14,24 @@ use super::error::Error;
 use super::memory::{MEMORY_BYTES_MAX, check_memory};
 use super::method::Method;
 use crate::proto::{
-    CanaryCommand, CanaryVerdict, Configuration, DeploymentChange, FailureRule, NamespaceSettings,
-    Reference, StepAnswer, Workload, WorkloadKind,
+    CanaryCommand, CanaryVerdict, Configuration, DeploymentChange, FailureRule, StepAnswer,
+    WorkloadKind,
 };
 
 /// The memory of a string in a list.
 const STRING: usize = size_of::<String>();
 /// The memory of a map entry, key and value. The nodes of the tree are half full.
 const MAP_ENTRY: usize = 4 * STRING;
-/// The memory of a workload's plan: three copies of its state, changes, conditions and the body of a call.
-const RESTART_PLAN: usize = 2048;
-/// The memory of a reference in a plan: its use, a condition, and two copies of the checksums of eight keys in the state.
-const RESTART_REFERENCE: usize = 2176;
 /// The memory of a configuration in a plan: a copy, and its entry in a map that may just have grown.
 const RESTART_CONFIGURATION: usize = 768;
 /// The memory of list entries, by the names of their messages. Lists grow by doubling.
-const ENTRIES: [(&str, usize); 10] = [
+const ENTRIES: [(&str, usize); 7] = [
     entry::<CanaryVerdict>(0),
     entry::<Configuration>(RESTART_CONFIGURATION),
     entry::<DeploymentChange>(0),
     entry::<Duration>(0),
     entry::<FailureRule>(0),
-    entry::<NamespaceSettings>(0),
-    entry::<Reference>(RESTART_REFERENCE),
     entry::<StepAnswer>(0),
-    entry::<Workload>(RESTART_PLAN),
     entry::<WorkloadKind>(0),
 ];
 

@@ -316,89 +316,6 @@ func (x *ObjectReference) GetUid() string {
 	return ""
 }
 
-// ObjectMeta contains the metadata of a workload on which restarts depend (meta/v1 ObjectMeta).
-type ObjectMeta struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name of the object, unique within its namespace. Required.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Namespace of the object. Required.
-	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// UID of the object. Required.
-	Uid string `protobuf:"bytes,3,opt,name=uid,proto3" json:"uid,omitempty"`
-	// Time at which the object will be deleted, set by the server when a deletion is requested. Absent if the object is
-	// not being deleted.
-	DeletionTimestamp *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=deletion_timestamp,json=deletionTimestamp,proto3" json:"deletion_timestamp,omitempty"`
-	// Annotations of the object.
-	Annotations   map[string]string `protobuf:"bytes,5,rep,name=annotations,proto3" json:"annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ObjectMeta) Reset() {
-	*x = ObjectMeta{}
-	mi := &file_rollplan_v1_kubernetes_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ObjectMeta) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ObjectMeta) ProtoMessage() {}
-
-func (x *ObjectMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_kubernetes_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ObjectMeta.ProtoReflect.Descriptor instead.
-func (*ObjectMeta) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_kubernetes_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *ObjectMeta) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ObjectMeta) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *ObjectMeta) GetUid() string {
-	if x != nil {
-		return x.Uid
-	}
-	return ""
-}
-
-func (x *ObjectMeta) GetDeletionTimestamp() *timestamppb.Timestamp {
-	if x != nil {
-		return x.DeletionTimestamp
-	}
-	return nil
-}
-
-func (x *ObjectMeta) GetAnnotations() map[string]string {
-	if x != nil {
-		return x.Annotations
-	}
-	return nil
-}
-
 var File_rollplan_v1_kubernetes_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_kubernetes_proto_rawDesc = "" +
@@ -431,17 +348,7 @@ const file_rollplan_v1_kubernetes_proto_rawDesc = "" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x12\x10\n" +
-	"\x03uid\x18\x05 \x01(\tR\x03uid\"\xa7\x02\n" +
-	"\n" +
-	"ObjectMeta\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
-	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x10\n" +
-	"\x03uid\x18\x03 \x01(\tR\x03uid\x12I\n" +
-	"\x12deletion_timestamp\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x11deletionTimestamp\x12J\n" +
-	"\vannotations\x18\x05 \x03(\v2(.rollplan.v1.ObjectMeta.AnnotationsEntryR\vannotations\x1a>\n" +
-	"\x10AnnotationsEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x9d\x01\n" +
+	"\x03uid\x18\x05 \x01(\tR\x03uidB\x9d\x01\n" +
 	"\x0fcom.rollplan.v1B\x0fKubernetesProtoP\x01Z,rollplan.dev/rollplan/adapters/go/rollplanv1\xa2\x02\x03RXX\xaa\x02\vRollplan.V1\xca\x02\vRollplan\\V1\xe2\x02\x17Rollplan\\V1\\GPBMetadata\xea\x02\fRollplan::V1b\x06proto3"
 
 var (
@@ -456,26 +363,22 @@ func file_rollplan_v1_kubernetes_proto_rawDescGZIP() []byte {
 	return file_rollplan_v1_kubernetes_proto_rawDescData
 }
 
-var file_rollplan_v1_kubernetes_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_rollplan_v1_kubernetes_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_rollplan_v1_kubernetes_proto_goTypes = []any{
 	(*DeploymentStatus)(nil),      // 0: rollplan.v1.DeploymentStatus
 	(*DeploymentCondition)(nil),   // 1: rollplan.v1.DeploymentCondition
 	(*ObjectReference)(nil),       // 2: rollplan.v1.ObjectReference
-	(*ObjectMeta)(nil),            // 3: rollplan.v1.ObjectMeta
-	nil,                           // 4: rollplan.v1.ObjectMeta.AnnotationsEntry
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
 }
 var file_rollplan_v1_kubernetes_proto_depIdxs = []int32{
 	1, // 0: rollplan.v1.DeploymentStatus.conditions:type_name -> rollplan.v1.DeploymentCondition
-	5, // 1: rollplan.v1.DeploymentCondition.last_update_time:type_name -> google.protobuf.Timestamp
-	5, // 2: rollplan.v1.DeploymentCondition.last_transition_time:type_name -> google.protobuf.Timestamp
-	5, // 3: rollplan.v1.ObjectMeta.deletion_timestamp:type_name -> google.protobuf.Timestamp
-	4, // 4: rollplan.v1.ObjectMeta.annotations:type_name -> rollplan.v1.ObjectMeta.AnnotationsEntry
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	3, // 1: rollplan.v1.DeploymentCondition.last_update_time:type_name -> google.protobuf.Timestamp
+	3, // 2: rollplan.v1.DeploymentCondition.last_transition_time:type_name -> google.protobuf.Timestamp
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_kubernetes_proto_init() }
@@ -490,7 +393,7 @@ func file_rollplan_v1_kubernetes_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollplan_v1_kubernetes_proto_rawDesc), len(file_rollplan_v1_kubernetes_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

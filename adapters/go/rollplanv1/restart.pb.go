@@ -25,63 +25,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// RolloutState is the state of a rollout.
-type RolloutState int32
-
-const (
-	// The state is unknown.
-	RolloutState_ROLLOUT_STATE_UNSPECIFIED RolloutState = 0
-	// The rollout is in progress.
-	RolloutState_ROLLOUT_STATE_PROGRESSING RolloutState = 1
-	// The rollout is complete.
-	RolloutState_ROLLOUT_STATE_COMPLETE RolloutState = 2
-	// The rollout needs a change to complete, for example according to the verdict of ComputeStatus.
-	RolloutState_ROLLOUT_STATE_STALLED RolloutState = 3
-)
-
-// Enum value maps for RolloutState.
-var (
-	RolloutState_name = map[int32]string{
-		0: "ROLLOUT_STATE_UNSPECIFIED",
-		1: "ROLLOUT_STATE_PROGRESSING",
-		2: "ROLLOUT_STATE_COMPLETE",
-		3: "ROLLOUT_STATE_STALLED",
-	}
-	RolloutState_value = map[string]int32{
-		"ROLLOUT_STATE_UNSPECIFIED": 0,
-		"ROLLOUT_STATE_PROGRESSING": 1,
-		"ROLLOUT_STATE_COMPLETE":    2,
-		"ROLLOUT_STATE_STALLED":     3,
-	}
-)
-
-func (x RolloutState) Enum() *RolloutState {
-	p := new(RolloutState)
-	*p = x
-	return p
-}
-
-func (x RolloutState) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (RolloutState) Descriptor() protoreflect.EnumDescriptor {
-	return file_rollplan_v1_restart_proto_enumTypes[0].Descriptor()
-}
-
-func (RolloutState) Type() protoreflect.EnumType {
-	return &file_rollplan_v1_restart_proto_enumTypes[0]
-}
-
-func (x RolloutState) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use RolloutState.Descriptor instead.
-func (RolloutState) EnumDescriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{0}
-}
-
 // ConfigurationKind is a kind of configuration.
 type ConfigurationKind int32
 
@@ -123,11 +66,11 @@ func (x ConfigurationKind) String() string {
 }
 
 func (ConfigurationKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_rollplan_v1_restart_proto_enumTypes[1].Descriptor()
+	return file_rollplan_v1_restart_proto_enumTypes[0].Descriptor()
 }
 
 func (ConfigurationKind) Type() protoreflect.EnumType {
-	return &file_rollplan_v1_restart_proto_enumTypes[1]
+	return &file_rollplan_v1_restart_proto_enumTypes[0]
 }
 
 func (x ConfigurationKind) Number() protoreflect.EnumNumber {
@@ -136,7 +79,7 @@ func (x ConfigurationKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ConfigurationKind.Descriptor instead.
 func (ConfigurationKind) EnumDescriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{1}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{0}
 }
 
 // ReferenceUsage states how a pod uses a configuration.
@@ -200,11 +143,11 @@ func (x ReferenceUsage) String() string {
 }
 
 func (ReferenceUsage) Descriptor() protoreflect.EnumDescriptor {
-	return file_rollplan_v1_restart_proto_enumTypes[2].Descriptor()
+	return file_rollplan_v1_restart_proto_enumTypes[1].Descriptor()
 }
 
 func (ReferenceUsage) Type() protoreflect.EnumType {
-	return &file_rollplan_v1_restart_proto_enumTypes[2]
+	return &file_rollplan_v1_restart_proto_enumTypes[1]
 }
 
 func (x ReferenceUsage) Number() protoreflect.EnumNumber {
@@ -213,7 +156,7 @@ func (x ReferenceUsage) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ReferenceUsage.Descriptor instead.
 func (ReferenceUsage) EnumDescriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{2}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{1}
 }
 
 // RestartProfile determines whose annotations and checksums are used.
@@ -257,11 +200,11 @@ func (x RestartProfile) String() string {
 }
 
 func (RestartProfile) Descriptor() protoreflect.EnumDescriptor {
-	return file_rollplan_v1_restart_proto_enumTypes[3].Descriptor()
+	return file_rollplan_v1_restart_proto_enumTypes[2].Descriptor()
 }
 
 func (RestartProfile) Type() protoreflect.EnumType {
-	return &file_rollplan_v1_restart_proto_enumTypes[3]
+	return &file_rollplan_v1_restart_proto_enumTypes[2]
 }
 
 func (x RestartProfile) Number() protoreflect.EnumNumber {
@@ -270,7 +213,7 @@ func (x RestartProfile) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RestartProfile.Descriptor instead.
 func (RestartProfile) EnumDescriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{3}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{2}
 }
 
 // RestartOn determines which uses of a configuration need a restart.
@@ -310,11 +253,11 @@ func (x RestartOn) String() string {
 }
 
 func (RestartOn) Descriptor() protoreflect.EnumDescriptor {
-	return file_rollplan_v1_restart_proto_enumTypes[4].Descriptor()
+	return file_rollplan_v1_restart_proto_enumTypes[3].Descriptor()
 }
 
 func (RestartOn) Type() protoreflect.EnumType {
-	return &file_rollplan_v1_restart_proto_enumTypes[4]
+	return &file_rollplan_v1_restart_proto_enumTypes[3]
 }
 
 func (x RestartOn) Number() protoreflect.EnumNumber {
@@ -323,7 +266,7 @@ func (x RestartOn) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RestartOn.Descriptor instead.
 func (RestartOn) EnumDescriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{4}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{3}
 }
 
 // ReloadStrategy determines how the reloader profile changes the pod template.
@@ -332,7 +275,7 @@ type ReloadStrategy int32
 const (
 	// Same as RELOAD_STRATEGY_ENV_VARS.
 	ReloadStrategy_RELOAD_STRATEGY_UNSPECIFIED ReloadStrategy = 0
-	// An environment variable with the checksum. Needs the pod template; without it, the annotation is used.
+	// An environment variable with the checksum.
 	ReloadStrategy_RELOAD_STRATEGY_ENV_VARS ReloadStrategy = 1
 	// The annotation "reloader.stakater.com/last-reloaded-from".
 	ReloadStrategy_RELOAD_STRATEGY_ANNOTATIONS ReloadStrategy = 2
@@ -363,11 +306,11 @@ func (x ReloadStrategy) String() string {
 }
 
 func (ReloadStrategy) Descriptor() protoreflect.EnumDescriptor {
-	return file_rollplan_v1_restart_proto_enumTypes[5].Descriptor()
+	return file_rollplan_v1_restart_proto_enumTypes[4].Descriptor()
 }
 
 func (ReloadStrategy) Type() protoreflect.EnumType {
-	return &file_rollplan_v1_restart_proto_enumTypes[5]
+	return &file_rollplan_v1_restart_proto_enumTypes[4]
 }
 
 func (x ReloadStrategy) Number() protoreflect.EnumNumber {
@@ -376,7 +319,7 @@ func (x ReloadStrategy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ReloadStrategy.Descriptor instead.
 func (ReloadStrategy) EnumDescriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{5}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{4}
 }
 
 // RestartDecision is what to do about a workload.
@@ -428,11 +371,11 @@ func (x RestartDecision) String() string {
 }
 
 func (RestartDecision) Descriptor() protoreflect.EnumDescriptor {
-	return file_rollplan_v1_restart_proto_enumTypes[6].Descriptor()
+	return file_rollplan_v1_restart_proto_enumTypes[5].Descriptor()
 }
 
 func (RestartDecision) Type() protoreflect.EnumType {
-	return &file_rollplan_v1_restart_proto_enumTypes[6]
+	return &file_rollplan_v1_restart_proto_enumTypes[5]
 }
 
 func (x RestartDecision) Number() protoreflect.EnumNumber {
@@ -441,7 +384,7 @@ func (x RestartDecision) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RestartDecision.Descriptor instead.
 func (RestartDecision) EnumDescriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{6}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{5}
 }
 
 // RestartConditionEffect states what a condition means for the decision.
@@ -493,11 +436,11 @@ func (x RestartConditionEffect) String() string {
 }
 
 func (RestartConditionEffect) Descriptor() protoreflect.EnumDescriptor {
-	return file_rollplan_v1_restart_proto_enumTypes[7].Descriptor()
+	return file_rollplan_v1_restart_proto_enumTypes[6].Descriptor()
 }
 
 func (RestartConditionEffect) Type() protoreflect.EnumType {
-	return &file_rollplan_v1_restart_proto_enumTypes[7]
+	return &file_rollplan_v1_restart_proto_enumTypes[6]
 }
 
 func (x RestartConditionEffect) Number() protoreflect.EnumNumber {
@@ -506,7 +449,7 @@ func (x RestartConditionEffect) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RestartConditionEffect.Descriptor instead.
 func (RestartConditionEffect) EnumDescriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{7}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{6}
 }
 
 // PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/restarts.md describes how restarts are decided.
@@ -523,13 +466,9 @@ type PlanRestartsRequest struct {
 	// pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
 	// planned for workloads without a UID.
 	Objects []string `protobuf:"bytes,2,rep,name=objects,proto3" json:"objects,omitempty"`
-	// Summaries of workloads, with the configurations that their pod templates read. Each workload must be unique.
-	Workloads []*Workload `protobuf:"bytes,3,rep,name=workloads,proto3" json:"workloads,omitempty"`
 	// Configurations as checksums, so that the values of Secrets do not have to leave the cluster. Each configuration
 	// must be unique.
 	Configurations []*Configuration `protobuf:"bytes,4,rep,name=configurations,proto3" json:"configurations,omitempty"`
-	// Settings of namespaces.
-	Namespaces []*NamespaceSettings `protobuf:"bytes,5,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
 	// Whether the request contains every ConfigMap and Secret of the namespaces of the workloads. If false, a
 	// configuration that is missing from the request is unknown, and nothing is decided about it.
 	ConfigurationsComplete bool `protobuf:"varint,6,opt,name=configurations_complete,json=configurationsComplete,proto3" json:"configurations_complete,omitempty"`
@@ -586,23 +525,9 @@ func (x *PlanRestartsRequest) GetObjects() []string {
 	return nil
 }
 
-func (x *PlanRestartsRequest) GetWorkloads() []*Workload {
-	if x != nil {
-		return x.Workloads
-	}
-	return nil
-}
-
 func (x *PlanRestartsRequest) GetConfigurations() []*Configuration {
 	if x != nil {
 		return x.Configurations
-	}
-	return nil
-}
-
-func (x *PlanRestartsRequest) GetNamespaces() []*NamespaceSettings {
-	if x != nil {
-		return x.Namespaces
 	}
 	return nil
 }
@@ -626,323 +551,6 @@ func (x *PlanRestartsRequest) GetContinueAfter() string {
 		return x.ContinueAfter
 	}
 	return ""
-}
-
-// Workload summarizes an object with a pod template.
-type Workload struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// API group and version of the object, for example "apps/v1". Required.
-	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
-	// Kind of the object, for example "Deployment". Required.
-	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Metadata of the object. Required.
-	Metadata *ObjectMeta `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// Configurations that the pod template reads.
-	References []*Reference `protobuf:"bytes,4,rep,name=references,proto3" json:"references,omitempty"`
-	// Annotations of the pod template. Send all of them: the planned patch adds to them.
-	TemplateAnnotations map[string]string `protobuf:"bytes,5,rep,name=template_annotations,json=templateAnnotations,proto3" json:"template_annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Path of the pod template in the object, with dots between the fields. Defaults to "spec.jobTemplate.spec.template"
-	// for a CronJob and to "spec.template" otherwise.
-	TemplatePath string `protobuf:"bytes,6,opt,name=template_path,json=templatePath,proto3" json:"template_path,omitempty"`
-	// Plural name of the resource, for example "deployments". Defaults to the one that Kubernetes derives from the kind.
-	Resource string `protobuf:"bytes,7,opt,name=resource,proto3" json:"resource,omitempty"`
-	// Earliest start of a running container in the pods of the current revision. Pods that are being deleted do not
-	// count.
-	OldestPodStartedAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=oldest_pod_started_at,json=oldestPodStartedAt,proto3" json:"oldest_pod_started_at,omitempty"`
-	// When the current revision was created. Used if `oldest_pod_started_at` is absent.
-	RevisionCreatedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=revision_created_at,json=revisionCreatedAt,proto3" json:"revision_created_at,omitempty"`
-	// State of the rollout.
-	Rollout RolloutState `protobuf:"varint,10,opt,name=rollout,proto3,enum=rollplan.v1.RolloutState" json:"rollout,omitempty"`
-	// Whether the current revision has no pods, for example because the workload is scaled to 0. If it has pods that have not
-	// started yet, send `pods_starting_since` instead.
-	NoPodsRunning bool `protobuf:"varint,11,opt,name=no_pods_running,json=noPodsRunning,proto3" json:"no_pods_running,omitempty"`
-	// Whether the rollout is paused.
-	Paused bool `protobuf:"varint,12,opt,name=paused,proto3" json:"paused,omitempty"`
-	// Whether the update strategy is OnDelete.
-	OnDelete bool `protobuf:"varint,13,opt,name=on_delete,json=onDelete,proto3" json:"on_delete,omitempty"`
-	// Number of pods that the PodDisruptionBudget of the workload allows to be disrupted now. Absent if there is none.
-	DisruptionsAllowed *int32 `protobuf:"varint,14,opt,name=disruptions_allowed,json=disruptionsAllowed,proto3,oneof" json:"disruptions_allowed,omitempty"`
-	// Earliest time at which a pod of the current revision may have started that has not reported the start of a
-	// container yet. For such a pod, this is its creation; for pods that have yet to be created, the creation of the
-	// newest other pod or of the revision. Until such pods report a start, nothing is recorded about configurations that
-	// have changed since this time. Absent if all pods have reported a start.
-	PodsStartingSince *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=pods_starting_since,json=podsStartingSince,proto3" json:"pods_starting_since,omitempty"`
-	// When the oldest pod of the current revision was created. If that is after a change, the pods have started with it.
-	OldestPodCreatedAt *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=oldest_pod_created_at,json=oldestPodCreatedAt,proto3" json:"oldest_pod_created_at,omitempty"`
-	// A resource version at which none of the pods of the current revision had a node yet: the smallest of their last
-	// versions without a node. If it is larger than `Configuration.resource_version`, the pods have started with the current
-	// data. Resource versions order writes within the same second. 0 if it is not known.
-	PodsUnscheduledVersion uint64 `protobuf:"varint,17,opt,name=pods_unscheduled_version,json=podsUnscheduledVersion,proto3" json:"pods_unscheduled_version,omitempty"`
-	unknownFields          protoimpl.UnknownFields
-	sizeCache              protoimpl.SizeCache
-}
-
-func (x *Workload) Reset() {
-	*x = Workload{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Workload) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Workload) ProtoMessage() {}
-
-func (x *Workload) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Workload.ProtoReflect.Descriptor instead.
-func (*Workload) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *Workload) GetApiVersion() string {
-	if x != nil {
-		return x.ApiVersion
-	}
-	return ""
-}
-
-func (x *Workload) GetKind() string {
-	if x != nil {
-		return x.Kind
-	}
-	return ""
-}
-
-func (x *Workload) GetMetadata() *ObjectMeta {
-	if x != nil {
-		return x.Metadata
-	}
-	return nil
-}
-
-func (x *Workload) GetReferences() []*Reference {
-	if x != nil {
-		return x.References
-	}
-	return nil
-}
-
-func (x *Workload) GetTemplateAnnotations() map[string]string {
-	if x != nil {
-		return x.TemplateAnnotations
-	}
-	return nil
-}
-
-func (x *Workload) GetTemplatePath() string {
-	if x != nil {
-		return x.TemplatePath
-	}
-	return ""
-}
-
-func (x *Workload) GetResource() string {
-	if x != nil {
-		return x.Resource
-	}
-	return ""
-}
-
-func (x *Workload) GetOldestPodStartedAt() *timestamppb.Timestamp {
-	if x != nil {
-		return x.OldestPodStartedAt
-	}
-	return nil
-}
-
-func (x *Workload) GetRevisionCreatedAt() *timestamppb.Timestamp {
-	if x != nil {
-		return x.RevisionCreatedAt
-	}
-	return nil
-}
-
-func (x *Workload) GetRollout() RolloutState {
-	if x != nil {
-		return x.Rollout
-	}
-	return RolloutState_ROLLOUT_STATE_UNSPECIFIED
-}
-
-func (x *Workload) GetNoPodsRunning() bool {
-	if x != nil {
-		return x.NoPodsRunning
-	}
-	return false
-}
-
-func (x *Workload) GetPaused() bool {
-	if x != nil {
-		return x.Paused
-	}
-	return false
-}
-
-func (x *Workload) GetOnDelete() bool {
-	if x != nil {
-		return x.OnDelete
-	}
-	return false
-}
-
-func (x *Workload) GetDisruptionsAllowed() int32 {
-	if x != nil && x.DisruptionsAllowed != nil {
-		return *x.DisruptionsAllowed
-	}
-	return 0
-}
-
-func (x *Workload) GetPodsStartingSince() *timestamppb.Timestamp {
-	if x != nil {
-		return x.PodsStartingSince
-	}
-	return nil
-}
-
-func (x *Workload) GetOldestPodCreatedAt() *timestamppb.Timestamp {
-	if x != nil {
-		return x.OldestPodCreatedAt
-	}
-	return nil
-}
-
-func (x *Workload) GetPodsUnscheduledVersion() uint64 {
-	if x != nil {
-		return x.PodsUnscheduledVersion
-	}
-	return 0
-}
-
-// Reference is one use of a configuration by a pod template.
-type Reference struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Kind of the configuration. Required.
-	Kind ConfigurationKind `protobuf:"varint,1,opt,name=kind,proto3,enum=rollplan.v1.ConfigurationKind" json:"kind,omitempty"`
-	// Name of the configuration, in the namespace of the workload. Required.
-	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Keys that are read. Empty if all keys are read.
-	Keys []string `protobuf:"bytes,3,rep,name=keys,proto3" json:"keys,omitempty"`
-	// How it is used. Required.
-	Usage ReferenceUsage `protobuf:"varint,4,opt,name=usage,proto3,enum=rollplan.v1.ReferenceUsage" json:"usage,omitempty"`
-	// Whether pods start without the configuration.
-	Optional bool `protobuf:"varint,5,opt,name=optional,proto3" json:"optional,omitempty"`
-	// Whether it is a source of a projected volume.
-	Projected bool `protobuf:"varint,6,opt,name=projected,proto3" json:"projected,omitempty"`
-	// Name of the container that uses it.
-	Container string `protobuf:"bytes,7,opt,name=container,proto3" json:"container,omitempty"`
-	// Field of the pod spec that lists the container. Defaults to "containers".
-	ContainerList string `protobuf:"bytes,8,opt,name=container_list,json=containerList,proto3" json:"container_list,omitempty"`
-	// Keys without which pods do not start, unless the configuration is optional. The key of a variable and the items of a volume
-	// are required; a file that is only mounted with subPath is not.
-	RequiredKeys  []string `protobuf:"bytes,9,rep,name=required_keys,json=requiredKeys,proto3" json:"required_keys,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Reference) Reset() {
-	*x = Reference{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Reference) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Reference) ProtoMessage() {}
-
-func (x *Reference) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Reference.ProtoReflect.Descriptor instead.
-func (*Reference) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *Reference) GetKind() ConfigurationKind {
-	if x != nil {
-		return x.Kind
-	}
-	return ConfigurationKind_CONFIGURATION_KIND_UNSPECIFIED
-}
-
-func (x *Reference) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *Reference) GetKeys() []string {
-	if x != nil {
-		return x.Keys
-	}
-	return nil
-}
-
-func (x *Reference) GetUsage() ReferenceUsage {
-	if x != nil {
-		return x.Usage
-	}
-	return ReferenceUsage_REFERENCE_USAGE_UNSPECIFIED
-}
-
-func (x *Reference) GetOptional() bool {
-	if x != nil {
-		return x.Optional
-	}
-	return false
-}
-
-func (x *Reference) GetProjected() bool {
-	if x != nil {
-		return x.Projected
-	}
-	return false
-}
-
-func (x *Reference) GetContainer() string {
-	if x != nil {
-		return x.Container
-	}
-	return ""
-}
-
-func (x *Reference) GetContainerList() string {
-	if x != nil {
-		return x.ContainerList
-	}
-	return ""
-}
-
-func (x *Reference) GetRequiredKeys() []string {
-	if x != nil {
-		return x.RequiredKeys
-	}
-	return nil
 }
 
 // Configuration is a ConfigMap, Secret or SecretProviderClass, as checksums.
@@ -988,7 +596,7 @@ type Configuration struct {
 
 func (x *Configuration) Reset() {
 	*x = Configuration{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[3]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1000,7 +608,7 @@ func (x *Configuration) String() string {
 func (*Configuration) ProtoMessage() {}
 
 func (x *Configuration) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[3]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1013,7 +621,7 @@ func (x *Configuration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Configuration.ProtoReflect.Descriptor instead.
 func (*Configuration) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{3}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *Configuration) GetKind() ConfigurationKind {
@@ -1107,61 +715,6 @@ func (x *Configuration) GetBinaryKeys() []string {
 	return nil
 }
 
-// NamespaceSettings are the settings of a namespace.
-type NamespaceSettings struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name of the namespace. Required.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Annotations of the namespace.
-	Annotations   map[string]string `protobuf:"bytes,2,rep,name=annotations,proto3" json:"annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *NamespaceSettings) Reset() {
-	*x = NamespaceSettings{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *NamespaceSettings) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*NamespaceSettings) ProtoMessage() {}
-
-func (x *NamespaceSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use NamespaceSettings.ProtoReflect.Descriptor instead.
-func (*NamespaceSettings) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *NamespaceSettings) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *NamespaceSettings) GetAnnotations() map[string]string {
-	if x != nil {
-		return x.Annotations
-	}
-	return nil
-}
-
 // RestartOptions controls how restarts are planned. Durations must not be negative.
 type RestartOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1214,7 +767,7 @@ type RestartOptions struct {
 
 func (x *RestartOptions) Reset() {
 	*x = RestartOptions{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[5]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +779,7 @@ func (x *RestartOptions) String() string {
 func (*RestartOptions) ProtoMessage() {}
 
 func (x *RestartOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[5]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +792,7 @@ func (x *RestartOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartOptions.ProtoReflect.Descriptor instead.
 func (*RestartOptions) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{5}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *RestartOptions) GetProfile() RestartProfile {
@@ -1385,7 +938,7 @@ type WorkloadKind struct {
 
 func (x *WorkloadKind) Reset() {
 	*x = WorkloadKind{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[6]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1397,7 +950,7 @@ func (x *WorkloadKind) String() string {
 func (*WorkloadKind) ProtoMessage() {}
 
 func (x *WorkloadKind) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[6]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1410,7 +963,7 @@ func (x *WorkloadKind) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkloadKind.ProtoReflect.Descriptor instead.
 func (*WorkloadKind) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{6}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *WorkloadKind) GetApiVersion() string {
@@ -1466,7 +1019,7 @@ type ReloaderOptions struct {
 
 func (x *ReloaderOptions) Reset() {
 	*x = ReloaderOptions{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[7]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1478,7 +1031,7 @@ func (x *ReloaderOptions) String() string {
 func (*ReloaderOptions) ProtoMessage() {}
 
 func (x *ReloaderOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[7]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1491,7 +1044,7 @@ func (x *ReloaderOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloaderOptions.ProtoReflect.Descriptor instead.
 func (*ReloaderOptions) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{7}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ReloaderOptions) GetStrategy() ReloadStrategy {
@@ -1571,7 +1124,7 @@ type PlanRestartsResponse struct {
 
 func (x *PlanRestartsResponse) Reset() {
 	*x = PlanRestartsResponse{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[8]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1583,7 +1136,7 @@ func (x *PlanRestartsResponse) String() string {
 func (*PlanRestartsResponse) ProtoMessage() {}
 
 func (x *PlanRestartsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[8]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1596,7 +1149,7 @@ func (x *PlanRestartsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRestartsResponse.ProtoReflect.Descriptor instead.
 func (*PlanRestartsResponse) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{8}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PlanRestartsResponse) GetPlans() []*RestartPlan {
@@ -1672,7 +1225,7 @@ type RestartPlan struct {
 
 func (x *RestartPlan) Reset() {
 	*x = RestartPlan{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[9]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1684,7 +1237,7 @@ func (x *RestartPlan) String() string {
 func (*RestartPlan) ProtoMessage() {}
 
 func (x *RestartPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[9]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1697,7 +1250,7 @@ func (x *RestartPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartPlan.ProtoReflect.Descriptor instead.
 func (*RestartPlan) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{9}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RestartPlan) GetApiVersion() string {
@@ -1798,7 +1351,7 @@ type ConfigurationChange struct {
 
 func (x *ConfigurationChange) Reset() {
 	*x = ConfigurationChange{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[10]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1810,7 +1363,7 @@ func (x *ConfigurationChange) String() string {
 func (*ConfigurationChange) ProtoMessage() {}
 
 func (x *ConfigurationChange) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[10]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1823,7 +1376,7 @@ func (x *ConfigurationChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigurationChange.ProtoReflect.Descriptor instead.
 func (*ConfigurationChange) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{10}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ConfigurationChange) GetKind() ConfigurationKind {
@@ -1885,7 +1438,7 @@ type RestartCondition struct {
 
 func (x *RestartCondition) Reset() {
 	*x = RestartCondition{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[11]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1897,7 +1450,7 @@ func (x *RestartCondition) String() string {
 func (*RestartCondition) ProtoMessage() {}
 
 func (x *RestartCondition) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[11]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1910,7 +1463,7 @@ func (x *RestartCondition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartCondition.ProtoReflect.Descriptor instead.
 func (*RestartCondition) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{11}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RestartCondition) GetReason() string {
@@ -1958,7 +1511,7 @@ type ConfigurationUse struct {
 
 func (x *ConfigurationUse) Reset() {
 	*x = ConfigurationUse{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[12]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1970,7 +1523,7 @@ func (x *ConfigurationUse) String() string {
 func (*ConfigurationUse) ProtoMessage() {}
 
 func (x *ConfigurationUse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[12]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1983,7 +1536,7 @@ func (x *ConfigurationUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigurationUse.ProtoReflect.Descriptor instead.
 func (*ConfigurationUse) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{12}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ConfigurationUse) GetKind() ConfigurationKind {
@@ -2041,7 +1594,7 @@ type RestartCounts struct {
 
 func (x *RestartCounts) Reset() {
 	*x = RestartCounts{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[13]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2053,7 +1606,7 @@ func (x *RestartCounts) String() string {
 func (*RestartCounts) ProtoMessage() {}
 
 func (x *RestartCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[13]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2066,7 +1619,7 @@ func (x *RestartCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartCounts.ProtoReflect.Descriptor instead.
 func (*RestartCounts) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{13}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RestartCounts) GetWorkloads() int32 {
@@ -2147,7 +1700,7 @@ type ItemViolation struct {
 
 func (x *ItemViolation) Reset() {
 	*x = ItemViolation{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[14]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2159,7 +1712,7 @@ func (x *ItemViolation) String() string {
 func (*ItemViolation) ProtoMessage() {}
 
 func (x *ItemViolation) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[14]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2172,7 +1725,7 @@ func (x *ItemViolation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ItemViolation.ProtoReflect.Descriptor instead.
 func (*ItemViolation) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{14}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ItemViolation) GetField() string {
@@ -2200,54 +1753,14 @@ var File_rollplan_v1_restart_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\n" +
-	"\x19rollplan/v1/restart.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1crollplan/v1/kubernetes.proto\x1a\x16rollplan/v1/plan.proto\"\xad\x03\n" +
+	"\x19rollplan/v1/restart.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rollplan/v1/plan.proto\"\xb8\x02\n" +
 	"\x13PlanRestartsRequest\x12,\n" +
 	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x18\n" +
-	"\aobjects\x18\x02 \x03(\tR\aobjects\x123\n" +
-	"\tworkloads\x18\x03 \x03(\v2\x15.rollplan.v1.WorkloadR\tworkloads\x12B\n" +
-	"\x0econfigurations\x18\x04 \x03(\v2\x1a.rollplan.v1.ConfigurationR\x0econfigurations\x12>\n" +
-	"\n" +
-	"namespaces\x18\x05 \x03(\v2\x1e.rollplan.v1.NamespaceSettingsR\n" +
-	"namespaces\x127\n" +
+	"\aobjects\x18\x02 \x03(\tR\aobjects\x12B\n" +
+	"\x0econfigurations\x18\x04 \x03(\v2\x1a.rollplan.v1.ConfigurationR\x0econfigurations\x127\n" +
 	"\x17configurations_complete\x18\x06 \x01(\bR\x16configurationsComplete\x125\n" +
 	"\aoptions\x18\a \x01(\v2\x1b.rollplan.v1.RestartOptionsR\aoptions\x12%\n" +
-	"\x0econtinue_after\x18\b \x01(\tR\rcontinueAfter\"\xe8\a\n" +
-	"\bWorkload\x12\x1f\n" +
-	"\vapi_version\x18\x01 \x01(\tR\n" +
-	"apiVersion\x12\x12\n" +
-	"\x04kind\x18\x02 \x01(\tR\x04kind\x123\n" +
-	"\bmetadata\x18\x03 \x01(\v2\x17.rollplan.v1.ObjectMetaR\bmetadata\x126\n" +
-	"\n" +
-	"references\x18\x04 \x03(\v2\x16.rollplan.v1.ReferenceR\n" +
-	"references\x12a\n" +
-	"\x14template_annotations\x18\x05 \x03(\v2..rollplan.v1.Workload.TemplateAnnotationsEntryR\x13templateAnnotations\x12#\n" +
-	"\rtemplate_path\x18\x06 \x01(\tR\ftemplatePath\x12\x1a\n" +
-	"\bresource\x18\a \x01(\tR\bresource\x12M\n" +
-	"\x15oldest_pod_started_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x12oldestPodStartedAt\x12J\n" +
-	"\x13revision_created_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x11revisionCreatedAt\x123\n" +
-	"\arollout\x18\n" +
-	" \x01(\x0e2\x19.rollplan.v1.RolloutStateR\arollout\x12&\n" +
-	"\x0fno_pods_running\x18\v \x01(\bR\rnoPodsRunning\x12\x16\n" +
-	"\x06paused\x18\f \x01(\bR\x06paused\x12\x1b\n" +
-	"\ton_delete\x18\r \x01(\bR\bonDelete\x124\n" +
-	"\x13disruptions_allowed\x18\x0e \x01(\x05H\x00R\x12disruptionsAllowed\x88\x01\x01\x12J\n" +
-	"\x13pods_starting_since\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\x11podsStartingSince\x12M\n" +
-	"\x15oldest_pod_created_at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\x12oldestPodCreatedAt\x128\n" +
-	"\x18pods_unscheduled_version\x18\x11 \x01(\x04R\x16podsUnscheduledVersion\x1aF\n" +
-	"\x18TemplateAnnotationsEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x16\n" +
-	"\x14_disruptions_allowed\"\xbe\x02\n" +
-	"\tReference\x122\n" +
-	"\x04kind\x18\x01 \x01(\x0e2\x1e.rollplan.v1.ConfigurationKindR\x04kind\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
-	"\x04keys\x18\x03 \x03(\tR\x04keys\x121\n" +
-	"\x05usage\x18\x04 \x01(\x0e2\x1b.rollplan.v1.ReferenceUsageR\x05usage\x12\x1a\n" +
-	"\boptional\x18\x05 \x01(\bR\boptional\x12\x1c\n" +
-	"\tprojected\x18\x06 \x01(\bR\tprojected\x12\x1c\n" +
-	"\tcontainer\x18\a \x01(\tR\tcontainer\x12%\n" +
-	"\x0econtainer_list\x18\b \x01(\tR\rcontainerList\x12#\n" +
-	"\rrequired_keys\x18\t \x03(\tR\frequiredKeys\"\xdd\x05\n" +
+	"\x0econtinue_after\x18\b \x01(\tR\rcontinueAfter\"\xdd\x05\n" +
 	"\rConfiguration\x122\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1e.rollplan.v1.ConfigurationKindR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -2270,12 +1783,6 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
 	"\x11KeyChecksumsEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xba\x01\n" +
-	"\x11NamespaceSettings\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12Q\n" +
-	"\vannotations\x18\x02 \x03(\v2/.rollplan.v1.NamespaceSettings.AnnotationsEntryR\vannotations\x1a>\n" +
-	"\x10AnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8e\a\n" +
 	"\x0eRestartOptions\x125\n" +
@@ -2374,12 +1881,7 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\rItemViolation\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12 \n" +
-	"\vdescription\x18\x03 \x01(\tR\vdescription*\x83\x01\n" +
-	"\fRolloutState\x12\x1d\n" +
-	"\x19ROLLOUT_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
-	"\x19ROLLOUT_STATE_PROGRESSING\x10\x01\x12\x1a\n" +
-	"\x16ROLLOUT_STATE_COMPLETE\x10\x02\x12\x19\n" +
-	"\x15ROLLOUT_STATE_STALLED\x10\x03*\xa7\x01\n" +
+	"\vdescription\x18\x03 \x01(\tR\vdescription*\xa7\x01\n" +
 	"\x11ConfigurationKind\x12\"\n" +
 	"\x1eCONFIGURATION_KIND_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dCONFIGURATION_KIND_CONFIG_MAP\x10\x01\x12\x1d\n" +
@@ -2436,94 +1938,74 @@ func file_rollplan_v1_restart_proto_rawDescGZIP() []byte {
 	return file_rollplan_v1_restart_proto_rawDescData
 }
 
-var file_rollplan_v1_restart_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_rollplan_v1_restart_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_rollplan_v1_restart_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_rollplan_v1_restart_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_rollplan_v1_restart_proto_goTypes = []any{
-	(RolloutState)(0),             // 0: rollplan.v1.RolloutState
-	(ConfigurationKind)(0),        // 1: rollplan.v1.ConfigurationKind
-	(ReferenceUsage)(0),           // 2: rollplan.v1.ReferenceUsage
-	(RestartProfile)(0),           // 3: rollplan.v1.RestartProfile
-	(RestartOn)(0),                // 4: rollplan.v1.RestartOn
-	(ReloadStrategy)(0),           // 5: rollplan.v1.ReloadStrategy
-	(RestartDecision)(0),          // 6: rollplan.v1.RestartDecision
-	(RestartConditionEffect)(0),   // 7: rollplan.v1.RestartConditionEffect
-	(*PlanRestartsRequest)(nil),   // 8: rollplan.v1.PlanRestartsRequest
-	(*Workload)(nil),              // 9: rollplan.v1.Workload
-	(*Reference)(nil),             // 10: rollplan.v1.Reference
-	(*Configuration)(nil),         // 11: rollplan.v1.Configuration
-	(*NamespaceSettings)(nil),     // 12: rollplan.v1.NamespaceSettings
-	(*RestartOptions)(nil),        // 13: rollplan.v1.RestartOptions
-	(*WorkloadKind)(nil),          // 14: rollplan.v1.WorkloadKind
-	(*ReloaderOptions)(nil),       // 15: rollplan.v1.ReloaderOptions
-	(*PlanRestartsResponse)(nil),  // 16: rollplan.v1.PlanRestartsResponse
-	(*RestartPlan)(nil),           // 17: rollplan.v1.RestartPlan
-	(*ConfigurationChange)(nil),   // 18: rollplan.v1.ConfigurationChange
-	(*RestartCondition)(nil),      // 19: rollplan.v1.RestartCondition
-	(*ConfigurationUse)(nil),      // 20: rollplan.v1.ConfigurationUse
-	(*RestartCounts)(nil),         // 21: rollplan.v1.RestartCounts
-	(*ItemViolation)(nil),         // 22: rollplan.v1.ItemViolation
-	nil,                           // 23: rollplan.v1.Workload.TemplateAnnotationsEntry
-	nil,                           // 24: rollplan.v1.Configuration.AnnotationsEntry
-	nil,                           // 25: rollplan.v1.Configuration.KeyChecksumsEntry
-	nil,                           // 26: rollplan.v1.NamespaceSettings.AnnotationsEntry
-	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
-	(*ObjectMeta)(nil),            // 28: rollplan.v1.ObjectMeta
-	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
-	(*Step)(nil),                  // 30: rollplan.v1.Step
+	(ConfigurationKind)(0),        // 0: rollplan.v1.ConfigurationKind
+	(ReferenceUsage)(0),           // 1: rollplan.v1.ReferenceUsage
+	(RestartProfile)(0),           // 2: rollplan.v1.RestartProfile
+	(RestartOn)(0),                // 3: rollplan.v1.RestartOn
+	(ReloadStrategy)(0),           // 4: rollplan.v1.ReloadStrategy
+	(RestartDecision)(0),          // 5: rollplan.v1.RestartDecision
+	(RestartConditionEffect)(0),   // 6: rollplan.v1.RestartConditionEffect
+	(*PlanRestartsRequest)(nil),   // 7: rollplan.v1.PlanRestartsRequest
+	(*Configuration)(nil),         // 8: rollplan.v1.Configuration
+	(*RestartOptions)(nil),        // 9: rollplan.v1.RestartOptions
+	(*WorkloadKind)(nil),          // 10: rollplan.v1.WorkloadKind
+	(*ReloaderOptions)(nil),       // 11: rollplan.v1.ReloaderOptions
+	(*PlanRestartsResponse)(nil),  // 12: rollplan.v1.PlanRestartsResponse
+	(*RestartPlan)(nil),           // 13: rollplan.v1.RestartPlan
+	(*ConfigurationChange)(nil),   // 14: rollplan.v1.ConfigurationChange
+	(*RestartCondition)(nil),      // 15: rollplan.v1.RestartCondition
+	(*ConfigurationUse)(nil),      // 16: rollplan.v1.ConfigurationUse
+	(*RestartCounts)(nil),         // 17: rollplan.v1.RestartCounts
+	(*ItemViolation)(nil),         // 18: rollplan.v1.ItemViolation
+	nil,                           // 19: rollplan.v1.Configuration.AnnotationsEntry
+	nil,                           // 20: rollplan.v1.Configuration.KeyChecksumsEntry
+	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
+	(*Step)(nil),                  // 23: rollplan.v1.Step
 }
 var file_rollplan_v1_restart_proto_depIdxs = []int32{
-	27, // 0: rollplan.v1.PlanRestartsRequest.now:type_name -> google.protobuf.Timestamp
-	9,  // 1: rollplan.v1.PlanRestartsRequest.workloads:type_name -> rollplan.v1.Workload
-	11, // 2: rollplan.v1.PlanRestartsRequest.configurations:type_name -> rollplan.v1.Configuration
-	12, // 3: rollplan.v1.PlanRestartsRequest.namespaces:type_name -> rollplan.v1.NamespaceSettings
-	13, // 4: rollplan.v1.PlanRestartsRequest.options:type_name -> rollplan.v1.RestartOptions
-	28, // 5: rollplan.v1.Workload.metadata:type_name -> rollplan.v1.ObjectMeta
-	10, // 6: rollplan.v1.Workload.references:type_name -> rollplan.v1.Reference
-	23, // 7: rollplan.v1.Workload.template_annotations:type_name -> rollplan.v1.Workload.TemplateAnnotationsEntry
-	27, // 8: rollplan.v1.Workload.oldest_pod_started_at:type_name -> google.protobuf.Timestamp
-	27, // 9: rollplan.v1.Workload.revision_created_at:type_name -> google.protobuf.Timestamp
-	0,  // 10: rollplan.v1.Workload.rollout:type_name -> rollplan.v1.RolloutState
-	27, // 11: rollplan.v1.Workload.pods_starting_since:type_name -> google.protobuf.Timestamp
-	27, // 12: rollplan.v1.Workload.oldest_pod_created_at:type_name -> google.protobuf.Timestamp
-	1,  // 13: rollplan.v1.Reference.kind:type_name -> rollplan.v1.ConfigurationKind
-	2,  // 14: rollplan.v1.Reference.usage:type_name -> rollplan.v1.ReferenceUsage
-	1,  // 15: rollplan.v1.Configuration.kind:type_name -> rollplan.v1.ConfigurationKind
-	24, // 16: rollplan.v1.Configuration.annotations:type_name -> rollplan.v1.Configuration.AnnotationsEntry
-	25, // 17: rollplan.v1.Configuration.key_checksums:type_name -> rollplan.v1.Configuration.KeyChecksumsEntry
-	27, // 18: rollplan.v1.Configuration.changed_at:type_name -> google.protobuf.Timestamp
-	27, // 19: rollplan.v1.Configuration.created_at:type_name -> google.protobuf.Timestamp
-	26, // 20: rollplan.v1.NamespaceSettings.annotations:type_name -> rollplan.v1.NamespaceSettings.AnnotationsEntry
-	3,  // 21: rollplan.v1.RestartOptions.profile:type_name -> rollplan.v1.RestartProfile
-	4,  // 22: rollplan.v1.RestartOptions.restart_on:type_name -> rollplan.v1.RestartOn
-	29, // 23: rollplan.v1.RestartOptions.quiet:type_name -> google.protobuf.Duration
-	29, // 24: rollplan.v1.RestartOptions.max_wait:type_name -> google.protobuf.Duration
-	29, // 25: rollplan.v1.RestartOptions.min_interval:type_name -> google.protobuf.Duration
-	29, // 26: rollplan.v1.RestartOptions.max_hold:type_name -> google.protobuf.Duration
-	29, // 27: rollplan.v1.RestartOptions.skew:type_name -> google.protobuf.Duration
-	29, // 28: rollplan.v1.RestartOptions.disruption_budget_wait:type_name -> google.protobuf.Duration
-	14, // 29: rollplan.v1.RestartOptions.kinds:type_name -> rollplan.v1.WorkloadKind
-	15, // 30: rollplan.v1.RestartOptions.reloader:type_name -> rollplan.v1.ReloaderOptions
-	5,  // 31: rollplan.v1.ReloaderOptions.strategy:type_name -> rollplan.v1.ReloadStrategy
-	17, // 32: rollplan.v1.PlanRestartsResponse.plans:type_name -> rollplan.v1.RestartPlan
-	29, // 33: rollplan.v1.PlanRestartsResponse.requeue_after:type_name -> google.protobuf.Duration
-	21, // 34: rollplan.v1.PlanRestartsResponse.counts:type_name -> rollplan.v1.RestartCounts
-	22, // 35: rollplan.v1.PlanRestartsResponse.violations:type_name -> rollplan.v1.ItemViolation
-	6,  // 36: rollplan.v1.RestartPlan.decision:type_name -> rollplan.v1.RestartDecision
-	18, // 37: rollplan.v1.RestartPlan.changes:type_name -> rollplan.v1.ConfigurationChange
-	19, // 38: rollplan.v1.RestartPlan.conditions:type_name -> rollplan.v1.RestartCondition
-	30, // 39: rollplan.v1.RestartPlan.steps:type_name -> rollplan.v1.Step
-	27, // 40: rollplan.v1.RestartPlan.due:type_name -> google.protobuf.Timestamp
-	20, // 41: rollplan.v1.RestartPlan.uses:type_name -> rollplan.v1.ConfigurationUse
-	1,  // 42: rollplan.v1.ConfigurationChange.kind:type_name -> rollplan.v1.ConfigurationKind
-	27, // 43: rollplan.v1.RestartCondition.until:type_name -> google.protobuf.Timestamp
-	7,  // 44: rollplan.v1.RestartCondition.effect:type_name -> rollplan.v1.RestartConditionEffect
-	1,  // 45: rollplan.v1.ConfigurationUse.kind:type_name -> rollplan.v1.ConfigurationKind
-	2,  // 46: rollplan.v1.ConfigurationUse.usages:type_name -> rollplan.v1.ReferenceUsage
-	47, // [47:47] is the sub-list for method output_type
-	47, // [47:47] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	21, // 0: rollplan.v1.PlanRestartsRequest.now:type_name -> google.protobuf.Timestamp
+	8,  // 1: rollplan.v1.PlanRestartsRequest.configurations:type_name -> rollplan.v1.Configuration
+	9,  // 2: rollplan.v1.PlanRestartsRequest.options:type_name -> rollplan.v1.RestartOptions
+	0,  // 3: rollplan.v1.Configuration.kind:type_name -> rollplan.v1.ConfigurationKind
+	19, // 4: rollplan.v1.Configuration.annotations:type_name -> rollplan.v1.Configuration.AnnotationsEntry
+	20, // 5: rollplan.v1.Configuration.key_checksums:type_name -> rollplan.v1.Configuration.KeyChecksumsEntry
+	21, // 6: rollplan.v1.Configuration.changed_at:type_name -> google.protobuf.Timestamp
+	21, // 7: rollplan.v1.Configuration.created_at:type_name -> google.protobuf.Timestamp
+	2,  // 8: rollplan.v1.RestartOptions.profile:type_name -> rollplan.v1.RestartProfile
+	3,  // 9: rollplan.v1.RestartOptions.restart_on:type_name -> rollplan.v1.RestartOn
+	22, // 10: rollplan.v1.RestartOptions.quiet:type_name -> google.protobuf.Duration
+	22, // 11: rollplan.v1.RestartOptions.max_wait:type_name -> google.protobuf.Duration
+	22, // 12: rollplan.v1.RestartOptions.min_interval:type_name -> google.protobuf.Duration
+	22, // 13: rollplan.v1.RestartOptions.max_hold:type_name -> google.protobuf.Duration
+	22, // 14: rollplan.v1.RestartOptions.skew:type_name -> google.protobuf.Duration
+	22, // 15: rollplan.v1.RestartOptions.disruption_budget_wait:type_name -> google.protobuf.Duration
+	10, // 16: rollplan.v1.RestartOptions.kinds:type_name -> rollplan.v1.WorkloadKind
+	11, // 17: rollplan.v1.RestartOptions.reloader:type_name -> rollplan.v1.ReloaderOptions
+	4,  // 18: rollplan.v1.ReloaderOptions.strategy:type_name -> rollplan.v1.ReloadStrategy
+	13, // 19: rollplan.v1.PlanRestartsResponse.plans:type_name -> rollplan.v1.RestartPlan
+	22, // 20: rollplan.v1.PlanRestartsResponse.requeue_after:type_name -> google.protobuf.Duration
+	17, // 21: rollplan.v1.PlanRestartsResponse.counts:type_name -> rollplan.v1.RestartCounts
+	18, // 22: rollplan.v1.PlanRestartsResponse.violations:type_name -> rollplan.v1.ItemViolation
+	5,  // 23: rollplan.v1.RestartPlan.decision:type_name -> rollplan.v1.RestartDecision
+	14, // 24: rollplan.v1.RestartPlan.changes:type_name -> rollplan.v1.ConfigurationChange
+	15, // 25: rollplan.v1.RestartPlan.conditions:type_name -> rollplan.v1.RestartCondition
+	23, // 26: rollplan.v1.RestartPlan.steps:type_name -> rollplan.v1.Step
+	21, // 27: rollplan.v1.RestartPlan.due:type_name -> google.protobuf.Timestamp
+	16, // 28: rollplan.v1.RestartPlan.uses:type_name -> rollplan.v1.ConfigurationUse
+	0,  // 29: rollplan.v1.ConfigurationChange.kind:type_name -> rollplan.v1.ConfigurationKind
+	21, // 30: rollplan.v1.RestartCondition.until:type_name -> google.protobuf.Timestamp
+	6,  // 31: rollplan.v1.RestartCondition.effect:type_name -> rollplan.v1.RestartConditionEffect
+	0,  // 32: rollplan.v1.ConfigurationUse.kind:type_name -> rollplan.v1.ConfigurationKind
+	1,  // 33: rollplan.v1.ConfigurationUse.usages:type_name -> rollplan.v1.ReferenceUsage
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_restart_proto_init() }
@@ -2531,17 +2013,15 @@ func file_rollplan_v1_restart_proto_init() {
 	if File_rollplan_v1_restart_proto != nil {
 		return
 	}
-	file_rollplan_v1_kubernetes_proto_init()
 	file_rollplan_v1_plan_proto_init()
-	file_rollplan_v1_restart_proto_msgTypes[1].OneofWrappers = []any{}
-	file_rollplan_v1_restart_proto_msgTypes[5].OneofWrappers = []any{}
+	file_rollplan_v1_restart_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollplan_v1_restart_proto_rawDesc), len(file_rollplan_v1_restart_proto_rawDesc)),
-			NumEnums:      8,
-			NumMessages:   19,
+			NumEnums:      7,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -336,7 +336,7 @@ impl World {
             is_on_delete: object["spec"]["updateStrategy"]["type"] == "OnDelete",
             is_deleting: false,
             disruptions_allowed: *disruptions_allowed,
-            template: Some(template.into()),
+            template: template.into(),
             object: Some(object.into()),
         }
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
+use rollplan_core::interrupt::Never;
 use rollplan_core::template::parse_time;
 use rollplan_core::time::Time;
 
@@ -239,6 +240,19 @@ pub(in crate::wire) use objects;
 impl<'a, T: Read<'a>> Read<'a> for Option<T> {
     fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
         T::read(json).map(Some)
+    }
+}
+
+/// A value that custom resources may define in another way. If it cannot be read, it counts as absent.
+#[derive(Clone, Debug, Default)]
+pub(in crate::wire) struct Lenient<T>(pub(in crate::wire) T);
+
+impl<'a, T: Read<'a>> Read<'a> for Lenient<T> {
+    fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
+        let mut value = Json::new(json.value()?, &Never);
+        let read = read_all(&mut value).unwrap_or_default();
+        json.allocate(value.allocated());
+        Ok(Self(read))
     }
 }
 

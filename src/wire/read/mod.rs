@@ -9,7 +9,8 @@ mod text;
 mod value;
 
 pub(in crate::wire) use self::fields::{
-    DUPLICATE_KEY, Fault, PathStep, Read, Unread, objects, read_all, read_entries, read_field,
+    DUPLICATE_KEY, Fault, Lenient, PathStep, Read, Unread, objects, read_all, read_entries,
+    read_field,
 };
 pub(in crate::wire) use self::text::{Json, Syntax, unescape};
 pub(in crate::wire) use self::value::number;

@@ -1,6 +1,5 @@
 //! Plans restarts: requests may contain thousands of workloads, and plans are returned in pages.
 
-mod json;
 mod objects;
 mod print;
 mod started;
@@ -21,9 +20,7 @@ pub(super) fn plan_restarts(
     let interrupt = context.interrupt;
     let proto::PlanRestartsRequest {
         now,
-        workloads,
         configurations,
-        namespaces,
         objects,
         configurations_complete,
         options,
@@ -31,7 +28,7 @@ pub(super) fn plan_restarts(
     } = request;
     let options = restart_options(now, options, interrupt)?;
     let mut items = RestartItems::default();
-    items.read(workloads, configurations, namespaces, interrupt)?;
+    items.read(configurations, interrupt)?;
     let is_continued = objects::read(&objects, &options, &mut items, interrupt)?;
     let RestartItems {
         workloads,

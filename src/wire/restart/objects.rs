@@ -1,6 +1,7 @@
 //! Reads the objects in Kubernetes JSON: workloads, configurations, and the objects that show the state of workloads.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,16 +9,17 @@ use rollplan_core::interrupt::Interrupt;
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::template::Value;
 use rollplan_core::time::Time;
-use rollplan_restart::{Configuration, ConfigurationKind, Content, Data, Hasher, Profile, Started};
+use rollplan_restart::{
+    Configuration, ConfigurationKind, Content, Data, Hasher, Profile, Rollout, Started, Workload,
+    references,
+};
 
-use super::json::{at, items, strings, take, text, time};
-use super::started::{Pods, rollout};
+use super::started::{Pods, WorkloadObject};
 use crate::proto;
 use crate::wire::error::{Error, Reason, Violations};
 use crate::wire::objects::{ContentReader, Found, Metadata, Objects};
-use crate::wire::parse::restart::{RestartItems, RestartOptions, WorkloadItem};
-use crate::wire::parse::{Path, parse_selector};
-use crate::wire::print_time::timestamp;
+use crate::wire::parse::parse_selector;
+use crate::wire::parse::restart::{RestartItems, RestartOptions};
 use crate::wire::read::{Read, kubernetes, objects};
 
 /// The field of the request that contains the texts.
@@ -26,20 +28,52 @@ const FIELD: &str = "objects";
 const CLASS_STATUS: &str = "SecretProviderClassPodStatus";
 
 objects! {
-    /// The fields of workloads, and of the objects about them.
-    struct State {
-        metadata: Value = "metadata",
-        spec: Value = "spec",
-        status: Value = "status",
-    }
-
-    /// A ConfigMap or Secret.
+    /// core/v1 ConfigMap or Secret.
     struct Contents {
-        metadata: Value = "metadata",
+        metadata: ContentsMetadata = "metadata",
         data: Option<BTreeMap<String, String>> = "data",
         binary_data: Option<BTreeMap<String, String>> = "binaryData",
         string_data: Option<BTreeMap<String, String>> = "stringData",
         immutable: bool = "immutable",
+    }
+
+    struct ContentsMetadata {
+        resource_version: String = "resourceVersion",
+        creation_timestamp: Option<Time> = "creationTimestamp",
+        annotations: BTreeMap<String, String> = "annotations",
+        managed_fields: Vec<ManagedFields> = "managedFields",
+    }
+
+    /// meta/v1 ManagedFieldsEntry.
+    struct ManagedFields {
+        time: Option<Time> = "time",
+        /// The fields are keys, and contain the keys below them.
+        fields: Value = "fieldsV1",
+    }
+
+    /// The status of a SecretProviderClass in a pod.
+    struct ClassObject {
+        metadata: ContentsMetadata = "metadata",
+        status: ClassStatus = "status",
+    }
+
+    struct ClassStatus {
+        class: String = "secretProviderClassName",
+        objects: Vec<ClassVersion> = "objects",
+    }
+
+    struct ClassVersion {
+        id: String = "id",
+        version: String = "version",
+    }
+
+    /// core/v1 Namespace.
+    struct Namespace {
+        metadata: NamespaceMetadata = "metadata",
+    }
+
+    struct NamespaceMetadata {
+        annotations: BTreeMap<String, String> = "annotations",
     }
 
     /// policy/v1 PodDisruptionBudget.
@@ -129,22 +163,13 @@ impl<'i> ObjectReader<'_, 'i> {
     /// Reads objects about workloads: pods, ReplicaSets, budgets, namespaces and statuses of SecretProviderClasses.
     fn context_object(&mut self, object: &Found<'_>) {
         match (&*object.api_version, &*object.kind) {
-            ("v1", "Pod") => {
-                let content: State = object.read_leniently();
-                let metadata = &object.metadata;
-                self.pods.pod(metadata, &content.metadata, &content.status);
-            }
-            ("apps/v1", "ReplicaSet") => {
-                let content: State = object.read_leniently();
-                let metadata = &object.metadata;
-                self.pods.set(metadata, &content.metadata, &content.status);
-            }
+            ("v1", "Pod") => self.pods.pod(object),
+            ("apps/v1", "ReplicaSet") => self.pods.set(object),
             ("policy/v1", "PodDisruptionBudget") => self.budget(object),
             ("v1", "Namespace") => {
-                let content: State = object.read_leniently();
-                let annotations = strings(&content.metadata, "/annotations");
+                let Namespace { metadata } = object.read_leniently();
                 let name = object.metadata.name.clone().into_owned();
-                self.items.namespaces.insert(name, annotations);
+                self.items.namespaces.insert(name, metadata.annotations);
             }
             (api_version, CLASS_STATUS) if api_version.starts_with("secrets-store.csi.") => {
                 self.class(object);
@@ -167,23 +192,18 @@ impl<'i> ObjectReader<'_, 'i> {
 
     /// Each pod has its own status object. During a rotation of versions, the latest status applies.
     fn class(&mut self, object: &Found<'_>) {
-        let State {
-            metadata, status, ..
-        } = object.read_leniently();
-        let name = text(&status, "/secretProviderClassName").to_owned();
-        let (changed_at, _) = changed_at(&metadata, &["f:status"]);
+        let ClassObject { metadata, status } = object.read_leniently();
+        let (changed_at, _) = changed_at(&metadata.managed_fields, &["f:status"]);
         let namespace = object.metadata.namespace.clone().into_owned();
-        let class = self.classes.entry((namespace, name)).or_default();
+        let class = self.classes.entry((namespace, status.class)).or_default();
         if !class.versions.is_empty() && changed_at < class.changed_at {
             return;
         }
-        class.versions = items(&status, "/objects")
-            .iter()
-            .map(|it| (text(it, "/id").to_owned(), text(it, "/version").to_owned()))
-            .collect();
+        let versions = status.objects.into_iter();
+        class.versions = versions.map(|it| (it.id, it.version)).collect();
         class.changed_at = changed_at;
         // The status of a new pod is not a change.
-        class.is_new = changed_at <= time(&metadata, "/creationTimestamp");
+        class.is_new = changed_at <= metadata.creation_timestamp;
     }
 
     fn object(&mut self, object: &Found<'i>) -> Result<(), Error> {
@@ -262,24 +282,23 @@ impl<'i> ObjectReader<'_, 'i> {
                 return Ok(());
             }
         };
-        let created_at = time(&metadata, "/creationTimestamp");
+        let created_at = metadata.creation_timestamp;
         let (changed_at, is_change_uncertain) = if immutable {
             (created_at, false)
         } else {
-            changed_at(&metadata, &["f:data", "f:binaryData"])
+            changed_at(&metadata.managed_fields, &["f:data", "f:binaryData"])
         };
-        let version = text(&metadata, "/resourceVersion").parse().ok();
         let is_manifest = object.metadata.uid.is_empty();
         let configuration = Configuration {
             kind,
             namespace: object.metadata.namespace.clone().into_owned(),
             name: object.metadata.name.clone().into_owned(),
-            annotations: strings(&metadata, "/annotations"),
+            annotations: metadata.annotations,
             content,
             created_at,
             changed_at,
             is_change_uncertain,
-            version,
+            version: metadata.resource_version.parse().ok(),
             observations: 0,
         };
         self.items
@@ -292,12 +311,7 @@ impl<'i> ObjectReader<'_, 'i> {
         custom: Option<&proto::WorkloadKind>,
     ) -> Result<(), Error> {
         let origin = object.origin();
-        let Some(State {
-            metadata,
-            mut spec,
-            status,
-        }) = self.content(object)?
-        else {
+        let Some(mut content) = self.content::<WorkloadObject>(object)? else {
             return Ok(());
         };
         let template_path = match (custom, &*object.kind) {
@@ -305,24 +319,37 @@ impl<'i> ObjectReader<'_, 'i> {
             (None, "CronJob") => "spec.jobTemplate.spec.template",
             _ => "spec.template",
         };
-        let fields = template_path.split('.').skip(1);
-        let pointer: String = fields.map(|field| format!("/{field}")).collect();
-        let Some(template) = at(&spec, &pointer).filter(|it| it.as_map().is_some()) else {
+        let mut fields = template_path.split('.').skip(1);
+        let template = fields.try_fold(&mut content.spec, |value, field| {
+            value.as_map_mut()?.get_mut(field)
+        });
+        // Templates can be large: a copy would need as much memory again.
+        let template = template.map(mem::take);
+        let Some(template) = template.filter(|it| it.as_map().is_some()) else {
             let field = format!("{origin}.{template_path}");
             self.items.violation(field, Reason::Required, "is required");
             return Ok(());
         };
-        let labels = strings(template, "/metadata/labels");
-        let Metadata { namespace, uid, .. } = &object.metadata;
+        let labels = strings(&template, &["metadata", "labels"]);
+        let Metadata {
+            name,
+            namespace,
+            uid,
+            ..
+        } = &object.metadata;
         let budgets = self.budgets.iter();
         let budgets =
             budgets.filter(|it| it.namespace == *namespace && it.selector.matches(&labels));
         let disruptions_allowed = budgets.map(|it| it.allowed).min();
-        let started = self.pods.of(uid, &object.kind, &metadata, &spec, &status);
-        let (oldest, starting_since) = match started.pods {
-            Started::At(at) => (Some(at), None),
-            Started::Starting { reported, since } => (reported, Some(since)),
-            Started::Never | Started::Unknown => (None, None),
+        let state = self.pods.of(uid, &object.kind, &content);
+        let rollout = content.rollout(&object.kind, state.is_failing);
+        let started = match (state.pods, rollout) {
+            // Pods of the revision may be created until the rollout is complete.
+            (Started::Never, Rollout::Progressing | Rollout::Stalled) => Started::Starting {
+                reported: None,
+                since: state.revision_at.unwrap_or_default(),
+            },
+            (pods, _) => pods,
         };
         let is_job = matches!(&*object.kind, "CronJob" | "Job");
         let is_recreated = is_job && self.options.plan.profile == Profile::Reloader;
@@ -331,39 +358,34 @@ impl<'i> ObjectReader<'_, 'i> {
         } else {
             None
         };
-        let owner = |path: &str| text(&metadata, path).to_owned();
-        let message = proto::Workload {
+        let WorkloadObject { metadata, spec, .. } = content;
+        let update_strategy = spec.at(&["updateStrategy", "type"]);
+        let workload = Workload {
             api_version: object.api_version.clone().into_owned(),
             kind: object.kind.clone().into_owned(),
-            metadata: Some(proto::ObjectMeta {
-                name: owner("/name"),
-                namespace: owner("/namespace"),
-                uid: owner("/uid"),
-                annotations: strings(&metadata, "/annotations"),
-                deletion_timestamp: time(&metadata, "/deletionTimestamp").map(timestamp),
-            }),
-            template_path: template_path.to_owned(),
-            resource: custom.map_or_else(String::new, |it| it.resource.clone()),
-            oldest_pod_started_at: oldest.map(timestamp),
-            pods_starting_since: starting_since.map(timestamp),
-            no_pods_running: started.pods == Started::Never,
-            revision_created_at: started.revision_at.map(timestamp),
-            oldest_pod_created_at: started.oldest_created_at.map(timestamp),
-            pods_unscheduled_version: started.unscheduled_version.unwrap_or_default(),
-            rollout: rollout(&object.kind, &metadata, &spec, &status, started.is_failing).into(),
-            paused: at(&spec, "/paused") == Some(&Value::Bool(true)),
-            on_delete: text(&spec, "/updateStrategy/type") == "OnDelete",
+            namespace: namespace.clone().into_owned(),
+            name: name.clone().into_owned(),
+            uid: uid.clone().into_owned(),
+            annotations: metadata.annotations,
+            template_annotations: strings(&template, &["metadata", "annotations"]),
+            has_template_metadata: template.get("metadata").is_some_and(|it| !it.is_null()),
+            template_path: template_path.split('.').map(str::to_owned).collect(),
+            references: references(&template),
+            rollout,
+            started,
+            oldest_created_at: state.oldest_created_at,
+            unscheduled_version: state.unscheduled_version.filter(|it| *it > 0),
+            revision_at: state.revision_at,
+            is_paused: spec.get("paused") == Some(&Value::Bool(true)),
+            is_on_delete: update_strategy.and_then(Value::as_str) == Some("OnDelete"),
+            is_deleting: metadata.deletion_timestamp.is_some(),
             disruptions_allowed,
-            ..proto::Workload::default()
-        };
-        let item = WorkloadItem {
-            message,
-            // Templates can be large: a copy would need as much memory again.
-            template: Some(take(&mut spec, &pointer)),
+            template,
             object: whole,
         };
+        let resource = custom.map_or_else(String::new, |it| it.resource.clone());
         self.items
-            .workload(item, &Path::Object(&origin), self.interrupt)
+            .workload(workload, resource, &origin, self.interrupt)
     }
 
     /// Adds the SecretProviderClasses, which are known only from statuses.
@@ -399,12 +421,10 @@ const LAST_APPLIED: &str = "f:kubectl.kubernetes.io/last-applied-configuration";
 ///
 /// The time of a manager is that of the last change of any field that it owns (`managedFieldsUpdater` in
 /// `k8s.io/apimachinery/pkg/util/managedfields/internal`).
-fn changed_at(metadata: &Value, fields: &[&str]) -> (Option<Time>, bool) {
-    let managers = items(metadata, "/managedFields").iter();
-    let managers = managers.filter_map(|it| {
-        let owned = at(it, "/fieldsV1").and_then(Value::as_map)?;
-        Some((time(it, "/time")?, owned))
-    });
+fn changed_at(managers: &[ManagedFields], fields: &[&str]) -> (Option<Time>, bool) {
+    let managers = managers
+        .iter()
+        .filter_map(|it| Some((it.time?, it.fields.as_map()?)));
     let is_data = |field: &str| fields.contains(&field);
     let owners = managers
         .clone()
@@ -426,4 +446,13 @@ fn changed_at(metadata: &Value, fields: &[&str]) -> (Option<Time>, bool) {
     let mut last_owners = owners.filter(|(at, _)| *at == last);
     let is_certain = last_owners.any(|(_, owned)| owned.iter().all(is_neutral));
     (Some(last), !is_certain)
+}
+
+/// The strings of a map in a template.
+fn strings(template: &Value, path: &[&str]) -> BTreeMap<String, String> {
+    let entries = template.at(path).and_then(Value::as_map);
+    let entries = entries.into_iter().flatten();
+    entries
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
 }

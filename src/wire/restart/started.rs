@@ -1,22 +1,17 @@
 //! Determines when the pods of a workload's current revision started, and the state of its rollout.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
+use rollplan_core::revision::REVISION;
 use rollplan_core::template::Value;
 use rollplan_core::time::Time;
-use rollplan_restart::Started;
+use rollplan_restart::{Rollout, Started};
 
-use super::json::{at, integer, items, text, time};
-use crate::proto;
-use crate::wire::objects::Metadata;
+use crate::wire::objects::Found;
+use crate::wire::read::kubernetes::{IntOrString, PodLabels};
+use crate::wire::read::{Lenient, objects};
 
-/// The annotation in which an adapter keeps the last resource version at which a pod had no node.
-const UNSCHEDULED_VERSION: &str = "rollplan.dev/unscheduled-version";
-const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The label of pods with the revision of a StatefulSet or DaemonSet.
-const REVISION_HASH: &str = "controller-revision-hash";
-/// The generation of a DaemonSet's template: a label of pods, and an annotation of the DaemonSet.
-const GENERATION: &str = "pod-template-generation";
+/// The annotation of a DaemonSet with the generation of its template, which is a label of its pods.
 const DAEMON_SET_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// The reasons of waiting containers that an older configuration may cause.
@@ -25,6 +20,100 @@ const FAILING: [&str; 3] = [
     "CreateContainerConfigError",
     "RunContainerError",
 ];
+
+objects! {
+    /// A workload of any kind.
+    struct WorkloadObject {
+        metadata: WorkloadMetadata = "metadata",
+        /// The caller may name the path of the template in it.
+        spec: Value = "spec",
+        status: Lenient<Option<WorkloadStatus>> = "status",
+    }
+
+    struct WorkloadMetadata {
+        generation: Option<i64> = "generation",
+        creation_timestamp: Option<Time> = "creationTimestamp",
+        deletion_timestamp: Option<Time> = "deletionTimestamp",
+        annotations: BTreeMap<String, String> = "annotations",
+    }
+
+    struct WorkloadStatus {
+        /// Rollouts of Argo have a string.
+        observed_generation: Option<IntOrString> = "observedGeneration",
+        replicas: Option<i64> = "replicas",
+        updated_replicas: i64 = "updatedReplicas",
+        ready_replicas: i64 = "readyReplicas",
+        available_replicas: i64 = "availableReplicas",
+        update_revision: String = "updateRevision",
+        desired_number_scheduled: i64 = "desiredNumberScheduled",
+        updated_number_scheduled: i64 = "updatedNumberScheduled",
+        number_available: i64 = "numberAvailable",
+        conditions: Lenient<Vec<WorkloadCondition>> = "conditions",
+    }
+
+    struct WorkloadCondition {
+        kind: String = "type",
+        reason: String = "reason",
+    }
+
+    /// apps/v1 ReplicaSet.
+    struct SetObject {
+        metadata: SetMetadata = "metadata",
+        status: SetStatus = "status",
+    }
+
+    struct SetMetadata {
+        creation_timestamp: Option<Time> = "creationTimestamp",
+        annotations: BTreeMap<String, String> = "annotations",
+    }
+
+    struct SetStatus {
+        replicas: i64 = "replicas",
+    }
+
+    /// core/v1 Pod.
+    struct PodObject {
+        metadata: PodMetadata = "metadata",
+        status: PodStatus = "status",
+    }
+
+    struct PodMetadata {
+        creation_timestamp: Option<Time> = "creationTimestamp",
+        deletion_timestamp: Option<Time> = "deletionTimestamp",
+        labels: PodLabels = "labels",
+        annotations: PodAnnotations = "annotations",
+    }
+
+    struct PodAnnotations {
+        /// An adapter keeps the last resource version at which the pod had no node.
+        unscheduled_version: String = "rollplan.dev/unscheduled-version",
+    }
+
+    struct PodStatus {
+        phase: String = "phase",
+        init_container_statuses: Vec<ContainerStatus> = "initContainerStatuses",
+        container_statuses: Vec<ContainerStatus> = "containerStatuses",
+    }
+
+    struct ContainerStatus {
+        state: ContainerState = "state",
+    }
+
+    /// At most one field is set.
+    struct ContainerState {
+        waiting: Waiting = "waiting",
+        running: Start = "running",
+        terminated: Start = "terminated",
+    }
+
+    struct Waiting {
+        reason: String = "reason",
+    }
+
+    struct Start {
+        started_at: Option<Time> = "startedAt",
+    }
+}
 
 /// Objects by the UID of their controller.
 type ByOwner<T> = HashMap<String, Vec<T>>;
@@ -69,114 +158,98 @@ pub(super) struct PodsState {
 // === impl Pods ===
 
 impl Pods {
-    pub(super) fn pod(&mut self, identity: &Metadata<'_>, metadata: &Value, status: &Value) {
-        let Some(owner) = identity.controller_uid() else {
+    pub(super) fn pod(&mut self, object: &Found<'_>) {
+        let Some(owner) = object.metadata.controller_uid() else {
             return;
         };
-        let is_over = matches!(text(status, "/phase"), "Succeeded" | "Failed");
-        if is_over || at(metadata, "/deletionTimestamp").is_some() {
+        let PodObject { metadata, status } = object.read_leniently();
+        let is_over = matches!(&*status.phase, "Succeeded" | "Failed");
+        if is_over || metadata.deletion_timestamp.is_some() {
             return;
         }
-        let containers = items(status, "/containerStatuses");
+        let containers = &status.container_statuses;
         let running = containers
             .iter()
-            .filter_map(|it| time(it, "/state/running/startedAt"));
-        let init = items(status, "/initContainerStatuses")
-            .iter()
-            .filter_map(|it| {
-                let running = time(it, "/state/running/startedAt");
-                running.or_else(|| time(it, "/state/terminated/startedAt"))
-            });
-        let is_failing = |it: &Value| FAILING.contains(&text(it, "/state/waiting/reason"));
-        let labels = at(metadata, "/labels");
-        let label = |key: &str| {
-            let label = labels.and_then(|labels| labels.get(key)?.as_str());
-            label.unwrap_or_default().to_owned()
-        };
+            .filter_map(|it| it.state.running.started_at);
+        let init = status.init_container_statuses.iter().map(|it| &it.state);
+        let init = init.filter_map(|it| it.running.started_at.or(it.terminated.started_at));
+        let is_failing = |it: &ContainerStatus| FAILING.contains(&&*it.state.waiting.reason);
+        let PodLabels {
+            revision,
+            generation,
+        } = metadata.labels;
         let pods = self.pods.entry(owner.to_owned()).or_default();
         pods.push(PodState {
-            revision_hash: label(REVISION_HASH),
-            generation: label(GENERATION),
-            created_at: time(metadata, "/creationTimestamp"),
-            unscheduled_version: annotation(metadata, UNSCHEDULED_VERSION)
-                .and_then(|it| it.parse().ok()),
+            revision_hash: revision.unwrap_or_default(),
+            generation: generation.unwrap_or_default(),
+            created_at: metadata.creation_timestamp,
+            unscheduled_version: metadata.annotations.unscheduled_version.parse().ok(),
             started_at: running.chain(init).min(),
             is_failing: containers.iter().any(is_failing),
         });
     }
 
-    pub(super) fn set(&mut self, identity: &Metadata<'_>, metadata: &Value, status: &Value) {
-        let Some(owner) = identity.controller_uid() else {
+    pub(super) fn set(&mut self, object: &Found<'_>) {
+        let Some(owner) = object.metadata.controller_uid() else {
             return;
         };
-        let revision = annotation(metadata, REVISION);
+        let SetObject { metadata, status } = object.read_leniently();
         let sets = self.sets.entry(owner.to_owned()).or_default();
         sets.push(Set {
-            uid: identity.uid.clone().into_owned(),
-            revision: revision.and_then(|it| it.parse().ok()).unwrap_or_default(),
-            created_at: time(metadata, "/creationTimestamp"),
-            replicas: integer(status, "/replicas").unwrap_or_default(),
+            uid: object.metadata.uid.clone().into_owned(),
+            revision: revision(&metadata.annotations).unwrap_or_default(),
+            created_at: metadata.creation_timestamp,
+            replicas: status.replicas,
         });
     }
 
     /// The state of the pods of a workload.
-    pub(super) fn of(
-        &self,
-        uid: &str,
-        kind: &str,
-        metadata: &Value,
-        spec: &Value,
-        status: &Value,
-    ) -> PodsState {
+    pub(super) fn of(&self, uid: &str, kind: &str, workload: &WorkloadObject) -> PodsState {
         if let Some(sets) = self.sets.get(uid) {
-            return self.of_sets(sets, metadata, spec);
+            return self.of_sets(sets, workload);
         }
         let pods = self.pods.get(uid).map_or(&[][..], Vec::as_slice);
-        let created_at = time(metadata, "/creationTimestamp");
-        let is_new = status.as_map().is_some() && at(status, "/observedGeneration").is_none();
-        if is_new && at(metadata, "/generation").is_some() {
+        let metadata = &workload.metadata;
+        let created_at = metadata.creation_timestamp;
+        let status = workload.status.0.as_ref();
+        let is_new = status.is_some_and(|it| it.observed_generation.is_none());
+        if is_new && metadata.generation.is_some() {
             return PodsState::of(starting(created_at));
         }
-        if !is_observed(metadata, status) {
+        let Some(status) = status.filter(|it| it.is_about(metadata)) else {
             return if pods.is_empty() {
                 PodsState::default()
             } else {
                 // The current revision is not known.
                 PodsState::of(starting(created_at))
             };
-        }
-        let of = |pointer| integer(status, pointer).unwrap_or_default();
-        let replicas = integer(spec, "/replicas");
+        };
+        let replicas = workload.replicas();
         let (label, revision, expected, desired): (fn(&PodState) -> &str, &str, _, _) = match kind {
             // Its pods belong to ReplicaSets, which are not in the request.
             "Deployment" => {
-                return match (of("/replicas"), replicas) {
+                return match (status.replicas.unwrap_or_default(), replicas) {
                     (0, Some(0)) => PodsState::of(Started::Never),
                     (0, _) => PodsState::of(starting(created_at)),
                     _ => PodsState::default(),
                 };
             }
-            "StatefulSet" => {
-                let partition = integer(spec, "/updateStrategy/rollingUpdate/partition");
-                let desired = replicas.unwrap_or(1).saturating_sub(partition.unwrap_or(0));
-                let revision = text(status, "/updateRevision");
-                (
-                    |it| &it.revision_hash,
-                    revision,
-                    of("/updatedReplicas"),
-                    desired,
-                )
-            }
-            "DaemonSet" => {
-                let generation = annotation(metadata, DAEMON_SET_GENERATION);
-                (
-                    |it| &it.generation,
-                    generation.unwrap_or_default(),
-                    of("/updatedNumberScheduled"),
-                    of("/desiredNumberScheduled"),
-                )
-            }
-            _ => match integer(status, "/replicas") {
+            "StatefulSet" => (
+                |it| &it.revision_hash,
+                &status.update_revision,
+                status.updated_replicas,
+                replicas.unwrap_or(1).saturating_sub(workload.partition()),
+            ),
+            "DaemonSet" => (
+                |it| &it.generation,
+                metadata
+                    .annotations
+                    .get(DAEMON_SET_GENERATION)
+                    .map_or("", String::as_str),
+                status.updated_number_scheduled,
+                status.desired_number_scheduled,
+            ),
+            _ => match status.replicas {
                 Some(expected) => (|_| "", "", expected, replicas.unwrap_or(expected)),
                 None => return PodsState::default(),
             },
@@ -193,19 +266,18 @@ impl Pods {
     }
 
     /// The state of the pods of the ReplicaSet with the highest revision.
-    fn of_sets(&self, sets: &[Set], metadata: &Value, spec: &Value) -> PodsState {
+    fn of_sets(&self, sets: &[Set], workload: &WorkloadObject) -> PodsState {
         let Some(set) = sets.iter().max_by_key(|it| it.revision) else {
             return PodsState::default();
         };
-        let revision = annotation(metadata, REVISION);
-        let revision = revision.and_then(|it| it.parse::<i64>().ok());
+        let revision = revision(&workload.metadata.annotations);
         // The ReplicaSet of the current template does not exist yet, or the workload has not got its revision yet.
         if revision.is_some_and(|revision| revision != set.revision) {
             return PodsState::of(starting(None));
         }
         let pods = self.pods.get(&set.uid).map_or(&[][..], Vec::as_slice);
         let pods: Vec<&PodState> = pods.iter().collect();
-        let desired = integer(spec, "/replicas").unwrap_or(1);
+        let desired = workload.replicas().unwrap_or(1);
         PodsState {
             pods: if pods.is_empty() && set.replicas > 0 {
                 // According to the ReplicaSet, there are pods, but the request does not contain them.
@@ -272,74 +344,100 @@ fn starting(since: Option<Time>) -> Started {
     }
 }
 
-fn annotation<'a>(metadata: &'a Value, key: &str) -> Option<&'a str> {
-    metadata.at(&["annotations", key])?.as_str()
+/// The revision of a Deployment or ReplicaSet.
+fn revision(annotations: &BTreeMap<String, String>) -> Option<i64> {
+    annotations.get(REVISION)?.parse().ok()
 }
 
-fn is_observed(metadata: &Value, status: &Value) -> bool {
-    // Without a status, the state is unknown, because objects may have been trimmed.
-    let observed = integer(status, "/observedGeneration");
-    let generation = integer(metadata, "/generation").unwrap_or_default();
-    observed.is_some_and(|observed| observed >= generation)
-}
+// === impl WorkloadObject ===
 
-/// The state of a rollout according to the counters in its status.
-pub(super) fn rollout(
-    kind: &str,
-    metadata: &Value,
-    spec: &Value,
-    status: &Value,
-    is_failing: bool,
-) -> proto::RolloutState {
-    let count = |pointer: &str| integer(status, pointer).unwrap_or_default();
-    let is_complete = match kind {
-        "CronJob" | "Job" => return proto::RolloutState::Complete,
-        _ if at(status, "/observedGeneration").is_none() => {
-            return proto::RolloutState::Unspecified;
-        }
-        "StatefulSet" => {
-            let replicas = integer(spec, "/replicas").unwrap_or(1);
-            let partition = integer(spec, "/updateStrategy/rollingUpdate/partition");
-            let updated = replicas.saturating_sub(partition.unwrap_or_default());
-            count("/updatedReplicas") >= updated && count("/readyReplicas") >= replicas
-        }
-        "DaemonSet" => {
-            let desired = count("/desiredNumberScheduled");
-            count("/updatedNumberScheduled") >= desired && count("/numberAvailable") >= desired
-        }
-        _ => {
-            let replicas = integer(spec, "/replicas").unwrap_or(1);
-            let updated = count("/updatedReplicas");
-            updated >= replicas
-                && count("/replicas") <= updated
-                && count("/availableReplicas") >= updated
-        }
-    };
-    if !is_observed(metadata, status) {
-        return proto::RolloutState::Progressing;
+impl WorkloadObject {
+    fn integer(&self, path: &[&str]) -> Option<i64> {
+        self.spec.at(path)?.as_number()?.as_i64()
     }
-    let conditions = items(status, "/conditions").iter();
-    let is_late = conditions
-        .filter(|it| text(it, "/type") == "Progressing")
-        .any(|it| text(it, "/reason") == "ProgressDeadlineExceeded");
-    match is_complete {
-        true => proto::RolloutState::Complete,
-        false if is_late || is_failing => proto::RolloutState::Stalled,
-        false => proto::RolloutState::Progressing,
+
+    fn replicas(&self) -> Option<i64> {
+        self.integer(&["replicas"])
+    }
+
+    /// The number of pods of a StatefulSet that keep the earlier revision.
+    fn partition(&self) -> i64 {
+        let partition = self.integer(&["updateStrategy", "rollingUpdate", "partition"]);
+        partition.unwrap_or_default()
+    }
+
+    /// The state of its rollout according to the counters in its status.
+    pub(super) fn rollout(&self, kind: &str, is_failing: bool) -> Rollout {
+        if matches!(kind, "CronJob" | "Job") {
+            return Rollout::Complete;
+        }
+        // Without these fields, the state is unknown, because objects may have been trimmed.
+        let status = self.status.0.as_ref();
+        let Some(status) = status.filter(|it| it.observed_generation.is_some()) else {
+            return Rollout::Unknown;
+        };
+        if !status.is_about(&self.metadata) {
+            return Rollout::Progressing;
+        }
+        let replicas = self.replicas().unwrap_or(1);
+        let is_complete = match kind {
+            "StatefulSet" => {
+                status.updated_replicas >= replicas.saturating_sub(self.partition())
+                    && status.ready_replicas >= replicas
+            }
+            "DaemonSet" => {
+                let desired = status.desired_number_scheduled;
+                status.updated_number_scheduled >= desired && status.number_available >= desired
+            }
+            _ => {
+                let updated = status.updated_replicas;
+                updated >= replicas
+                    && status.replicas.unwrap_or_default() <= updated
+                    && status.available_replicas >= updated
+            }
+        };
+        let is_late = |it: &WorkloadCondition| {
+            it.kind == "Progressing" && it.reason == "ProgressDeadlineExceeded"
+        };
+        if is_complete {
+            Rollout::Complete
+        } else if is_failing || status.conditions.0.iter().any(is_late) {
+            Rollout::Stalled
+        } else {
+            Rollout::Progressing
+        }
+    }
+}
+
+// === impl WorkloadStatus ===
+
+impl WorkloadStatus {
+    /// Whether it is about the current generation.
+    fn is_about(&self, metadata: &WorkloadMetadata) -> bool {
+        let generation = metadata.generation.unwrap_or_default();
+        matches!(self.observed_generation, Some(IntOrString::Int(observed)) if observed >= generation)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rollplan_core::interrupt::Never;
+    use rollplan_restart::Rollout::{Complete, Progressing, Stalled, Unknown};
     use serde_json::{Value as Json, json};
 
     use super::*;
-    use crate::proto::RolloutState::{Complete, Progressing, Stalled, Unspecified};
+    use crate::wire::read::{Json as Text, read_all};
+
+    fn rollout(kind: &str, status: &Json, is_failing: bool) -> Rollout {
+        let spec = json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 1}}});
+        let object = json!({"metadata": {"generation": 2}, "spec": spec, "status": status});
+        let object = object.to_string();
+        let object: WorkloadObject = read_all(&mut Text::new(&object, &Never)).unwrap();
+        object.rollout(kind, is_failing)
+    }
 
     #[test]
     fn rollouts_are_judged_by_the_counters_of_their_kind() {
-        let metadata = json!({"generation": 2});
-        let spec = json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 1}}});
         let deployment = json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3});
         let set = json!({"observedGeneration": 2, "updatedReplicas": 2, "readyReplicas": 3});
         let daemons = json!({"observedGeneration": 2, "desiredNumberScheduled": 2, "updatedNumberScheduled": 2,
@@ -353,7 +451,7 @@ mod tests {
         for (kind, status, expected) in [
             ("Job", json!({}), Complete),
             ("CronJob", json!({}), Complete),
-            ("Deployment", json!({"replicas": 3}), Unspecified),
+            ("Deployment", json!({"replicas": 3}), Unknown),
             ("Deployment", deployment.clone(), Complete),
             (
                 "Deployment",
@@ -407,15 +505,22 @@ mod tests {
                 with(&daemons, "numberAvailable", json!(1)),
                 Progressing,
             ),
+            // Custom resources may have fields of other types.
+            (
+                "Rollout",
+                with(&deployment, "observedGeneration", json!("2")),
+                Progressing,
+            ),
+            (
+                "Other",
+                with(&deployment, "conditions", json!({})),
+                Complete,
+            ),
+            ("Other", with(&deployment, "replicas", json!({})), Unknown),
         ] {
-            let values = [&metadata, &spec, &status].map(Value::from);
-            let [metadata, spec, read] = &values;
-            let state = rollout(kind, metadata, spec, read, false);
-            assert_eq!(state, expected, "{kind} {status}");
+            assert_eq!(rollout(kind, &status, false), expected, "{kind} {status}");
         }
         let stuck = with(&deployment, "availableReplicas", json!(2));
-        let [metadata, spec, stuck] = &[&metadata, &spec, &stuck].map(Value::from);
-        let state = rollout("Deployment", metadata, spec, stuck, true);
-        assert_eq!(state, Stalled);
+        assert_eq!(rollout("Deployment", &stuck, true), Stalled);
     }
 }

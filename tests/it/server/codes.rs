@@ -10,12 +10,12 @@ use flate2::write::GzEncoder;
 use prost::{Message, Name};
 use rcgen::SanType;
 use rollplan::proto::{
-    CanaryAction, CanaryCommand, ComputeStatusRequest, ForecastRolloutRequest, ObjectMeta,
-    PlanCanaryRequest, PlanRestartsRequest, PlanRolloutRequest, RollbackRequest, StepAnswer,
-    Workload,
+    CanaryAction, CanaryCommand, ComputeStatusRequest, ForecastRolloutRequest, PlanCanaryRequest,
+    PlanRestartsRequest, PlanRolloutRequest, RollbackRequest, StepAnswer,
 };
 use rollplan::server::{Config, Shutdown};
 use rollplan::wire::{REQUEST_BYTES_MAX, json};
+use rollplan_world::json::{list, workload};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -242,20 +242,11 @@ async fn forecasts(checks: &mut Checks) {
 }
 
 async fn restarts(checks: &mut Checks) {
-    let workloads = (0..20_001).map(|index| Workload {
-        api_version: "apps/v1".to_owned(),
-        kind: "Deployment".to_owned(),
-        metadata: Some(ObjectMeta {
-            name: format!("web-{index}"),
-            namespace: "shop".to_owned(),
-            uid: index.to_string(),
-            ..ObjectMeta::default()
-        }),
-        ..Workload::default()
-    });
+    let workloads =
+        (0..20_001).map(|index| workload(&format!("web-{index}"), json!({}), json!({})));
     let request = PlanRestartsRequest {
         now: Some(prost_types::Timestamp::default()),
-        workloads: workloads.collect(),
+        objects: vec![list(&workloads.collect::<Vec<_>>()).to_string()],
         ..PlanRestartsRequest::default()
     };
     let cause = "restarts of more than 20,000 workloads";

@@ -97,7 +97,7 @@ async fn logs_contain_nothing_of_a_workload() {
     let answer = raw.call(elsewhere, whole).await;
     assert_eq!(answer.unwrap().status.code(), Code::Unimplemented);
     // The invalid value is below a key that the caller chose.
-    let text = r#"{"workloads": [{"metadata": {"annotations": {"hunter2": 7}}}]}"#;
+    let text = r#"{"configurations": [{"annotations": {"hunter2": 7}}]}"#;
     let ask = Ask::post(RESTARTS, "application/json", text);
     let reply = ask.over_http1(server.address).await;
     assert!(reply.text().contains("annotations.hunter2"));

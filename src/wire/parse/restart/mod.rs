@@ -2,12 +2,10 @@
 
 mod configuration;
 mod options;
-mod workload;
 
 use std::collections::{BTreeMap, HashSet};
 
 use rollplan_core::interrupt::Interrupt;
-use rollplan_core::template::Value;
 use rollplan_core::time::Time;
 use rollplan_restart::{Configuration, Hasher, Options, Workload};
 
@@ -20,13 +18,6 @@ use crate::wire::origin::Origin;
 
 /// The maximum number of violations of items in a response.
 const ITEM_VIOLATIONS_MAX: usize = 1_000;
-/// A workload, with the data from Kubernetes JSON that the message does not contain.
-#[derive(Debug, Default)]
-pub(in crate::wire) struct WorkloadItem {
-    pub(in crate::wire) message: proto::Workload,
-    pub(in crate::wire) template: Option<Value>,
-    pub(in crate::wire) object: Option<Value>,
-}
 
 /// The valid items of a request, and the violations of the others.
 #[derive(Debug, Default)]
@@ -77,56 +68,49 @@ impl RestartOptions {
 // === impl RestartItems ===
 
 impl RestartItems {
-    /// Parses the messages of a request.
+    /// Parses the configurations that are given as checksums.
     pub(in crate::wire) fn read(
         &mut self,
-        workloads: Vec<proto::Workload>,
         configurations: Vec<proto::Configuration>,
-        namespaces: Vec<proto::NamespaceSettings>,
         interrupt: &dyn Interrupt,
     ) -> Result<(), Error> {
-        for (index, message) in workloads.into_iter().enumerate() {
-            let item = WorkloadItem {
-                message,
-                ..WorkloadItem::default()
-            };
-            self.workload(item, &Path::Root("workloads").index(index), interrupt)?;
-        }
         for (index, message) in configurations.into_iter().enumerate() {
             let root = Path::Root("configurations");
             self.configuration(message, &root.index(index), interrupt)?;
         }
-        for (index, message) in namespaces.into_iter().enumerate() {
-            let root = Path::Root("namespaces");
-            let path = root.index(index);
-            let proto::NamespaceSettings { name, annotations } = message;
-            let mut parser = Parser::new(interrupt);
-            let name = parser.text(name, &path.field("name"));
-            let name = parser.namespace(name, &path.field("name"));
-            parser.annotations(&annotations, &path.field("annotations"));
-            if self.is_valid(parser)? {
-                self.namespaces.insert(name, annotations);
-            }
-        }
         Ok(())
     }
 
-    /// Parses a workload.
+    /// Adds a workload. `resource` is the plural name of its kind if the caller has named it.
     pub(in crate::wire) fn workload(
         &mut self,
-        item: WorkloadItem,
-        path: &Path<'_>,
+        workload: Workload,
+        resource: String,
+        origin: &Origin,
         interrupt: &dyn Interrupt,
     ) -> Result<(), Error> {
         limit("workloads", self.workloads.len() + 1, WORKLOADS_MAX)?;
+        let path = Path::Object(origin);
+        let metadata = path.field("metadata");
         let mut parser = Parser::new(interrupt);
-        let resource = item.message.resource.clone();
-        let workload = parser.workload(item, path);
-        let id = format!(
-            "{} {} {}/{}",
-            workload.api_version, workload.kind, workload.namespace, workload.name
-        );
-        self.check_unique(&mut parser, id, path);
+        let Workload {
+            api_version,
+            kind,
+            namespace,
+            name,
+            uid,
+            annotations,
+            ..
+        } = &workload;
+        // A manifest is planned, but has no steps.
+        if !uid.is_empty() {
+            parser.text(namespace.clone(), &metadata.field("namespace"));
+        }
+        parser.name(name.clone(), &metadata.field("name"));
+        parser.namespace(namespace.clone(), &metadata.field("namespace"));
+        parser.annotations(annotations, &metadata.field("annotations"));
+        let id = format!("{api_version} {kind} {namespace}/{name}");
+        self.check_unique(&mut parser, id, &path);
         if self.is_valid(parser)? {
             self.workloads.push(workload);
             self.resources.push(resource);

@@ -9,6 +9,7 @@ use super::RestartOptions;
 use crate::proto;
 use crate::wire::error::Reason;
 use crate::wire::parse::Parser;
+use crate::wire::parse::name::{is_api_version, is_kind};
 use crate::wire::parse::path::Path;
 
 impl Parser<'_> {
@@ -154,5 +155,35 @@ impl Parser<'_> {
         self.kind_of_workload(api_version, kind, path);
         self.resource(resource, &path.field("resource"));
         self.template_path(template_path, &path.field("template_path"));
+    }
+
+    fn kind_of_workload(&mut self, api_version: &str, kind: &str, path: &Path<'_>) {
+        if !is_api_version(api_version) {
+            let description = format_args!("{api_version:?} is not a group and a version");
+            self.violation(&path.field("api_version"), Reason::InvalidName, description);
+        }
+        if !is_kind(kind) {
+            let description =
+                format_args!("{kind:?} is not a kind: at most 63 of A-Z, a-z and 0-9");
+            self.violation(&path.field("kind"), Reason::InvalidName, description);
+        }
+    }
+
+    fn resource(&mut self, resource: &str, path: &Path<'_>) {
+        let is_valid =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if resource.len() > 63 || !resource.bytes().all(is_valid) {
+            let description = "must be the plural name of a resource, for example \"deployments\"";
+            self.violation(path, Reason::InvalidName, description);
+        }
+    }
+
+    fn template_path(&mut self, text: &str, path: &Path<'_>) {
+        let is_field =
+            |field: &str| !field.is_empty() && field.bytes().all(|it| it.is_ascii_alphanumeric());
+        if !text.is_empty() && (text.len() > 253 || !text.split('.').all(is_field)) {
+            let description = "must be names of fields with dots, for example \"spec.template\"";
+            self.violation(path, Reason::InvalidName, description);
+        }
     }
 }

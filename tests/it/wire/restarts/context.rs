@@ -506,19 +506,16 @@ fn custom_kinds_have_their_template_where_deployments_have_it() {
 
 #[test]
 fn containers_of_references_are_named_to_reloader() {
-    let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "shop", "uid": "web-uid",
-            "annotations": {"reloader.stakater.com/auto": "true"}},
-        "references": [{"kind": "CONFIGURATION_KIND_CONFIG_MAP", "name": "app", "container": "side",
-            "usage": "REFERENCE_USAGE_ENV_FROM"}]});
+    let mut workload = deployment("web", None);
+    workload["metadata"]["annotations"] = json!({"reloader.stakater.com/auto": "true"});
+    workload["spec"]["template"]["spec"]["containers"][0]["name"] = json!("side");
     let with = |workload: &Value, checksum: &str| {
-        let configuration = json!({"kind": "CONFIGURATION_KIND_CONFIG_MAP", "namespace": "shop", "name": "app",
-            "checksum": checksum.repeat(40)});
-        plan(
-            &json!({"now": NOW, "workloads": [workload], "configurations": [configuration],
-            "options": {"profile": "RESTART_PROFILE_RELOADER", "quiet": "0s",
-                "reloader": {"strategy": "RELOAD_STRATEGY_ANNOTATIONS"}}}),
-        )
+        let options = json!({"profile": "RESTART_PROFILE_RELOADER", "quiet": "0s",
+            "reloader": {"strategy": "RELOAD_STRATEGY_ANNOTATIONS"}});
+        let mut request = objects(std::slice::from_ref(workload), options);
+        request["configurations"] = json!([{"kind": "CONFIGURATION_KIND_CONFIG_MAP", "namespace": "shop", "name": "app",
+            "checksum": checksum.repeat(40)}]);
+        plan(&request)
     };
     let first = with(&workload, "a");
     let mut written = workload.clone();

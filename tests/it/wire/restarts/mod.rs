@@ -1,4 +1,4 @@
-//! PlanRestarts: Kubernetes JSON and summaries in, pages of plans out.
+//! PlanRestarts: Kubernetes JSON and checksums in, pages of plans out.
 
 mod context;
 mod pages;

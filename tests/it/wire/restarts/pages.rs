@@ -1,48 +1,32 @@
 //! Large requests: pages of answers, limits and interruption.
 
 use prost::Message as _;
-use rollplan::proto::{
-    Configuration, ObjectMeta, PlanRestartsRequest, PlanRestartsResponse, Reference, Workload,
-};
+use rollplan::proto::{Configuration, PlanRestartsRequest, PlanRestartsResponse};
 use rollplan::wire::{self, ANSWER_BYTES_MAX, Context, Error, MethodRequest as _};
 use rollplan_core::interrupt::{Interrupt, Never};
 use serde_json::json;
 
-use super::{NOW, request};
+use super::{objects, request, workload};
 
 /// Workloads that each read three ConfigMaps of their own.
 fn many(count: usize) -> PlanRestartsRequest {
-    let mut request = request(&json!({"now": NOW, "options": {"allWorkloads": true}}));
-    for index in 0..count {
-        let references = (0..3).map(|of| Reference {
-            kind: 1,
-            name: format!("map-{index}-{of}"),
-            usage: 2,
-            ..Reference::default()
-        });
-        request.workloads.push(Workload {
-            api_version: "apps/v1".to_owned(),
-            kind: "Deployment".to_owned(),
-            metadata: Some(ObjectMeta {
-                name: format!("web-{index:05}"),
-                namespace: "shop".to_owned(),
-                uid: format!("uid-{index}"),
-                ..ObjectMeta::default()
-            }),
-            references: references.collect(),
-            ..Workload::default()
-        });
-        request
-            .configurations
-            .extend((0..3).map(|of| Configuration {
-                kind: 1,
-                namespace: "shop".to_owned(),
-                name: format!("map-{index}-{of}"),
-                key_checksums: [("A".to_owned(), "0123456789abcdef".repeat(4))].into(),
-                ..Configuration::default()
-            }));
-    }
-    request
+    let name = |index: usize, of: usize| format!("map-{index}-{of}");
+    let workloads = (0..count).map(|index| {
+        let sources = (0..3).map(|of| json!({"configMapRef": {"name": name(index, of)}}));
+        let container = json!({"envFrom": sources.collect::<Vec<_>>()});
+        workload(&format!("web-{index:05}"), json!({}), container)
+    });
+    let mut request = objects(
+        &workloads.collect::<Vec<_>>(),
+        json!({"allWorkloads": true}),
+    );
+    let maps = (0..count).flat_map(|index| (0..3).map(move |of| (index, of)));
+    let configurations = maps.map(|(index, of)| {
+        json!({"kind": 1, "namespace": "shop", "name": name(index, of),
+            "keyChecksums": {"A": "0123456789abcdef".repeat(4)}})
+    });
+    request["configurations"] = configurations.collect();
+    self::request(&request)
 }
 
 #[test]
@@ -79,23 +63,14 @@ fn plans_of_a_page_have_half_a_mebibyte_less_than_an_answer() {
     // A plan takes its bytes and up to eight bytes around them.
     const AROUND: usize = 8;
     let page = |last_uid: usize| {
-        let mut request = request(
-            &json!({"now": NOW, "options": {"allWorkloads": true, "includeUnchanged": true}}),
-        );
-        for index in 0..40 {
+        let workloads = (0..40).map(|index| {
             let uid = if index < 39 { 90_000 } else { last_uid };
-            request.workloads.push(Workload {
-                api_version: "apps/v1".to_owned(),
-                kind: "Deployment".to_owned(),
-                metadata: Some(ObjectMeta {
-                    name: format!("web-{index:02}"),
-                    namespace: "shop".to_owned(),
-                    uid: format!("{index:02}") + &"x".repeat(uid - 2),
-                    ..ObjectMeta::default()
-                }),
-                ..Workload::default()
-            });
-        }
+            let mut workload = workload(&format!("web-{index:02}"), json!({}), json!({}));
+            workload["metadata"]["uid"] = (format!("{index:02}") + &"x".repeat(uid - 2)).into();
+            workload
+        });
+        let options = json!({"allWorkloads": true, "includeUnchanged": true});
+        let request = request(&objects(&workloads.collect::<Vec<_>>(), options));
         wire::answer(request).unwrap()
     };
     let bytes = |page: &PlanRestartsResponse| {
@@ -118,7 +93,7 @@ fn plans_of_a_page_have_half_a_mebibyte_less_than_an_answer() {
 }
 
 #[test]
-fn memory_of_workloads_is_estimated() {
+fn memory_of_items_is_estimated() {
     let memory = |request: PlanRestartsRequest| {
         wire::estimate::memory(
             &PlanRestartsRequest::METHOD,
@@ -128,7 +103,7 @@ fn memory_of_workloads_is_estimated() {
     };
     assert!(memory(many(1_000)).unwrap() > 4 << 20);
     let mut request = many(1);
-    request.workloads = vec![Workload::default(); 1_000_000];
+    request.configurations = vec![Configuration::default(); 1_000_000];
     let error = memory(request).unwrap_err();
     assert!(matches!(error, Error::TooLarge { .. }), "{error:?}");
 }

@@ -1,10 +1,11 @@
-//! Objects and summaries in, plans out.
+//! Objects and checksums in, plans out.
 
 use rollplan::proto;
 use serde_json::{Value, json};
 
 use super::{
-    NOW, STATE, call, config_map, decisions, deployment, objects, plan, pod_of, revision_of, state,
+    NOW, STATE, call, config_map, controlled, decisions, deployment, object, objects, plan, pod_of,
+    revision_of, state,
 };
 
 #[test]
@@ -78,24 +79,18 @@ fn objects_are_recorded_then_restarted() {
 }
 
 #[test]
-fn summaries_are_planned_like_objects() {
+fn checksums_are_planned_like_configurations() {
+    let web = deployment("web", None);
     let of_objects = plan(&objects(
-        &[
-            config_map("app", json!({"A": "1"})),
-            deployment("web", None),
-        ],
+        &[config_map("app", json!({"A": "1"})), web.clone()],
         json!({}),
     ));
     // sha256 of "1"
     let checksum = "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b";
-    let metadata = json!({"name": "web", "namespace": "shop", "uid": "web-uid",
-        "annotations": {"rollplan.dev/restart": "enabled"}});
-    let configuration = json!({"kind": "CONFIGURATION_KIND_CONFIG_MAP", "namespace": "shop", "name": "app",
-        "keyChecksums": {"A": checksum}});
-    let mut workload = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata});
-    workload["references"] = json!([{"kind": "CONFIGURATION_KIND_CONFIG_MAP", "name": "app", "usage": "REFERENCE_USAGE_ENV_FROM"}]);
-    let summary = json!({"now": NOW, "workloads": [workload], "configurations": [configuration]});
-    assert_eq!(plan(&summary).plans, of_objects.plans);
+    let mut request = objects(&[web], json!({}));
+    request["configurations"] = json!([{"kind": "CONFIGURATION_KIND_CONFIG_MAP", "namespace": "shop", "name": "app",
+        "keyChecksums": {"A": checksum}}]);
+    assert_eq!(plan(&request).plans, of_objects.plans);
 }
 
 #[test]
@@ -197,53 +192,47 @@ fn options_of_the_reloader_profile_are_followed() {
 
 #[test]
 fn nothing_is_recorded_or_restarted_while_starts_are_unknown() {
-    let changed_at = "2026-01-01T00:59:40Z";
-    let summary = |mut workload: Value| {
-        let known = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata":
-            {"name": "web", "namespace": "shop", "uid": "web-uid", "annotations": {"rollplan.dev/restart": "enabled"}},
-            "references": [{"kind": "CONFIGURATION_KIND_CONFIG_MAP", "name": "app", "usage": "REFERENCE_USAGE_ENV_FROM"}]});
-        let fields = known.as_object().unwrap().clone();
-        workload.as_object_mut().unwrap().extend(fields);
-        json!({"now": NOW, "workloads": [workload], "configurations": [{"kind": "CONFIGURATION_KIND_CONFIG_MAP",
-            "namespace": "shop", "name": "app", "keyChecksums": {"A": "00112233445566778899"}, "changedAt": changed_at}]})
+    let mut web = deployment("web", None);
+    web["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!("2");
+    let mut set = revision_of(&web, "2");
+    let pod = |created_at: &str| {
+        let mut pod = controlled(object("v1", "Pod", "p"), &set);
+        pod["metadata"]["creationTimestamp"] = json!(created_at);
+        vec![web.clone(), set.clone(), pod]
     };
+    let starting = ["00:59:00", "00:59:40", "00:59:41"].map(|it| pod(&format!("2026-01-01T{it}Z")));
+    set["status"]["replicas"] = json!(0);
+    let scaled_to_0 = |replicas: i32| {
+        let mut web = web.clone();
+        web["spec"]["replicas"] = json!(0);
+        web["status"] = json!({"observedGeneration": 1, "replicas": replicas});
+        vec![web, set.clone()]
+    };
+    let [before, same_second, after] = starting;
     for (workload, expected) in [
-        // Created before the change, or in its second.
-        (json!({"podsStartingSince": "2026-01-01T00:59:00Z"}), "NONE"),
-        (json!({"podsStartingSince": "2026-01-01T00:59:40Z"}), "NONE"),
-        (
-            json!({"podsStartingSince": "2026-01-01T00:59:41Z"}),
-            "RECORD",
-        ),
-        // A caller that does not know the field: a rollout in progress has pods.
-        (
-            json!({"noPodsRunning": true, "rollout": "ROLLOUT_STATE_PROGRESSING"}),
-            "NONE",
-        ),
-        (
-            json!({"noPodsRunning": true, "rollout": "ROLLOUT_STATE_COMPLETE"}),
-            "RECORD",
-        ),
+        (before, "NONE"),
+        (same_second, "NONE"),
+        (after, "RECORD"),
+        // The pod of an earlier revision is still running.
+        (scaled_to_0(1), "NONE"),
+        (scaled_to_0(0), "RECORD"),
     ] {
-        let answer = plan(&summary(workload.clone()));
+        let mut request = objects(&workload, json!({}));
+        request["configurations"] = json!([{"kind": "CONFIGURATION_KIND_CONFIG_MAP", "namespace": "shop", "name": "app",
+            "keyChecksums": {"A": "00112233445566778899"}, "changedAt": "2026-01-01T00:59:40Z"}]);
+        let answer = plan(&request);
         let decided = decisions(&answer);
         assert_eq!(
             decided,
             [("web".to_owned(), expected.to_owned())],
-            "{workload}"
+            "{workload:?}"
         );
         let conditions = answer.plans[0].conditions.iter();
         let reasons: Vec<&str> = conditions.map(|it| it.reason.as_str()).collect();
         let is_unknown = expected == "NONE";
         let unknown = ["STARTS_UNKNOWN"];
-        assert_eq!(reasons, unknown[..usize::from(is_unknown)], "{workload}");
-        assert_eq!(answer.plans[0].steps.is_empty(), is_unknown, "{workload}");
-        assert_eq!(answer.requeue_after.is_some(), is_unknown, "{workload}");
+        assert_eq!(reasons, unknown[..usize::from(is_unknown)], "{workload:?}");
+        assert_eq!(answer.plans[0].steps.is_empty(), is_unknown, "{workload:?}");
+        assert_eq!(answer.requeue_after.is_some(), is_unknown, "{workload:?}");
     }
-    let both = json!({"podsStartingSince": changed_at, "noPodsRunning": true});
-    let answer = plan(&summary(both));
-    assert_eq!(
-        answer.violations[0].field,
-        "workloads[0].pods_starting_since"
-    );
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rollplan::proto::{Configuration, ObjectMeta, PlanRestartsRequest, Workload};
+use rollplan::proto::{Configuration, PlanRestartsRequest};
 use rollplan::wire::{self, Error};
 use serde_json::json;
 
@@ -55,15 +55,9 @@ fn invalid_objects_are_reported_and_others_planned() {
 
 #[test]
 fn violations_of_messages_name_their_fields() {
-    let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "shop", "uid": "1"},
-        "references": [{"name": "x"}],
-        "noPodsRunning": true, "oldestPodStartedAt": NOW, "templatePath": "spec..x", "resource": "A"});
     let configuration = json!({"kind": 9, "namespace": "shop", "name": "app", "keyChecksums": {"A": "xyz"}, "checksum": "Q",
         "absent": true, "observations": -1});
-    let answer = plan(
-        &json!({"now": NOW, "workloads": [workload], "configurations": [configuration, {}], "namespaces": [{}]}),
-    );
+    let answer = plan(&json!({"now": NOW, "configurations": [configuration, {}]}));
     let mut fields: Vec<_> = answer
         .violations
         .iter()
@@ -81,36 +75,34 @@ fn violations_of_messages_name_their_fields() {
             "configurations[1].kind",
             "configurations[1].name",
             "configurations[1].namespace",
-            "namespaces[0].name",
-            "workloads[0].oldest_pod_started_at",
-            "workloads[0].references[0].kind",
-            "workloads[0].references[0].usage",
-            "workloads[0].resource",
-            "workloads[0].template_path",
         ]
     );
 }
 
 #[test]
 fn lengths_of_names_and_checksums_are_limited() {
-    let with = |checksum: usize, resource: usize, path: usize| {
-        let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {"name": "web", "namespace": "shop", "uid": "1"},
-            "resource": "a".repeat(resource), "templatePath": "a".repeat(path)});
+    let checksum = |digits: usize| {
         let configuration = json!({"kind": 1, "namespace": "shop", "name": "app",
-            "keyChecksums": {"A": "0".repeat(checksum)}});
-        let answer =
-            plan(&json!({"now": NOW, "workloads": [workload], "configurations": [configuration]}));
+            "keyChecksums": {"A": "0".repeat(digits)}});
+        let answer = plan(&json!({"now": NOW, "configurations": [configuration]}));
         let fields = answer.violations.into_iter().map(|it| it.field);
         fields.collect::<Vec<_>>()
     };
-    assert!(with(16, 63, 253).is_empty());
-    let both = [
-        "workloads[0].resource",
-        "workloads[0].template_path",
-        "configurations[0].key_checksums[\"A\"]",
-    ];
-    assert_eq!(with(15, 64, 254), both);
+    assert!(checksum(16).is_empty());
+    assert_eq!(checksum(15), ["configurations[0].key_checksums[\"A\"]"]);
+    let kind = |resource: usize, path: usize| {
+        let kind = json!({"apiVersion": "example.com/v1", "kind": "Proxy",
+            "resource": "a".repeat(resource), "templatePath": "a".repeat(path)});
+        wire::answer(request(&json!({"now": NOW, "options": {"kinds": [kind]}})))
+    };
+    assert!(kind(63, 253).is_ok());
+    let error = kind(64, 254).unwrap_err().to_string();
+    for field in ["resource", "template_path"] {
+        assert!(
+            error.contains(&format!("options.kinds[0].{field}")),
+            "{error}"
+        );
+    }
 }
 
 #[test]
@@ -129,8 +121,9 @@ fn violations_that_items_do_not_list_are_counted() {
     let annotations: BTreeMap<String, &str> = (0..50)
         .map(|index| (format!("not valid {index}"), ""))
         .collect();
-    let namespaces = json!([{"name": "shop", "annotations": annotations}, {"name": "b", "annotations": annotations}]);
-    let answer = plan(&json!({"now": NOW, "namespaces": namespaces}));
+    let configuration = |name: &str| json!({"kind": 1, "namespace": "shop", "name": name, "annotations": annotations});
+    let configurations = [configuration("a"), configuration("b")];
+    let answer = plan(&json!({"now": NOW, "configurations": configurations}));
     let listed = i32::try_from(answer.violations.len()).unwrap();
     assert!(listed < 100, "{listed}");
     assert_eq!(listed + answer.omitted_violations, 100);
@@ -146,22 +139,9 @@ fn numbers_of_items_are_limited() {
         Ok(answer) => panic!("{:?}", answer.counts),
     };
     let now = request(&json!({"now": NOW}));
-    let workloads = (0..20_001).map(|index| Workload {
-        api_version: "apps/v1".to_owned(),
-        kind: "Deployment".to_owned(),
-        metadata: Some(ObjectMeta {
-            name: format!("web-{index}"),
-            namespace: "shop".to_owned(),
-            uid: format!("{index}"),
-            ..ObjectMeta::default()
-        }),
-        ..Workload::default()
-    });
-    let workloads = PlanRestartsRequest {
-        workloads: workloads.collect(),
-        ..now.clone()
-    };
-    assert_eq!(too_many(workloads), ("workloads", 20_001, 20_000));
+    let workloads = (0..20_001).map(|index| deployment(&format!("web-{index}"), None));
+    let workloads = objects(&workloads.collect::<Vec<_>>(), json!({}));
+    assert_eq!(too_many(request(&workloads)), ("workloads", 20_001, 20_000));
     let configurations = (0..40_001).map(|index| Configuration {
         kind: 1,
         namespace: "shop".to_owned(),

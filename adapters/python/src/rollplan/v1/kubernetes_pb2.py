@@ -25,23 +25,17 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1crollplan/v1/kubernetes.proto\x12\x0brollplan.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd1\x02\n\x10\x44\x65ploymentStatus\x12\x1b\n\x13observed_generation\x18\x01 \x01(\x03\x12\x10\n\x08replicas\x18\x02 \x01(\x05\x12\x18\n\x10updated_replicas\x18\x03 \x01(\x05\x12\x16\n\x0eready_replicas\x18\x04 \x01(\x05\x12\x1a\n\x12\x61vailable_replicas\x18\x05 \x01(\x05\x12\x1c\n\x14unavailable_replicas\x18\x06 \x01(\x05\x12!\n\x14terminating_replicas\x18\x07 \x01(\x05H\x00\x88\x01\x01\x12\x34\n\nconditions\x18\x08 \x03(\x0b\x32 .rollplan.v1.DeploymentCondition\x12\x1c\n\x0f\x63ollision_count\x18\t \x01(\x05H\x01\x88\x01\x01\x42\x17\n\x15_terminating_replicasB\x12\n\x10_collision_count\"\xc4\x01\n\x13\x44\x65ploymentCondition\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x34\n\x10last_update_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x38\n\x14last_transition_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\"b\n\x0fObjectReference\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x0b\n\x03uid\x18\x05 \x01(\t\"\xe5\x01\n\nObjectMeta\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\x12\x36\n\x12\x64\x65letion_timestamp\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12=\n\x0b\x61nnotations\x18\x05 \x03(\x0b\x32(.rollplan.v1.ObjectMeta.AnnotationsEntry\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1crollplan/v1/kubernetes.proto\x12\x0brollplan.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd1\x02\n\x10\x44\x65ploymentStatus\x12\x1b\n\x13observed_generation\x18\x01 \x01(\x03\x12\x10\n\x08replicas\x18\x02 \x01(\x05\x12\x18\n\x10updated_replicas\x18\x03 \x01(\x05\x12\x16\n\x0eready_replicas\x18\x04 \x01(\x05\x12\x1a\n\x12\x61vailable_replicas\x18\x05 \x01(\x05\x12\x1c\n\x14unavailable_replicas\x18\x06 \x01(\x05\x12!\n\x14terminating_replicas\x18\x07 \x01(\x05H\x00\x88\x01\x01\x12\x34\n\nconditions\x18\x08 \x03(\x0b\x32 .rollplan.v1.DeploymentCondition\x12\x1c\n\x0f\x63ollision_count\x18\t \x01(\x05H\x01\x88\x01\x01\x42\x17\n\x15_terminating_replicasB\x12\n\x10_collision_count\"\xc4\x01\n\x13\x44\x65ploymentCondition\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x34\n\x10last_update_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x38\n\x14last_transition_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\"b\n\x0fObjectReference\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x0b\n\x03uid\x18\x05 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rollplan.v1.kubernetes_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_OBJECTMETA_ANNOTATIONSENTRY']._loaded_options = None
-  _globals['_OBJECTMETA_ANNOTATIONSENTRY']._serialized_options = b'8\001'
   _globals['_DEPLOYMENTSTATUS']._serialized_start=79
   _globals['_DEPLOYMENTSTATUS']._serialized_end=416
   _globals['_DEPLOYMENTCONDITION']._serialized_start=419
   _globals['_DEPLOYMENTCONDITION']._serialized_end=615
   _globals['_OBJECTREFERENCE']._serialized_start=617
   _globals['_OBJECTREFERENCE']._serialized_end=715
-  _globals['_OBJECTMETA']._serialized_start=718
-  _globals['_OBJECTMETA']._serialized_end=947
-  _globals['_OBJECTMETA_ANNOTATIONSENTRY']._serialized_start=897
-  _globals['_OBJECTMETA_ANNOTATIONSENTRY']._serialized_end=947
 # @@protoc_insertion_point(module_scope)

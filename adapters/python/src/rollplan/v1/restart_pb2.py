@@ -24,77 +24,60 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
-from rollplan.v1 import kubernetes_pb2 as rollplan_dot_v1_dot_kubernetes__pb2
 from rollplan.v1 import plan_pb2 as rollplan_dot_v1_dot_plan__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19rollplan/v1/restart.proto\x12\x0brollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1crollplan/v1/kubernetes.proto\x1a\x16rollplan/v1/plan.proto\"\xc8\x02\n\x13PlanRestartsRequest\x12\'\n\x03now\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07objects\x18\x02 \x03(\t\x12(\n\tworkloads\x18\x03 \x03(\x0b\x32\x15.rollplan.v1.Workload\x12\x32\n\x0e\x63onfigurations\x18\x04 \x03(\x0b\x32\x1a.rollplan.v1.Configuration\x12\x32\n\nnamespaces\x18\x05 \x03(\x0b\x32\x1e.rollplan.v1.NamespaceSettings\x12\x1f\n\x17\x63onfigurations_complete\x18\x06 \x01(\x08\x12,\n\x07options\x18\x07 \x01(\x0b\x32\x1b.rollplan.v1.RestartOptions\x12\x16\n\x0e\x63ontinue_after\x18\x08 \x01(\t\"\xe3\x05\n\x08Workload\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12)\n\x08metadata\x18\x03 \x01(\x0b\x32\x17.rollplan.v1.ObjectMeta\x12*\n\nreferences\x18\x04 \x03(\x0b\x32\x16.rollplan.v1.Reference\x12L\n\x14template_annotations\x18\x05 \x03(\x0b\x32..rollplan.v1.Workload.TemplateAnnotationsEntry\x12\x15\n\rtemplate_path\x18\x06 \x01(\t\x12\x10\n\x08resource\x18\x07 \x01(\t\x12\x39\n\x15oldest_pod_started_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x37\n\x13revision_created_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12*\n\x07rollout\x18\n \x01(\x0e\x32\x19.rollplan.v1.RolloutState\x12\x17\n\x0fno_pods_running\x18\x0b \x01(\x08\x12\x0e\n\x06paused\x18\x0c \x01(\x08\x12\x11\n\ton_delete\x18\r \x01(\x08\x12 \n\x13\x64isruptions_allowed\x18\x0e \x01(\x05H\x00\x88\x01\x01\x12\x37\n\x13pods_starting_since\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x39\n\x15oldest_pod_created_at\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12 \n\x18pods_unscheduled_version\x18\x11 \x01(\x04\x1a:\n\x18TemplateAnnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x16\n\x14_disruptions_allowed\"\xe8\x01\n\tReference\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.rollplan.v1.ConfigurationKind\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04keys\x18\x03 \x03(\t\x12*\n\x05usage\x18\x04 \x01(\x0e\x32\x1b.rollplan.v1.ReferenceUsage\x12\x10\n\x08optional\x18\x05 \x01(\x08\x12\x11\n\tprojected\x18\x06 \x01(\x08\x12\x11\n\tcontainer\x18\x07 \x01(\t\x12\x16\n\x0e\x63ontainer_list\x18\x08 \x01(\t\x12\x15\n\rrequired_keys\x18\t \x03(\t\"\xaf\x04\n\rConfiguration\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.rollplan.v1.ConfigurationKind\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12@\n\x0b\x61nnotations\x18\x04 \x03(\x0b\x32+.rollplan.v1.Configuration.AnnotationsEntry\x12\x43\n\rkey_checksums\x18\x05 \x03(\x0b\x32,.rollplan.v1.Configuration.KeyChecksumsEntry\x12\x10\n\x08\x63hecksum\x18\x06 \x01(\t\x12\x0e\n\x06\x61\x62sent\x18\x07 \x01(\x08\x12.\n\nchanged_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0cobservations\x18\t \x01(\x05\x12.\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10\x63hange_uncertain\x18\x0b \x01(\x08\x12\x18\n\x10resource_version\x18\x0c \x01(\x04\x12\x13\n\x0b\x62inary_keys\x18\r \x03(\t\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x33\n\x11KeyChecksumsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x9b\x01\n\x11NamespaceSettings\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x44\n\x0b\x61nnotations\x18\x02 \x03(\x0b\x32/.rollplan.v1.NamespaceSettings.AnnotationsEntry\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xaf\x05\n\x0eRestartOptions\x12,\n\x07profile\x18\x01 \x01(\x0e\x32\x1b.rollplan.v1.RestartProfile\x12*\n\nrestart_on\x18\x02 \x01(\x0e\x32\x16.rollplan.v1.RestartOn\x12(\n\x05quiet\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\x08max_wait\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0cmin_interval\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\x08max_hold\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\'\n\x04skew\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x39\n\x16\x64isruption_budget_wait\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x19\n\x11\x66rozen_namespaces\x18\t \x03(\t\x12\x14\n\x0c\x63hecksum_key\x18\n \x01(\x0c\x12(\n\x05kinds\x18\x0b \x03(\x0b\x32\x19.rollplan.v1.WorkloadKind\x12.\n\x08reloader\x18\x0c \x01(\x0b\x32\x1c.rollplan.v1.ReloaderOptions\x12\x16\n\x0emax_concurrent\x18\r \x01(\x05\x12\x15\n\rall_workloads\x18\x0e \x01(\x08\x12\x1a\n\x12image_pull_secrets\x18\x0f \x01(\x08\x12\x14\n\x07\x62reaker\x18\x10 \x01(\x08H\x00\x88\x01\x01\x12\x17\n\x0f\x65vents_as_calls\x18\x11 \x01(\x08\x12\x19\n\x11include_unchanged\x18\x12 \x01(\x08\x42\n\n\x08_breaker\"Z\n\x0cWorkloadKind\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x10\n\x08resource\x18\x03 \x01(\t\x12\x15\n\rtemplate_path\x18\x04 \x01(\t\"\xf0\x01\n\x0fReloaderOptions\x12-\n\x08strategy\x18\x01 \x01(\x0e\x32\x1b.rollplan.v1.ReloadStrategy\x12\x17\n\x0f\x61uto_reload_all\x18\x02 \x01(\x08\x12\x18\n\x10reload_on_create\x18\x03 \x01(\x08\x12\x18\n\x10reload_on_delete\x18\x04 \x01(\x08\x12\x1a\n\x12ignore_config_maps\x18\x05 \x01(\x08\x12\x16\n\x0eignore_secrets\x18\x06 \x01(\x08\x12\x13\n\x0bignore_jobs\x18\x07 \x01(\x08\x12\x18\n\x10ignore_cron_jobs\x18\x08 \x01(\x08\"\x81\x02\n\x14PlanRestartsResponse\x12\'\n\x05plans\x18\x01 \x03(\x0b\x32\x18.rollplan.v1.RestartPlan\x12\x30\n\rrequeue_after\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12*\n\x06\x63ounts\x18\x03 \x01(\x0b\x32\x1a.rollplan.v1.RestartCounts\x12.\n\nviolations\x18\x04 \x03(\x0b\x32\x1a.rollplan.v1.ItemViolation\x12\x16\n\x0e\x63ontinue_after\x18\x05 \x01(\t\x12\x1a\n\x12omitted_violations\x18\x06 \x01(\x05\"\xec\x02\n\x0bRestartPlan\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x0b\n\x03uid\x18\x05 \x01(\t\x12.\n\x08\x64\x65\x63ision\x18\x06 \x01(\x0e\x32\x1c.rollplan.v1.RestartDecision\x12\x31\n\x07\x63hanges\x18\x07 \x03(\x0b\x32 .rollplan.v1.ConfigurationChange\x12\x31\n\nconditions\x18\x08 \x03(\x0b\x32\x1d.rollplan.v1.RestartCondition\x12 \n\x05steps\x18\t \x03(\x0b\x32\x11.rollplan.v1.Step\x12\'\n\x03\x64ue\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x04uses\x18\x0b \x03(\x0b\x32\x1d.rollplan.v1.ConfigurationUse\"\x90\x01\n\x13\x43onfigurationChange\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.rollplan.v1.ConfigurationKind\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0b\n\x03key\x18\x04 \x01(\t\x12\x0c\n\x04type\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\"\x93\x01\n\x10RestartCondition\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12)\n\x05until\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x33\n\x06\x65\x66\x66\x65\x63t\x18\x04 \x01(\x0e\x32#.rollplan.v1.RestartConditionEffect\"\x89\x01\n\x10\x43onfigurationUse\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.rollplan.v1.ConfigurationKind\x12\x0c\n\x04name\x18\x02 \x01(\t\x12+\n\x06usages\x18\x03 \x03(\x0e\x32\x1b.rollplan.v1.ReferenceUsage\x12\x0c\n\x04keys\x18\x04 \x03(\t\"\xa4\x01\n\rRestartCounts\x12\x11\n\tworkloads\x18\x01 \x01(\x05\x12\x10\n\x08selected\x18\x02 \x01(\x05\x12\x12\n\nreferences\x18\x03 \x01(\x05\x12\x0f\n\x07unknown\x18\x04 \x01(\x05\x12\x0c\n\x04none\x18\x05 \x01(\x05\x12\x0e\n\x06record\x18\x06 \x01(\x05\x12\x0c\n\x04wait\x18\x07 \x01(\x05\x12\x0c\n\x04hold\x18\x08 \x01(\x05\x12\x0f\n\x07restart\x18\t \x01(\x05\"C\n\rItemViolation\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t*\x83\x01\n\x0cRolloutState\x12\x1d\n\x19ROLLOUT_STATE_UNSPECIFIED\x10\x00\x12\x1d\n\x19ROLLOUT_STATE_PROGRESSING\x10\x01\x12\x1a\n\x16ROLLOUT_STATE_COMPLETE\x10\x02\x12\x19\n\x15ROLLOUT_STATE_STALLED\x10\x03*\xa7\x01\n\x11\x43onfigurationKind\x12\"\n\x1e\x43ONFIGURATION_KIND_UNSPECIFIED\x10\x00\x12!\n\x1d\x43ONFIGURATION_KIND_CONFIG_MAP\x10\x01\x12\x1d\n\x19\x43ONFIGURATION_KIND_SECRET\x10\x02\x12,\n(CONFIGURATION_KIND_SECRET_PROVIDER_CLASS\x10\x03*\x9f\x02\n\x0eReferenceUsage\x12\x1f\n\x1bREFERENCE_USAGE_UNSPECIFIED\x10\x00\x12\x17\n\x13REFERENCE_USAGE_ENV\x10\x01\x12\x1c\n\x18REFERENCE_USAGE_ENV_FROM\x10\x02\x12\x1c\n\x18REFERENCE_USAGE_SUB_PATH\x10\x03\x12\x1a\n\x16REFERENCE_USAGE_VOLUME\x10\x04\x12\x1d\n\x19REFERENCE_USAGE_UNMOUNTED\x10\x05\x12\x1e\n\x1aREFERENCE_USAGE_IMAGE_PULL\x10\x06\x12\x19\n\x15REFERENCE_USAGE_NAMED\x10\x07\x12!\n\x1dREFERENCE_USAGE_VOLUME_ACCESS\x10\x08*\x87\x01\n\x0eRestartProfile\x12\x1f\n\x1bRESTART_PROFILE_UNSPECIFIED\x10\x00\x12\x1c\n\x18RESTART_PROFILE_ROLLPLAN\x10\x01\x12\x18\n\x14RESTART_PROFILE_XING\x10\x02\x12\x1c\n\x18RESTART_PROFILE_RELOADER\x10\x03*O\n\tRestartOn\x12\x1a\n\x16RESTART_ON_UNSPECIFIED\x10\x00\x12\x12\n\x0eRESTART_ON_ALL\x10\x01\x12\x12\n\x0eRESTART_ON_ENV\x10\x02*p\n\x0eReloadStrategy\x12\x1f\n\x1bRELOAD_STRATEGY_UNSPECIFIED\x10\x00\x12\x1c\n\x18RELOAD_STRATEGY_ENV_VARS\x10\x01\x12\x1f\n\x1bRELOAD_STRATEGY_ANNOTATIONS\x10\x02*\xbf\x01\n\x0fRestartDecision\x12 \n\x1cRESTART_DECISION_UNSPECIFIED\x10\x00\x12\x19\n\x15RESTART_DECISION_NONE\x10\x01\x12\x1b\n\x17RESTART_DECISION_RECORD\x10\x02\x12\x19\n\x15RESTART_DECISION_WAIT\x10\x03\x12\x19\n\x15RESTART_DECISION_HOLD\x10\x04\x12\x1c\n\x18RESTART_DECISION_RESTART\x10\x05*\x86\x02\n\x16RestartConditionEffect\x12(\n$RESTART_CONDITION_EFFECT_UNSPECIFIED\x10\x00\x12$\n RESTART_CONDITION_EFFECT_INFORMS\x10\x01\x12\'\n#RESTART_CONDITION_EFFECT_NOT_NEEDED\x10\x02\x12\"\n\x1eRESTART_CONDITION_EFFECT_WAITS\x10\x03\x12\"\n\x1eRESTART_CONDITION_EFFECT_HOLDS\x10\x04\x12+\n\'RESTART_CONDITION_EFFECT_PREVENTS_START\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19rollplan/v1/restart.proto\x12\x0brollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rollplan/v1/plan.proto\"\xea\x01\n\x13PlanRestartsRequest\x12\'\n\x03now\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07objects\x18\x02 \x03(\t\x12\x32\n\x0e\x63onfigurations\x18\x04 \x03(\x0b\x32\x1a.rollplan.v1.Configuration\x12\x1f\n\x17\x63onfigurations_complete\x18\x06 \x01(\x08\x12,\n\x07options\x18\x07 \x01(\x0b\x32\x1b.rollplan.v1.RestartOptions\x12\x16\n\x0e\x63ontinue_after\x18\x08 \x01(\t\"\xaf\x04\n\rConfiguration\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.rollplan.v1.ConfigurationKind\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12@\n\x0b\x61nnotations\x18\x04 \x03(\x0b\x32+.rollplan.v1.Configuration.AnnotationsEntry\x12\x43\n\rkey_checksums\x18\x05 \x03(\x0b\x32,.rollplan.v1.Configuration.KeyChecksumsEntry\x12\x10\n\x08\x63hecksum\x18\x06 \x01(\t\x12\x0e\n\x06\x61\x62sent\x18\x07 \x01(\x08\x12.\n\nchanged_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0cobservations\x18\t \x01(\x05\x12.\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10\x63hange_uncertain\x18\x0b \x01(\x08\x12\x18\n\x10resource_version\x18\x0c \x01(\x04\x12\x13\n\x0b\x62inary_keys\x18\r \x03(\t\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x33\n\x11KeyChecksumsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xaf\x05\n\x0eRestartOptions\x12,\n\x07profile\x18\x01 \x01(\x0e\x32\x1b.rollplan.v1.RestartProfile\x12*\n\nrestart_on\x18\x02 \x01(\x0e\x32\x16.rollplan.v1.RestartOn\x12(\n\x05quiet\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\x08max_wait\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0cmin_interval\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\x08max_hold\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\'\n\x04skew\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x39\n\x16\x64isruption_budget_wait\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x19\n\x11\x66rozen_namespaces\x18\t \x03(\t\x12\x14\n\x0c\x63hecksum_key\x18\n \x01(\x0c\x12(\n\x05kinds\x18\x0b \x03(\x0b\x32\x19.rollplan.v1.WorkloadKind\x12.\n\x08reloader\x18\x0c \x01(\x0b\x32\x1c.rollplan.v1.ReloaderOptions\x12\x16\n\x0emax_concurrent\x18\r \x01(\x05\x12\x15\n\rall_workloads\x18\x0e \x01(\x08\x12\x1a\n\x12image_pull_secrets\x18\x0f \x01(\x08\x12\x14\n\x07\x62reaker\x18\x10 \x01(\x08H\x00\x88\x01\x01\x12\x17\n\x0f\x65vents_as_calls\x18\x11 \x01(\x08\x12\x19\n\x11include_unchanged\x18\x12 \x01(\x08\x42\n\n\x08_breaker\"Z\n\x0cWorkloadKind\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x10\n\x08resource\x18\x03 \x01(\t\x12\x15\n\rtemplate_path\x18\x04 \x01(\t\"\xf0\x01\n\x0fReloaderOptions\x12-\n\x08strategy\x18\x01 \x01(\x0e\x32\x1b.rollplan.v1.ReloadStrategy\x12\x17\n\x0f\x61uto_reload_all\x18\x02 \x01(\x08\x12\x18\n\x10reload_on_create\x18\x03 \x01(\x08\x12\x18\n\x10reload_on_delete\x18\x04 \x01(\x08\x12\x1a\n\x12ignore_config_maps\x18\x05 \x01(\x08\x12\x16\n\x0eignore_secrets\x18\x06 \x01(\x08\x12\x13\n\x0bignore_jobs\x18\x07 \x01(\x08\x12\x18\n\x10ignore_cron_jobs\x18\x08 \x01(\x08\"\x81\x02\n\x14PlanRestartsResponse\x12\'\n\x05plans\x18\x01 \x03(\x0b\x32\x18.rollplan.v1.RestartPlan\x12\x30\n\rrequeue_after\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12*\n\x06\x63ounts\x18\x03 \x01(\x0b\x32\x1a.rollplan.v1.RestartCounts\x12.\n\nviolations\x18\x04 \x03(\x0b\x32\x1a.rollplan.v1.ItemViolation\x12\x16\n\x0e\x63ontinue_after\x18\x05 \x01(\t\x12\x1a\n\x12omitted_violations\x18\x06 \x01(\x05\"\xec\x02\n\x0bRestartPlan\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x0b\n\x03uid\x18\x05 \x01(\t\x12.\n\x08\x64\x65\x63ision\x18\x06 \x01(\x0e\x32\x1c.rollplan.v1.RestartDecision\x12\x31\n\x07\x63hanges\x18\x07 \x03(\x0b\x32 .rollplan.v1.ConfigurationChange\x12\x31\n\nconditions\x18\x08 \x03(\x0b\x32\x1d.rollplan.v1.RestartCondition\x12 \n\x05steps\x18\t \x03(\x0b\x32\x11.rollplan.v1.Step\x12\'\n\x03\x64ue\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x04uses\x18\x0b \x03(\x0b\x32\x1d.rollplan.v1.ConfigurationUse\"\x90\x01\n\x13\x43onfigurationChange\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.rollplan.v1.ConfigurationKind\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0b\n\x03key\x18\x04 \x01(\t\x12\x0c\n\x04type\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\"\x93\x01\n\x10RestartCondition\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12)\n\x05until\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x33\n\x06\x65\x66\x66\x65\x63t\x18\x04 \x01(\x0e\x32#.rollplan.v1.RestartConditionEffect\"\x89\x01\n\x10\x43onfigurationUse\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.rollplan.v1.ConfigurationKind\x12\x0c\n\x04name\x18\x02 \x01(\t\x12+\n\x06usages\x18\x03 \x03(\x0e\x32\x1b.rollplan.v1.ReferenceUsage\x12\x0c\n\x04keys\x18\x04 \x03(\t\"\xa4\x01\n\rRestartCounts\x12\x11\n\tworkloads\x18\x01 \x01(\x05\x12\x10\n\x08selected\x18\x02 \x01(\x05\x12\x12\n\nreferences\x18\x03 \x01(\x05\x12\x0f\n\x07unknown\x18\x04 \x01(\x05\x12\x0c\n\x04none\x18\x05 \x01(\x05\x12\x0e\n\x06record\x18\x06 \x01(\x05\x12\x0c\n\x04wait\x18\x07 \x01(\x05\x12\x0c\n\x04hold\x18\x08 \x01(\x05\x12\x0f\n\x07restart\x18\t \x01(\x05\"C\n\rItemViolation\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t*\xa7\x01\n\x11\x43onfigurationKind\x12\"\n\x1e\x43ONFIGURATION_KIND_UNSPECIFIED\x10\x00\x12!\n\x1d\x43ONFIGURATION_KIND_CONFIG_MAP\x10\x01\x12\x1d\n\x19\x43ONFIGURATION_KIND_SECRET\x10\x02\x12,\n(CONFIGURATION_KIND_SECRET_PROVIDER_CLASS\x10\x03*\x9f\x02\n\x0eReferenceUsage\x12\x1f\n\x1bREFERENCE_USAGE_UNSPECIFIED\x10\x00\x12\x17\n\x13REFERENCE_USAGE_ENV\x10\x01\x12\x1c\n\x18REFERENCE_USAGE_ENV_FROM\x10\x02\x12\x1c\n\x18REFERENCE_USAGE_SUB_PATH\x10\x03\x12\x1a\n\x16REFERENCE_USAGE_VOLUME\x10\x04\x12\x1d\n\x19REFERENCE_USAGE_UNMOUNTED\x10\x05\x12\x1e\n\x1aREFERENCE_USAGE_IMAGE_PULL\x10\x06\x12\x19\n\x15REFERENCE_USAGE_NAMED\x10\x07\x12!\n\x1dREFERENCE_USAGE_VOLUME_ACCESS\x10\x08*\x87\x01\n\x0eRestartProfile\x12\x1f\n\x1bRESTART_PROFILE_UNSPECIFIED\x10\x00\x12\x1c\n\x18RESTART_PROFILE_ROLLPLAN\x10\x01\x12\x18\n\x14RESTART_PROFILE_XING\x10\x02\x12\x1c\n\x18RESTART_PROFILE_RELOADER\x10\x03*O\n\tRestartOn\x12\x1a\n\x16RESTART_ON_UNSPECIFIED\x10\x00\x12\x12\n\x0eRESTART_ON_ALL\x10\x01\x12\x12\n\x0eRESTART_ON_ENV\x10\x02*p\n\x0eReloadStrategy\x12\x1f\n\x1bRELOAD_STRATEGY_UNSPECIFIED\x10\x00\x12\x1c\n\x18RELOAD_STRATEGY_ENV_VARS\x10\x01\x12\x1f\n\x1bRELOAD_STRATEGY_ANNOTATIONS\x10\x02*\xbf\x01\n\x0fRestartDecision\x12 \n\x1cRESTART_DECISION_UNSPECIFIED\x10\x00\x12\x19\n\x15RESTART_DECISION_NONE\x10\x01\x12\x1b\n\x17RESTART_DECISION_RECORD\x10\x02\x12\x19\n\x15RESTART_DECISION_WAIT\x10\x03\x12\x19\n\x15RESTART_DECISION_HOLD\x10\x04\x12\x1c\n\x18RESTART_DECISION_RESTART\x10\x05*\x86\x02\n\x16RestartConditionEffect\x12(\n$RESTART_CONDITION_EFFECT_UNSPECIFIED\x10\x00\x12$\n RESTART_CONDITION_EFFECT_INFORMS\x10\x01\x12\'\n#RESTART_CONDITION_EFFECT_NOT_NEEDED\x10\x02\x12\"\n\x1eRESTART_CONDITION_EFFECT_WAITS\x10\x03\x12\"\n\x1eRESTART_CONDITION_EFFECT_HOLDS\x10\x04\x12+\n\'RESTART_CONDITION_EFFECT_PREVENTS_START\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rollplan.v1.restart_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_WORKLOAD_TEMPLATEANNOTATIONSENTRY']._loaded_options = None
-  _globals['_WORKLOAD_TEMPLATEANNOTATIONSENTRY']._serialized_options = b'8\001'
   _globals['_CONFIGURATION_ANNOTATIONSENTRY']._loaded_options = None
   _globals['_CONFIGURATION_ANNOTATIONSENTRY']._serialized_options = b'8\001'
   _globals['_CONFIGURATION_KEYCHECKSUMSENTRY']._loaded_options = None
   _globals['_CONFIGURATION_KEYCHECKSUMSENTRY']._serialized_options = b'8\001'
-  _globals['_NAMESPACESETTINGS_ANNOTATIONSENTRY']._loaded_options = None
-  _globals['_NAMESPACESETTINGS_ANNOTATIONSENTRY']._serialized_options = b'8\001'
-  _globals['_ROLLOUTSTATE']._serialized_start=4515
-  _globals['_ROLLOUTSTATE']._serialized_end=4646
-  _globals['_CONFIGURATIONKIND']._serialized_start=4649
-  _globals['_CONFIGURATIONKIND']._serialized_end=4816
-  _globals['_REFERENCEUSAGE']._serialized_start=4819
-  _globals['_REFERENCEUSAGE']._serialized_end=5106
-  _globals['_RESTARTPROFILE']._serialized_start=5109
-  _globals['_RESTARTPROFILE']._serialized_end=5244
-  _globals['_RESTARTON']._serialized_start=5246
-  _globals['_RESTARTON']._serialized_end=5325
-  _globals['_RELOADSTRATEGY']._serialized_start=5327
-  _globals['_RELOADSTRATEGY']._serialized_end=5439
-  _globals['_RESTARTDECISION']._serialized_start=5442
-  _globals['_RESTARTDECISION']._serialized_end=5633
-  _globals['_RESTARTCONDITIONEFFECT']._serialized_start=5636
-  _globals['_RESTARTCONDITIONEFFECT']._serialized_end=5898
-  _globals['_PLANRESTARTSREQUEST']._serialized_start=162
-  _globals['_PLANRESTARTSREQUEST']._serialized_end=490
-  _globals['_WORKLOAD']._serialized_start=493
-  _globals['_WORKLOAD']._serialized_end=1232
-  _globals['_WORKLOAD_TEMPLATEANNOTATIONSENTRY']._serialized_start=1150
-  _globals['_WORKLOAD_TEMPLATEANNOTATIONSENTRY']._serialized_end=1208
-  _globals['_REFERENCE']._serialized_start=1235
-  _globals['_REFERENCE']._serialized_end=1467
-  _globals['_CONFIGURATION']._serialized_start=1470
-  _globals['_CONFIGURATION']._serialized_end=2029
-  _globals['_CONFIGURATION_ANNOTATIONSENTRY']._serialized_start=1926
-  _globals['_CONFIGURATION_ANNOTATIONSENTRY']._serialized_end=1976
-  _globals['_CONFIGURATION_KEYCHECKSUMSENTRY']._serialized_start=1978
-  _globals['_CONFIGURATION_KEYCHECKSUMSENTRY']._serialized_end=2029
-  _globals['_NAMESPACESETTINGS']._serialized_start=2032
-  _globals['_NAMESPACESETTINGS']._serialized_end=2187
-  _globals['_NAMESPACESETTINGS_ANNOTATIONSENTRY']._serialized_start=1926
-  _globals['_NAMESPACESETTINGS_ANNOTATIONSENTRY']._serialized_end=1976
-  _globals['_RESTARTOPTIONS']._serialized_start=2190
-  _globals['_RESTARTOPTIONS']._serialized_end=2877
-  _globals['_WORKLOADKIND']._serialized_start=2879
-  _globals['_WORKLOADKIND']._serialized_end=2969
-  _globals['_RELOADEROPTIONS']._serialized_start=2972
-  _globals['_RELOADEROPTIONS']._serialized_end=3212
-  _globals['_PLANRESTARTSRESPONSE']._serialized_start=3215
-  _globals['_PLANRESTARTSRESPONSE']._serialized_end=3472
-  _globals['_RESTARTPLAN']._serialized_start=3475
-  _globals['_RESTARTPLAN']._serialized_end=3839
-  _globals['_CONFIGURATIONCHANGE']._serialized_start=3842
-  _globals['_CONFIGURATIONCHANGE']._serialized_end=3986
-  _globals['_RESTARTCONDITION']._serialized_start=3989
-  _globals['_RESTARTCONDITION']._serialized_end=4136
-  _globals['_CONFIGURATIONUSE']._serialized_start=4139
-  _globals['_CONFIGURATIONUSE']._serialized_end=4276
-  _globals['_RESTARTCOUNTS']._serialized_start=4279
-  _globals['_RESTARTCOUNTS']._serialized_end=4443
-  _globals['_ITEMVIOLATION']._serialized_start=4445
-  _globals['_ITEMVIOLATION']._serialized_end=4512
+  _globals['_CONFIGURATIONKIND']._serialized_start=3256
+  _globals['_CONFIGURATIONKIND']._serialized_end=3423
+  _globals['_REFERENCEUSAGE']._serialized_start=3426
+  _globals['_REFERENCEUSAGE']._serialized_end=3713
+  _globals['_RESTARTPROFILE']._serialized_start=3716
+  _globals['_RESTARTPROFILE']._serialized_end=3851
+  _globals['_RESTARTON']._serialized_start=3853
+  _globals['_RESTARTON']._serialized_end=3932
+  _globals['_RELOADSTRATEGY']._serialized_start=3934
+  _globals['_RELOADSTRATEGY']._serialized_end=4046
+  _globals['_RESTARTDECISION']._serialized_start=4049
+  _globals['_RESTARTDECISION']._serialized_end=4240
+  _globals['_RESTARTCONDITIONEFFECT']._serialized_start=4243
+  _globals['_RESTARTCONDITIONEFFECT']._serialized_end=4505
+  _globals['_PLANRESTARTSREQUEST']._serialized_start=132
+  _globals['_PLANRESTARTSREQUEST']._serialized_end=366
+  _globals['_CONFIGURATION']._serialized_start=369
+  _globals['_CONFIGURATION']._serialized_end=928
+  _globals['_CONFIGURATION_ANNOTATIONSENTRY']._serialized_start=825
+  _globals['_CONFIGURATION_ANNOTATIONSENTRY']._serialized_end=875
+  _globals['_CONFIGURATION_KEYCHECKSUMSENTRY']._serialized_start=877
+  _globals['_CONFIGURATION_KEYCHECKSUMSENTRY']._serialized_end=928
+  _globals['_RESTARTOPTIONS']._serialized_start=931
+  _globals['_RESTARTOPTIONS']._serialized_end=1618
+  _globals['_WORKLOADKIND']._serialized_start=1620
+  _globals['_WORKLOADKIND']._serialized_end=1710
+  _globals['_RELOADEROPTIONS']._serialized_start=1713
+  _globals['_RELOADEROPTIONS']._serialized_end=1953
+  _globals['_PLANRESTARTSRESPONSE']._serialized_start=1956
+  _globals['_PLANRESTARTSRESPONSE']._serialized_end=2213
+  _globals['_RESTARTPLAN']._serialized_start=2216
+  _globals['_RESTARTPLAN']._serialized_end=2580
+  _globals['_CONFIGURATIONCHANGE']._serialized_start=2583
+  _globals['_CONFIGURATIONCHANGE']._serialized_end=2727
+  _globals['_RESTARTCONDITION']._serialized_start=2730
+  _globals['_RESTARTCONDITION']._serialized_end=2877
+  _globals['_CONFIGURATIONUSE']._serialized_start=2880
+  _globals['_CONFIGURATIONUSE']._serialized_end=3017
+  _globals['_RESTARTCOUNTS']._serialized_start=3020
+  _globals['_RESTARTCOUNTS']._serialized_end=3184
+  _globals['_ITEMVIOLATION']._serialized_start=3186
+  _globals['_ITEMVIOLATION']._serialized_end=3253
 # @@protoc_insertion_point(module_scope)

@@ -10,7 +10,6 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
-from rollplan.v1 import kubernetes_pb2 as _kubernetes_pb2
 from rollplan.v1 import plan_pb2 as _plan_pb2
 import builtins as _builtins
 import sys
@@ -22,34 +21,6 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
-
-class _RolloutState:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _RolloutStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RolloutState.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    ROLLOUT_STATE_UNSPECIFIED: _RolloutState.ValueType  # 0
-    """The state is unknown."""
-    ROLLOUT_STATE_PROGRESSING: _RolloutState.ValueType  # 1
-    """The rollout is in progress."""
-    ROLLOUT_STATE_COMPLETE: _RolloutState.ValueType  # 2
-    """The rollout is complete."""
-    ROLLOUT_STATE_STALLED: _RolloutState.ValueType  # 3
-    """The rollout needs a change to complete, for example according to the verdict of ComputeStatus."""
-
-class RolloutState(_RolloutState, metaclass=_RolloutStateEnumTypeWrapper):
-    """RolloutState is the state of a rollout."""
-
-ROLLOUT_STATE_UNSPECIFIED: RolloutState.ValueType  # 0
-"""The state is unknown."""
-ROLLOUT_STATE_PROGRESSING: RolloutState.ValueType  # 1
-"""The rollout is in progress."""
-ROLLOUT_STATE_COMPLETE: RolloutState.ValueType  # 2
-"""The rollout is complete."""
-ROLLOUT_STATE_STALLED: RolloutState.ValueType  # 3
-"""The rollout needs a change to complete, for example according to the verdict of ComputeStatus."""
-Global___RolloutState: _TypeAlias = RolloutState  # noqa: Y015
 
 class _ConfigurationKind:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -188,7 +159,7 @@ class _ReloadStrategyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reload
     RELOAD_STRATEGY_UNSPECIFIED: _ReloadStrategy.ValueType  # 0
     """Same as RELOAD_STRATEGY_ENV_VARS."""
     RELOAD_STRATEGY_ENV_VARS: _ReloadStrategy.ValueType  # 1
-    """An environment variable with the checksum. Needs the pod template; without it, the annotation is used."""
+    """An environment variable with the checksum."""
     RELOAD_STRATEGY_ANNOTATIONS: _ReloadStrategy.ValueType  # 2
     """The annotation "reloader.stakater.com/last-reloaded-from"."""
 
@@ -198,7 +169,7 @@ class ReloadStrategy(_ReloadStrategy, metaclass=_ReloadStrategyEnumTypeWrapper):
 RELOAD_STRATEGY_UNSPECIFIED: ReloadStrategy.ValueType  # 0
 """Same as RELOAD_STRATEGY_ENV_VARS."""
 RELOAD_STRATEGY_ENV_VARS: ReloadStrategy.ValueType  # 1
-"""An environment variable with the checksum. Needs the pod template; without it, the annotation is used."""
+"""An environment variable with the checksum."""
 RELOAD_STRATEGY_ANNOTATIONS: ReloadStrategy.ValueType  # 2
 """The annotation "reloader.stakater.com/last-reloaded-from"."""
 Global___ReloadStrategy: _TypeAlias = ReloadStrategy  # noqa: Y015
@@ -287,9 +258,7 @@ class PlanRestartsRequest(_message.Message):
 
     NOW_FIELD_NUMBER: _builtins.int
     OBJECTS_FIELD_NUMBER: _builtins.int
-    WORKLOADS_FIELD_NUMBER: _builtins.int
     CONFIGURATIONS_FIELD_NUMBER: _builtins.int
-    NAMESPACES_FIELD_NUMBER: _builtins.int
     CONFIGURATIONS_COMPLETE_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
     CONTINUE_AFTER_FIELD_NUMBER: _builtins.int
@@ -315,18 +284,10 @@ class PlanRestartsRequest(_message.Message):
         """
 
     @_builtins.property
-    def workloads(self) -> _containers.RepeatedCompositeFieldContainer[Global___Workload]:
-        """Summaries of workloads, with the configurations that their pod templates read. Each workload must be unique."""
-
-    @_builtins.property
     def configurations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Configuration]:
         """Configurations as checksums, so that the values of Secrets do not have to leave the cluster. Each configuration
         must be unique.
         """
-
-    @_builtins.property
-    def namespaces(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamespaceSettings]:
-        """Settings of namespaces."""
 
     @_builtins.property
     def options(self) -> Global___RestartOptions:
@@ -337,215 +298,18 @@ class PlanRestartsRequest(_message.Message):
         *,
         now: _timestamp_pb2.Timestamp | None = ...,
         objects: _abc.Iterable[_builtins.str] | None = ...,
-        workloads: _abc.Iterable[Global___Workload] | None = ...,
         configurations: _abc.Iterable[Global___Configuration] | None = ...,
-        namespaces: _abc.Iterable[Global___NamespaceSettings] | None = ...,
         configurations_complete: _builtins.bool = ...,
         options: Global___RestartOptions | None = ...,
         continue_after: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["now", b"now", "options", b"options"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["configurations", b"configurations", "configurations_complete", b"configurations_complete", "continue_after", b"continue_after", "namespaces", b"namespaces", "now", b"now", "objects", b"objects", "options", b"options", "workloads", b"workloads"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["configurations", b"configurations", "configurations_complete", b"configurations_complete", "continue_after", b"continue_after", "now", b"now", "objects", b"objects", "options", b"options"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PlanRestartsRequest: _TypeAlias = PlanRestartsRequest  # noqa: Y015
-
-@_typing.final
-class Workload(_message.Message):
-    """Workload summarizes an object with a pod template."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    @_typing.final
-    class TemplateAnnotationsEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
-
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        value: _builtins.str
-        def __init__(
-            self,
-            *,
-            key: _builtins.str = ...,
-            value: _builtins.str = ...,
-        ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
-        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-    API_VERSION_FIELD_NUMBER: _builtins.int
-    KIND_FIELD_NUMBER: _builtins.int
-    METADATA_FIELD_NUMBER: _builtins.int
-    REFERENCES_FIELD_NUMBER: _builtins.int
-    TEMPLATE_ANNOTATIONS_FIELD_NUMBER: _builtins.int
-    TEMPLATE_PATH_FIELD_NUMBER: _builtins.int
-    RESOURCE_FIELD_NUMBER: _builtins.int
-    OLDEST_POD_STARTED_AT_FIELD_NUMBER: _builtins.int
-    REVISION_CREATED_AT_FIELD_NUMBER: _builtins.int
-    ROLLOUT_FIELD_NUMBER: _builtins.int
-    NO_PODS_RUNNING_FIELD_NUMBER: _builtins.int
-    PAUSED_FIELD_NUMBER: _builtins.int
-    ON_DELETE_FIELD_NUMBER: _builtins.int
-    DISRUPTIONS_ALLOWED_FIELD_NUMBER: _builtins.int
-    PODS_STARTING_SINCE_FIELD_NUMBER: _builtins.int
-    OLDEST_POD_CREATED_AT_FIELD_NUMBER: _builtins.int
-    PODS_UNSCHEDULED_VERSION_FIELD_NUMBER: _builtins.int
-    api_version: _builtins.str
-    """API group and version of the object, for example "apps/v1". Required."""
-    kind: _builtins.str
-    """Kind of the object, for example "Deployment". Required."""
-    template_path: _builtins.str
-    """Path of the pod template in the object, with dots between the fields. Defaults to "spec.jobTemplate.spec.template"
-    for a CronJob and to "spec.template" otherwise.
-    """
-    resource: _builtins.str
-    """Plural name of the resource, for example "deployments". Defaults to the one that Kubernetes derives from the kind."""
-    rollout: Global___RolloutState.ValueType
-    """State of the rollout."""
-    no_pods_running: _builtins.bool
-    """Whether the current revision has no pods, for example because the workload is scaled to 0. If it has pods that have not
-    started yet, send `pods_starting_since` instead.
-    """
-    paused: _builtins.bool
-    """Whether the rollout is paused."""
-    on_delete: _builtins.bool
-    """Whether the update strategy is OnDelete."""
-    disruptions_allowed: _builtins.int
-    """Number of pods that the PodDisruptionBudget of the workload allows to be disrupted now. Absent if there is none."""
-    pods_unscheduled_version: _builtins.int
-    """A resource version at which none of the pods of the current revision had a node yet: the smallest of their last
-    versions without a node. If it is larger than `Configuration.resource_version`, the pods have started with the current
-    data. Resource versions order writes within the same second. 0 if it is not known.
-    """
-    @_builtins.property
-    def metadata(self) -> _kubernetes_pb2.ObjectMeta:
-        """Metadata of the object. Required."""
-
-    @_builtins.property
-    def references(self) -> _containers.RepeatedCompositeFieldContainer[Global___Reference]:
-        """Configurations that the pod template reads."""
-
-    @_builtins.property
-    def template_annotations(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Annotations of the pod template. Send all of them: the planned patch adds to them."""
-
-    @_builtins.property
-    def oldest_pod_started_at(self) -> _timestamp_pb2.Timestamp:
-        """Earliest start of a running container in the pods of the current revision. Pods that are being deleted do not
-        count.
-        """
-
-    @_builtins.property
-    def revision_created_at(self) -> _timestamp_pb2.Timestamp:
-        """When the current revision was created. Used if `oldest_pod_started_at` is absent."""
-
-    @_builtins.property
-    def pods_starting_since(self) -> _timestamp_pb2.Timestamp:
-        """Earliest time at which a pod of the current revision may have started that has not reported the start of a
-        container yet. For such a pod, this is its creation; for pods that have yet to be created, the creation of the
-        newest other pod or of the revision. Until such pods report a start, nothing is recorded about configurations that
-        have changed since this time. Absent if all pods have reported a start.
-        """
-
-    @_builtins.property
-    def oldest_pod_created_at(self) -> _timestamp_pb2.Timestamp:
-        """When the oldest pod of the current revision was created. If that is after a change, the pods have started with it."""
-
-    def __init__(
-        self,
-        *,
-        api_version: _builtins.str = ...,
-        kind: _builtins.str = ...,
-        metadata: _kubernetes_pb2.ObjectMeta | None = ...,
-        references: _abc.Iterable[Global___Reference] | None = ...,
-        template_annotations: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
-        template_path: _builtins.str = ...,
-        resource: _builtins.str = ...,
-        oldest_pod_started_at: _timestamp_pb2.Timestamp | None = ...,
-        revision_created_at: _timestamp_pb2.Timestamp | None = ...,
-        rollout: Global___RolloutState.ValueType = ...,
-        no_pods_running: _builtins.bool = ...,
-        paused: _builtins.bool = ...,
-        on_delete: _builtins.bool = ...,
-        disruptions_allowed: _builtins.int | None = ...,
-        pods_starting_since: _timestamp_pb2.Timestamp | None = ...,
-        oldest_pod_created_at: _timestamp_pb2.Timestamp | None = ...,
-        pods_unscheduled_version: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed", "disruptions_allowed", b"disruptions_allowed", "metadata", b"metadata", "oldest_pod_created_at", b"oldest_pod_created_at", "oldest_pod_started_at", b"oldest_pod_started_at", "pods_starting_since", b"pods_starting_since", "revision_created_at", b"revision_created_at"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed", "api_version", b"api_version", "disruptions_allowed", b"disruptions_allowed", "kind", b"kind", "metadata", b"metadata", "no_pods_running", b"no_pods_running", "oldest_pod_created_at", b"oldest_pod_created_at", "oldest_pod_started_at", b"oldest_pod_started_at", "on_delete", b"on_delete", "paused", b"paused", "pods_starting_since", b"pods_starting_since", "pods_unscheduled_version", b"pods_unscheduled_version", "references", b"references", "resource", b"resource", "revision_created_at", b"revision_created_at", "rollout", b"rollout", "template_annotations", b"template_annotations", "template_path", b"template_path"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__disruptions_allowed: _TypeAlias = _typing.Literal["disruptions_allowed"]  # noqa: Y015
-    _WhichOneofArgType__disruptions_allowed: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__disruptions_allowed) -> _WhichOneofReturnType__disruptions_allowed | None: ...
-
-Global___Workload: _TypeAlias = Workload  # noqa: Y015
-
-@_typing.final
-class Reference(_message.Message):
-    """Reference is one use of a configuration by a pod template."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    KIND_FIELD_NUMBER: _builtins.int
-    NAME_FIELD_NUMBER: _builtins.int
-    KEYS_FIELD_NUMBER: _builtins.int
-    USAGE_FIELD_NUMBER: _builtins.int
-    OPTIONAL_FIELD_NUMBER: _builtins.int
-    PROJECTED_FIELD_NUMBER: _builtins.int
-    CONTAINER_FIELD_NUMBER: _builtins.int
-    CONTAINER_LIST_FIELD_NUMBER: _builtins.int
-    REQUIRED_KEYS_FIELD_NUMBER: _builtins.int
-    kind: Global___ConfigurationKind.ValueType
-    """Kind of the configuration. Required."""
-    name: _builtins.str
-    """Name of the configuration, in the namespace of the workload. Required."""
-    usage: Global___ReferenceUsage.ValueType
-    """How it is used. Required."""
-    optional: _builtins.bool
-    """Whether pods start without the configuration."""
-    projected: _builtins.bool
-    """Whether it is a source of a projected volume."""
-    container: _builtins.str
-    """Name of the container that uses it."""
-    container_list: _builtins.str
-    """Field of the pod spec that lists the container. Defaults to "containers"."""
-    @_builtins.property
-    def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Keys that are read. Empty if all keys are read."""
-
-    @_builtins.property
-    def required_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Keys without which pods do not start, unless the configuration is optional. The key of a variable and the items of a volume
-        are required; a file that is only mounted with subPath is not.
-        """
-
-    def __init__(
-        self,
-        *,
-        kind: Global___ConfigurationKind.ValueType = ...,
-        name: _builtins.str = ...,
-        keys: _abc.Iterable[_builtins.str] | None = ...,
-        usage: Global___ReferenceUsage.ValueType = ...,
-        optional: _builtins.bool = ...,
-        projected: _builtins.bool = ...,
-        container: _builtins.str = ...,
-        container_list: _builtins.str = ...,
-        required_keys: _abc.Iterable[_builtins.str] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["container", b"container", "container_list", b"container_list", "keys", b"keys", "kind", b"kind", "name", b"name", "optional", b"optional", "projected", b"projected", "required_keys", b"required_keys", "usage", b"usage"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Reference: _TypeAlias = Reference  # noqa: Y015
 
 @_typing.final
 class Configuration(_message.Message):
@@ -681,54 +445,6 @@ class Configuration(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Configuration: _TypeAlias = Configuration  # noqa: Y015
-
-@_typing.final
-class NamespaceSettings(_message.Message):
-    """NamespaceSettings are the settings of a namespace."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    @_typing.final
-    class AnnotationsEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
-
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        value: _builtins.str
-        def __init__(
-            self,
-            *,
-            key: _builtins.str = ...,
-            value: _builtins.str = ...,
-        ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
-        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-    NAME_FIELD_NUMBER: _builtins.int
-    ANNOTATIONS_FIELD_NUMBER: _builtins.int
-    name: _builtins.str
-    """Name of the namespace. Required."""
-    @_builtins.property
-    def annotations(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Annotations of the namespace."""
-
-    def __init__(
-        self,
-        *,
-        name: _builtins.str = ...,
-        annotations: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "name", b"name"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___NamespaceSettings: _TypeAlias = NamespaceSettings  # noqa: Y015
 
 @_typing.final
 class RestartOptions(_message.Message):

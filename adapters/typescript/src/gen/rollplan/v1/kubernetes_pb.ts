@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollplan/v1/kubernetes.proto.
  */
 export const file_rollplan_v1_kubernetes: GenFile = /*@__PURE__*/
-  fileDesc("Chxyb2xscGxhbi92MS9rdWJlcm5ldGVzLnByb3RvEgtyb2xscGxhbi52MSLRAgoQRGVwbG95bWVudFN0YXR1cxIbChNvYnNlcnZlZF9nZW5lcmF0aW9uGAEgASgDEhAKCHJlcGxpY2FzGAIgASgFEhgKEHVwZGF0ZWRfcmVwbGljYXMYAyABKAUSFgoOcmVhZHlfcmVwbGljYXMYBCABKAUSGgoSYXZhaWxhYmxlX3JlcGxpY2FzGAUgASgFEhwKFHVuYXZhaWxhYmxlX3JlcGxpY2FzGAYgASgFEiEKFHRlcm1pbmF0aW5nX3JlcGxpY2FzGAcgASgFSACIAQESNAoKY29uZGl0aW9ucxgIIAMoCzIgLnJvbGxwbGFuLnYxLkRlcGxveW1lbnRDb25kaXRpb24SHAoPY29sbGlzaW9uX2NvdW50GAkgASgFSAGIAQFCFwoVX3Rlcm1pbmF0aW5nX3JlcGxpY2FzQhIKEF9jb2xsaXNpb25fY291bnQixAEKE0RlcGxveW1lbnRDb25kaXRpb24SDAoEdHlwZRgBIAEoCRIOCgZzdGF0dXMYAiABKAkSNAoQbGFzdF91cGRhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoUbGFzdF90cmFuc2l0aW9uX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgFIAEoCRIPCgdtZXNzYWdlGAYgASgJImIKD09iamVjdFJlZmVyZW5jZRITCgthcGlfdmVyc2lvbhgBIAEoCRIMCgRraW5kGAIgASgJEhEKCW5hbWVzcGFjZRgDIAEoCRIMCgRuYW1lGAQgASgJEgsKA3VpZBgFIAEoCSLlAQoKT2JqZWN0TWV0YRIMCgRuYW1lGAEgASgJEhEKCW5hbWVzcGFjZRgCIAEoCRILCgN1aWQYAyABKAkSNgoSZGVsZXRpb25fdGltZXN0YW1wGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI9Cgthbm5vdGF0aW9ucxgFIAMoCzIoLnJvbGxwbGFuLnYxLk9iamVjdE1ldGEuQW5ub3RhdGlvbnNFbnRyeRoyChBBbm5vdGF0aW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("Chxyb2xscGxhbi92MS9rdWJlcm5ldGVzLnByb3RvEgtyb2xscGxhbi52MSLRAgoQRGVwbG95bWVudFN0YXR1cxIbChNvYnNlcnZlZF9nZW5lcmF0aW9uGAEgASgDEhAKCHJlcGxpY2FzGAIgASgFEhgKEHVwZGF0ZWRfcmVwbGljYXMYAyABKAUSFgoOcmVhZHlfcmVwbGljYXMYBCABKAUSGgoSYXZhaWxhYmxlX3JlcGxpY2FzGAUgASgFEhwKFHVuYXZhaWxhYmxlX3JlcGxpY2FzGAYgASgFEiEKFHRlcm1pbmF0aW5nX3JlcGxpY2FzGAcgASgFSACIAQESNAoKY29uZGl0aW9ucxgIIAMoCzIgLnJvbGxwbGFuLnYxLkRlcGxveW1lbnRDb25kaXRpb24SHAoPY29sbGlzaW9uX2NvdW50GAkgASgFSAGIAQFCFwoVX3Rlcm1pbmF0aW5nX3JlcGxpY2FzQhIKEF9jb2xsaXNpb25fY291bnQixAEKE0RlcGxveW1lbnRDb25kaXRpb24SDAoEdHlwZRgBIAEoCRIOCgZzdGF0dXMYAiABKAkSNAoQbGFzdF91cGRhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoUbGFzdF90cmFuc2l0aW9uX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgFIAEoCRIPCgdtZXNzYWdlGAYgASgJImIKD09iamVjdFJlZmVyZW5jZRITCgthcGlfdmVyc2lvbhgBIAEoCRIMCgRraW5kGAIgASgJEhEKCW5hbWVzcGFjZRgDIAEoCRIMCgRuYW1lGAQgASgJEgsKA3VpZBgFIAEoCWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * DeploymentStatus is the observed state of a Deployment (apps/v1 DeploymentStatus).
@@ -198,54 +198,4 @@ export type ObjectReference = Message<"rollplan.v1.ObjectReference"> & {
  */
 export const ObjectReferenceSchema: GenMessage<ObjectReference> = /*@__PURE__*/
   messageDesc(file_rollplan_v1_kubernetes, 2);
-
-/**
- * ObjectMeta contains the metadata of a workload on which restarts depend (meta/v1 ObjectMeta).
- *
- * @generated from message rollplan.v1.ObjectMeta
- */
-export type ObjectMeta = Message<"rollplan.v1.ObjectMeta"> & {
-  /**
-   * Name of the object, unique within its namespace. Required.
-   *
-   * @generated from field: string name = 1;
-   */
-  name: string;
-
-  /**
-   * Namespace of the object. Required.
-   *
-   * @generated from field: string namespace = 2;
-   */
-  namespace: string;
-
-  /**
-   * UID of the object. Required.
-   *
-   * @generated from field: string uid = 3;
-   */
-  uid: string;
-
-  /**
-   * Time at which the object will be deleted, set by the server when a deletion is requested. Absent if the object is
-   * not being deleted.
-   *
-   * @generated from field: google.protobuf.Timestamp deletion_timestamp = 4;
-   */
-  deletionTimestamp?: Timestamp | undefined;
-
-  /**
-   * Annotations of the object.
-   *
-   * @generated from field: map<string, string> annotations = 5;
-   */
-  annotations: { [key: string]: string };
-};
-
-/**
- * Describes the message rollplan.v1.ObjectMeta.
- * Use `create(ObjectMetaSchema)` to create a new message.
- */
-export const ObjectMetaSchema: GenMessage<ObjectMeta> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_kubernetes, 3);
 

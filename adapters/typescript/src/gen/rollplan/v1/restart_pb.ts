@@ -8,8 +8,6 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { ObjectMeta } from "./kubernetes_pb.js";
-import { file_rollplan_v1_kubernetes } from "./kubernetes_pb.js";
 import type { Step } from "./plan_pb.js";
 import { file_rollplan_v1_plan } from "./plan_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -18,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollplan/v1/restart.proto.
  */
 export const file_rollplan_v1_restart: GenFile = /*@__PURE__*/
-  fileDesc("Chlyb2xscGxhbi92MS9yZXN0YXJ0LnByb3RvEgtyb2xscGxhbi52MSLIAgoTUGxhblJlc3RhcnRzUmVxdWVzdBInCgNub3cYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB29iamVjdHMYAiADKAkSKAoJd29ya2xvYWRzGAMgAygLMhUucm9sbHBsYW4udjEuV29ya2xvYWQSMgoOY29uZmlndXJhdGlvbnMYBCADKAsyGi5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uEjIKCm5hbWVzcGFjZXMYBSADKAsyHi5yb2xscGxhbi52MS5OYW1lc3BhY2VTZXR0aW5ncxIfChdjb25maWd1cmF0aW9uc19jb21wbGV0ZRgGIAEoCBIsCgdvcHRpb25zGAcgASgLMhsucm9sbHBsYW4udjEuUmVzdGFydE9wdGlvbnMSFgoOY29udGludWVfYWZ0ZXIYCCABKAki4wUKCFdvcmtsb2FkEhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSKQoIbWV0YWRhdGEYAyABKAsyFy5yb2xscGxhbi52MS5PYmplY3RNZXRhEioKCnJlZmVyZW5jZXMYBCADKAsyFi5yb2xscGxhbi52MS5SZWZlcmVuY2USTAoUdGVtcGxhdGVfYW5ub3RhdGlvbnMYBSADKAsyLi5yb2xscGxhbi52MS5Xb3JrbG9hZC5UZW1wbGF0ZUFubm90YXRpb25zRW50cnkSFQoNdGVtcGxhdGVfcGF0aBgGIAEoCRIQCghyZXNvdXJjZRgHIAEoCRI5ChVvbGRlc3RfcG9kX3N0YXJ0ZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjcKE3JldmlzaW9uX2NyZWF0ZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKB3JvbGxvdXQYCiABKA4yGS5yb2xscGxhbi52MS5Sb2xsb3V0U3RhdGUSFwoPbm9fcG9kc19ydW5uaW5nGAsgASgIEg4KBnBhdXNlZBgMIAEoCBIRCglvbl9kZWxldGUYDSABKAgSIAoTZGlzcnVwdGlvbnNfYWxsb3dlZBgOIAEoBUgAiAEBEjcKE3BvZHNfc3RhcnRpbmdfc2luY2UYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjkKFW9sZGVzdF9wb2RfY3JlYXRlZF9hdBgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoYcG9kc191bnNjaGVkdWxlZF92ZXJzaW9uGBEgASgEGjoKGFRlbXBsYXRlQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhYKFF9kaXNydXB0aW9uc19hbGxvd2VkIugBCglSZWZlcmVuY2USLAoEa2luZBgBIAEoDjIeLnJvbGxwbGFuLnYxLkNvbmZpZ3VyYXRpb25LaW5kEgwKBG5hbWUYAiABKAkSDAoEa2V5cxgDIAMoCRIqCgV1c2FnZRgEIAEoDjIbLnJvbGxwbGFuLnYxLlJlZmVyZW5jZVVzYWdlEhAKCG9wdGlvbmFsGAUgASgIEhEKCXByb2plY3RlZBgGIAEoCBIRCgljb250YWluZXIYByABKAkSFgoOY29udGFpbmVyX2xpc3QYCCABKAkSFQoNcmVxdWlyZWRfa2V5cxgJIAMoCSKvBAoNQ29uZmlndXJhdGlvbhIsCgRraW5kGAEgASgOMh4ucm9sbHBsYW4udjEuQ29uZmlndXJhdGlvbktpbmQSEQoJbmFtZXNwYWNlGAIgASgJEgwKBG5hbWUYAyABKAkSQAoLYW5ub3RhdGlvbnMYBCADKAsyKy5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uLkFubm90YXRpb25zRW50cnkSQwoNa2V5X2NoZWNrc3VtcxgFIAMoCzIsLnJvbGxwbGFuLnYxLkNvbmZpZ3VyYXRpb24uS2V5Q2hlY2tzdW1zRW50cnkSEAoIY2hlY2tzdW0YBiABKAkSDgoGYWJzZW50GAcgASgIEi4KCmNoYW5nZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDG9ic2VydmF0aW9ucxgJIAEoBRIuCgpjcmVhdGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjaGFuZ2VfdW5jZXJ0YWluGAsgASgIEhgKEHJlc291cmNlX3ZlcnNpb24YDCABKAQSEwoLYmluYXJ5X2tleXMYDSADKAkaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGjMKEUtleUNoZWNrc3Vtc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEimwEKEU5hbWVzcGFjZVNldHRpbmdzEgwKBG5hbWUYASABKAkSRAoLYW5ub3RhdGlvbnMYAiADKAsyLy5yb2xscGxhbi52MS5OYW1lc3BhY2VTZXR0aW5ncy5Bbm5vdGF0aW9uc0VudHJ5GjIKEEFubm90YXRpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKvBQoOUmVzdGFydE9wdGlvbnMSLAoHcHJvZmlsZRgBIAEoDjIbLnJvbGxwbGFuLnYxLlJlc3RhcnRQcm9maWxlEioKCnJlc3RhcnRfb24YAiABKA4yFi5yb2xscGxhbi52MS5SZXN0YXJ0T24SKAoFcXVpZXQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoIbWF4X3dhaXQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLwoMbWluX2ludGVydmFsGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKCG1heF9ob2xkGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEicKBHNrZXcYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SOQoWZGlzcnVwdGlvbl9idWRnZXRfd2FpdBgIIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZChFmcm96ZW5fbmFtZXNwYWNlcxgJIAMoCRIUCgxjaGVja3N1bV9rZXkYCiABKAwSKAoFa2luZHMYCyADKAsyGS5yb2xscGxhbi52MS5Xb3JrbG9hZEtpbmQSLgoIcmVsb2FkZXIYDCABKAsyHC5yb2xscGxhbi52MS5SZWxvYWRlck9wdGlvbnMSFgoObWF4X2NvbmN1cnJlbnQYDSABKAUSFQoNYWxsX3dvcmtsb2FkcxgOIAEoCBIaChJpbWFnZV9wdWxsX3NlY3JldHMYDyABKAgSFAoHYnJlYWtlchgQIAEoCEgAiAEBEhcKD2V2ZW50c19hc19jYWxscxgRIAEoCBIZChFpbmNsdWRlX3VuY2hhbmdlZBgSIAEoCEIKCghfYnJlYWtlciJaCgxXb3JrbG9hZEtpbmQSEwoLYXBpX3ZlcnNpb24YASABKAkSDAoEa2luZBgCIAEoCRIQCghyZXNvdXJjZRgDIAEoCRIVCg10ZW1wbGF0ZV9wYXRoGAQgASgJIvABCg9SZWxvYWRlck9wdGlvbnMSLQoIc3RyYXRlZ3kYASABKA4yGy5yb2xscGxhbi52MS5SZWxvYWRTdHJhdGVneRIXCg9hdXRvX3JlbG9hZF9hbGwYAiABKAgSGAoQcmVsb2FkX29uX2NyZWF0ZRgDIAEoCBIYChByZWxvYWRfb25fZGVsZXRlGAQgASgIEhoKEmlnbm9yZV9jb25maWdfbWFwcxgFIAEoCBIWCg5pZ25vcmVfc2VjcmV0cxgGIAEoCBITCgtpZ25vcmVfam9icxgHIAEoCBIYChBpZ25vcmVfY3Jvbl9qb2JzGAggASgIIoECChRQbGFuUmVzdGFydHNSZXNwb25zZRInCgVwbGFucxgBIAMoCzIYLnJvbGxwbGFuLnYxLlJlc3RhcnRQbGFuEjAKDXJlcXVldWVfYWZ0ZXIYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoGY291bnRzGAMgASgLMhoucm9sbHBsYW4udjEuUmVzdGFydENvdW50cxIuCgp2aW9sYXRpb25zGAQgAygLMhoucm9sbHBsYW4udjEuSXRlbVZpb2xhdGlvbhIWCg5jb250aW51ZV9hZnRlchgFIAEoCRIaChJvbWl0dGVkX3Zpb2xhdGlvbnMYBiABKAUi7AIKC1Jlc3RhcnRQbGFuEhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSCwoDdWlkGAUgASgJEi4KCGRlY2lzaW9uGAYgASgOMhwucm9sbHBsYW4udjEuUmVzdGFydERlY2lzaW9uEjEKB2NoYW5nZXMYByADKAsyIC5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uQ2hhbmdlEjEKCmNvbmRpdGlvbnMYCCADKAsyHS5yb2xscGxhbi52MS5SZXN0YXJ0Q29uZGl0aW9uEiAKBXN0ZXBzGAkgAygLMhEucm9sbHBsYW4udjEuU3RlcBInCgNkdWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBHVzZXMYCyADKAsyHS5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uVXNlIpABChNDb25maWd1cmF0aW9uQ2hhbmdlEiwKBGtpbmQYASABKA4yHi5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uS2luZBIRCgluYW1lc3BhY2UYAiABKAkSDAoEbmFtZRgDIAEoCRILCgNrZXkYBCABKAkSDAoEdHlwZRgFIAEoCRIPCgdtZXNzYWdlGAYgASgJIpMBChBSZXN0YXJ0Q29uZGl0aW9uEg4KBnJlYXNvbhgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEikKBXVudGlsGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCgZlZmZlY3QYBCABKA4yIy5yb2xscGxhbi52MS5SZXN0YXJ0Q29uZGl0aW9uRWZmZWN0IokBChBDb25maWd1cmF0aW9uVXNlEiwKBGtpbmQYASABKA4yHi5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uS2luZBIMCgRuYW1lGAIgASgJEisKBnVzYWdlcxgDIAMoDjIbLnJvbGxwbGFuLnYxLlJlZmVyZW5jZVVzYWdlEgwKBGtleXMYBCADKAkipAEKDVJlc3RhcnRDb3VudHMSEQoJd29ya2xvYWRzGAEgASgFEhAKCHNlbGVjdGVkGAIgASgFEhIKCnJlZmVyZW5jZXMYAyABKAUSDwoHdW5rbm93bhgEIAEoBRIMCgRub25lGAUgASgFEg4KBnJlY29yZBgGIAEoBRIMCgR3YWl0GAcgASgFEgwKBGhvbGQYCCABKAUSDwoHcmVzdGFydBgJIAEoBSJDCg1JdGVtVmlvbGF0aW9uEg0KBWZpZWxkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCSqDAQoMUm9sbG91dFN0YXRlEh0KGVJPTExPVVRfU1RBVEVfVU5TUEVDSUZJRUQQABIdChlST0xMT1VUX1NUQVRFX1BST0dSRVNTSU5HEAESGgoWUk9MTE9VVF9TVEFURV9DT01QTEVURRACEhkKFVJPTExPVVRfU1RBVEVfU1RBTExFRBADKqcBChFDb25maWd1cmF0aW9uS2luZBIiCh5DT05GSUdVUkFUSU9OX0tJTkRfVU5TUEVDSUZJRUQQABIhCh1DT05GSUdVUkFUSU9OX0tJTkRfQ09ORklHX01BUBABEh0KGUNPTkZJR1VSQVRJT05fS0lORF9TRUNSRVQQAhIsCihDT05GSUdVUkFUSU9OX0tJTkRfU0VDUkVUX1BST1ZJREVSX0NMQVNTEAMqnwIKDlJlZmVyZW5jZVVzYWdlEh8KG1JFRkVSRU5DRV9VU0FHRV9VTlNQRUNJRklFRBAAEhcKE1JFRkVSRU5DRV9VU0FHRV9FTlYQARIcChhSRUZFUkVOQ0VfVVNBR0VfRU5WX0ZST00QAhIcChhSRUZFUkVOQ0VfVVNBR0VfU1VCX1BBVEgQAxIaChZSRUZFUkVOQ0VfVVNBR0VfVk9MVU1FEAQSHQoZUkVGRVJFTkNFX1VTQUdFX1VOTU9VTlRFRBAFEh4KGlJFRkVSRU5DRV9VU0FHRV9JTUFHRV9QVUxMEAYSGQoVUkVGRVJFTkNFX1VTQUdFX05BTUVEEAcSIQodUkVGRVJFTkNFX1VTQUdFX1ZPTFVNRV9BQ0NFU1MQCCqHAQoOUmVzdGFydFByb2ZpbGUSHwobUkVTVEFSVF9QUk9GSUxFX1VOU1BFQ0lGSUVEEAASHAoYUkVTVEFSVF9QUk9GSUxFX1JPTExQTEFOEAESGAoUUkVTVEFSVF9QUk9GSUxFX1hJTkcQAhIcChhSRVNUQVJUX1BST0ZJTEVfUkVMT0FERVIQAypPCglSZXN0YXJ0T24SGgoWUkVTVEFSVF9PTl9VTlNQRUNJRklFRBAAEhIKDlJFU1RBUlRfT05fQUxMEAESEgoOUkVTVEFSVF9PTl9FTlYQAipwCg5SZWxvYWRTdHJhdGVneRIfChtSRUxPQURfU1RSQVRFR1lfVU5TUEVDSUZJRUQQABIcChhSRUxPQURfU1RSQVRFR1lfRU5WX1ZBUlMQARIfChtSRUxPQURfU1RSQVRFR1lfQU5OT1RBVElPTlMQAiq/AQoPUmVzdGFydERlY2lzaW9uEiAKHFJFU1RBUlRfREVDSVNJT05fVU5TUEVDSUZJRUQQABIZChVSRVNUQVJUX0RFQ0lTSU9OX05PTkUQARIbChdSRVNUQVJUX0RFQ0lTSU9OX1JFQ09SRBACEhkKFVJFU1RBUlRfREVDSVNJT05fV0FJVBADEhkKFVJFU1RBUlRfREVDSVNJT05fSE9MRBAEEhwKGFJFU1RBUlRfREVDSVNJT05fUkVTVEFSVBAFKoYCChZSZXN0YXJ0Q29uZGl0aW9uRWZmZWN0EigKJFJFU1RBUlRfQ09ORElUSU9OX0VGRkVDVF9VTlNQRUNJRklFRBAAEiQKIFJFU1RBUlRfQ09ORElUSU9OX0VGRkVDVF9JTkZPUk1TEAESJwojUkVTVEFSVF9DT05ESVRJT05fRUZGRUNUX05PVF9ORUVERUQQAhIiCh5SRVNUQVJUX0NPTkRJVElPTl9FRkZFQ1RfV0FJVFMQAxIiCh5SRVNUQVJUX0NPTkRJVElPTl9FRkZFQ1RfSE9MRFMQBBIrCidSRVNUQVJUX0NPTkRJVElPTl9FRkZFQ1RfUFJFVkVOVFNfU1RBUlQQBWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollplan_v1_kubernetes, file_rollplan_v1_plan]);
+  fileDesc("Chlyb2xscGxhbi92MS9yZXN0YXJ0LnByb3RvEgtyb2xscGxhbi52MSLqAQoTUGxhblJlc3RhcnRzUmVxdWVzdBInCgNub3cYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB29iamVjdHMYAiADKAkSMgoOY29uZmlndXJhdGlvbnMYBCADKAsyGi5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uEh8KF2NvbmZpZ3VyYXRpb25zX2NvbXBsZXRlGAYgASgIEiwKB29wdGlvbnMYByABKAsyGy5yb2xscGxhbi52MS5SZXN0YXJ0T3B0aW9ucxIWCg5jb250aW51ZV9hZnRlchgIIAEoCSKvBAoNQ29uZmlndXJhdGlvbhIsCgRraW5kGAEgASgOMh4ucm9sbHBsYW4udjEuQ29uZmlndXJhdGlvbktpbmQSEQoJbmFtZXNwYWNlGAIgASgJEgwKBG5hbWUYAyABKAkSQAoLYW5ub3RhdGlvbnMYBCADKAsyKy5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uLkFubm90YXRpb25zRW50cnkSQwoNa2V5X2NoZWNrc3VtcxgFIAMoCzIsLnJvbGxwbGFuLnYxLkNvbmZpZ3VyYXRpb24uS2V5Q2hlY2tzdW1zRW50cnkSEAoIY2hlY2tzdW0YBiABKAkSDgoGYWJzZW50GAcgASgIEi4KCmNoYW5nZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDG9ic2VydmF0aW9ucxgJIAEoBRIuCgpjcmVhdGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjaGFuZ2VfdW5jZXJ0YWluGAsgASgIEhgKEHJlc291cmNlX3ZlcnNpb24YDCABKAQSEwoLYmluYXJ5X2tleXMYDSADKAkaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGjMKEUtleUNoZWNrc3Vtc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEirwUKDlJlc3RhcnRPcHRpb25zEiwKB3Byb2ZpbGUYASABKA4yGy5yb2xscGxhbi52MS5SZXN0YXJ0UHJvZmlsZRIqCgpyZXN0YXJ0X29uGAIgASgOMhYucm9sbHBsYW4udjEuUmVzdGFydE9uEigKBXF1aWV0GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKCG1heF93YWl0GAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KDG1pbl9pbnRlcnZhbBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIrCghtYXhfaG9sZBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhInCgRza2V3GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjkKFmRpc3J1cHRpb25fYnVkZ2V0X3dhaXQYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGQoRZnJvemVuX25hbWVzcGFjZXMYCSADKAkSFAoMY2hlY2tzdW1fa2V5GAogASgMEigKBWtpbmRzGAsgAygLMhkucm9sbHBsYW4udjEuV29ya2xvYWRLaW5kEi4KCHJlbG9hZGVyGAwgASgLMhwucm9sbHBsYW4udjEuUmVsb2FkZXJPcHRpb25zEhYKDm1heF9jb25jdXJyZW50GA0gASgFEhUKDWFsbF93b3JrbG9hZHMYDiABKAgSGgoSaW1hZ2VfcHVsbF9zZWNyZXRzGA8gASgIEhQKB2JyZWFrZXIYECABKAhIAIgBARIXCg9ldmVudHNfYXNfY2FsbHMYESABKAgSGQoRaW5jbHVkZV91bmNoYW5nZWQYEiABKAhCCgoIX2JyZWFrZXIiWgoMV29ya2xvYWRLaW5kEhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEAoIcmVzb3VyY2UYAyABKAkSFQoNdGVtcGxhdGVfcGF0aBgEIAEoCSLwAQoPUmVsb2FkZXJPcHRpb25zEi0KCHN0cmF0ZWd5GAEgASgOMhsucm9sbHBsYW4udjEuUmVsb2FkU3RyYXRlZ3kSFwoPYXV0b19yZWxvYWRfYWxsGAIgASgIEhgKEHJlbG9hZF9vbl9jcmVhdGUYAyABKAgSGAoQcmVsb2FkX29uX2RlbGV0ZRgEIAEoCBIaChJpZ25vcmVfY29uZmlnX21hcHMYBSABKAgSFgoOaWdub3JlX3NlY3JldHMYBiABKAgSEwoLaWdub3JlX2pvYnMYByABKAgSGAoQaWdub3JlX2Nyb25fam9icxgIIAEoCCKBAgoUUGxhblJlc3RhcnRzUmVzcG9uc2USJwoFcGxhbnMYASADKAsyGC5yb2xscGxhbi52MS5SZXN0YXJ0UGxhbhIwCg1yZXF1ZXVlX2FmdGVyGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEioKBmNvdW50cxgDIAEoCzIaLnJvbGxwbGFuLnYxLlJlc3RhcnRDb3VudHMSLgoKdmlvbGF0aW9ucxgEIAMoCzIaLnJvbGxwbGFuLnYxLkl0ZW1WaW9sYXRpb24SFgoOY29udGludWVfYWZ0ZXIYBSABKAkSGgoSb21pdHRlZF92aW9sYXRpb25zGAYgASgFIuwCCgtSZXN0YXJ0UGxhbhITCgthcGlfdmVyc2lvbhgBIAEoCRIMCgRraW5kGAIgASgJEhEKCW5hbWVzcGFjZRgDIAEoCRIMCgRuYW1lGAQgASgJEgsKA3VpZBgFIAEoCRIuCghkZWNpc2lvbhgGIAEoDjIcLnJvbGxwbGFuLnYxLlJlc3RhcnREZWNpc2lvbhIxCgdjaGFuZ2VzGAcgAygLMiAucm9sbHBsYW4udjEuQ29uZmlndXJhdGlvbkNoYW5nZRIxCgpjb25kaXRpb25zGAggAygLMh0ucm9sbHBsYW4udjEuUmVzdGFydENvbmRpdGlvbhIgCgVzdGVwcxgJIAMoCzIRLnJvbGxwbGFuLnYxLlN0ZXASJwoDZHVlGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgR1c2VzGAsgAygLMh0ucm9sbHBsYW4udjEuQ29uZmlndXJhdGlvblVzZSKQAQoTQ29uZmlndXJhdGlvbkNoYW5nZRIsCgRraW5kGAEgASgOMh4ucm9sbHBsYW4udjEuQ29uZmlndXJhdGlvbktpbmQSEQoJbmFtZXNwYWNlGAIgASgJEgwKBG5hbWUYAyABKAkSCwoDa2V5GAQgASgJEgwKBHR5cGUYBSABKAkSDwoHbWVzc2FnZRgGIAEoCSKTAQoQUmVzdGFydENvbmRpdGlvbhIOCgZyZWFzb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCRIpCgV1bnRpbBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoGZWZmZWN0GAQgASgOMiMucm9sbHBsYW4udjEuUmVzdGFydENvbmRpdGlvbkVmZmVjdCKJAQoQQ29uZmlndXJhdGlvblVzZRIsCgRraW5kGAEgASgOMh4ucm9sbHBsYW4udjEuQ29uZmlndXJhdGlvbktpbmQSDAoEbmFtZRgCIAEoCRIrCgZ1c2FnZXMYAyADKA4yGy5yb2xscGxhbi52MS5SZWZlcmVuY2VVc2FnZRIMCgRrZXlzGAQgAygJIqQBCg1SZXN0YXJ0Q291bnRzEhEKCXdvcmtsb2FkcxgBIAEoBRIQCghzZWxlY3RlZBgCIAEoBRISCgpyZWZlcmVuY2VzGAMgASgFEg8KB3Vua25vd24YBCABKAUSDAoEbm9uZRgFIAEoBRIOCgZyZWNvcmQYBiABKAUSDAoEd2FpdBgHIAEoBRIMCgRob2xkGAggASgFEg8KB3Jlc3RhcnQYCSABKAUiQwoNSXRlbVZpb2xhdGlvbhINCgVmaWVsZBgBIAEoCRIOCgZyZWFzb24YAiABKAkSEwoLZGVzY3JpcHRpb24YAyABKAkqpwEKEUNvbmZpZ3VyYXRpb25LaW5kEiIKHkNPTkZJR1VSQVRJT05fS0lORF9VTlNQRUNJRklFRBAAEiEKHUNPTkZJR1VSQVRJT05fS0lORF9DT05GSUdfTUFQEAESHQoZQ09ORklHVVJBVElPTl9LSU5EX1NFQ1JFVBACEiwKKENPTkZJR1VSQVRJT05fS0lORF9TRUNSRVRfUFJPVklERVJfQ0xBU1MQAyqfAgoOUmVmZXJlbmNlVXNhZ2USHwobUkVGRVJFTkNFX1VTQUdFX1VOU1BFQ0lGSUVEEAASFwoTUkVGRVJFTkNFX1VTQUdFX0VOVhABEhwKGFJFRkVSRU5DRV9VU0FHRV9FTlZfRlJPTRACEhwKGFJFRkVSRU5DRV9VU0FHRV9TVUJfUEFUSBADEhoKFlJFRkVSRU5DRV9VU0FHRV9WT0xVTUUQBBIdChlSRUZFUkVOQ0VfVVNBR0VfVU5NT1VOVEVEEAUSHgoaUkVGRVJFTkNFX1VTQUdFX0lNQUdFX1BVTEwQBhIZChVSRUZFUkVOQ0VfVVNBR0VfTkFNRUQQBxIhCh1SRUZFUkVOQ0VfVVNBR0VfVk9MVU1FX0FDQ0VTUxAIKocBCg5SZXN0YXJ0UHJvZmlsZRIfChtSRVNUQVJUX1BST0ZJTEVfVU5TUEVDSUZJRUQQABIcChhSRVNUQVJUX1BST0ZJTEVfUk9MTFBMQU4QARIYChRSRVNUQVJUX1BST0ZJTEVfWElORxACEhwKGFJFU1RBUlRfUFJPRklMRV9SRUxPQURFUhADKk8KCVJlc3RhcnRPbhIaChZSRVNUQVJUX09OX1VOU1BFQ0lGSUVEEAASEgoOUkVTVEFSVF9PTl9BTEwQARISCg5SRVNUQVJUX09OX0VOVhACKnAKDlJlbG9hZFN0cmF0ZWd5Eh8KG1JFTE9BRF9TVFJBVEVHWV9VTlNQRUNJRklFRBAAEhwKGFJFTE9BRF9TVFJBVEVHWV9FTlZfVkFSUxABEh8KG1JFTE9BRF9TVFJBVEVHWV9BTk5PVEFUSU9OUxACKr8BCg9SZXN0YXJ0RGVjaXNpb24SIAocUkVTVEFSVF9ERUNJU0lPTl9VTlNQRUNJRklFRBAAEhkKFVJFU1RBUlRfREVDSVNJT05fTk9ORRABEhsKF1JFU1RBUlRfREVDSVNJT05fUkVDT1JEEAISGQoVUkVTVEFSVF9ERUNJU0lPTl9XQUlUEAMSGQoVUkVTVEFSVF9ERUNJU0lPTl9IT0xEEAQSHAoYUkVTVEFSVF9ERUNJU0lPTl9SRVNUQVJUEAUqhgIKFlJlc3RhcnRDb25kaXRpb25FZmZlY3QSKAokUkVTVEFSVF9DT05ESVRJT05fRUZGRUNUX1VOU1BFQ0lGSUVEEAASJAogUkVTVEFSVF9DT05ESVRJT05fRUZGRUNUX0lORk9STVMQARInCiNSRVNUQVJUX0NPTkRJVElPTl9FRkZFQ1RfTk9UX05FRURFRBACEiIKHlJFU1RBUlRfQ09ORElUSU9OX0VGRkVDVF9XQUlUUxADEiIKHlJFU1RBUlRfQ09ORElUSU9OX0VGRkVDVF9IT0xEUxAEEisKJ1JFU1RBUlRfQ09ORElUSU9OX0VGRkVDVF9QUkVWRU5UU19TVEFSVBAFYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollplan_v1_plan]);
 
 /**
  * PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/restarts.md describes how restarts are decided.
@@ -48,26 +46,12 @@ export type PlanRestartsRequest = Message<"rollplan.v1.PlanRestartsRequest"> & {
   objects: string[];
 
   /**
-   * Summaries of workloads, with the configurations that their pod templates read. Each workload must be unique.
-   *
-   * @generated from field: repeated rollplan.v1.Workload workloads = 3;
-   */
-  workloads: Workload[];
-
-  /**
    * Configurations as checksums, so that the values of Secrets do not have to leave the cluster. Each configuration
    * must be unique.
    *
    * @generated from field: repeated rollplan.v1.Configuration configurations = 4;
    */
   configurations: Configuration[];
-
-  /**
-   * Settings of namespaces.
-   *
-   * @generated from field: repeated rollplan.v1.NamespaceSettings namespaces = 5;
-   */
-  namespaces: NamespaceSettings[];
 
   /**
    * Whether the request contains every ConfigMap and Secret of the namespaces of the workloads. If false, a
@@ -99,225 +83,6 @@ export type PlanRestartsRequest = Message<"rollplan.v1.PlanRestartsRequest"> & {
  */
 export const PlanRestartsRequestSchema: GenMessage<PlanRestartsRequest> = /*@__PURE__*/
   messageDesc(file_rollplan_v1_restart, 0);
-
-/**
- * Workload summarizes an object with a pod template.
- *
- * @generated from message rollplan.v1.Workload
- */
-export type Workload = Message<"rollplan.v1.Workload"> & {
-  /**
-   * API group and version of the object, for example "apps/v1". Required.
-   *
-   * @generated from field: string api_version = 1;
-   */
-  apiVersion: string;
-
-  /**
-   * Kind of the object, for example "Deployment". Required.
-   *
-   * @generated from field: string kind = 2;
-   */
-  kind: string;
-
-  /**
-   * Metadata of the object. Required.
-   *
-   * @generated from field: rollplan.v1.ObjectMeta metadata = 3;
-   */
-  metadata?: ObjectMeta | undefined;
-
-  /**
-   * Configurations that the pod template reads.
-   *
-   * @generated from field: repeated rollplan.v1.Reference references = 4;
-   */
-  references: Reference[];
-
-  /**
-   * Annotations of the pod template. Send all of them: the planned patch adds to them.
-   *
-   * @generated from field: map<string, string> template_annotations = 5;
-   */
-  templateAnnotations: { [key: string]: string };
-
-  /**
-   * Path of the pod template in the object, with dots between the fields. Defaults to "spec.jobTemplate.spec.template"
-   * for a CronJob and to "spec.template" otherwise.
-   *
-   * @generated from field: string template_path = 6;
-   */
-  templatePath: string;
-
-  /**
-   * Plural name of the resource, for example "deployments". Defaults to the one that Kubernetes derives from the kind.
-   *
-   * @generated from field: string resource = 7;
-   */
-  resource: string;
-
-  /**
-   * Earliest start of a running container in the pods of the current revision. Pods that are being deleted do not
-   * count.
-   *
-   * @generated from field: google.protobuf.Timestamp oldest_pod_started_at = 8;
-   */
-  oldestPodStartedAt?: Timestamp | undefined;
-
-  /**
-   * When the current revision was created. Used if `oldest_pod_started_at` is absent.
-   *
-   * @generated from field: google.protobuf.Timestamp revision_created_at = 9;
-   */
-  revisionCreatedAt?: Timestamp | undefined;
-
-  /**
-   * State of the rollout.
-   *
-   * @generated from field: rollplan.v1.RolloutState rollout = 10;
-   */
-  rollout: RolloutState;
-
-  /**
-   * Whether the current revision has no pods, for example because the workload is scaled to 0. If it has pods that have not
-   * started yet, send `pods_starting_since` instead.
-   *
-   * @generated from field: bool no_pods_running = 11;
-   */
-  noPodsRunning: boolean;
-
-  /**
-   * Whether the rollout is paused.
-   *
-   * @generated from field: bool paused = 12;
-   */
-  paused: boolean;
-
-  /**
-   * Whether the update strategy is OnDelete.
-   *
-   * @generated from field: bool on_delete = 13;
-   */
-  onDelete: boolean;
-
-  /**
-   * Number of pods that the PodDisruptionBudget of the workload allows to be disrupted now. Absent if there is none.
-   *
-   * @generated from field: optional int32 disruptions_allowed = 14;
-   */
-  disruptionsAllowed?: number | undefined;
-
-  /**
-   * Earliest time at which a pod of the current revision may have started that has not reported the start of a
-   * container yet. For such a pod, this is its creation; for pods that have yet to be created, the creation of the
-   * newest other pod or of the revision. Until such pods report a start, nothing is recorded about configurations that
-   * have changed since this time. Absent if all pods have reported a start.
-   *
-   * @generated from field: google.protobuf.Timestamp pods_starting_since = 15;
-   */
-  podsStartingSince?: Timestamp | undefined;
-
-  /**
-   * When the oldest pod of the current revision was created. If that is after a change, the pods have started with it.
-   *
-   * @generated from field: google.protobuf.Timestamp oldest_pod_created_at = 16;
-   */
-  oldestPodCreatedAt?: Timestamp | undefined;
-
-  /**
-   * A resource version at which none of the pods of the current revision had a node yet: the smallest of their last
-   * versions without a node. If it is larger than `Configuration.resource_version`, the pods have started with the current
-   * data. Resource versions order writes within the same second. 0 if it is not known.
-   *
-   * @generated from field: uint64 pods_unscheduled_version = 17;
-   */
-  podsUnscheduledVersion: bigint;
-};
-
-/**
- * Describes the message rollplan.v1.Workload.
- * Use `create(WorkloadSchema)` to create a new message.
- */
-export const WorkloadSchema: GenMessage<Workload> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 1);
-
-/**
- * Reference is one use of a configuration by a pod template.
- *
- * @generated from message rollplan.v1.Reference
- */
-export type Reference = Message<"rollplan.v1.Reference"> & {
-  /**
-   * Kind of the configuration. Required.
-   *
-   * @generated from field: rollplan.v1.ConfigurationKind kind = 1;
-   */
-  kind: ConfigurationKind;
-
-  /**
-   * Name of the configuration, in the namespace of the workload. Required.
-   *
-   * @generated from field: string name = 2;
-   */
-  name: string;
-
-  /**
-   * Keys that are read. Empty if all keys are read.
-   *
-   * @generated from field: repeated string keys = 3;
-   */
-  keys: string[];
-
-  /**
-   * How it is used. Required.
-   *
-   * @generated from field: rollplan.v1.ReferenceUsage usage = 4;
-   */
-  usage: ReferenceUsage;
-
-  /**
-   * Whether pods start without the configuration.
-   *
-   * @generated from field: bool optional = 5;
-   */
-  optional: boolean;
-
-  /**
-   * Whether it is a source of a projected volume.
-   *
-   * @generated from field: bool projected = 6;
-   */
-  projected: boolean;
-
-  /**
-   * Name of the container that uses it.
-   *
-   * @generated from field: string container = 7;
-   */
-  container: string;
-
-  /**
-   * Field of the pod spec that lists the container. Defaults to "containers".
-   *
-   * @generated from field: string container_list = 8;
-   */
-  containerList: string;
-
-  /**
-   * Keys without which pods do not start, unless the configuration is optional. The key of a variable and the items of a volume
-   * are required; a file that is only mounted with subPath is not.
-   *
-   * @generated from field: repeated string required_keys = 9;
-   */
-  requiredKeys: string[];
-};
-
-/**
- * Describes the message rollplan.v1.Reference.
- * Use `create(ReferenceSchema)` to create a new message.
- */
-export const ReferenceSchema: GenMessage<Reference> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 2);
 
 /**
  * Configuration is a ConfigMap, Secret or SecretProviderClass, as checksums.
@@ -430,35 +195,7 @@ export type Configuration = Message<"rollplan.v1.Configuration"> & {
  * Use `create(ConfigurationSchema)` to create a new message.
  */
 export const ConfigurationSchema: GenMessage<Configuration> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 3);
-
-/**
- * NamespaceSettings are the settings of a namespace.
- *
- * @generated from message rollplan.v1.NamespaceSettings
- */
-export type NamespaceSettings = Message<"rollplan.v1.NamespaceSettings"> & {
-  /**
-   * Name of the namespace. Required.
-   *
-   * @generated from field: string name = 1;
-   */
-  name: string;
-
-  /**
-   * Annotations of the namespace.
-   *
-   * @generated from field: map<string, string> annotations = 2;
-   */
-  annotations: { [key: string]: string };
-};
-
-/**
- * Describes the message rollplan.v1.NamespaceSettings.
- * Use `create(NamespaceSettingsSchema)` to create a new message.
- */
-export const NamespaceSettingsSchema: GenMessage<NamespaceSettings> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 4);
+  messageDesc(file_rollplan_v1_restart, 1);
 
 /**
  * RestartOptions controls how restarts are planned. Durations must not be negative.
@@ -605,7 +342,7 @@ export type RestartOptions = Message<"rollplan.v1.RestartOptions"> & {
  * Use `create(RestartOptionsSchema)` to create a new message.
  */
 export const RestartOptionsSchema: GenMessage<RestartOptions> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 5);
+  messageDesc(file_rollplan_v1_restart, 2);
 
 /**
  * WorkloadKind is a kind of object with a pod template.
@@ -647,7 +384,7 @@ export type WorkloadKind = Message<"rollplan.v1.WorkloadKind"> & {
  * Use `create(WorkloadKindSchema)` to create a new message.
  */
 export const WorkloadKindSchema: GenMessage<WorkloadKind> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 6);
+  messageDesc(file_rollplan_v1_restart, 3);
 
 /**
  * ReloaderOptions are options of the reloader profile. They have the names of Reloader's flags.
@@ -717,7 +454,7 @@ export type ReloaderOptions = Message<"rollplan.v1.ReloaderOptions"> & {
  * Use `create(ReloaderOptionsSchema)` to create a new message.
  */
 export const ReloaderOptionsSchema: GenMessage<ReloaderOptions> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 7);
+  messageDesc(file_rollplan_v1_restart, 4);
 
 /**
  * PlanRestartsResponse is the response of RolloutPlanner.PlanRestarts.
@@ -773,7 +510,7 @@ export type PlanRestartsResponse = Message<"rollplan.v1.PlanRestartsResponse"> &
  * Use `create(PlanRestartsResponseSchema)` to create a new message.
  */
 export const PlanRestartsResponseSchema: GenMessage<PlanRestartsResponse> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 8);
+  messageDesc(file_rollplan_v1_restart, 5);
 
 /**
  * RestartPlan states what to do about a workload, and why.
@@ -864,7 +601,7 @@ export type RestartPlan = Message<"rollplan.v1.RestartPlan"> & {
  * Use `create(RestartPlanSchema)` to create a new message.
  */
 export const RestartPlanSchema: GenMessage<RestartPlan> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 9);
+  messageDesc(file_rollplan_v1_restart, 6);
 
 /**
  * ConfigurationChange is a change of a configuration, or of one of its keys. It never contains a value.
@@ -920,7 +657,7 @@ export type ConfigurationChange = Message<"rollplan.v1.ConfigurationChange"> & {
  * Use `create(ConfigurationChangeSchema)` to create a new message.
  */
 export const ConfigurationChangeSchema: GenMessage<ConfigurationChange> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 10);
+  messageDesc(file_rollplan_v1_restart, 7);
 
 /**
  * RestartCondition is a condition on which a decision depends.
@@ -962,7 +699,7 @@ export type RestartCondition = Message<"rollplan.v1.RestartCondition"> & {
  * Use `create(RestartConditionSchema)` to create a new message.
  */
 export const RestartConditionSchema: GenMessage<RestartCondition> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 11);
+  messageDesc(file_rollplan_v1_restart, 8);
 
 /**
  * ConfigurationUse is a configuration that a workload reacts to.
@@ -1004,7 +741,7 @@ export type ConfigurationUse = Message<"rollplan.v1.ConfigurationUse"> & {
  * Use `create(ConfigurationUseSchema)` to create a new message.
  */
 export const ConfigurationUseSchema: GenMessage<ConfigurationUse> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 12);
+  messageDesc(file_rollplan_v1_restart, 9);
 
 /**
  * RestartCounts are the totals of a plan.
@@ -1081,7 +818,7 @@ export type RestartCounts = Message<"rollplan.v1.RestartCounts"> & {
  * Use `create(RestartCountsSchema)` to create a new message.
  */
 export const RestartCountsSchema: GenMessage<RestartCounts> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 13);
+  messageDesc(file_rollplan_v1_restart, 10);
 
 /**
  * ItemViolation is a problem with an item of the request. The item was skipped.
@@ -1116,48 +853,7 @@ export type ItemViolation = Message<"rollplan.v1.ItemViolation"> & {
  * Use `create(ItemViolationSchema)` to create a new message.
  */
 export const ItemViolationSchema: GenMessage<ItemViolation> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 14);
-
-/**
- * RolloutState is the state of a rollout.
- *
- * @generated from enum rollplan.v1.RolloutState
- */
-export enum RolloutState {
-  /**
-   * The state is unknown.
-   *
-   * @generated from enum value: ROLLOUT_STATE_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * The rollout is in progress.
-   *
-   * @generated from enum value: ROLLOUT_STATE_PROGRESSING = 1;
-   */
-  PROGRESSING = 1,
-
-  /**
-   * The rollout is complete.
-   *
-   * @generated from enum value: ROLLOUT_STATE_COMPLETE = 2;
-   */
-  COMPLETE = 2,
-
-  /**
-   * The rollout needs a change to complete, for example according to the verdict of ComputeStatus.
-   *
-   * @generated from enum value: ROLLOUT_STATE_STALLED = 3;
-   */
-  STALLED = 3,
-}
-
-/**
- * Describes the enum rollplan.v1.RolloutState.
- */
-export const RolloutStateSchema: GenEnum<RolloutState> = /*@__PURE__*/
-  enumDesc(file_rollplan_v1_restart, 0);
+  messageDesc(file_rollplan_v1_restart, 11);
 
 /**
  * ConfigurationKind is a kind of configuration.
@@ -1198,7 +894,7 @@ export enum ConfigurationKind {
  * Describes the enum rollplan.v1.ConfigurationKind.
  */
 export const ConfigurationKindSchema: GenEnum<ConfigurationKind> = /*@__PURE__*/
-  enumDesc(file_rollplan_v1_restart, 1);
+  enumDesc(file_rollplan_v1_restart, 0);
 
 /**
  * ReferenceUsage states how a pod uses a configuration.
@@ -1274,7 +970,7 @@ export enum ReferenceUsage {
  * Describes the enum rollplan.v1.ReferenceUsage.
  */
 export const ReferenceUsageSchema: GenEnum<ReferenceUsage> = /*@__PURE__*/
-  enumDesc(file_rollplan_v1_restart, 2);
+  enumDesc(file_rollplan_v1_restart, 1);
 
 /**
  * RestartProfile determines whose annotations and checksums are used.
@@ -1315,7 +1011,7 @@ export enum RestartProfile {
  * Describes the enum rollplan.v1.RestartProfile.
  */
 export const RestartProfileSchema: GenEnum<RestartProfile> = /*@__PURE__*/
-  enumDesc(file_rollplan_v1_restart, 3);
+  enumDesc(file_rollplan_v1_restart, 2);
 
 /**
  * RestartOn determines which uses of a configuration need a restart.
@@ -1349,7 +1045,7 @@ export enum RestartOn {
  * Describes the enum rollplan.v1.RestartOn.
  */
 export const RestartOnSchema: GenEnum<RestartOn> = /*@__PURE__*/
-  enumDesc(file_rollplan_v1_restart, 4);
+  enumDesc(file_rollplan_v1_restart, 3);
 
 /**
  * ReloadStrategy determines how the reloader profile changes the pod template.
@@ -1365,7 +1061,7 @@ export enum ReloadStrategy {
   UNSPECIFIED = 0,
 
   /**
-   * An environment variable with the checksum. Needs the pod template; without it, the annotation is used.
+   * An environment variable with the checksum.
    *
    * @generated from enum value: RELOAD_STRATEGY_ENV_VARS = 1;
    */
@@ -1383,7 +1079,7 @@ export enum ReloadStrategy {
  * Describes the enum rollplan.v1.ReloadStrategy.
  */
 export const ReloadStrategySchema: GenEnum<ReloadStrategy> = /*@__PURE__*/
-  enumDesc(file_rollplan_v1_restart, 5);
+  enumDesc(file_rollplan_v1_restart, 4);
 
 /**
  * RestartDecision is what to do about a workload.
@@ -1438,7 +1134,7 @@ export enum RestartDecision {
  * Describes the enum rollplan.v1.RestartDecision.
  */
 export const RestartDecisionSchema: GenEnum<RestartDecision> = /*@__PURE__*/
-  enumDesc(file_rollplan_v1_restart, 6);
+  enumDesc(file_rollplan_v1_restart, 5);
 
 /**
  * RestartConditionEffect states what a condition means for the decision.
@@ -1493,5 +1189,5 @@ export enum RestartConditionEffect {
  * Describes the enum rollplan.v1.RestartConditionEffect.
  */
 export const RestartConditionEffectSchema: GenEnum<RestartConditionEffect> = /*@__PURE__*/
-  enumDesc(file_rollplan_v1_restart, 7);
+  enumDesc(file_rollplan_v1_restart, 6);
 
