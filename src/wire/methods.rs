@@ -27,10 +27,10 @@ macro_rules! for_each_method {
             PlanRollout = plan_rollout(PlanRolloutRequest) -> PlanRolloutResponse, 0;
             ComputeStatus = compute_status(ComputeStatusRequest) -> ComputeStatusResponse, 0;
             Rollback = rollback(RollbackRequest) -> RollbackResponse, 0;
-            ForecastRollout = forecast_rollout(ForecastRolloutRequest) -> ForecastRolloutResponse, FORECAST_BYTES;
-            PlanCanary = plan_canary(PlanCanaryRequest) -> PlanCanaryResponse, 0;
             ListRevisions = list_revisions(ListRevisionsRequest) -> ListRevisionsResponse, 0;
             PlanRestarts = plan_restarts(PlanRestartsRequest) -> PlanRestartsResponse, 0;
+            ForecastRollout = forecast_rollout(ForecastRolloutRequest) -> ForecastRolloutResponse, FORECAST_BYTES;
+            PlanCanary = plan_canary(PlanCanaryRequest) -> PlanCanaryResponse, 0;
         }
     };
 }
