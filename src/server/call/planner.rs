@@ -1,4 +1,4 @@
-//! Answers the calls of the contract with [`wire`].
+//! Answers the calls of the contract with `wire`.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -133,7 +133,7 @@ struct Details {
 }
 
 impl Details {
-    /// `path` is that of the value, for example "status.nodes[0]".
+    /// `path` is that of the value, for example `status.nodes[0]`.
     fn collect(&mut self, value: &Value, path: &str, nested: Option<Nested>, depth: usize) {
         let is_judged = nested.is_some_and(|nested| nested.path == path);
         if depth > DEPTH_MAX || is_judged {

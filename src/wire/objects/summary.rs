@@ -80,7 +80,7 @@ impl ObjectsSummary {
 ///
 /// # Errors
 ///
-/// See [`compute_status`](crate::wire::answer), if the Deployment is ambiguous.
+/// See [`MethodRequest::answer`](crate::wire::MethodRequest::answer), if the Deployment is ambiguous.
 pub fn summarize_objects(
     snapshot: &proto::Snapshot,
     interrupt: &dyn Interrupt,
