@@ -45,7 +45,6 @@ pub use call::service::{Planner, PlannerService};
 pub use config::{Config, TlsFiles, Traces};
 pub use protocol::cancellation::Current as CurrentCall;
 pub use protocol::errors::{DOMAIN, to_status};
-pub use protocol::methods::PLANNER;
 pub use service::rollout_planner_server::{RolloutPlanner, RolloutPlannerServer};
 pub use shutdown::Shutdown;
 
@@ -60,6 +59,7 @@ use self::observability::health::Health;
 use self::observability::log;
 use self::observability::metrics::Metrics;
 use self::observability::trace::Tracing;
+use self::protocol::methods::PLANNER;
 use crate::wire;
 
 /// The commit of the build, or `unknown`.

@@ -29,6 +29,8 @@ pub trait MethodRequest: Message + Name + Default + 'static {
 pub struct Method {
     /// Its name in the contract.
     pub name: &'static str,
+    /// The path of its calls.
+    pub path: &'static str,
     /// The full name of its request.
     pub request: &'static str,
     /// The memory of its work in bytes, besides that of its objects.

@@ -45,6 +45,7 @@ macro_rules! implement {
             impl MethodRequest for proto::$request {
                 const METHOD: Method = Method {
                     name: stringify!($method),
+                    path: concat!("/rollplan.v1.RolloutPlanner/", stringify!($method)),
                     request: concat!("rollplan.v1.", stringify!($request)),
                     memory: $memory,
                     call: call::<Self>,

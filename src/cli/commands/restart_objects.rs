@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rollplan_core::interrupt::Never;
+use rollplan_core::kind;
 use rollplan_core::template::{TEMPLATE, Value, type_faults};
 use serde_json::{Value as Json, json};
 
@@ -275,8 +276,7 @@ fn is_of(object: &Json, api_version: &str, kind: &str) -> bool {
 
 /// The API group of an object. Empty for the core group.
 fn group(object: &Json) -> &str {
-    let version = object["apiVersion"].as_str().unwrap_or_default();
-    version.split_once('/').map_or("", |(group, _)| group)
+    kind::group(object["apiVersion"].as_str().unwrap_or_default())
 }
 
 /// The objects that may create or use configurations and that are not examined, for a note. `None` if there are none.

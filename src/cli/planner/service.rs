@@ -17,7 +17,7 @@ use super::Refusal;
 use crate::cli::error::{Error, chain};
 use crate::cli::options::ServerArgs;
 use crate::proto::PlanCanaryRequest;
-use crate::server::{DOMAIN, PLANNER};
+use crate::server::DOMAIN;
 use crate::wire::{MethodRequest, REQUEST_BYTES_MAX, Rejection};
 
 /// The timeout of a connection attempt.
@@ -93,8 +93,7 @@ impl Service {
         let Connection { runtime, channel } = self.connection()?;
         // A plan creates at most one ReplicaSet, from a template of the request.
         let mut client = Grpc::new(channel.clone()).max_decoding_message_size(REQUEST_BYTES_MAX);
-        let path = PathAndQuery::try_from(format!("/{PLANNER}/{}", R::METHOD.name));
-        let path = path.map_err(|error| self.unreachable(chain(&error)))?;
+        let path = PathAndQuery::from_static(R::METHOD.path);
         let answer = runtime.block_on(async {
             client
                 .ready()

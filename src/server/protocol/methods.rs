@@ -1,9 +1,9 @@
 //! The served methods, by path.
 
-use crate::wire::{METHODS, Method, find_method};
+use crate::wire::{METHODS, Method};
 
 /// The service of the contract.
-pub const PLANNER: &str = "rollplan.v1.RolloutPlanner";
+pub(crate) const PLANNER: &str = "rollplan.v1.RolloutPlanner";
 
 /// A served method.
 #[derive(Clone, Copy)]
@@ -63,20 +63,13 @@ pub(crate) fn shown(path: &str) -> &str {
 
 /// Whether a path is that of a served method.
 pub(crate) fn is_served(path: &str) -> bool {
-    split(path).is_some_and(|(service, name)| {
-        all().any(|method| method.service == service && method.name == name)
-    })
+    let parts = path.strip_prefix('/').and_then(|it| it.split_once('/'));
+    parts.is_some_and(|parts| all().any(|method| (method.service, method.name) == parts))
 }
 
 /// The method of the planner with this path.
 pub(crate) fn of_planner(path: &str) -> Option<&'static Method> {
-    let (service, name) = split(path)?;
-    find_method(name).filter(|_| service == PLANNER)
-}
-
-/// The service and the name in a path.
-fn split(path: &str) -> Option<(&str, &str)> {
-    path.strip_prefix('/')?.split_once('/')
+    METHODS.iter().find(|method| method.path == path)
 }
 
 #[cfg(test)]

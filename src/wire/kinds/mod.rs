@@ -65,7 +65,15 @@ pub(super) fn read<'a>(
     };
     let wanted = snapshot.target.as_ref();
     let has_status = wanted.and_then(|wanted| wanted.status_subresource);
-    let read = read_target(objects, target, base, has_status, &mut contents, parser)?;
+    let read = read_target(
+        objects,
+        target,
+        kind,
+        base,
+        has_status,
+        &mut contents,
+        parser,
+    )?;
     let Some(mut observed) = read else {
         let violations = std::mem::take(&mut parser.violations);
         return Err(Error::InvalidArgument(violations));
@@ -122,12 +130,12 @@ pub(super) fn read<'a>(
 fn read_target<'a>(
     objects: &ObjectIndex<'a, Found<'a>>,
     target: &Found<'a>,
+    kind: Option<&Kind>,
     base: Observed,
     has_status_subresource: Option<bool>,
     contents: &mut ContentReader<'a>,
     parser: &mut Parser<'_>,
 ) -> Result<Option<Observed>, Error> {
-    let kind = kind::find(&target.api_version, &target.kind);
     let origin = target.origin();
     let path = &Path::Object(&origin);
     let violations = &mut parser.violations;

@@ -25,7 +25,7 @@ use crate::proto::{
 };
 use crate::server::protocol::context::Inferred;
 use crate::text::{self, Page};
-use crate::wire::{self, Shown};
+use crate::wire::{self, MethodRequest as _, Shown};
 
 /// The clock for requests that do not contain the time.
 pub(crate) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
@@ -87,11 +87,11 @@ impl Endpoint {
     /// The path of the corresponding method.
     pub(super) fn method(self) -> Uri {
         Uri::from_static(match self {
-            Self::Status => "/rollplan.v1.RolloutPlanner/ComputeStatus",
-            Self::Plan => "/rollplan.v1.RolloutPlanner/PlanRollout",
-            Self::History => "/rollplan.v1.RolloutPlanner/ListRevisions",
-            Self::Undo => "/rollplan.v1.RolloutPlanner/Rollback",
-            Self::Restarts => "/rollplan.v1.RolloutPlanner/PlanRestarts",
+            Self::Status => ComputeStatusRequest::METHOD.path,
+            Self::Plan => PlanRolloutRequest::METHOD.path,
+            Self::History => ListRevisionsRequest::METHOD.path,
+            Self::Undo => RollbackRequest::METHOD.path,
+            Self::Restarts => PlanRestartsRequest::METHOD.path,
         })
     }
 
