@@ -17,7 +17,8 @@ use divan::Bencher;
 use mimalloc::MiMalloc;
 use prost::Message as _;
 use rollplan::proto;
-use rollplan::wire::{Context, MethodRequest as _};
+use rollplan::service::MethodRequest as _;
+use rollplan::wire::Context;
 use serde_json::json;
 
 /// The allocator of the program.

@@ -22,8 +22,9 @@ use mimalloc::MiMalloc;
 use prost::Message as _;
 use request::{create_request, request};
 use rollplan::proto::{self, PlanRolloutRequest};
+use rollplan::service::MethodRequest as _;
 use rollplan::wire::json::from_json as read_json;
-use rollplan::wire::{self, Context, MethodRequest as _};
+use rollplan::wire::{self, Context};
 use rollplan_core::snapshot::{Options, Snapshot};
 use rollplan_core::template::equal;
 

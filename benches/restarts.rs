@@ -17,7 +17,6 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use mimalloc::MiMalloc;
 use rollplan::proto::{Configuration, PlanRestartsRequest, RestartOptions};
-use rollplan::wire;
 use rollplan_world::json::workload;
 use serde_json::{Value, json};
 
@@ -49,7 +48,7 @@ fn compare() {
             for (best, request) in best.iter_mut().zip(&requests) {
                 let request = request.clone();
                 let start = Instant::now();
-                let response = wire::answer(request).unwrap();
+                let response = rollplan::service::answer(request).unwrap();
                 *best = start.elapsed().min(*best);
                 drop(response);
             }
@@ -119,7 +118,7 @@ fn recorded(count: usize) -> PlanRestartsRequest {
     let mut page = request.clone();
     let mut states = std::collections::HashMap::new();
     loop {
-        let response = wire::answer(page.clone()).unwrap();
+        let response = rollplan::service::answer(page.clone()).unwrap();
         for plan in response.plans {
             let call = plan.steps[0].call.as_ref().unwrap();
             let body: Value = serde_json::from_str(&call.body_json).unwrap();
@@ -155,7 +154,7 @@ fn bench(bencher: Bencher<'_, '_>, request: &PlanRestartsRequest) {
     bencher
         .counter(ItemsCount::new(request.objects.len()))
         .with_inputs(|| request.clone())
-        .bench_values(|request| wire::answer(request).unwrap());
+        .bench_values(|request| rollplan::service::answer(request).unwrap());
 }
 
 /// No workload has a state yet: all are recorded.

@@ -1,7 +1,7 @@
 //! rollplan: the decisions of the Kubernetes Deployment controller, as a gRPC service and a command.
 //!
-//! [`wire`] converts requests to the planner's types, and plans to responses. `text` formats responses for people.
-//! [`proto`] is the contract, [`server`] the service, and [`cli`] the command.
+//! [`wire`] converts requests to the planner's types, and plans to responses. [`proto`] is the contract, [`server`] the
+//! service, [`client`] its client, and [`cli`] the command.
 
 #![warn(
     clippy::print_stdout,
@@ -10,8 +10,9 @@
 )]
 
 pub mod cli;
-pub mod client;
-pub mod proto;
-pub mod server;
-mod text;
-pub mod wire;
+
+pub use rollplan_server as server;
+pub use rollplan_server::client;
+pub use rollplan_service as service;
+pub use rollplan_wire as wire;
+pub use rollplan_wire::proto;

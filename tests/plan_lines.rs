@@ -5,24 +5,25 @@
 //! file as the command line does. Tests in other languages hold the planner against their own through this, without a
 //! server.
 
-use std::error::Error as _;
 use std::io::{self, BufRead as _, BufWriter, Write as _};
 
 use rollplan::proto::PlanRolloutRequest;
-use rollplan::wire::{Context, Error, MethodRequest as _, find_method};
+use rollplan::service::{MethodRequest as _, Status, find_method};
+use rollplan::wire::Context;
 
 fn main() -> io::Result<()> {
     // One write a line: standard output alone would write at every newline, and in small pieces.
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     for line in io::stdin().lock().lines() {
-        let answer = answer(&line?).unwrap_or_else(|error| refusal(&error));
+        let answer = answer(&line?)
+            .unwrap_or_else(|status| serde_json::json!({ "error": status.message }).to_string());
         writeln!(out, "{answer}")?;
         out.flush()?;
     }
     Ok(())
 }
 
-fn answer(line: &str) -> Result<String, Error> {
+fn answer(line: &str) -> Result<String, Status> {
     let (name, request) = line.split_at(line.find('{').unwrap_or_default());
     match name.trim() {
         "ReadDocuments" => Ok(documents(request)),
@@ -42,15 +43,4 @@ fn documents(request: &str) -> String {
         Ok(documents) => serde_json::json!({ "documents": documents }).to_string(),
         Err(error) => serde_json::json!({ "error": error }).to_string(),
     }
-}
-
-fn refusal(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    serde_json::json!({ "error": text }).to_string()
 }

@@ -26,8 +26,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use mimalloc::MiMalloc;
 use prost::Message as _;
-use rollplan::wire::estimate;
-use rollplan::wire::{self, Context, MEMORY_BYTES_MAX, METHODS, Method, find_method};
+use rollplan::service::{METHODS, Method, Status, find_method, memory};
+use rollplan::wire::{self, Context, MEMORY_BYTES_MAX};
 use rollplan_core::interrupt::{Interrupt, Never};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -98,7 +98,7 @@ fn method(name: &str) -> &'static Method {
 }
 
 /// The size of the answer.
-fn call(method: &Method, bytes: &[u8], questions: &Questions) -> Result<usize, wire::Error> {
+fn call(method: &Method, bytes: &[u8], questions: &Questions) -> Result<usize, Status> {
     let bytes = Bytes::copy_from_slice(bytes);
     questions.last.set(processor_time());
     let answer = method.call(bytes, &mut Context::until(questions));
@@ -107,7 +107,7 @@ fn call(method: &Method, bytes: &[u8], questions: &Questions) -> Result<usize, w
 
 /// The memory that the service reserves for a request, in bytes.
 fn counted(name: &str, bytes: &[u8]) -> Result<usize, wire::Error> {
-    estimate::memory(method(name), bytes, &Never)
+    memory(method(name), bytes, &Never)
 }
 
 /// The number of interrupted runs of each method.
@@ -245,10 +245,10 @@ fn cost(name: &str, bytes: &[u8]) {
 }
 
 /// An outcome on one line.
-fn text(outcome: &Result<usize, wire::Error>) -> String {
+fn text(outcome: &Result<usize, Status>) -> String {
     match outcome {
         Ok(bytes) => format!("{bytes} bytes"),
-        Err(error) => error.to_string().chars().take(70).collect(),
+        Err(status) => status.message.chars().take(70).collect(),
     }
 }
 

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use prost::Message as _;
 use rollplan::proto::{ListRevisionsRequest, PlanRolloutRequest};
-use rollplan::wire::{self, Context, MethodRequest as _};
+use rollplan::service::MethodRequest as _;
+use rollplan::wire::Context;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{derive, request};
@@ -54,7 +55,9 @@ pub(super) fn measure() -> Vec<Ratio> {
         ("plan with its report", PODS[0], &|| plan(&reported)),
         ("plan that creates a ReplicaSet", PODS[0], &|| plan(&create)),
         ("list of revisions", PODS[0], &|| {
-            wire::answer(list.clone()).unwrap().encoded_len()
+            rollplan::service::answer(list.clone())
+                .unwrap()
+                .encoded_len()
         }),
         ("plan", PODS[1], &|| plan(&many)),
         ("plan", PODS[2], &|| plan(&most)),

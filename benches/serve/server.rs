@@ -10,7 +10,8 @@ use std::process::{Child, Command, Stdio};
 
 use rollplan::proto::{PlanRolloutRequest, PlanRolloutResponse};
 use rollplan::server::{Config, Planner, Server, Shutdown};
-use rollplan::wire::{self, MethodRequest};
+use rollplan::service::MethodRequest;
+use rollplan::wire;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::codec::Codec;
@@ -194,7 +195,7 @@ async fn serve_bare<C: Codec<Encode: Send, Decode: Send> + Send>(
 
 /// The plan for the usual request.
 fn constant_answer() -> PlanRolloutResponse {
-    wire::answer(request(3, 13)).unwrap()
+    rollplan::service::answer(request(3, 13)).unwrap()
 }
 
 /// Answers every PlanRollout with the same plan.

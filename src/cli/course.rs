@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use prost_types::Timestamp;
+use rollplan_text::forecast::{Counts, Facts, Moment, Picture};
+use rollplan_text::span;
+use rollplan_wire::proto::{
+    self, ForecastRolloutResponse, Outcome, OutcomeCount, Outlook, Phase, RolloutReport,
+};
 
 use super::input::{Health, Node, Place, Request};
 use super::planner::Planner;
-use crate::proto::{
-    self, ForecastRolloutResponse, Outcome, OutcomeCount, Outlook, Phase, RolloutReport,
-};
-use crate::text::forecast::{Counts, Facts, Moment, Picture};
-use crate::text::span;
 
 /// How often the rest is forecast.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -243,9 +243,10 @@ fn rest(response: &ForecastRolloutResponse) -> Option<[Duration; 2]> {
 
 #[cfg(test)]
 mod tests {
+    use rollplan_wire::proto::{DurationRange, Forecast, TrajectoryPoint};
+
     use super::*;
     use crate::cli::options::ServerArgs;
-    use crate::proto::{DurationRange, Forecast, TrajectoryPoint};
 
     fn node(label: &str, place: Place, children: Vec<Node>) -> Node {
         Node {

@@ -3,9 +3,10 @@
 use std::error::Error as StdError;
 use std::fmt;
 
+use rollplan_server as server;
+
 use super::exit::Exit;
 use super::kubectl::{Cause, Failure};
-use crate::server;
 
 /// The cause of a failed command. Each error has an exit code.
 #[derive(Debug, thiserror::Error)]

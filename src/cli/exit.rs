@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::proto::{Outlook, Phase, RolloutReport};
+use rollplan_wire::proto::{Outlook, Phase, RolloutReport};
 
 /// The exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +75,9 @@ impl From<Exit> for ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use rollplan_wire::proto::Verdict;
+
     use super::*;
-    use crate::proto::Verdict;
 
     /// The table "Phases and exit codes" of docs/verdict.md.
     #[test]

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use rollplan_health::diagnosis::failure::class::{Class, TABLE};
 
-use crate::proto::FailureRule;
-use crate::proto::failure_rule::Limit;
-use crate::text::span;
+use rollplan_text::span;
+use rollplan_wire::proto::FailureRule;
+use rollplan_wire::proto::failure_rule::Limit;
 
 /// Parses one rule, for example "image-pull=30s" or "crash-loop=3".
 pub(super) fn parse(text: &str) -> Result<FailureRule, String> {

@@ -1,9 +1,8 @@
 //! The command line: Kubernetes objects in, plans and status out.
 //!
-//! Only this module reads files and the clock and runs kubectl. The decisions are made by [`wire`](crate::wire), in
+//! Only this module reads files and the clock and runs kubectl. The decisions are made by [`rollplan_wire`], in
 //! this process or in a service.
 
-mod args;
 mod cluster;
 mod commands;
 mod course;
@@ -34,14 +33,12 @@ use std::panic;
 use std::path::Path;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
+use rollplan_text::printable;
 
 pub use self::exit::Exit;
 
-use self::args::{Command, CommandLine};
+use self::commands::CommandLine;
 use self::error::Error;
-use self::serve::ServeArgs;
-use crate::server;
-use crate::text::printable;
 
 /// The command of a server. Its errors are written to a log, one per line.
 const SERVE: &str = "serve";
@@ -71,7 +68,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         }
         Err(error) => return usage(&error),
     };
-    match guarded(|| dispatch(command)) {
+    match guarded(|| command.run()) {
         Ok(exit) => exit,
         // The reader of the output has closed it, for example `head`.
         Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
@@ -122,34 +119,6 @@ fn first_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().take_while(|line| !line.is_empty());
     lines.map(str::trim).collect::<Vec<_>>().join(" ")
-}
-
-fn dispatch(command: Command) -> Result<Exit, Error> {
-    match command {
-        Command::Plan(args) => commands::plan::run(args),
-        Command::Status(args) => commands::status::run(args),
-        Command::Wait(args) => commands::wait::run(args),
-        Command::Forecast(args) => commands::forecast::run(args),
-        Command::Canary { command } => commands::canary::run(command),
-        Command::History(args) => commands::history::run(args),
-        Command::Undo(args) => commands::undo::run(args),
-        Command::Restarts(args) => commands::restarts::run(args),
-        Command::Uses(args) => commands::restarts::uses(args),
-        Command::Serve(args) => serve(args),
-        Command::Completions { shell } => completions(shell),
-    }
-}
-
-fn serve(args: ServeArgs) -> Result<Exit, Error> {
-    server::run(args.config()?)?;
-    Ok(Exit::Done)
-}
-
-fn completions(shell: clap_complete::Shell) -> Result<Exit, Error> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut CommandLine::command(), "rollplan", &mut script);
-    output::write(&script)?;
-    Ok(Exit::Done)
 }
 
 /// Reports a panic, which is a bug, as one line without a trace.

@@ -1,5 +1,6 @@
 //! One observation of a rollout: its status, with the events of the cluster if they may explain it.
 
+use rollplan_wire::proto;
 use serde_json::Value;
 
 use super::cluster::AddEvents;
@@ -9,7 +10,6 @@ use super::options::ClusterArgs;
 use super::output;
 use super::planner::Planner;
 use super::program;
-use crate::proto;
 
 /// The observed status of an object.
 #[derive(Debug)]

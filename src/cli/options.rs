@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use prost_types::Timestamp;
+use rollplan_text::{span, time};
+use rollplan_wire::proto;
 
 use super::fail_on;
-use crate::proto;
-use crate::text::{span, time};
 
 /// Where the objects are read from: files, or a cluster through kubectl.
 #[derive(Args, Debug)]

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use rollplan_server::{Config, TlsFiles, Traces};
+use rollplan_text::span;
 
 use super::error::Error;
-use crate::server::{Config, TlsFiles, Traces};
-use crate::text::span;
 
 /// How to serve. Settings that are not given are those of [`Config::default`].
 #[derive(Args, Debug)]
@@ -184,6 +184,7 @@ impl ServeArgs {
         };
         let default = Config::default();
         Ok(Config {
+            commit: env!("ROLLPLAN_COMMIT"),
             listen: listen.unwrap_or(default.listen),
             http_listen,
             tls,

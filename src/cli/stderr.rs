@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use crate::text::{one_line, printable};
+use rollplan_text::{one_line, printable};
 
 /// Prints the messages of an error.
 pub(super) fn eprint_error(texts: &[String]) {

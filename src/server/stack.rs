@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Method, Request, Response};
+use rollplan_wire::REQUEST_BYTES_MAX;
 use tokio::sync::watch;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
@@ -19,23 +20,22 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use super::config::Config;
 use super::connect::{Clock, ConnectLayer, Methods};
 use super::{Error, GrpcService};
-use crate::server::RolloutPlannerServer;
-use crate::server::admission::AdmissionLayer;
-use crate::server::admission::budget::Budget;
-use crate::server::admission::buffer::BufferLayer;
-use crate::server::admission::offload::OffloadLayer;
-use crate::server::call::reflection::{Reflection, V1Alpha};
-use crate::server::call::service::{Planner, PlannerService};
-use crate::server::call::streams::StreamsLayer;
-use crate::server::connection::clients;
-use crate::server::observability::calls::CountLayer;
-use crate::server::observability::log::CallLogLayer;
-use crate::server::observability::metrics::Metrics;
-use crate::server::observability::trace::Tracing;
-use crate::server::protocol::deadline::DeadlineLayer;
-use crate::server::protocol::errors;
-use crate::server::protocol::reject::{self, RejectLayer};
-use crate::wire::REQUEST_BYTES_MAX;
+use crate::RolloutPlannerServer;
+use crate::admission::AdmissionLayer;
+use crate::admission::budget::Budget;
+use crate::admission::buffer::BufferLayer;
+use crate::admission::offload::OffloadLayer;
+use crate::call::reflection::{Reflection, V1Alpha};
+use crate::call::service::{Planner, PlannerService};
+use crate::call::streams::StreamsLayer;
+use crate::connection::clients;
+use crate::observability::calls::CountLayer;
+use crate::observability::log::CallLogLayer;
+use crate::observability::metrics::Metrics;
+use crate::observability::trace::Tracing;
+use crate::protocol::deadline::DeadlineLayer;
+use crate::protocol::errors;
+use crate::protocol::reject::{self, RejectLayer};
 
 /// The maximum size of requests for health and reflection. They contain names, and are kept in memory during the call.
 const SMALL_REQUEST_BYTES_MAX: usize = 4 << 10;
@@ -196,10 +196,10 @@ mod tests {
     use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
 
     use super::*;
-    use crate::server::call::planner::BuiltInPlanner;
-    use crate::server::observability::health::Health;
-    use crate::server::protocol::context::CallContext;
-    use crate::server::protocol::pending::PendingResponses;
+    use crate::call::planner::BuiltInPlanner;
+    use crate::observability::health::Health;
+    use crate::protocol::context::CallContext;
+    use crate::protocol::pending::PendingResponses;
 
     #[tokio::test]
     async fn reflection_uses_the_memory_budget_and_health_does_not() {
@@ -207,7 +207,7 @@ mod tests {
             buffer_mib_max: 0,
             ..Config::default()
         };
-        let metrics = Arc::new(Metrics::new().unwrap());
+        let metrics = Arc::new(Metrics::new("unknown").unwrap());
         let planner = planner(&config, BuiltInPlanner::new(Arc::clone(&metrics)));
         let (_, health) = Health::new().await;
         let stopping = watch::Sender::new(());

@@ -1,11 +1,11 @@
 //! Lays out canaries.
 
 use prost_types::Timestamp;
+use rollplan_wire::proto::{CanaryOutcome, CanaryPhase, CanaryReport, PlanCanaryResponse};
 
 use super::page::{Page, Style, padded};
 use super::printable::one_line;
 use super::{span, table};
-use crate::proto::{CanaryOutcome, CanaryPhase, CanaryReport, PlanCanaryResponse};
 
 /// The width of the longest state.
 const STATE: usize = "held, timed out".len();
@@ -15,19 +15,21 @@ const TIME: usize = 6;
 const COUNT: usize = 7;
 
 /// A canary, and the patch of its Deployment.
-pub(crate) struct CanaryFacts<'f> {
+pub struct CanaryFacts<'f> {
     /// For example "Deployment shop/web".
-    pub(crate) subject: &'f str,
-    pub(crate) response: &'f PlanCanaryResponse,
-    pub(crate) now: Option<&'f Timestamp>,
+    pub subject: &'f str,
+    /// The answer.
+    pub response: &'f PlanCanaryResponse,
+    /// The time that it refers to.
+    pub now: Option<&'f Timestamp>,
     /// Whether the patch has been made.
-    pub(crate) is_patched: bool,
+    pub is_patched: bool,
     /// Whether it is about the rollback of a rollout without a canary.
-    pub(crate) is_rollback: bool,
+    pub is_rollback: bool,
 }
 
 /// A canary: its state, what it waits for, its pods, and the patch.
-pub(crate) fn canary(page: &mut Page, facts: &CanaryFacts<'_>) {
+pub fn canary(page: &mut Page, facts: &CanaryFacts<'_>) {
     let CanaryFacts {
         subject,
         response,
@@ -126,7 +128,7 @@ pub(crate) fn canary(page: &mut Page, facts: &CanaryFacts<'_>) {
 }
 
 /// The state of a canary.
-pub(crate) fn canary_state(report: &CanaryReport) -> &'static str {
+pub fn canary_state(report: &CanaryReport) -> &'static str {
     match report.phase() {
         CanaryPhase::Unspecified => "unknown",
         CanaryPhase::Rest => "none",
@@ -154,13 +156,13 @@ fn rollback_state(report: &CanaryReport) -> &'static str {
 }
 
 /// The head of the rows of a watched canary.
-pub(crate) fn canary_head(subject: &str) -> String {
+pub fn canary_head(subject: &str) -> String {
     let head = row(["TIME", "STATE", "CANARY", "OTHERS", "MESSAGE"]);
     format!("{}\n{head}", one_line(subject))
 }
 
 /// The canary at this time of the watch.
-pub(crate) fn canary_row(elapsed: u64, report: &CanaryReport, is_rollback: bool) -> String {
+pub fn canary_row(elapsed: u64, report: &CanaryReport, is_rollback: bool) -> String {
     let state = if is_rollback {
         rollback_state(report)
     } else {
@@ -200,8 +202,9 @@ fn row([time, state, canary, others, message]: [&str; 5]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rollplan_wire::proto::{Reason, Step};
+
     use super::*;
-    use crate::proto::{Reason, Step};
 
     fn report() -> CanaryReport {
         CanaryReport {

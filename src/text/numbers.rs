@@ -1,21 +1,26 @@
 //! The pod counts of a report, independent of the kind of its object.
 
-use crate::proto::RolloutReport;
+use rollplan_wire::proto::RolloutReport;
 
 /// The pod counts of an object. `None` for counts that its kind does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Numbers {
-    pub(crate) desired: Option<i64>,
+pub struct Numbers {
+    /// The desired number of pods.
+    pub desired: Option<i64>,
     /// The number of pods that must get the current template.
-    pub(crate) to_update: Option<i64>,
-    pub(crate) updated: Option<i64>,
-    pub(crate) ready: Option<i64>,
-    pub(crate) available: Option<i64>,
-    pub(crate) total: Option<i64>,
+    pub to_update: Option<i64>,
+    /// Pods with the current template.
+    pub updated: Option<i64>,
+    /// Ready pods.
+    pub ready: Option<i64>,
+    /// Available pods.
+    pub available: Option<i64>,
+    /// All pods.
+    pub total: Option<i64>,
 }
 
 /// A counter of an object other than a Deployment.
-pub(crate) fn counter(report: &RolloutReport, name: &str) -> Option<i64> {
+pub fn counter(report: &RolloutReport, name: &str) -> Option<i64> {
     let counter = report.counters.iter().find(|it| it.name == name)?;
     Some(counter.value)
 }
@@ -23,7 +28,8 @@ pub(crate) fn counter(report: &RolloutReport, name: &str) -> Option<i64> {
 // === impl Numbers ===
 
 impl Numbers {
-    pub(crate) fn of(report: &RolloutReport) -> Self {
+    /// The pod counts of a report.
+    pub fn of(report: &RolloutReport) -> Self {
         let counter = |name| counter(report, name);
         let Some(counts) = &report.counts else {
             let desired = counter("desired");
@@ -51,8 +57,9 @@ impl Numbers {
 
 #[cfg(test)]
 mod tests {
+    use rollplan_wire::proto::{Counter, Counts};
+
     use super::*;
-    use crate::proto::{Counter, Counts};
 
     #[test]
     fn counters_of_all_kinds_map_to_numbers() {

@@ -16,7 +16,7 @@ const GAP: usize = 2;
 
 /// Lines of text, in the order in which they were added.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub struct Page {
     text: String,
     coloured: bool,
     /// The maximum line length, in columns.
@@ -29,12 +29,18 @@ pub(crate) struct Page {
 
 /// The emphasis of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub enum Style {
+    /// None.
     Plain,
+    /// Bold.
     Strong,
+    /// Less important than the rest.
     Faint,
+    /// A success.
     Good,
+    /// Something that may need attention.
     Warn,
+    /// A failure.
     Bad,
 }
 
@@ -54,7 +60,8 @@ struct Row {
 // === impl Page ===
 
 impl Page {
-    pub(crate) fn new(coloured: bool) -> Self {
+    /// An empty page.
+    pub fn new(coloured: bool) -> Self {
         Self {
             text: String::new(),
             coloured,
@@ -65,7 +72,7 @@ impl Page {
     }
 
     /// A page with lines of this length for another program. Tables are not wrapped.
-    pub(crate) fn with_columns(columns: usize) -> Self {
+    pub fn with_columns(columns: usize) -> Self {
         Self {
             columns: columns.max(COLUMNS_MIN),
             ..Self::new(false)
@@ -73,7 +80,7 @@ impl Page {
     }
 
     /// A page whose reader wraps its lines.
-    pub(crate) fn unwrapped() -> Self {
+    pub fn unwrapped() -> Self {
         Self {
             columns: usize::MAX,
             ..Self::new(false)
@@ -81,7 +88,7 @@ impl Page {
     }
 
     /// A page for a terminal with this number of columns.
-    pub(crate) fn of_terminal(coloured: bool, columns: usize, is_utf8: bool) -> Self {
+    pub fn of_terminal(coloured: bool, columns: usize, is_utf8: bool) -> Self {
         let columns = columns.clamp(COLUMNS_MIN, COLUMNS_MAX);
         Self {
             columns,
@@ -91,7 +98,8 @@ impl Page {
         }
     }
 
-    pub(crate) fn into_text(self) -> String {
+    /// The text of the page.
+    pub fn into_text(self) -> String {
         self.text
     }
 
@@ -287,7 +295,7 @@ fn table_width(widths: &[usize]) -> usize {
 }
 
 /// Appends text in a style.
-pub(crate) fn paint(to: &mut String, text: &str, style: Style, coloured: bool) {
+pub fn paint(to: &mut String, text: &str, style: Style, coloured: bool) {
     let code = match style {
         Style::Strong => "1",
         Style::Faint => "2",
@@ -304,18 +312,18 @@ pub(crate) fn paint(to: &mut String, text: &str, style: Style, coloured: bool) {
 }
 
 /// The number of terminal columns that a text occupies.
-pub(crate) fn width(text: &str) -> usize {
+pub fn width(text: &str) -> usize {
     text.width()
 }
 
 /// The text, padded with blanks to a width.
-pub(crate) fn padded(text: &str, width: usize) -> String {
+pub fn padded(text: &str, width: usize) -> String {
     let blanks = width.saturating_sub(text.width());
     format!("{text}{:blanks$}", "")
 }
 
 /// The text, truncated to a width. A truncated text ends with `more`.
-pub(crate) fn fit(text: &str, columns: usize, more: &str) -> String {
+pub fn fit(text: &str, columns: usize, more: &str) -> String {
     if width(text) <= columns {
         return text.to_owned();
     }
@@ -338,7 +346,7 @@ fn split_at(text: &str, columns: usize) -> (&str, &str) {
 
 /// Wraps a text to lines of at most `width` columns, at spaces if possible, and at its own line breaks. Commands are not
 /// divided, even if they are longer: users paste them.
-pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
     for paragraph in text.trim_end().split('\n') {
@@ -363,7 +371,7 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 /// The words and commands of a text. A command ends where the clause ends.
-pub(crate) fn parts(paragraph: &str) -> Vec<&str> {
+pub fn parts(paragraph: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = Some(paragraph);
     while let Some(text) = rest {
@@ -384,7 +392,7 @@ pub(crate) fn parts(paragraph: &str) -> Vec<&str> {
 }
 
 /// Whether a text begins with a command, for example "kubectl logs web -n shop".
-pub(crate) fn is_command(text: &str) -> bool {
+pub fn is_command(text: &str) -> bool {
     let words = text.trim_start_matches('(').split_once(' ');
     words.is_some_and(|(program, rest)| {
         matches!(program, "kubectl" | "rollplan")

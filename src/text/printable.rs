@@ -1,7 +1,7 @@
 //! Escapes text from other sources: names, messages and errors must not control a terminal.
 
 /// The text with characters escaped that would control a terminal or be invisible. Line breaks are preserved.
-pub(crate) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -14,12 +14,12 @@ pub(crate) fn printable(text: &str) -> String {
 }
 
 /// The escaped text on one line.
-pub(crate) fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     printable(text).replace('\n', " ")
 }
 
 /// The text for a terminal that shows only ASCII.
-pub(crate) fn ascii(text: &str) -> String {
+pub fn ascii(text: &str) -> String {
     let mut ascii = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -34,7 +34,7 @@ pub(crate) fn ascii(text: &str) -> String {
 }
 
 /// JSON with such characters escaped as `\uXXXX`. In JSON, they occur only within strings.
-pub(crate) fn printable_json(json: &str) -> String {
+pub fn printable_json(json: &str) -> String {
     let mut printable = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
@@ -51,7 +51,7 @@ pub(crate) fn printable_json(json: &str) -> String {
 }
 
 /// Whether it is a control character, changes the direction of text, or has no width.
-pub(crate) fn is_unprintable(c: char) -> bool {
+pub fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

@@ -2,16 +2,13 @@
 
 use std::fmt;
 
+use rollplan_wire::proto;
+
 use super::page::{Columns, Page, Style};
 use super::table::requeue;
-use crate::proto;
 
 /// The planned restarts with their causes, and the workloads that wait.
-pub(crate) fn restarts(
-    page: &mut Page,
-    response: &proto::PlanRestartsResponse,
-    unknown: &[String],
-) {
+pub fn restarts(page: &mut Page, response: &proto::PlanRestartsResponse, unknown: &[String]) {
     let proto::PlanRestartsResponse {
         plans,
         requeue_after,
@@ -51,7 +48,7 @@ pub(crate) fn restarts(
 }
 
 /// The objects that were skipped, and the start of the next page.
-pub(crate) fn violations(page: &mut Page, response: &proto::PlanRestartsResponse) {
+pub fn violations(page: &mut Page, response: &proto::PlanRestartsResponse) {
     for violation in &response.violations {
         let text = format!("{}: {}", violation.field, violation.description);
         page.paragraph("skipped: ", Style::Faint, &text, Style::Plain);
@@ -143,35 +140,42 @@ fn row(table: &mut Columns, plan: &proto::RestartPlan, separator: &str) {
 
 /// What a change of manifests does.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ManifestChanges {
+pub struct ManifestChanges {
     /// The workloads that are affected, or use a configuration that has changed.
-    pub(crate) workloads: Vec<WorkloadChange>,
-    pub(crate) configurations: Vec<ConfigurationChange>,
+    pub workloads: Vec<WorkloadChange>,
+    /// The configurations that have changed.
+    pub configurations: Vec<ConfigurationChange>,
     /// What the answer may lack.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// What a change does to a workload.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct WorkloadChange {
-    pub(crate) workload: ObjectName,
-    pub(crate) result: WorkloadResult,
-    pub(crate) reasons: Vec<String>,
+pub struct WorkloadChange {
+    /// The workload.
+    pub workload: ObjectName,
+    /// What happens to its pods.
+    pub result: WorkloadResult,
+    /// Why.
+    pub reasons: Vec<String>,
     /// The required configurations and keys without which new pods cannot start.
-    pub(crate) missing: Vec<String>,
+    pub missing: Vec<String>,
 }
 
 /// Namespace, kind and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ObjectName {
-    pub(crate) namespace: String,
-    pub(crate) kind: String,
-    pub(crate) name: String,
+pub struct ObjectName {
+    /// The namespace. Empty if it is absent.
+    pub namespace: String,
+    /// The kind.
+    pub kind: String,
+    /// The name.
+    pub name: String,
 }
 
 /// What happens to the pods of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WorkloadResult {
+pub enum WorkloadResult {
     /// The controller of the workload replaces them, because its template has changed.
     Replaced,
     /// The controller of restarts replaces them.
@@ -186,16 +190,17 @@ pub(crate) enum WorkloadResult {
 
 /// A changed configuration in manifests.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ConfigurationChange {
-    pub(crate) configuration: ObjectName,
+pub struct ConfigurationChange {
+    /// The ConfigMap or Secret.
+    pub configuration: ObjectName,
     /// "changed", "added" or "removed".
-    pub(crate) what: &'static str,
+    pub what: &'static str,
     /// The keys whose values differ.
-    pub(crate) keys: Vec<String>,
+    pub keys: Vec<String>,
     /// The workloads that use what has changed.
-    pub(crate) users: Vec<ObjectName>,
+    pub users: Vec<ObjectName>,
     /// Why the API server refuses the change. Empty if it does not.
-    pub(crate) refusal: &'static str,
+    pub refusal: &'static str,
 }
 
 // === impl ObjectName ===
@@ -219,7 +224,7 @@ impl fmt::Display for ObjectName {
 
 impl ManifestChanges {
     /// The number of workloads with each result.
-    pub(crate) fn headline(&self) -> String {
+    pub fn headline(&self) -> String {
         let is_refused = |it: &&ConfigurationChange| !it.refusal.is_empty();
         let refused = match self.configurations.iter().filter(is_refused).count() {
             0 => String::new(),
@@ -279,7 +284,8 @@ impl ManifestChanges {
 // === impl WorkloadResult ===
 
 impl WorkloadResult {
-    pub(crate) fn text(self) -> &'static str {
+    /// The result as text.
+    pub fn text(self) -> &'static str {
         match self {
             Self::Replaced => "replaced by its own template",
             Self::Restarted => "restarted because of its configuration",
@@ -298,12 +304,12 @@ impl WorkloadResult {
 }
 
 /// Namespace, kind and name of a workload.
-pub(crate) fn identity(plan: &proto::RestartPlan) -> (&str, &str, &str) {
+pub fn identity(plan: &proto::RestartPlan) -> (&str, &str, &str) {
     (&plan.namespace, &plan.kind, &plan.name)
 }
 
 /// The results of a change of manifests, and the changed configurations.
-pub(crate) fn changes(page: &mut Page, changes: &ManifestChanges) {
+pub fn changes(page: &mut Page, changes: &ManifestChanges) {
     page.line(&changes.headline(), Style::Strong);
     if !changes.workloads.is_empty() {
         page.gap();
@@ -351,18 +357,20 @@ fn listed(objects: &[ObjectName]) -> String {
 
 /// A workload that uses a configuration.
 #[derive(Debug)]
-pub(crate) struct ConfigurationUser {
+pub struct ConfigurationUser {
     /// The workload, with its uses of the configuration.
-    pub(crate) plan: proto::RestartPlan,
-    pub(crate) is_restarted: bool,
+    pub plan: proto::RestartPlan,
+    /// Whether a change restarts it.
+    pub is_restarted: bool,
     /// Why a change does not restart it.
-    pub(crate) reasons: Vec<String>,
+    pub reasons: Vec<String>,
 }
 
 // === impl ConfigurationUser ===
 
 impl ConfigurationUser {
-    pub(crate) fn workload(&self) -> ObjectName {
+    /// The workload.
+    pub fn workload(&self) -> ObjectName {
         let (namespace, kind, name) = identity(&self.plan);
         let [namespace, kind, name] = [namespace, kind, name].map(str::to_owned);
         ObjectName {
@@ -373,7 +381,7 @@ impl ConfigurationUser {
     }
 
     /// What a change of the configuration does.
-    pub(crate) fn effect(&self) -> &'static str {
+    pub fn effect(&self) -> &'static str {
         if self.is_restarted {
             "restarts it"
         } else {
@@ -383,7 +391,7 @@ impl ConfigurationUser {
 }
 
 /// The workloads that use a configuration, and the effect of a change on each.
-pub(crate) fn uses(
+pub fn uses(
     page: &mut Page,
     subject: &str,
     users: &[ConfigurationUser],
@@ -440,7 +448,7 @@ pub(crate) fn uses(
 }
 
 /// For example "envFrom".
-pub(crate) fn usage(usage: proto::ReferenceUsage) -> &'static str {
+pub fn usage(usage: proto::ReferenceUsage) -> &'static str {
     match usage {
         proto::ReferenceUsage::Unspecified => "?",
         proto::ReferenceUsage::Env => "env",

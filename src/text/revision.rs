@@ -1,14 +1,14 @@
 //! Formats revisions, and rollbacks to them.
 
 use prost_types::Timestamp;
+use rollplan_wire::proto;
 
 use super::page::{Columns, Page, Style};
 use super::span;
 use super::table;
-use crate::proto;
 
 /// The revisions of an object, with their age at the given time.
-pub(crate) fn history(
+pub fn history(
     page: &mut Page,
     subject: &str,
     now: Option<&Timestamp>,
@@ -102,7 +102,7 @@ fn age(now: Option<&Timestamp>, then: Option<&Timestamp>) -> String {
 }
 
 /// A pod template in YAML.
-pub(crate) fn template(page: &mut Page, yaml: &str) {
+pub fn template(page: &mut Page, yaml: &str) {
     page.gap();
     page.line("Pod template", Style::Strong);
     for line in yaml.lines() {
@@ -111,7 +111,7 @@ pub(crate) fn template(page: &mut Page, yaml: &str) {
 }
 
 /// The changes from one revision to another.
-pub(crate) fn comparison(page: &mut Page, subject: &str, response: &proto::RollbackResponse) {
+pub fn comparison(page: &mut Page, subject: &str, response: &proto::RollbackResponse) {
     let proto::RollbackResponse {
         from_revision,
         to_revision,
@@ -128,7 +128,7 @@ pub(crate) fn comparison(page: &mut Page, subject: &str, response: &proto::Rollb
 }
 
 /// A rollback: the changes of the template, notes, and the API call.
-pub(crate) fn undo(page: &mut Page, subject: &str, response: &proto::RollbackResponse) {
+pub fn undo(page: &mut Page, subject: &str, response: &proto::RollbackResponse) {
     let title = undo_title(subject, response);
     page.line(&title, Style::Strong);
     if !response.reason.is_empty() {
@@ -178,7 +178,7 @@ fn differences(page: &mut Page, title: &str, changes: &[proto::TemplateChange]) 
 }
 
 /// A value of a field, or a word if the field is absent.
-pub(crate) fn json_or_absent(json: &str) -> &str {
+pub fn json_or_absent(json: &str) -> &str {
     match json {
         "" => "(absent)",
         json => json,
@@ -186,7 +186,7 @@ pub(crate) fn json_or_absent(json: &str) -> &str {
 }
 
 /// For example "Deployment shop/web: roll back from revision 3 to 2 (ReplicaSet web-7d9)".
-pub(crate) fn undo_title(subject: &str, response: &proto::RollbackResponse) -> String {
+pub fn undo_title(subject: &str, response: &proto::RollbackResponse) -> String {
     let proto::RollbackResponse {
         steps,
         from_revision,

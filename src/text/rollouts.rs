@@ -1,11 +1,12 @@
 //! Formats rollouts as rows, one for each.
 
+use rollplan_wire::proto::RolloutReport;
+
 use super::numbers::Numbers;
 use super::page::{Page, Style, padded, width, wrapped};
 use super::printable::one_line;
 use super::state::{DELETED, state};
 use super::table;
-use crate::proto::RolloutReport;
 
 /// The separator of columns.
 const GAP: &str = "  ";
@@ -21,14 +22,15 @@ const COUNT: usize = 9;
 
 /// The widths of the columns that depend on their content.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RowWidths {
+pub struct RowWidths {
     name: usize,
     /// The width of the terminal, if any. Longer messages continue on the next line.
     columns: Option<usize>,
 }
 
 impl RowWidths {
-    pub(crate) fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+    /// The widths for objects with these names.
+    pub fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let name = names.map(|name| width(&one_line(name))).max();
         Self {
             name: name.unwrap_or(0).max("NAME".len()),
@@ -37,20 +39,20 @@ impl RowWidths {
     }
 
     /// The same widths for a terminal.
-    pub(crate) fn within(self, columns: Option<usize>) -> Self {
+    pub fn within(self, columns: Option<usize>) -> Self {
         Self { columns, ..self }
     }
 }
 
 /// The header row.
-pub(crate) fn row_head(widths: &RowWidths, is_wide: bool) -> String {
+pub fn row_head(widths: &RowWidths, is_wide: bool) -> String {
     let wide = is_wide.then_some(["READY", "PODS", "REVISION"].map(str::to_owned));
     let counts = ["UPDATED", "AVAILABLE"].map(str::to_owned);
     line(widths, "NAME", "STATE", counts, wide, "MESSAGE")
 }
 
 /// The row of a rollout, with its first blocker.
-pub(crate) fn row(widths: &RowWidths, name: &str, report: &RolloutReport, is_wide: bool) -> String {
+pub fn row(widths: &RowWidths, name: &str, report: &RolloutReport, is_wide: bool) -> String {
     let numbers = Numbers::of(report);
     let none = || "-".to_owned();
     let of = |count: Option<i64>, all: Option<i64>| match (count, all) {
@@ -81,7 +83,7 @@ pub(crate) fn row(widths: &RowWidths, name: &str, report: &RolloutReport, is_wid
 }
 
 /// The row of an object that no longer exists.
-pub(crate) fn deleted_row(widths: &RowWidths, name: &str, is_wide: bool) -> String {
+pub fn deleted_row(widths: &RowWidths, name: &str, is_wide: bool) -> String {
     let none = || "-".to_owned();
     let wide = is_wide.then(|| [none(), none(), none()]);
     let counts = [none(), none()];
@@ -120,7 +122,7 @@ fn hanging(begin: &str, message: &str, widths: &RowWidths) -> String {
 }
 
 /// The blockers of a rollout, and how to fix them. With `is_first_known`, the first blocker has been printed already.
-pub(crate) fn causes(
+pub fn causes(
     page: &mut Page,
     subject: Option<&str>,
     report: &RolloutReport,
@@ -138,8 +140,9 @@ pub(crate) fn causes(
 
 #[cfg(test)]
 mod tests {
+    use rollplan_wire::proto::{Blocker, Counts, Phase};
+
     use super::*;
-    use crate::proto::{Blocker, Counts, Phase};
 
     #[test]
     fn columns_of_rows_are_aligned() {

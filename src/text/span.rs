@@ -7,7 +7,7 @@ const HOUR: u64 = 60 * MINUTE;
 const MINUTE: u64 = 60;
 
 /// Parses a duration: "10m", "1h30m", "1.5s", "500ms", or a number of seconds.
-pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+pub fn parse(text: &str) -> Result<Duration, String> {
     let wrong = || "not a duration, for example 90s, 10m or 1h30m".to_owned();
     if text.starts_with('-') {
         return Err("may not be negative; leave it out for no limit".to_owned());
@@ -44,7 +44,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
 }
 
 /// The duration with all its units, for example "9m55s".
-pub(crate) fn exact(seconds: u64) -> String {
+pub fn exact(seconds: u64) -> String {
     let parts = [
         (seconds / HOUR, "h"),
         (seconds / MINUTE % 60, "m"),
@@ -61,7 +61,7 @@ pub(crate) fn exact(seconds: u64) -> String {
 }
 
 /// The duration as kubectl prints ages: "45s", "5m10s", "3h", "2d4h", "400d".
-pub(crate) fn age(seconds: u64) -> String {
+pub fn age(seconds: u64) -> String {
     let both = |large: u64, large_unit: &str, small: u64, small_unit: &str| match small {
         0 => format!("{large}{large_unit}"),
         small => format!("{large}{large_unit}{small}{small_unit}"),

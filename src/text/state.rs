@@ -1,10 +1,11 @@
 //! The states of rollouts, in one word each.
 
+use rollplan_wire::proto::Phase;
+
 use super::page::Style;
-use crate::proto::Phase;
 
 /// The state of a rollout: the name of the phase in the contract, without its prefix and in plain words.
-pub(crate) fn state(phase: Phase) -> &'static str {
+pub fn state(phase: Phase) -> &'static str {
     match phase {
         Phase::Unspecified => "unknown",
         Phase::Progressing => "progressing",
@@ -19,9 +20,10 @@ pub(crate) fn state(phase: Phase) -> &'static str {
 }
 
 /// The state of an object that no longer exists. The contract has no such phase, because a request needs the object.
-pub(crate) const DELETED: &str = "deleted";
+pub const DELETED: &str = "deleted";
 
-pub(crate) fn state_style(phase: Phase) -> Style {
+/// The emphasis of the state of a rollout in this phase.
+pub fn state_style(phase: Phase) -> Style {
     match phase {
         Phase::Complete => Style::Good,
         Phase::Stalled | Phase::Refused | Phase::Deleting => Style::Bad,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::proto::{ApiCall, OnFailure, Step, Verb};
+use rollplan_wire::proto::{ApiCall, OnFailure, Step, Verb};
 
 /// The longest value of a precondition that is shown.
 const VALUE_MAX: usize = 100;

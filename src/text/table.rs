@@ -1,15 +1,15 @@
 //! Formats plans and statuses.
 
 use rollplan_health::diagnosis::{Cause, error_line};
+use rollplan_wire::proto;
 
 use super::page::{Columns, Page, Style, width};
 use super::span;
 use super::state::state;
 use super::step;
-use crate::proto;
 
 /// A plan: the steps, and the status afterwards.
-pub(crate) fn plan(page: &mut Page, subject: &str, response: &proto::PlanRolloutResponse) {
+pub fn plan(page: &mut Page, subject: &str, response: &proto::PlanRolloutResponse) {
     let proto::PlanRolloutResponse {
         steps,
         status,
@@ -55,14 +55,14 @@ pub(super) fn requeue(page: &mut Page, after: Option<&prost_types::Duration>) {
 }
 
 /// Whether nothing was planned because the list of ReplicaSets may be incomplete.
-pub(crate) fn lacks_sets(report: Option<&proto::RolloutReport>) -> bool {
+pub fn lacks_sets(report: Option<&proto::RolloutReport>) -> bool {
     let blockers = report.map_or(&[][..], |report| report.blockers.as_slice());
     let incomplete = Cause::ReplicaSetsIncomplete.as_str();
     blockers.iter().any(|blocker| blocker.reason == incomplete)
 }
 
 /// A status.
-pub(crate) fn status(page: &mut Page, subject: &str, response: &proto::ComputeStatusResponse) {
+pub fn status(page: &mut Page, subject: &str, response: &proto::ComputeStatusResponse) {
     let proto::ComputeStatusResponse {
         status,
         report,
@@ -109,7 +109,7 @@ fn report(page: &mut Page, report: Option<&proto::RolloutReport>) {
 }
 
 /// The state of the rollout and its blockers. The headline omits the first blocker, which follows it.
-pub(crate) fn summary(page: &mut Page, report: &proto::RolloutReport) {
+pub fn summary(page: &mut Page, report: &proto::RolloutReport) {
     let first = report.blockers.first();
     let headline = first
         .and_then(|first| report.message.strip_suffix(first.message.as_str()))
@@ -179,7 +179,7 @@ fn decision(page: &mut Page, verdict: &proto::Verdict) {
 }
 
 /// The part of a log that shows why its container failed.
-pub(crate) fn log(page: &mut Page, pod: &proto::BlockedPod, log: &str) {
+pub fn log(page: &mut Page, pod: &proto::BlockedPod, log: &str) {
     let title = format!("Log of container {} of pod {}:", pod.container, pod.name);
     page.line(&title, Style::Strong);
     let LogExcerpt { lines, error, more } = LogExcerpt::of(log);
@@ -203,19 +203,20 @@ const LOG_LINES: usize = 20;
 
 /// The last lines of a log or, if these are a stack trace only, those that begin with its error.
 #[derive(Debug)]
-pub(crate) struct LogExcerpt {
+pub struct LogExcerpt {
     /// Tabs are expanded.
-    pub(crate) lines: Vec<String>,
+    pub lines: Vec<String>,
     /// The line that names the error.
-    pub(crate) error: Option<usize>,
+    pub error: Option<usize>,
     /// The number of lines that follow.
-    pub(crate) more: usize,
+    pub more: usize,
 }
 
 // === impl LogExcerpt ===
 
 impl LogExcerpt {
-    pub(crate) fn of(log: &str) -> Self {
+    /// The lines of a log that are shown.
+    pub fn of(log: &str) -> Self {
         let all: Vec<&str> = log.lines().collect();
         let error = error_line(&all);
         let last = all.len().saturating_sub(LOG_LINES);

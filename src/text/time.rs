@@ -3,7 +3,7 @@
 use prost_types::Timestamp;
 
 /// Parses a time in the format of RFC 3339: date, time and offset.
-pub(crate) fn parse(text: &str) -> Result<Timestamp, String> {
+pub fn parse(text: &str) -> Result<Timestamp, String> {
     // The parser of Timestamp accepts more, such as a date without a time, or a time without an offset.
     let complete = text.contains(['T', 't']) && has_offset(text);
     complete

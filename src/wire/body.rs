@@ -18,7 +18,7 @@ const MESSAGES: [&str; 6] = [
 ];
 
 /// Whether a text is read as YAML, and not as JSON.
-pub(crate) fn is_yaml(text: &[u8]) -> bool {
+pub fn is_yaml(text: &[u8]) -> bool {
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
     !matches!(first, Some(b'{' | b'['))
 }
@@ -68,7 +68,7 @@ pub fn objects_of_body(body: &[u8]) -> Result<Vec<String>, Error> {
 }
 
 /// Describes a text that is neither JSON nor YAML of objects. `None` for any other text.
-pub(crate) fn unreadable(text: &str) -> Option<String> {
+pub fn unreadable(text: &str) -> Option<String> {
     let text = text.trim_start();
     if text.is_empty() {
         return Some("is empty: kubectl prints nothing if it fails".to_owned());

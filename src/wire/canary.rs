@@ -1,6 +1,6 @@
-//! Canaries: the request in, the response out.
+//! Requests for plans of canaries. `print_canary.rs` has the responses.
 
-use rollplan_canary::{Command, FIELD_MANAGER, Input, ManagedFields, Start, plan_canary as plan};
+use rollplan_canary::{Command, FIELD_MANAGER, Input, ManagedFields, Start};
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::snapshot::Deployment;
 use rollplan_core::template::Value;
@@ -10,18 +10,21 @@ use super::error::{Error, Reason};
 use super::manifest::{ManifestReader, find_live};
 use super::objects::ContentReader;
 use super::parse::{Parser, Path};
-use super::print_canary::print_canary;
-use super::snapshot::{Kinds, Subject, deployment, read_snapshot};
+use super::snapshot::{Kinds, Subject, present, read_snapshot};
 use crate::proto;
 
 /// The maximum length of the name of a pipeline, which is part of the state.
 const PIPELINE_BYTES_MAX: usize = 256;
 
-/// Plans the next patch of a Deployment for a canary, or for the automatic rollback of a rollout.
-pub(super) fn plan_canary(
+/// Reads a request for a plan of a canary.
+///
+/// # Errors
+///
+/// [`Error::InvalidArgument`] with all violations, [`Error::TooLarge`], [`Error::Interrupted`].
+pub fn read_canary(
     request: proto::PlanCanaryRequest,
     context: &mut Context<'_>,
-) -> Result<proto::PlanCanaryResponse, Error> {
+) -> Result<Input, Error> {
     let interrupt = context.interrupt;
     let proto::PlanCanaryRequest {
         snapshot,
@@ -58,15 +61,13 @@ pub(super) fn plan_canary(
         Some(command) => read_command(command, current, &mut parser)?,
         None => None,
     };
-    let input = Input {
-        snapshot: parser.finish(subject).and_then(deployment)?,
+    Ok(Input {
+        snapshot: parser.finish(subject).and_then(present)?.deployment()?,
         policy,
         command,
         verdicts,
         managed_fields,
-    };
-    let plan = plan(&input, interrupt)??;
-    Ok(print_canary(plan))
+    })
 }
 
 /// The owners of the fields of the Deployment. `None` if the request does not have them.

@@ -9,20 +9,22 @@ pub struct Context<'c> {
     /// Ends the work if its answer is not needed anymore.
     pub interrupt: &'c dyn Interrupt,
     /// If given, the owner and the complete lists are inferred from the objects.
-    pub(crate) shown: Option<&'c mut Shown>,
+    pub shown: Option<&'c mut Shown>,
     /// Facts about the snapshot, as far as it was read.
-    pub(crate) facts: Facts,
+    pub facts: Facts,
 }
 
 /// Facts about a snapshot, for logs and metrics.
 #[derive(Debug, Default)]
-pub(crate) struct Facts {
-    /// The namespace and the name of the owner. They are not validated yet.
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-    pub(crate) is_recreate: bool,
+pub struct Facts {
+    /// The namespace of the owner. It is not validated yet.
+    pub namespace: String,
+    /// The name of the owner. It is not validated yet.
+    pub name: String,
+    /// Whether the strategy is Recreate.
+    pub is_recreate: bool,
     /// The number of pods of a Deployment.
-    pub(crate) pods: usize,
+    pub pods: usize,
 }
 
 // === impl Context ===

@@ -12,12 +12,12 @@ use serde_json::value::Serializer;
 use super::Error;
 use crate::proto::FILE_DESCRIPTOR_SET;
 
-/// `None` if the descriptors are invalid, which tests rule out.
 static DESCRIPTORS: LazyLock<Option<DescriptorPool>> =
     LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET).ok());
 
-/// The descriptors of the contract and its imports.
-pub(crate) fn descriptors() -> Option<&'static DescriptorPool> {
+/// The descriptors of the contract and its imports. `None` if they are invalid, which tests rule out.
+#[must_use]
+pub fn descriptors() -> Option<&'static DescriptorPool> {
     DESCRIPTORS.as_ref()
 }
 

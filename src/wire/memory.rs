@@ -30,7 +30,7 @@ impl Memory {
 }
 
 /// Rejects a request that needs too much memory.
-pub(super) fn check_memory(bytes: usize) -> Result<(), Error> {
+pub fn check_memory(bytes: usize) -> Result<(), Error> {
     if bytes > MEMORY_BYTES_MAX {
         return Err(Error::TooLarge {
             what: "request",

@@ -9,7 +9,8 @@ use super::print_time::{duration, timestamp};
 use crate::proto;
 
 /// Converts a plan to a response.
-pub(super) fn print_canary(plan: Plan) -> proto::PlanCanaryResponse {
+#[must_use]
+pub fn print_canary(plan: Plan) -> proto::PlanCanaryResponse {
     let Plan {
         step,
         report,

@@ -2,7 +2,9 @@
 
 use rollplan_core::time::{Span, Time};
 
-pub(super) fn timestamp(time: Time) -> prost_types::Timestamp {
+/// Converts a time.
+#[must_use]
+pub fn timestamp(time: Time) -> prost_types::Timestamp {
     prost_types::Timestamp {
         seconds: time.seconds(),
         // Below a billion, so the sign does not change.

@@ -1,8 +1,11 @@
-//! Rollbacks and lists of revisions: the request in, the response out.
+//! Requests for rollbacks and for lists of revisions, and the responses.
 
 use std::sync::Arc;
 
-use rollplan_core::controller_revision::{self, ToRevision};
+use rollplan_core::Rollback;
+use rollplan_core::controller_revision::{Restoration, ToRevision, Workload};
+use rollplan_core::interrupt::Interrupt;
+use rollplan_core::snapshot::Snapshot;
 
 use super::context::Context;
 use super::error::{Error, Reason};
@@ -10,16 +13,37 @@ use super::event_calls;
 use super::limits::{CONFIGURATIONS_MAX, limit};
 use super::parse::{Parser, Path};
 use super::path::{OwnerResource, plural_of};
-use super::print_revision::{print_restoration, print_revisions, print_rollback};
-use super::snapshot::{Kinds, Subject, deployment, read_snapshot};
+use super::print_revision::{print_restoration, print_rollback};
+use super::snapshot::{Kinds, Subject, present, read_snapshot};
 use crate::proto;
 
-/// Plans a rollback of a Deployment, a StatefulSet or a DaemonSet to an earlier revision.
-pub(super) fn rollback(
+/// A request for a rollback.
+#[derive(Debug)]
+pub struct RollbackInput {
+    /// A Deployment, a StatefulSet or a DaemonSet.
+    pub subject: Subject,
+    /// The revision to return to.
+    pub to_revision: ToRevision,
+    /// How to print the rollback.
+    pub printer: RollbackPrinter,
+}
+
+/// Converts rollbacks to responses.
+#[derive(Debug)]
+pub struct RollbackPrinter {
+    has_event_calls: bool,
+    plural: String,
+}
+
+/// Reads a request for a rollback.
+///
+/// # Errors
+///
+/// [`Error::InvalidArgument`] with all violations, [`Error::TooLarge`], [`Error::Interrupted`].
+pub fn read_rollback(
     request: proto::RollbackRequest,
     context: &mut Context<'_>,
-) -> Result<proto::RollbackResponse, Error> {
-    let interrupt = context.interrupt;
+) -> Result<RollbackInput, Error> {
     let proto::RollbackRequest {
         snapshot,
         to_revision,
@@ -28,9 +52,11 @@ pub(super) fn rollback(
         configurations,
     } = request;
     limit("configurations", configurations.len(), CONFIGURATIONS_MAX)?;
-    let plural = plural_of(snapshot.as_ref());
-    let has_event_calls = options.as_ref().is_some_and(|it| it.events_as_calls);
-    let mut parser = Parser::new(interrupt);
+    let printer = RollbackPrinter {
+        has_event_calls: options.as_ref().is_some_and(|it| it.events_as_calls),
+        plural: plural_of(snapshot.as_ref()),
+    };
+    let mut parser = Parser::new(context.interrupt);
     let subject = read_snapshot(snapshot, Kinds::Revisions, context, &mut parser)?;
     parser.options(options);
     let to_revision = parser.count(to_revision, &Path::Root("to_revision"));
@@ -43,58 +69,72 @@ pub(super) fn rollback(
     let looked_up = configurations
         .filter_map(|(index, message)| parser.looked_up(message, &path.index(index)))
         .collect();
-    let mut snapshot = match parser.finish(subject)? {
-        Some(Subject::Workload(mut workload)) => {
-            workload.surroundings.looked_up = looked_up;
-            let to = match (to_last_available, to_revision) {
-                (true, _) => ToRevision::LastAvailable,
-                (false, 0) => ToRevision::Previous,
-                (false, number) => ToRevision::Number(number),
-            };
-            let restoration = controller_revision::restore_until(&workload, to, interrupt)?;
-            let owner = OwnerResource {
-                api_version: &workload.api_version,
-                kind: &workload.kind,
-                plural: &plural,
-            };
-            let answer = print_restoration(restoration?, &owner, interrupt);
-            interrupt.check()?;
-            return Ok(answer);
+    let mut subject = parser.finish(subject).and_then(present)?;
+    match &mut subject {
+        Subject::Deployment(snapshot) => {
+            Arc::make_mut(&mut snapshot.surroundings).looked_up = looked_up;
         }
-        subject => deployment(subject)?,
-    };
-    let to_revision = if to_last_available {
-        rollplan_core::last_available_revision(&snapshot, interrupt)?
-    } else {
-        to_revision
-    };
-    Arc::make_mut(&mut snapshot.surroundings).looked_up = looked_up;
-    let rollback = rollplan_core::rollback_until(&snapshot, to_revision, interrupt)?;
-    let owner = OwnerResource::of(&snapshot.deployment, &plural);
-    let mut answer = print_rollback(rollback?, &owner, interrupt);
-    if has_event_calls {
-        event_calls::add(&mut answer.steps, &snapshot);
+        Subject::Workload(workload) => workload.surroundings.looked_up = looked_up,
+        Subject::Other(_) => {}
     }
-    interrupt.check()?;
-    Ok(answer)
+    Ok(RollbackInput {
+        subject,
+        to_revision: match (to_last_available, to_revision) {
+            (true, _) => ToRevision::LastAvailable,
+            (false, 0) => ToRevision::Previous,
+            (false, number) => ToRevision::Number(number),
+        },
+        printer,
+    })
 }
 
-/// Lists the revisions of a Deployment, a StatefulSet or a DaemonSet.
-pub(super) fn list_revisions(
+/// Reads a request for the revisions of a Deployment, a StatefulSet or a DaemonSet.
+///
+/// # Errors
+///
+/// [`Error::InvalidArgument`] with all violations, [`Error::TooLarge`], [`Error::Interrupted`].
+pub fn read_list_revisions(
     request: proto::ListRevisionsRequest,
     context: &mut Context<'_>,
-) -> Result<proto::ListRevisionsResponse, Error> {
-    let interrupt = context.interrupt;
+) -> Result<Subject, Error> {
     let proto::ListRevisionsRequest { snapshot } = request;
-    let mut parser = Parser::new(interrupt);
+    let mut parser = Parser::new(context.interrupt);
     let subject = read_snapshot(snapshot, Kinds::Revisions, context, &mut parser)?;
-    let revisions = match parser.finish(subject)? {
-        Some(Subject::Workload(workload)) => {
-            controller_revision::list_controller_revisions_until(&workload, interrupt)?
+    parser.finish(subject).and_then(present)
+}
+
+// === impl RollbackPrinter ===
+
+impl RollbackPrinter {
+    /// Converts the rollback of a Deployment to a response. After an interruption, changes are missing.
+    #[must_use]
+    pub fn print(
+        &self,
+        rollback: Rollback,
+        snapshot: &Snapshot,
+        interrupt: &dyn Interrupt,
+    ) -> proto::RollbackResponse {
+        let owner = OwnerResource::of(&snapshot.deployment, &self.plural);
+        let mut answer = print_rollback(rollback, &owner, interrupt);
+        if self.has_event_calls {
+            event_calls::add(&mut answer.steps, snapshot);
         }
-        subject => rollplan_core::list_revisions_until(&deployment(subject)?, interrupt)?,
-    };
-    let answer = print_revisions(revisions);
-    interrupt.check()?;
-    Ok(answer)
+        answer
+    }
+
+    /// Converts the rollback of a StatefulSet or a DaemonSet to a response. After an interruption, changes are missing.
+    #[must_use]
+    pub fn print_restoration(
+        &self,
+        restoration: Restoration,
+        workload: &Workload,
+        interrupt: &dyn Interrupt,
+    ) -> proto::RollbackResponse {
+        let owner = OwnerResource {
+            api_version: &workload.api_version,
+            kind: &workload.kind,
+            plural: &self.plural,
+        };
+        print_restoration(restoration, &owner, interrupt)
+    }
 }

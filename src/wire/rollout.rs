@@ -1,11 +1,9 @@
-//! Plans of rollouts: the request in, the response out.
+//! Requests for plans of rollouts, and the responses.
 
 use rollplan_core::Plan;
-use rollplan_core::interrupt::{Interrupt, Interrupted};
+use rollplan_core::interrupt::Interrupt;
 use rollplan_core::snapshot::{Options, Snapshot};
-use rollplan_health::diagnosis::diagnose_until;
-use rollplan_health::diagnosis::failure::judgement::Judgement;
-use rollplan_health::report::report;
+use rollplan_health::report::Report;
 
 use super::context::Context;
 use super::error::Error;
@@ -13,51 +11,66 @@ use super::event_calls;
 use super::parse::{Horizon, Parser};
 use super::path::{OwnerResource, plural_of};
 use super::print::print_plan;
-use super::snapshot::{Kinds, deployment, read_snapshot};
+use super::snapshot::{Kinds, present, read_snapshot};
 use crate::proto;
 
-/// Plans the next writes for one Deployment.
-pub(super) fn plan_rollout(
+/// A request for a plan.
+#[derive(Debug)]
+pub struct RolloutInput {
+    /// The observed state.
+    pub snapshot: Snapshot,
+    /// The options of the planner.
+    pub options: Options,
+    /// How far to plan.
+    pub horizon: Horizon,
+    /// Whether a report is requested.
+    pub has_report: bool,
+    has_event_calls: bool,
+    plural: String,
+}
+
+/// Reads a request for a plan.
+///
+/// # Errors
+///
+/// [`Error::InvalidArgument`] with all violations, [`Error::TooLarge`], [`Error::Interrupted`].
+pub fn read_rollout(
     request: proto::PlanRolloutRequest,
     context: &mut Context<'_>,
-) -> Result<proto::PlanRolloutResponse, Error> {
-    let interrupt = context.interrupt;
+) -> Result<RolloutInput, Error> {
     let proto::PlanRolloutRequest { snapshot, options } = request;
     let plural = plural_of(snapshot.as_ref());
     let has_report = options.as_ref().is_some_and(|it| it.report);
     let has_event_calls = options.as_ref().is_some_and(|it| it.events_as_calls);
-    let mut parser = Parser::new(interrupt);
+    let mut parser = Parser::new(context.interrupt);
     let subject = read_snapshot(snapshot, Kinds::Deployments, context, &mut parser)?;
     let (options, horizon) = parser.options(options);
-    let snapshot = parser.finish(subject).and_then(deployment)?;
-    let plan = plan(&snapshot, options, horizon, interrupt)?;
-    // If ReplicaSets may be missing, the report is the whole answer: it states why nothing is planned.
-    let report = if has_report || !snapshot.replica_sets_complete {
-        let diagnosis = diagnose_until(&snapshot, Judgement::default(), interrupt)?;
-        Some(report(&diagnosis, &plan.status, &plan.steps))
-    } else {
-        None
-    };
-    let owner = OwnerResource::of(&snapshot.deployment, &plural);
-    let mut answer = print_plan(plan, report, &owner, interrupt);
-    if has_event_calls {
-        event_calls::add(&mut answer.steps, &snapshot);
-    }
-    if !snapshot.replica_sets_complete {
-        answer.status = None;
-    }
-    interrupt.check()?;
-    Ok(answer)
+    Ok(RolloutInput {
+        snapshot: parser.finish(subject).and_then(present)?.deployment()?,
+        options,
+        horizon,
+        has_report,
+        has_event_calls,
+        plural,
+    })
 }
 
-fn plan(
-    snapshot: &Snapshot,
-    options: Options,
-    horizon: Horizon,
-    interrupt: &dyn Interrupt,
-) -> Result<Plan, Interrupted> {
-    match horizon {
-        Horizon::Settled => rollplan_core::plan_settled_until(snapshot, options, interrupt),
-        Horizon::Pass => rollplan_core::plan_pass_until(snapshot, options, interrupt),
+// === impl RolloutInput ===
+
+impl RolloutInput {
+    /// Converts a plan and its report, if there is one, to a response. After an interruption, steps are missing.
+    #[must_use]
+    pub fn print(
+        &self,
+        plan: Plan,
+        report: Option<Report>,
+        interrupt: &dyn Interrupt,
+    ) -> proto::PlanRolloutResponse {
+        let owner = OwnerResource::of(&self.snapshot.deployment, &self.plural);
+        let mut answer = print_plan(plan, report, &owner, interrupt);
+        if self.has_event_calls {
+            event_calls::add(&mut answer.steps, &self.snapshot);
+        }
+        answer
     }
 }

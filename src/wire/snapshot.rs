@@ -27,7 +27,8 @@ const COPIES: usize = 3;
 
 /// The owner of a snapshot with its objects.
 #[derive(Debug)]
-pub(super) enum Subject {
+pub enum Subject {
+    /// A Deployment, or a custom resource with the same spec.
     Deployment(Box<Snapshot>),
     /// A StatefulSet or a DaemonSet with its revisions.
     Workload(Box<Workload>),
@@ -154,25 +155,37 @@ fn check_kind(target: &proto::Target, kinds: Kinds, parser: &mut Parser<'_>, pat
     }
 }
 
-/// The snapshot of a Deployment.
-pub(super) fn deployment(subject: Option<Subject>) -> Result<Snapshot, Error> {
-    match subject {
-        Some(Subject::Deployment(snapshot)) => Ok(*snapshot),
-        // Without violations, the owner was read, and objects of other kinds are read on request only.
-        _ => Err(Error::InvalidArgument(Violations::default())),
-    }
+/// The owner of a snapshot that was read without violations.
+pub(super) fn present(subject: Option<Subject>) -> Result<Subject, Error> {
+    subject.ok_or_else(|| Error::InvalidArgument(Violations::default()))
 }
 
 /// Reads a snapshot without a request.
 ///
 /// # Errors
 ///
-/// See [`MethodRequest::answer`](super::MethodRequest::answer).
+/// [`Error::InvalidArgument`] with all violations, and [`Error::TooLarge`].
 pub fn parse_snapshot(snapshot: Option<proto::Snapshot>) -> Result<Snapshot, Error> {
     let mut parser = Parser::new(&Never);
     let context = &mut Context::default();
     let subject = read_snapshot(snapshot, Kinds::Deployments, context, &mut parser)?;
-    parser.finish(subject).and_then(deployment)
+    parser.finish(subject).and_then(present)?.deployment()
+}
+
+// === impl Subject ===
+
+impl Subject {
+    /// The snapshot of a Deployment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] for other kinds, which are read on request only.
+    pub fn deployment(self) -> Result<Snapshot, Error> {
+        match self {
+            Self::Deployment(snapshot) => Ok(*snapshot),
+            _ => Err(Error::InvalidArgument(Violations::default())),
+        }
+    }
 }
 
 struct SnapshotReader<'p, 'i, 'a> {

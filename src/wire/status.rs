@@ -1,53 +1,75 @@
-//! Statuses of objects of every kind: the request in, the response out.
+//! Requests for statuses, and the responses.
 
-use rollplan_health::diagnosis::diagnose_until;
-use rollplan_health::report::report;
+use rollplan_core::snapshot::{DeploymentStatus, Options, Snapshot};
+use rollplan_health::diagnosis::failure::judgement::Judgement;
+use rollplan_health::kinds::Observed;
+use rollplan_health::report::Report;
 
-use super::canary_status::add_canary;
 use super::context::Context;
 use super::error::Error;
 use super::parse::Parser;
 use super::print::{object_reference, observed_reference, print_status};
 use super::print_report::print_report;
-use super::snapshot::{Kinds, Subject, deployment, read_snapshot};
+use super::snapshot::{Kinds, Subject, present, read_snapshot};
 use crate::proto;
 
-/// Computes the status of a Deployment or of an object of another kind, without planning writes.
-pub(super) fn compute_status(
+/// A request for a status.
+#[derive(Debug)]
+pub struct StatusInput {
+    /// The object with what belongs to it.
+    pub subject: Subject,
+    /// The options of the planner.
+    pub options: Options,
+    /// How to judge failures.
+    pub judgement: Judgement,
+}
+
+/// Reads a request for a status.
+///
+/// # Errors
+///
+/// [`Error::InvalidArgument`] with all violations, [`Error::TooLarge`], [`Error::Interrupted`].
+pub fn read_status(
     request: proto::ComputeStatusRequest,
     context: &mut Context<'_>,
-) -> Result<proto::ComputeStatusResponse, Error> {
-    let interrupt = context.interrupt;
+) -> Result<StatusInput, Error> {
     let proto::ComputeStatusRequest {
         snapshot,
         options,
         previous_verdict,
         fail_on,
     } = request;
-    let mut parser = Parser::new(interrupt);
+    let mut parser = Parser::new(context.interrupt);
     let subject = read_snapshot(snapshot, Kinds::All, context, &mut parser)?;
     let (options, _) = parser.options(options);
     let judgement = parser.judgement(previous_verdict, fail_on);
-    let snapshot = match parser.finish(subject)? {
-        Some(Subject::Other(observed)) => {
-            let report = rollplan_health::kinds::report_until(&observed, judgement, interrupt)?;
-            return Ok(proto::ComputeStatusResponse {
-                status: None,
-                report: Some(print_report(report)),
-                object: Some(observed_reference(&observed)),
-            });
-        }
-        subject => deployment(subject)?,
-    };
-    let status = rollplan_core::compute_status_until(&snapshot, options, interrupt)?;
-    let diagnosis = diagnose_until(&snapshot, judgement, interrupt)?;
-    let mut report = print_report(report(&diagnosis, &status, &[]));
-    add_canary(&mut report, &snapshot, interrupt)?;
-    let answer = proto::ComputeStatusResponse {
-        status: snapshot.replica_sets_complete.then(|| print_status(status)),
-        report: Some(report),
+    Ok(StatusInput {
+        subject: parser.finish(subject).and_then(present)?,
+        options,
+        judgement,
+    })
+}
+
+/// Converts the status of a Deployment and the report on its rollout to a response.
+#[must_use]
+pub fn print_rollout_status(
+    snapshot: &Snapshot,
+    status: DeploymentStatus,
+    report: Report,
+) -> proto::ComputeStatusResponse {
+    proto::ComputeStatusResponse {
+        status: Some(print_status(status)),
+        report: Some(print_report(report)),
         object: Some(object_reference(&snapshot.deployment)),
-    };
-    interrupt.check()?;
-    Ok(answer)
+    }
+}
+
+/// Converts the report on an object of another kind to a response.
+#[must_use]
+pub fn print_observed_status(observed: &Observed, report: Report) -> proto::ComputeStatusResponse {
+    proto::ComputeStatusResponse {
+        status: None,
+        report: Some(print_report(report)),
+        object: Some(observed_reference(observed)),
+    }
 }

@@ -13,12 +13,13 @@ use serde_json::{Map, Number, Value};
 
 /// A syntax error, or a note, and its position.
 #[derive(Debug)]
-pub(crate) struct YamlFault {
+pub struct YamlFault {
     /// The line, starting at 1.
-    pub(crate) line: usize,
+    pub line: usize,
     /// The column, starting at 1.
-    pub(crate) column: Option<usize>,
-    pub(crate) text: String,
+    pub column: Option<usize>,
+    /// What is wrong, or noteworthy.
+    pub text: String,
 }
 
 /// The maximum depth, as in serde_json.
@@ -32,7 +33,7 @@ const CHANGES_MAX: usize = 100;
 
 /// Parses the first document of a text. `None` if it contains no document. Anything after it is ignored with a note, as
 /// kubectl does: it splits texts at `---` lines, and parses the first document of each part.
-pub(crate) fn read(text: &str, notes: &mut Vec<YamlFault>) -> Result<Option<Value>, YamlFault> {
+pub fn read(text: &str, notes: &mut Vec<YamlFault>) -> Result<Option<Value>, YamlFault> {
     let mut text = normalized(text)?;
     if let Some(line) = ends_at_once(&text) {
         notes.push(YamlFault {
@@ -60,7 +61,7 @@ pub(crate) fn read(text: &str, notes: &mut Vec<YamlFault>) -> Result<Option<Valu
 
 /// Converts all documents of a text to JSON without building trees, so that memory is linear in the text. For this reason,
 /// aliases are rejected.
-pub(crate) fn to_json(text: &str) -> Result<Vec<String>, YamlFault> {
+pub fn to_json(text: &str) -> Result<Vec<String>, YamlFault> {
     let text = normalized(text)?;
     let mut reader = Reader::new(&text);
     let mut documents = Vec::new();

@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use rollplan::proto;
-use rollplan::wire::{self, Context, find_method};
+use rollplan::service::{Status, find_method};
+use rollplan::wire::Context;
 pub(crate) use rollplan_world::json::list;
 use rollplan_world::json::{controlled, object, pod_template};
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 pub(crate) const ITEMS: &str = "snapshot.objects[0].items";
 
 /// Calls a method with an encoded request.
-pub(crate) fn call(method: &str, request: &[u8]) -> Result<Vec<u8>, wire::Error> {
+pub(crate) fn call(method: &str, request: &[u8]) -> Result<Vec<u8>, Status> {
     let request = Bytes::copy_from_slice(request);
     find_method(method)
         .unwrap()
@@ -140,11 +141,11 @@ impl Request {
     }
 
     pub(crate) fn plan(&self) -> proto::PlanRolloutResponse {
-        wire::answer(self.message()).unwrap()
+        rollplan::service::answer(self.message()).unwrap()
     }
 
     pub(crate) fn compute_status(&self) -> proto::ComputeStatusResponse {
-        wire::answer(self.status_request()).unwrap()
+        rollplan::service::answer(self.status_request()).unwrap()
     }
 
     pub(crate) fn status_request(&self) -> proto::ComputeStatusRequest {

@@ -31,7 +31,7 @@ use std::time::Duration;
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::PlanRolloutRequest;
 use rollplan::server::{Planner, PlannerService, RolloutPlannerServer};
-use rollplan::wire::MethodRequest;
+use rollplan::service::MethodRequest;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tokio_stream::wrappers::TcpListenerStream;

@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 use prost_types::Timestamp;
 use rollplan_core::kind::Dependents;
 use rollplan_health::kinds::JobEnd;
+use rollplan_wire::proto::{
+    ApiCall, ConfigurationKind, LookedUpConfiguration, RequiredConfiguration,
+};
 
 pub(super) use self::fleet::{AddEvents, Fleet, Scope};
 
@@ -25,7 +28,6 @@ use super::kubectl::{Cause, Failure, Kubectl, ListKind};
 use super::options::ClusterArgs;
 use super::target::Target;
 use super::{now, output, stderr};
-use crate::proto::{ApiCall, ConfigurationKind, LookedUpConfiguration, RequiredConfiguration};
 
 /// The time limit of a kubectl process. Each request of kubectl has its own timeout, so this limit stops whatever else
 /// hangs, such as a credential plugin.

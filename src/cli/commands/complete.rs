@@ -138,49 +138,36 @@ fn wanted<'w>(command: &Command, before: &'w [String], word: &'w str) -> Complet
             longs.filter_map(|it| Some(format!("--{}\t{}", it.get_long()?, it.get_help()?)));
         return Completion::Words(longs.collect());
     }
+    if verb.get_positionals().next().is_none() {
+        return Completion::Words(Vec::new());
+    }
+    let kinds_of = |names: &[&str]| names.iter().map(|it| format!("{it}/")).collect();
     match (verb.get_name(), word.split_once('/')) {
-        ("plan" | "forecast" | "history" | "undo" | "status" | "wait", Some((kind, _))) => {
-            Completion::Names {
-                kind,
-                prefix: &word[..=kind.len()],
-            }
-        }
-        ("plan" | "forecast" | "history" | "undo", None) => Completion::NamesAndKinds {
-            kind: "deploy",
-            kinds: vec!["deploy/".to_owned(), "pdeploy/".to_owned()],
-        },
-        ("start" | "promote" | "abort" | "retry" | "release", Some((kind, _))) => {
-            Completion::Names {
-                kind,
-                prefix: &word[..=kind.len()],
-            }
-        }
-        ("start" | "promote" | "abort" | "retry" | "release", None) => Completion::NamesAndKinds {
-            kind: "deploy",
-            kinds: vec!["deploy/".to_owned()],
-        },
-        ("status" | "wait", None) => Completion::NamesAndKinds {
-            kind: "deploy",
-            kinds: resource::short_names()
-                .map(|name| format!("{name}/"))
-                .collect(),
-        },
-        ("uses", Some((kind, _))) => Completion::Names {
-            kind,
-            prefix: &word[..=kind.len()],
-        },
-        ("uses", None) => Completion::NamesAndKinds {
-            kind: "",
-            kinds: ["configmap/", "secret/", "secretproviderclass/"]
-                .map(str::to_owned)
-                .to_vec(),
-        },
         ("completions", _) => Completion::Words(
             ["bash", "elvish", "fish", "powershell", "zsh"]
                 .map(str::to_owned)
                 .to_vec(),
         ),
-        _ => Completion::Words(Vec::new()),
+        (_, Some((kind, _))) => Completion::Names {
+            kind,
+            prefix: &word[..=kind.len()],
+        },
+        _ if command.get_name() == "canary" => Completion::NamesAndKinds {
+            kind: "deploy",
+            kinds: kinds_of(&["deploy"]),
+        },
+        ("status" | "wait", None) => Completion::NamesAndKinds {
+            kind: "deploy",
+            kinds: kinds_of(&resource::short_names().collect::<Vec<_>>()),
+        },
+        ("uses", None) => Completion::NamesAndKinds {
+            kind: "",
+            kinds: kinds_of(&["configmap", "secret", "secretproviderclass"]),
+        },
+        (_, None) => Completion::NamesAndKinds {
+            kind: "deploy",
+            kinds: kinds_of(&["deploy", "pdeploy"]),
+        },
     }
 }
 
@@ -253,7 +240,7 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
-    use crate::cli::args::CommandLine;
+    use crate::cli::commands::CommandLine;
 
     #[test]
     fn words_are_completed_by_their_position() {
@@ -300,6 +287,11 @@ mod tests {
                 &["canary", "promote", "w"],
                 "NamesAndKinds { kind: \"deploy\", kinds: [\"deploy/\"] }",
             ),
+            (
+                &["canary", "status", ""],
+                "NamesAndKinds { kind: \"deploy\", kinds: [\"deploy/\"] }",
+            ),
+            (&["restarts", ""], "Words([])"),
             (&["nonsense", ""], "Words([])"),
         ] {
             let found = wanted(words);

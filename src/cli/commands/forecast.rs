@@ -6,6 +6,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use prost_types::Timestamp;
+use rollplan_text::forecast::{self, Facts};
+use rollplan_text::{span, time};
+use rollplan_wire::proto;
+use rollplan_wire::proto::deployment_change::Change;
 use serde_json::Value;
 
 use super::plan::Horizon;
@@ -20,10 +24,6 @@ use crate::cli::options::{
 };
 use crate::cli::planner::Planner;
 use crate::cli::{output, report, stderr};
-use crate::proto;
-use crate::proto::deployment_change::Change;
-use crate::text::forecast::{self, Facts};
-use crate::text::{span, time};
 
 /// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\

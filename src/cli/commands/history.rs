@@ -1,6 +1,8 @@
 //! `rollplan history`.
 
 use clap::Args;
+use rollplan_text as text;
+use rollplan_wire::proto;
 use serde_json::Value;
 
 use super::read::read;
@@ -11,7 +13,6 @@ use crate::cli::input::{Request, SourceMap};
 use crate::cli::options::{AnswerArgs, InputArgs, Output};
 use crate::cli::output;
 use crate::cli::planner::Planner;
-use crate::{proto, text};
 
 /// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\

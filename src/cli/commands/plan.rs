@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use rollplan_text as text;
+use rollplan_wire::proto;
 
 use super::print_commands;
 use super::read::read;
@@ -13,7 +15,6 @@ use crate::cli::input::Request;
 use crate::cli::options::{AnswerArgs, InputArgs, ScriptOutput};
 use crate::cli::output;
 use crate::cli::planner::Planner;
-use crate::{proto, text};
 
 /// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\

@@ -6,15 +6,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rollplan_core::interrupt::Never;
 use rollplan_core::template::{TEMPLATE, Value, known_fields, template_changes};
+use rollplan_text::{
+    ConfigurationChange, ManifestChanges, ObjectName, WorkloadChange, WorkloadResult,
+};
+use rollplan_wire::proto;
 use serde_json::{Value as Json, json};
 
 use super::restart_consequences::{Configurations, Consequence, Consequences, configuration_kind};
 use super::restart_objects::{
     ObjectKey, id, is_native_template, is_other_kind, objects, pod_template,
-};
-use crate::proto;
-use crate::text::{
-    ConfigurationChange, ManifestChanges, ObjectName, WorkloadChange, WorkloadResult,
 };
 
 /// The maximum number of changed fields of a template that are listed.

@@ -3,16 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use rollplan_wire::proto::{
+    self, PlanRestartsRequest, PlanRestartsResponse, RestartConditionEffect as Effect,
+    RestartDecision, RestartOptions, RestartPlan, RestartProfile,
+};
 use serde_json::{Map, Value as Json, json};
 
 use super::restart_objects::{
     ObjectKey, as_workloads, id, namespace_of, objects, other_kinds, plan_id, without_annotations,
 };
 use crate::cli::error::Error;
-use crate::proto::{
-    self, PlanRestartsRequest, PlanRestartsResponse, RestartConditionEffect as Effect,
-    RestartDecision, RestartOptions, RestartPlan, RestartProfile,
-};
 
 /// The annotations in which workloads record what they have applied.
 const STATES: [&str; 2] = [

@@ -8,9 +8,9 @@ use rollplan_core::kind;
 use rollplan_core::template::{TEMPLATE, Value, type_faults};
 use serde_json::{Value as Json, json};
 
-use crate::proto::{ConfigurationKind, RestartPlan, WorkloadKind};
-use crate::wire::Violations;
-use crate::wire::objects::{FIELD, Objects};
+use rollplan_wire::Violations;
+use rollplan_wire::objects::{FIELD, Objects};
+use rollplan_wire::proto::{ConfigurationKind, RestartPlan, WorkloadKind};
 
 /// Part of the keys of Reloader's annotations.
 const RELOADER: &str = "reloader.stakater.com/";

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use rollplan_wire::proto::{ReferenceUsage, RestartProfile};
+
 use super::restart_consequences::Consequence;
 use super::restart_objects::{ObjectKey, RestartObjects, is_other_kind, is_reloader, kind};
-use crate::proto::{ReferenceUsage, RestartProfile};
 
 /// Whether a workload is restarted.
 const OPT_IN: &str = "rollplan.dev/restart";

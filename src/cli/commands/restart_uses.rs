@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rollplan_text::{ConfigurationUser, identity};
+use rollplan_wire::proto::{Configuration, ConfigurationKind, ConfigurationUse, RestartPlan};
+
 use super::restart_consequences::{Configurations, Consequence, Consequences};
 use super::restart_objects::{ObjectKey, RestartObjects, namespace_of, plan_id};
-use crate::proto::{Configuration, ConfigurationKind, ConfigurationUse, RestartPlan};
-use crate::text::{ConfigurationUser, identity};
 
 /// Its checksums before and after a change.
 const CHECKSUMS: [&str; 2] = ["0000000000000000", "1111111111111111"];

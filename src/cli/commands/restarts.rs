@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use prost_types::Timestamp;
 use rollplan_core::kind::KINDS;
+use rollplan_text::{self as text, ConfigurationUser, span, time};
 
 use super::print_commands;
 use super::read::{refuse_cluster_of_named, texts};
@@ -24,7 +25,6 @@ use crate::cli::kubectl::{Cause, Kubectl};
 use crate::cli::options::{AnswerArgs, ClusterArgs, Output, SearchArgs};
 use crate::cli::planner::{Planner, Refusal};
 use crate::cli::{now, output, report, stderr};
-use crate::text::{self, ConfigurationUser, span, time};
 use crate::{proto, wire};
 
 /// Appended to `--help`.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use prost_types::Timestamp;
+use rollplan_text::{self as text, RowWidths, span, time};
 
 use super::read;
 use crate::cli::cluster::Fleet;
@@ -16,7 +17,6 @@ use crate::cli::planner::Planner;
 use crate::cli::report::{ReportArgs, Reporter, RolloutResult};
 use crate::cli::watch::{Group, Limits, WatchOptions, tree_text, worst};
 use crate::cli::{output, stderr};
-use crate::text::{self, RowWidths, span, time};
 
 /// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use rollplan_text::span;
 
 use super::canary::{OnRolloutFailure, RollBack};
 use super::read;
@@ -15,7 +16,6 @@ use crate::cli::planner::Planner;
 use crate::cli::report::{ReportArgs, Reporter};
 use crate::cli::stderr;
 use crate::cli::watch::{Group, Limits, WatchOptions};
-use crate::text::span;
 
 /// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\

@@ -7,10 +7,10 @@ use std::ffi::OsStr;
 use std::fmt;
 
 use clap::builder::{PossibleValue, TypedValueParser, ValueParserFactory};
+use rollplan_text::DELETED;
 use serde_json::Value;
 
 use self::jsonpath::JsonPath;
-use crate::text::DELETED;
 
 /// What to wait for.
 #[derive(Clone, Debug, Default, PartialEq)]

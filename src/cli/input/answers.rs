@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
+use rollplan_wire as wire;
+use rollplan_wire::proto;
 use serde_json::value::RawValue;
 
 use super::document::documents;
 use super::fault::json_text;
 use super::source::source;
 use crate::cli::error::{Diagnostic, Error, chain};
-use crate::proto;
-use crate::wire;
 
 /// Answers, with their places in the file.
 #[derive(Debug, Default)]

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use rollplan_wire as wire;
+use rollplan_wire::yaml::{self, YamlFault};
 use serde_json::value::RawValue;
 
 use super::fault::json_text;
 use super::source::Source;
 use crate::cli::error::Error;
-use crate::wire;
-use crate::wire::yaml::{self, YamlFault};
 
 /// The maximum depth of nested arrays.
 const DEPTH_MAX: usize = 128;

@@ -6,6 +6,7 @@ use std::fmt::Display;
 use prost_types::Timestamp;
 use rollplan_core::kind::Dependents;
 use rollplan_core::status::NEW_SET_AVAILABLE;
+use rollplan_wire::proto;
 use serde_json::Value;
 
 use super::complete::Complete;
@@ -13,7 +14,6 @@ use super::object::{Object, Objects};
 use crate::cli::error::Error;
 use crate::cli::program;
 use crate::cli::resource::Resource;
-use crate::proto;
 
 /// The tolerated difference between the clocks of the cluster and the caller.
 const CLOCKS_DIFFER_SECONDS: i64 = 300;

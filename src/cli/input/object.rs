@@ -7,14 +7,14 @@ use std::fmt::Display;
 
 use rollplan_core::interrupt::Never;
 use rollplan_core::kind::{self, Dependents, Revisions, group};
+use rollplan_wire as wire;
+use rollplan_wire::objects::{self, Found, Metadata, ObjectIndex, is_deployment};
 use serde_json::{Map, Value, json};
 
 use super::document::{Document, flat_documents};
 use super::source::{Source, Sources};
 use crate::cli::error::{Diagnostic, Error, chain};
 use crate::cli::resource::{Resource, is_inert};
-use crate::wire;
-use crate::wire::objects::{self, Found, Metadata, ObjectIndex, is_deployment};
 
 const NO_KIND: &str = "not a Kubernetes object: missing kind";
 /// The API group of kustomizations and their components, which are not sent to clusters.
@@ -447,8 +447,7 @@ impl<'t> Object<'t> {
 
     /// For example `web.json, items[3]`.
     fn position(&self) -> String {
-        let origin = self.found.origin().to_string();
-        split(self.document, &origin).0
+        split(self.document, &self.found.path()).0
     }
 
     /// For example `web.json, items[3] (Deployment shop/web)`.

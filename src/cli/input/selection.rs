@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashSet};
 
 use rollplan_core::interrupt::Never;
 use rollplan_core::kind::Dependents;
+use rollplan_wire::objects::{Listed, Nearby, Selected, Wants, select};
+use rollplan_wire::parse_selector;
 
 use super::object::{Object, Objects};
 use crate::cli::error::{Error, chain};
-use crate::wire::objects::{Listed, Nearby, Selected, Wants, select};
-use crate::wire::parse_selector;
 
 /// The objects of a request.
 #[derive(Debug)]

@@ -6,6 +6,9 @@ use std::fmt::Display;
 
 use prost_types::Timestamp;
 use rollplan_core::kind::Dependents;
+use rollplan_wire as wire;
+use rollplan_wire::objects::{Found, Metadata};
+use rollplan_wire::proto;
 use serde_json::Value;
 
 use super::answers::Answers;
@@ -22,9 +25,6 @@ use super::source_map::SourceMap;
 use crate::cli::error::Error;
 use crate::cli::resource::Resource;
 use crate::cli::target::{Target, is_name};
-use crate::proto;
-use crate::wire;
-use crate::wire::objects::{Found, Metadata};
 
 /// A request, with the sources of its objects.
 #[derive(Debug)]

@@ -4,8 +4,9 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use rollplan_wire as wire;
+
 use crate::cli::error::{Diagnostic, Error};
-use crate::wire;
 
 /// A text, and its name in messages.
 #[derive(Debug)]

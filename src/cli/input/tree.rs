@@ -6,9 +6,9 @@ use rollplan_core::interrupt::Never;
 use rollplan_health::diagnosis::is_creating;
 use serde_json::Value;
 
-use crate::text::time;
-use crate::wire;
-use crate::wire::objects::{FIELD, Metadata, Objects};
+use rollplan_text::time;
+use rollplan_wire as wire;
+use rollplan_wire::objects::{FIELD, Metadata, Objects};
 
 /// The maximum depth of owners: a CronJob has Jobs, and Jobs have pods.
 const DEPTH_MAX: usize = 4;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use crate::text::span;
+use rollplan_text::span;
 
 /// A failed kubectl command.
 #[derive(Debug)]

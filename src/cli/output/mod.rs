@@ -8,14 +8,14 @@ mod yaml;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use prost::{Message, Name};
+use rollplan_text::{Page, one_line, printable_json};
+use rollplan_wire as wire;
+use rollplan_wire::proto;
 
 pub(super) use self::shell::pasted_word;
 
 use super::error::{Error, chain};
 use super::options::Output;
-use crate::proto;
-use crate::text::{Page, one_line, printable_json};
-use crate::wire;
 
 /// Prints a response to standard output, in protobuf JSON or as laid out by `table`.
 pub(super) fn print<M: Message + Name>(

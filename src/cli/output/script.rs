@@ -3,16 +3,16 @@
 //! Bodies are here-documents on file descriptor 3. Standard input remains that of the shell, for credential plugins
 //! that ask for a password.
 
+use rollplan_text::{undo_title, wrapped};
+use rollplan_wire::proto::{
+    self, ApiCall, PlanCanaryResponse, PlanRestartsResponse, PlanRolloutResponse, RollbackResponse,
+    Step, Verb,
+};
 use serde_json::Value;
 
 use super::{body, shell};
 use crate::cli::error::Error;
 use crate::cli::options::ClusterArgs;
-use crate::proto::{
-    self, ApiCall, PlanCanaryResponse, PlanRestartsResponse, PlanRolloutResponse, RollbackResponse,
-    Step, Verb,
-};
-use crate::text::{undo_title, wrapped};
 
 /// The path of the body of a call.
 const BODY: &str = "/dev/fd/3";

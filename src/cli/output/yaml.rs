@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::text::is_unprintable;
+use rollplan_text::is_unprintable;
 
 /// Formats a value as YAML.
 pub(super) fn to_yaml(value: &Value) -> String {

@@ -2,13 +2,14 @@
 
 mod service;
 
-use rollplan_forecast::ForecastError;
+use rollplan_service::{Code, MethodRequest, Status};
+use rollplan_wire::Rejection;
+use rollplan_wire::proto::PlanCanaryRequest;
 
 use self::service::Service;
-use super::error::{Diagnostic, Error};
+use super::error::{Diagnostic, Error, chain};
 use super::input::SourceMap;
 use super::options::ServerArgs;
-use crate::wire::{self, MethodRequest, Rejection};
 
 /// Where requests are processed.
 #[derive(Debug)]
@@ -41,7 +42,12 @@ impl Planner {
     /// Answers a request.
     pub(super) fn answer<R: MethodRequest>(&self, request: R) -> Result<R::Response, Refusal> {
         match self {
-            Self::Local => Ok(wire::answer(request)?),
+            Self::Local => rollplan_service::answer(request).map_err(|error| {
+                let status = Status::from(&error);
+                // The command line encodes its own messages and never interrupts, so other errors do not occur.
+                Refusal::of(R::METHOD.name, &status)
+                    .unwrap_or_else(|| Refusal::Error(Error::Bug(chain(&error))))
+            }),
             Self::Service(service) => service.answer(request),
         }
     }
@@ -50,6 +56,38 @@ impl Planner {
 // === impl Refusal ===
 
 impl Refusal {
+    /// The refusal of a request that cannot have an answer. `None` if a retry may succeed, or if another program than rollplan has
+    /// created the error.
+    fn of(method: &str, status: &Status) -> Option<Self> {
+        let text = || status.message.clone();
+        Some(match status.code {
+            Code::InvalidArgument => match status.field_violations() {
+                [] => Self::Error(Error::input("", text())),
+                fields => {
+                    let listed = fields
+                        .iter()
+                        .map(|it| (it.field.clone(), it.description.clone()));
+                    Self::Violations(listed.collect(), omitted(status))
+                }
+            },
+            // Only a server that sheds load sends RetryInfo; one that refuses a size does not.
+            Code::ResourceExhausted if !status.has_retry_info() => {
+                Self::Error(Error::input("", text()))
+            }
+            code => {
+                let reason = status.reason()?;
+                if code == Code::FailedPrecondition && method == PlanCanaryRequest::METHOD.name {
+                    let reason = reason.to_owned();
+                    return Some(Self::Error(Error::CanaryRefused {
+                        reason,
+                        text: text(),
+                    }));
+                }
+                Self::rejected(Rejection::from_reason(reason)?, text())
+            }
+        })
+    }
+
     /// A valid request that the state of the Deployment does not allow. Incomplete input is an error of the caller.
     fn rejected(rejection: Rejection, text: String) -> Self {
         Self::Error(match rejection {
@@ -82,33 +120,8 @@ impl Refusal {
     }
 }
 
-impl From<wire::Error> for Refusal {
-    fn from(error: wire::Error) -> Self {
-        match error {
-            wire::Error::InvalidArgument(wire::Violations { listed, omitted }) => {
-                let listed = listed
-                    .into_iter()
-                    .map(|violation| (violation.field, violation.description));
-                Self::Violations(listed.collect(), omitted)
-            }
-            wire::Error::TooLarge { .. } => Self::Error(Error::input("", error.to_string())),
-            wire::Error::Rollback(error)
-            | wire::Error::Forecast(ForecastError::Rollback(error)) => {
-                Self::rejected(Rejection::of_rollback(&error), error.to_string())
-            }
-            wire::Error::Forecast(error) => Self::Error(Error::input("", error.to_string())),
-            wire::Error::Canary(refusal) => Self::Error(Error::CanaryRefused {
-                reason: refusal.cause.as_str().to_owned(),
-                text: refusal.to_string(),
-            }),
-            // The command line encodes its own messages and never interrupts, so these do not occur.
-            wire::Error::Interrupted(_)
-            | wire::Error::AnswerTooLarge { .. }
-            | wire::Error::Undecodable { .. }
-            | wire::Error::InvalidJson { .. }
-            | wire::Error::Descriptors { .. } => {
-                Self::Error(Error::Bug(super::error::chain(&error)))
-            }
-        }
-    }
+/// The number of violations that are not listed.
+fn omitted(status: &Status) -> usize {
+    let omitted = status.info().and_then(|info| info.metadata.get("omitted"));
+    omitted.and_then(|it| it.parse().ok()).unwrap_or(0)
 }

@@ -6,19 +6,17 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
+use rollplan_service::{Code, MethodRequest};
+use rollplan_wire::REQUEST_BYTES_MAX;
 use tokio::runtime::{Builder, Runtime};
 use tonic::client::Grpc;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity, Uri};
-use tonic::{Code, Request, Response, Status};
+use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
-use tonic_types::StatusExt as _;
 
 use super::Refusal;
 use crate::cli::error::{Error, chain};
 use crate::cli::options::ServerArgs;
-use crate::proto::PlanCanaryRequest;
-use crate::server::DOMAIN;
-use crate::wire::{MethodRequest, REQUEST_BYTES_MAX, Rejection};
 
 /// The timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -135,62 +133,41 @@ impl Service {
         })
     }
 
-    /// Classifies an error of the service. Permanent errors are invalid input, as for the local planner. Others may be
-    /// temporary.
+    /// Permanent errors are those of the local planner. Others may be temporary.
     fn refusal(&self, method: &str, status: &Status) -> Refusal {
-        let details = status.get_error_details();
-        match status.code() {
-            Code::InvalidArgument => match details.bad_request() {
-                Some(bad) if !bad.field_violations.is_empty() => {
-                    let listed: Vec<_> = bad
-                        .field_violations
-                        .iter()
-                        .map(|violation| (violation.field.clone(), violation.description.clone()))
-                        .collect();
-                    Refusal::Violations(listed, omitted(status))
-                }
-                _ => Refusal::Error(Error::input("", status.message())),
-            },
-            // Only a server that sheds load sends RetryInfo; one that refuses a size does not.
-            Code::ResourceExhausted if details.retry_info().is_none() => {
-                Refusal::Error(Error::input("", status.message()))
-            }
-            // rollplan itself responded, not a client library or a proxy.
-            Code::Internal if details.error_info().is_some() => Refusal::Error(Error::Service {
+        let decoded = decode(status);
+        if let Some(refusal) = Refusal::of(method, &decoded) {
+            return refusal;
+        }
+        // rollplan itself responded, not a client library or a proxy.
+        if decoded.code == Code::Internal && decoded.info().is_some() {
+            return Refusal::Error(Error::Service {
                 server: self.url.clone(),
-                reason: status.message().to_owned(),
-            }),
-            code => {
-                if let Some(reason) = reason(status) {
-                    let text = status.message().to_owned();
-                    if code == Code::FailedPrecondition && method == PlanCanaryRequest::METHOD.name
-                    {
-                        return Refusal::Error(Error::CanaryRefused { reason, text });
-                    }
-                    if let Some(rejection) = Rejection::from_reason(&reason) {
-                        return Refusal::rejected(rejection, text);
-                    }
-                }
-                let mut reason = format!("{}: {}", code.description(), status.message());
-                // The connection has failed.
-                if let Some(source) = status.source() {
-                    reason = format!("{reason}: {}", chain(source));
-                    if self.url.starts_with("http:") {
-                        reason
-                            .push_str("; if the service has TLS, its address begins with https://");
-                    }
-                }
-                self.unreachable(reason)
+                reason: decoded.message,
+            });
+        }
+        let mut reason = format!("{}: {}", status.code().description(), status.message());
+        // The connection has failed.
+        if let Some(source) = status.source() {
+            reason = format!("{reason}: {}", chain(source));
+            if self.url.starts_with("http:") {
+                reason.push_str("; if the service has TLS, its address begins with https://");
             }
         }
+        self.unreachable(reason)
     }
 }
 
-/// The reason of an error of rollplan itself. Proxies have other domains.
-fn reason(status: &Status) -> Option<String> {
-    let details = status.get_error_details();
-    let info = details.error_info().filter(|it| it.domain == DOMAIN);
-    info.map(|it| it.reason.clone())
+/// The status with its details, if it has any.
+fn decode(status: &Status) -> rollplan_service::Status {
+    let code = Code::try_from(i32::from(status.code())).unwrap_or(Code::Unknown);
+    let message = status.message().to_owned();
+    let decoded = rollplan_service::Status::decode(status.details());
+    rollplan_service::Status {
+        code,
+        message,
+        details: decoded.map_or_else(Vec::new, |it| it.details),
+    }
 }
 
 /// The authorities of the system or of a file, and the certificate of the client.
@@ -214,21 +191,14 @@ fn tls(
     Ok(config)
 }
 
-/// The number of violations that are not listed.
-fn omitted(status: &Status) -> usize {
-    let details = status.get_error_details();
-    details
-        .error_info()
-        .and_then(|info| info.metadata.get("omitted"))
-        .and_then(|omitted| omitted.parse().ok())
-        .unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
 
-    use tonic_types::{ErrorDetails, FieldViolation};
+    use rollplan_service::DOMAIN;
+    use rollplan_wire::Rejection;
+    use tonic::Code;
+    use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
 
     use super::*;
     use crate::cli::exit::Exit;

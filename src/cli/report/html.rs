@@ -1,8 +1,9 @@
 //! A page for the artifacts of a pipeline: each rollout as it was, beside the forecast that was made at its start.
 
+use rollplan_text::forecast::{Extent, Html, Picture};
+
 use super::RolloutResult;
 use crate::cli::goal::Goal;
-use crate::text::forecast::{Extent, Html, Picture};
 
 pub(super) fn document(command: &str, goal: &Goal, results: &[RolloutResult]) -> String {
     let done = results.iter().filter(|result| result.is_done()).count();

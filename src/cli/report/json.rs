@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::text::{ConfigurationUser, ManifestChanges, ObjectName, WorkloadResult, usage};
+use rollplan_text::{ConfigurationUser, ManifestChanges, ObjectName, WorkloadResult, usage};
 
 /// What a change of manifests does to workloads, and the changed configurations.
 pub(in crate::cli) fn changes(changes: &ManifestChanges) -> Value {

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
+use rollplan_text::one_line;
 
 use super::RolloutResult;
 use crate::cli::exit::Exit;
-use crate::text::one_line;
 
 /// The result of a test case in JUnit.
 #[derive(Clone, Copy, PartialEq, Eq)]

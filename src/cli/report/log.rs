@@ -6,11 +6,12 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
+use rollplan_text::one_line;
+
 use super::{RolloutResult, System};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::{now, output, stderr};
-use crate::text::one_line;
 
 /// The log of a command.
 #[derive(Debug)]

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::RolloutResult;
-use crate::cli::goal::Goal;
-use crate::text::forecast::{Facts, Step};
-use crate::text::{
+use rollplan_text::forecast::{Facts, Step};
+use rollplan_text::{
     ConfigurationUser, ManifestChanges, Numbers, is_command, json_or_absent, one_line, parts,
 };
+
+use super::RolloutResult;
+use crate::cli::goal::Goal;
 
 pub(super) fn document(command: &str, goal: &Goal, results: &[RolloutResult]) -> String {
     let done = results.iter().filter(|result| result.is_done()).count();
@@ -248,11 +249,12 @@ fn code(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::results;
-    use super::*;
-    use crate::proto::{
+    use rollplan_wire::proto::{
         self, Forecast, ForecastRolloutResponse, Outcome, TemplateChange, TrajectoryPoint,
     };
+
+    use super::super::tests::results;
+    use super::*;
 
     #[test]
     fn rollouts_are_rows_followed_by_causes() {

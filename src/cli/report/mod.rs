@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use rollplan_text::{self as text, DELETED, Page, one_line, printable, state};
+use rollplan_wire::proto::{ComputeStatusResponse, RolloutReport};
 
 use self::log::Log;
 use super::course::Course;
@@ -21,8 +23,6 @@ use super::goal::Goal;
 use super::observe::Status;
 use super::options::Output;
 use super::{output, stderr};
-use crate::proto::{ComputeStatusResponse, RolloutReport};
-use crate::text::{self, DELETED, Page, one_line, printable, state};
 
 /// What to report, besides what is printed.
 #[derive(Args, Clone, Debug)]
@@ -353,8 +353,9 @@ impl RolloutResult {
 
 #[cfg(test)]
 mod tests {
+    use rollplan_wire::proto::{Blocker, Counts, Phase, Verdict};
+
     use super::*;
-    use crate::proto::{Blocker, Counts, Phase, Verdict};
 
     /// A rollout that failed with text that is special in every format, a complete one, an undecided one, and one that
     /// could not be read.

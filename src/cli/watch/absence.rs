@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use rollplan_health::diagnosis::Cause;
 use rollplan_health::kinds::JobEnd;
+use rollplan_wire::proto::{self, Outlook, Phase, RolloutReport};
 
 use super::decision::{Absence, Member, Outcome};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::goal::Goal;
-use crate::proto::{self, Outlook, Phase, RolloutReport};
 
 /// The minimum number of consecutive polls that do not find an object before it counts as deleted, however far apart they
 /// are: the controller of a Job writes the event about its end after the status.
@@ -133,10 +133,11 @@ fn ended(name: &str, last: &RolloutReport, end: JobEnd) -> RolloutReport {
 mod tests {
     use std::time::Duration;
 
+    use rollplan_wire::proto::{Blocker, ObjectReference, Verdict};
+
     use super::*;
     use crate::cli::observe::Status;
     use crate::cli::options::JudgementArgs;
-    use crate::proto::{Blocker, ObjectReference, Verdict};
 
     fn observed(api_version: &str, kind: &str, uid: &str, goal: Goal) -> Member {
         let judgement = JudgementArgs {

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use rollplan_text::{DELETED, Numbers, Style, state, state_style};
+use rollplan_wire::proto;
+
 use super::{Failures, Time};
 use crate::cli::course::{Course, Purposes};
 use crate::cli::error::Error;
@@ -12,8 +15,6 @@ use crate::cli::observe::{Status, StatusOptions};
 use crate::cli::options::{JudgementArgs, Switch};
 use crate::cli::planner::Planner;
 use crate::cli::report::RolloutResult;
-use crate::proto;
-use crate::text::{DELETED, Numbers, Style, state, state_style};
 
 /// How long a rollout without a deadline may make no progress.
 pub(super) const STALLED_AFTER: Duration = Duration::from_secs(600);

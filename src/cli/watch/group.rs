@@ -3,6 +3,9 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use rollplan_text::{self as text, span};
+use rollplan_wire::proto;
+
 use super::decision::{Member, News, Outcome, STALLED_AFTER, worst};
 use super::view::View;
 use super::{End, Limits, Observation, SystemClock, Time, watch};
@@ -18,8 +21,6 @@ use crate::cli::report::Reporter;
 use crate::cli::resource::Resource;
 use crate::cli::target::Target;
 use crate::cli::{output, stderr};
-use crate::proto;
-use crate::text::{self, span};
 
 /// The maximum number of names in a note.
 const NAMES_MAX: usize = 20;

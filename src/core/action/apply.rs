@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Action, OwnerChange, SetChange, Target};
 use crate::interrupt::{Interrupt, Never};
-use crate::pass;
 use crate::revision::REVISION;
 use crate::snapshot::{ReplicaSet, Snapshot};
 use crate::template::Template;
@@ -85,7 +84,7 @@ fn apply_to(snapshot: &mut Snapshot, action: &Action, index: Option<usize>) {
         }
         (Action::ScaleReplicaSet { to, change, .. }, Some(set)) => change_set(set, change, *to),
         (Action::CreateReplicaSet(set), _) => {
-            let created = pass::as_created(set, snapshot.now);
+            let created = set.as_created(snapshot.now);
             snapshot.replica_sets.push(created);
         }
         (Action::UpdateDeployment { change, .. }, _) => change_owner(snapshot, change),

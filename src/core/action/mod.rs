@@ -13,9 +13,11 @@ pub use event::{Event, EventType};
 use crate::scaling::ScaleReason;
 use crate::selector::LabelSelector;
 use crate::snapshot::{
-    Deployment, DeploymentStatus, ObjectMeta, OwnerReference, ReplicaSet, StringMap,
+    Deployment, DeploymentStatus, ObjectMeta, OwnerReference, ReplicaSet, ReplicaSetStatus,
+    StringMap,
 };
 use crate::template::{Template, Value};
+use crate::time::Time;
 
 /// A write or a check, with all values that are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,6 +238,25 @@ pub enum OnFailure {
     Tolerate(&'static [i32]),
     /// Continue with the next step, whatever the failure is.
     Continue,
+}
+
+impl NewReplicaSet {
+    /// The ReplicaSet as the server has it right after its creation.
+    pub(crate) fn as_created(&self, now: Time) -> ReplicaSet {
+        let mut metadata = self.metadata.clone();
+        metadata.generation = 1;
+        metadata.creation_timestamp = Some(now.whole_seconds());
+        // The server chooses UID and resourceVersion, and no write of this plan needs them.
+        metadata.uid = format!("uid of {}", metadata.name);
+        ReplicaSet {
+            metadata,
+            replicas: self.replicas,
+            min_ready_seconds: self.min_ready_seconds,
+            template: self.template.clone(),
+            status: ReplicaSetStatus::default(),
+            available_max: ReplicaSet::UNTOUCHED,
+        }
+    }
 }
 
 impl OnFailure {

@@ -6,9 +6,7 @@ use super::sets::{WorkingCopy, total};
 use super::{Pass, Stop, SyncResult, has_template_of, publish, quote};
 use crate::action::{Action, Event, NewReplicaSet, OnFailure, Target};
 use crate::revision::{self, POD_TEMPLATE_HASH, TEMPLATE_DIGEST};
-use crate::snapshot::{
-    Deployment, ObjectMeta, ReplicaSet, ReplicaSetStatus, StepFailure, StringMap,
-};
+use crate::snapshot::{Deployment, ObjectMeta, ReplicaSet, StepFailure, StringMap};
 
 /// The maximum length of the name of an object (Kubernetes: DNS1123SubdomainMaxLength).
 const NAME_BYTES_MAX: usize = 253;
@@ -41,7 +39,7 @@ impl<'a> Pass<'a> {
             let is_written = self.is_owned(existing);
             return self.use_or_avoid(existing, is_written, new_revision);
         }
-        let created = as_created(&set, self.snapshot.now);
+        let created = set.as_created(self.snapshot.now);
         let size = set.replicas;
         let create = Action::CreateReplicaSet(Box::new(set));
         if let Err(failure) = self.writes.act(create, OnFailure::Stop) {
@@ -169,23 +167,6 @@ impl<'a> Pass<'a> {
             self.write_status()?;
         }
         Ok(())
-    }
-}
-
-/// The ReplicaSet as the server has it right after its creation.
-pub(crate) fn as_created(set: &NewReplicaSet, now: crate::time::Time) -> ReplicaSet {
-    let mut metadata = set.metadata.clone();
-    metadata.generation = 1;
-    metadata.creation_timestamp = Some(now.whole_seconds());
-    // The server chooses UID and resourceVersion, and no write of this plan needs them.
-    metadata.uid = format!("uid of {}", metadata.name);
-    ReplicaSet {
-        metadata,
-        replicas: set.replicas,
-        min_ready_seconds: set.min_ready_seconds,
-        template: set.template.clone(),
-        status: ReplicaSetStatus::default(),
-        available_max: ReplicaSet::UNTOUCHED,
     }
 }
 

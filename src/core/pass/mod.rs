@@ -23,7 +23,6 @@ mod writes;
 pub use create::new_set_name;
 pub use find::has_template_of;
 
-pub(crate) use create::as_created;
 pub(crate) use rollback_annotation::restored;
 pub use rollback_annotation::without_hash;
 

@@ -21,21 +21,21 @@ use http::{HeaderValue, Request, Response};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use metrics::{Counter, Histogram};
+use rollplan_wire::REQUEST_BYTES_MAX;
 use tokio::time::timeout;
 use tonic::Status;
 use tonic::body::Body;
 use tower::load_shed::error::Overloaded;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
-use crate::server::admission::budget::{Budget, Reservation};
-use crate::server::admission::buffered::{BufferedRequest, ENCODING, Rejection, announced_length};
-use crate::server::admission::overloaded;
-use crate::server::protocol::ResponseFuture;
-use crate::server::protocol::context::{AnswerContext, CallContext};
-use crate::server::protocol::errors;
-use crate::server::protocol::framing::PREFIX_BYTES;
-use crate::server::protocol::pending::PendingResponses;
-use crate::wire::REQUEST_BYTES_MAX;
+use crate::admission::budget::{Budget, Reservation};
+use crate::admission::buffered::{BufferedRequest, ENCODING, Rejection, announced_length};
+use crate::admission::overloaded;
+use crate::protocol::ResponseFuture;
+use crate::protocol::context::{AnswerContext, CallContext};
+use crate::protocol::errors;
+use crate::protocol::framing::PREFIX_BYTES;
+use crate::protocol::pending::PendingResponses;
 
 /// Buffers requests, and counts the bytes of answers that clients have not read yet.
 #[derive(Clone)]

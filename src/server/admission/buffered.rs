@@ -12,18 +12,18 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 use rollplan_core::interrupt::{Interrupt, Never};
+use rollplan_service::Method;
+use rollplan_service::memory;
+use rollplan_wire as wire;
+use rollplan_wire::REQUEST_BYTES_MAX;
 use tonic::Status;
 
-use crate::server::admission::budget::{Budget, Reservation};
-use crate::server::admission::decompress::{Compression, Failure, decompress};
-use crate::server::protocol::context::{CallContext, Encoding};
-use crate::server::protocol::errors;
-use crate::server::protocol::framing::{PREFIX_BYTES, frame};
-use crate::server::protocol::methods;
-use crate::wire;
-use crate::wire::Method;
-use crate::wire::REQUEST_BYTES_MAX;
-use crate::wire::estimate::memory;
+use crate::admission::budget::{Budget, Reservation};
+use crate::admission::decompress::{Compression, Failure, decompress};
+use crate::protocol::context::{CallContext, Encoding};
+use crate::protocol::errors;
+use crate::protocol::framing::{PREFIX_BYTES, frame};
+use crate::protocol::methods;
 
 /// Requests that take more memory than this, in bytes, are large: answering them takes more than one or two milliseconds.
 /// Compared with that, a change of threads costs nothing.
@@ -238,5 +238,5 @@ pub(crate) fn announced_length(prefix: &[u8]) -> Option<usize> {
 }
 
 fn rejected(error: &wire::Error) -> Rejection {
-    Rejection::Status(errors::to_status(error))
+    Rejection::Status(errors::to_tonic(error.into()))
 }

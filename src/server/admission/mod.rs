@@ -20,8 +20,8 @@ use tower::load_shed::LoadShed;
 use tower::util::Oneshot;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
-use crate::server::admission::buffered::BufferedRequest;
-use crate::server::protocol::errors;
+use crate::admission::buffered::BufferedRequest;
+use crate::protocol::errors;
 
 /// Admits calls up to one limit for small calls and one for large calls.
 #[derive(Clone)]

@@ -19,12 +19,12 @@ use tonic::body::Body;
 use tower::{Layer, Service, ServiceExt as _};
 use tracing::Span;
 
-use crate::server::admission::buffered::{BufferedRequest, Rejection};
-use crate::server::admission::overloaded;
-use crate::server::protocol::ResponseFuture;
-use crate::server::protocol::cancellation::Cancellation;
-use crate::server::protocol::context::{AnswerContext, CallContext};
-use crate::server::protocol::errors;
+use crate::admission::buffered::{BufferedRequest, Rejection};
+use crate::admission::overloaded;
+use crate::protocol::ResponseFuture;
+use crate::protocol::cancellation::Cancellation;
+use crate::protocol::context::{AnswerContext, CallContext};
+use crate::protocol::errors;
 
 /// Runs large calls on separate threads.
 #[derive(Clone)]
@@ -228,11 +228,11 @@ where
 mod tests {
     use bytes::Bytes;
     use prost::Message as _;
+    use rollplan_wire::proto::{PlanRolloutRequest, Snapshot};
     use tower::service_fn;
 
     use super::*;
-    use crate::proto::{PlanRolloutRequest, Snapshot};
-    use crate::server::admission::budget::{Budget, Reservation};
+    use crate::admission::budget::{Budget, Reservation};
 
     fn mk_observed() -> OffloadMetrics {
         OffloadMetrics {

@@ -5,14 +5,15 @@ use std::marker::PhantomData;
 use bytes::{Buf as _, Bytes};
 use prost::{Message, Name};
 use rollplan_core::interrupt::Interrupt;
+use rollplan_service::METHODS;
+use rollplan_service::memory;
+use rollplan_wire as wire;
 use tonic::Status;
 use tonic::codec::{BufferSettings, DecodeBuf, Decoder};
 use tonic_prost::{ProstCodec, ProstEncoder};
 
-use crate::server::protocol::cancellation::Current;
-use crate::server::protocol::errors::to_status;
-use crate::wire::estimate::memory;
-use crate::wire::{self, METHODS};
+use crate::protocol::cancellation::Current;
+use crate::protocol::errors::to_tonic;
 
 /// A type that is created from the bytes of a request before the call is processed.
 pub trait Decodable: Send + Sized + 'static {
@@ -31,7 +32,7 @@ impl<M: Message + Name + Default + 'static> Decodable for M {
     type Message = M;
 
     fn decode(encoded: Bytes, interrupt: &dyn Interrupt) -> Result<Self, wire::Error> {
-        wire::decode(encoded, interrupt)
+        rollplan_service::decode(encoded, interrupt)
     }
 }
 
@@ -86,6 +87,6 @@ impl<M: Decodable> Decoder for SizeLimitedDecoder<M> {
         checked
             .and_then(|()| M::decode(encoded, &current))
             .map(Some)
-            .map_err(|error| to_status(&error))
+            .map_err(|error| to_tonic((&error).into()))
     }
 }

@@ -4,16 +4,17 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
+use rollplan_service::MethodRequest;
+use rollplan_wire::proto::PlanRolloutResponse;
+use rollplan_wire::{Context, Facts, check_answer};
 use tonic::{Request, Response, Status};
 use tracing::Span;
 
-use crate::proto::PlanRolloutResponse;
-use crate::server::call::service::Planner;
-use crate::server::observability::metrics::Metrics;
-use crate::server::protocol::cancellation::Current;
-use crate::server::protocol::context::{AnswerContext, CallContext};
-use crate::server::protocol::errors::to_status;
-use crate::wire::{Context, Facts, MethodRequest, check_answer};
+use crate::call::service::Planner;
+use crate::observability::metrics::Metrics;
+use crate::protocol::cancellation::Current;
+use crate::protocol::context::{AnswerContext, CallContext};
+use crate::protocol::errors::to_tonic;
 
 /// The planner of this crate. It answers on the current thread, which was selected by the size of the call.
 pub(crate) struct BuiltInPlanner {
@@ -63,10 +64,11 @@ impl Planner for BuiltInPlanner {
             }
             Err(error) => {
                 Span::current().record("deployment", deployment);
-                Err(to_status(&match inferred {
+                let error = match inferred {
                     Some(inferred) => (inferred.explain)(error),
                     None => error,
-                }))
+                };
+                Err(to_tonic((&error).into()))
             }
         }
     }

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use http::Request;
+use rollplan_wire::proto::FILE_DESCRIPTOR_SET;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::body::Body;
 use tonic::server::NamedService;
@@ -24,9 +25,8 @@ use tonic_reflection::pb::v1alpha::server_reflection_server as v1alpha;
 use tonic_reflection::server::Builder;
 use tower::Service;
 
-use crate::proto::FILE_DESCRIPTOR_SET;
-use crate::server::Error;
-use crate::server::protocol::errors;
+use crate::Error;
+use crate::protocol::errors;
 
 /// The descriptors of all services.
 #[derive(Clone)]

@@ -1,11 +1,11 @@
 //! The methods as a gRPC service.
 
 use prost::Message as _;
+use rollplan_service::{MethodRequest, for_each_method};
+use rollplan_wire::proto;
 use tonic::{Request, Response, Status};
 
-use crate::proto;
-use crate::server::RolloutPlanner;
-use crate::wire::{MethodRequest, for_each_method};
+use crate::RolloutPlanner;
 
 /// Answers the calls of every method.
 #[tonic::async_trait]

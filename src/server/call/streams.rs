@@ -14,11 +14,11 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::{Layer, Service};
 
-use crate::server::admission::budget::{Budget, Reservation};
-use crate::server::protocol::ResponseFuture;
-use crate::server::protocol::context::CallContext;
-use crate::server::protocol::errors;
-use crate::server::protocol::pending::PendingResponses;
+use crate::admission::budget::{Budget, Reservation};
+use crate::protocol::ResponseFuture;
+use crate::protocol::context::CallContext;
+use crate::protocol::errors;
+use crate::protocol::pending::PendingResponses;
 
 /// Ends open streams at shutdown, which they would otherwise delay for its whole grace period, and tracks responses
 /// that clients have not read.

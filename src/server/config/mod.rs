@@ -7,18 +7,20 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rollplan_wire as wire;
+
 pub use self::traces::Traces;
 
 use super::Error;
-use crate::server::COMMIT;
-use crate::server::admission::memory_limit::{self, memory_limit};
-use crate::wire;
+use crate::admission::memory_limit::{self, memory_limit};
 
 const MIB: usize = 1 << 20;
 
 /// The configuration of a server, validated as a whole before any port is bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
+    /// The commit that the program was built from, for the log and the metrics. Default `unknown`.
+    pub commit: &'static str,
     /// The address for calls. Port 0 selects a free port. Default 127.0.0.1:50051: without [`tls`](Self::tls), calls
     /// are neither encrypted nor authenticated, so access from other machines must be configured explicitly.
     pub listen: SocketAddr,
@@ -92,6 +94,7 @@ impl Default for Config {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let buffer_mib_max = memory_limit::buffer_mib_max(memory_limit());
         Self {
+            commit: "unknown",
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 50051)),
             http_listen: None,
             tls: None,
@@ -128,6 +131,7 @@ impl Config {
         const SECOND: Duration = Duration::from_secs(1);
         const HOUR: Duration = Duration::from_secs(3600);
         let Self {
+            commit: _,
             // Only the system knows whether an address is available.
             listen: _,
             http_listen: _,
@@ -188,6 +192,7 @@ impl Config {
     /// Logs all effective settings in one line, and the ignored variables.
     pub(super) fn log(&self) {
         let Self {
+            commit,
             listen,
             http_listen,
             tls,
@@ -212,7 +217,7 @@ impl Config {
         } = self;
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
-            commit = COMMIT,
+            commit,
             %listen,
             http_listen = http_listen.map(tracing::field::display),
             tls_cert = tls.as_ref().map(|tls| tracing::field::display(tls.cert.display())),

@@ -10,8 +10,8 @@ use tonic::{Code, Status};
 use super::codec::Call;
 use super::error::ErrorForm;
 use super::headers::copy_metadata;
-use crate::server::protocol::errors::{bug, failure};
-use crate::server::protocol::framing::PREFIX_BYTES;
+use crate::protocol::errors::{bug, failure};
+use crate::protocol::framing::PREFIX_BYTES;
 
 /// Translates an answer. `call` is `None` if the request was rejected.
 pub(super) async fn translated(

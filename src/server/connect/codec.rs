@@ -9,6 +9,7 @@ use flate2::write::GzEncoder;
 use http::HeaderMap;
 use prost::Message as _;
 use prost_reflect::{DeserializeOptions, DynamicMessage, SerializeOptions};
+use rollplan_wire as wire;
 use serde_json::Value;
 use serde_json::error::Category;
 use serde_json::value::Serializer;
@@ -17,10 +18,9 @@ use tonic::Status;
 use super::endpoint::{Format, Query};
 use super::headers::media_type;
 use super::methods::Method;
-use crate::server::protocol::context::{self, Inferred};
-use crate::server::protocol::errors;
-use crate::server::protocol::framing::{PREFIX_BYTES, frame};
-use crate::wire;
+use crate::protocol::context::{self, Inferred};
+use crate::protocol::errors;
+use crate::protocol::framing::{PREFIX_BYTES, frame};
 
 /// The maximum memory of a JSON value while it is decoded: an entry of a list that contains a message with a tree node.
 const VALUE_BYTES: usize = 1 << 10;
@@ -154,7 +154,7 @@ impl context::Encoding for Call {
         match &self.encoding {
             Encoding::Objects(query) => query
                 .request(text)
-                .map_err(|error| errors::to_status(&error)),
+                .map_err(|error| errors::to_tonic((&error).into())),
             Encoding::Proto => Ok(text.to_vec()),
             Encoding::Json => {
                 let decoded = self.decode_json(text);
@@ -216,10 +216,11 @@ impl Malformed {
 
 #[cfg(test)]
 mod tests {
+    use rollplan_wire::json;
+
     use super::*;
-    use crate::server::connect::methods::Methods;
-    use crate::server::protocol::context::Encoding as _;
-    use crate::wire::json;
+    use crate::connect::methods::Methods;
+    use crate::protocol::context::Encoding as _;
 
     /// The text is copied up to three times.
     #[test]

@@ -11,6 +11,8 @@ use http_body_util::Full;
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use prost_types::Any;
+use rollplan_text::printable;
+use rollplan_wire::json::descriptors;
 use serde_json::{Map, Value, json};
 use tonic::body::Body;
 use tonic::{Code, Status};
@@ -19,9 +21,7 @@ use tonic_types::pb;
 use super::codec::Encoding;
 use super::endpoint::{Endpoint, Format};
 use super::headers::copy_metadata;
-use crate::server::protocol::errors::failure;
-use crate::text::printable;
-use crate::wire::json::descriptors;
+use crate::protocol::errors::failure;
 
 /// The descriptors of error details. `None` if they are invalid, which a test rules out.
 static DETAILS: LazyLock<Option<DescriptorPool>> = LazyLock::new(|| {
@@ -193,7 +193,7 @@ fn name(code: Code) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::protocol::errors;
+    use crate::protocol::errors;
 
     #[test]
     fn details_have_a_readable_form() {

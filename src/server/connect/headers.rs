@@ -6,8 +6,8 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::rejection;
-use crate::server::protocol::deadline::GRPC_TIMEOUT;
-use crate::server::protocol::rejected::Rejected;
+use crate::protocol::deadline::GRPC_TIMEOUT;
+use crate::protocol::rejected::Rejected;
 
 const GRPC_ENCODING: &str = "grpc-encoding";
 const GRPC_ACCEPT_ENCODING: &str = "grpc-accept-encoding";

@@ -3,7 +3,7 @@
 //!
 //! This is only a translation in front of the layers for gRPC calls: requests get gRPC's headers, and a status becomes
 //! an HTTP status with an error in JSON. The layers below use the call as an
-//! [`Encoding`](crate::server::protocol::context::Encoding) of its messages. `endpoint/` has the calls for people, which are
+//! [`Encoding`](crate::protocol::context::Encoding) of its messages. `endpoint/` has the calls for people, which are
 //! translated the same way. So all limits, deadlines, metrics and log lines are the same as for gRPC.
 
 mod answer;
@@ -32,11 +32,11 @@ use self::endpoint::{Endpoint, Format, Query};
 use self::error::ErrorForm;
 use self::headers::{accepts_gzip, check_encoding, check_version, to_grpc};
 use self::rejection::{ACCEPT_POST, ACCEPT_POST_GRPC};
-use crate::server::protocol::ResponseFuture;
-use crate::server::protocol::context::CallContext;
-use crate::server::protocol::methods::is_served;
-use crate::server::protocol::reject;
-use crate::server::protocol::rejected::Rejected;
+use crate::protocol::ResponseFuture;
+use crate::protocol::context::CallContext;
+use crate::protocol::methods::is_served;
+use crate::protocol::reject;
+use crate::protocol::rejected::Rejected;
 
 /// The header with the time that an answer refers to.
 const NOW: HeaderName = HeaderName::from_static("rollplan-now");

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::server::connection::Connection;
+use crate::connection::Connection;
 
 /// A connection as used by hyper. [`run`](Self::run) sends what hyper writes.
 #[derive(Clone)]
@@ -105,8 +105,8 @@ mod tests {
     use tokio::sync::watch;
 
     use super::*;
-    use crate::server::connection::BATCH_BYTES_MAX;
-    use crate::server::connection::tests::mk_connection;
+    use crate::connection::BATCH_BYTES_MAX;
+    use crate::connection::tests::mk_connection;
 
     /// Counts how often a task is woken.
     #[derive(Default)]

@@ -12,8 +12,8 @@ use x509_cert::der::Decode as _;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
-use crate::server::config::client_name::{is_uri, matches};
-use crate::server::protocol::errors::rejection;
+use crate::config::client_name::{is_uri, matches};
+use crate::protocol::errors::rejection;
 
 /// The DNS names and URIs of clients that may call. If empty, all clients may call.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ pub(crate) fn rejected(request: &Request<Body>) -> Option<Response<Body>> {
         // Writing to a String does not fail.
         let _ = write!(message, "{separator}{}", name.escape_default());
     }
-    let status = rejection(Code::PermissionDenied, &message, "CLIENT_NOT_ALLOWED", &[]);
+    let status = rejection(Code::PermissionDenied, &message, "CLIENT_NOT_ALLOWED");
     Some(status.into_http())
 }
 
@@ -79,7 +79,7 @@ mod tests {
     use rcgen::{CertificateParams, KeyPair, SanType};
 
     use super::*;
-    use crate::server::protocol::errors::failure;
+    use crate::protocol::errors::failure;
 
     #[test]
     fn without_names_every_client_may_call() {

@@ -66,7 +66,7 @@ impl Descriptors {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::observability::log::Written;
+    use crate::observability::log::Written;
 
     #[test]
     fn fewer_connections_than_configured_are_logged() {

@@ -10,8 +10,8 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 
-use crate::server::connection::tls::Tls;
-use crate::server::connection::{Connection, ConnectionMetrics, Stream};
+use crate::connection::tls::Tls;
+use crate::connection::{Connection, ConnectionMetrics, Stream};
 
 /// The timeout of a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

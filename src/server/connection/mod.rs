@@ -24,7 +24,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::server::TlsStream;
 
-use crate::server::protocol::pending::PendingResponses;
+use crate::protocol::pending::PendingResponses;
 
 /// How long a client may take to read a response. The largest response needs 140 KB per second, so a slower client has
 /// most likely stopped reading.

@@ -23,13 +23,13 @@ use tokio_stream::{Stream, StreamExt as _};
 use tonic::body::Body;
 use tower::{Service, ServiceExt as _};
 
-use crate::server::config::Config;
-use crate::server::connection::batched::Batched;
-use crate::server::connection::clients::{AllowedClients, NotAllowed};
-use crate::server::connection::unread::Unread;
-use crate::server::connection::{Calls, Connection};
-use crate::server::protocol::context::CallContext;
-use crate::server::protocol::pending::PendingResponses;
+use crate::config::Config;
+use crate::connection::batched::Batched;
+use crate::connection::clients::{AllowedClients, NotAllowed};
+use crate::connection::unread::Unread;
+use crate::connection::{Calls, Connection};
+use crate::protocol::context::CallContext;
+use crate::protocol::pending::PendingResponses;
 
 /// The minimum of hyper.
 const HTTP1_BUFFER_BYTES_MIN: usize = 8 << 10;

@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
-use crate::server::config::TlsFiles;
+use crate::config::TlsFiles;
 
 /// Why the certificate files cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -240,7 +240,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::server::observability::log::Written;
+    use crate::observability::log::Written;
 
     /// A certificate and its key.
     fn mk_files(directory: &TempDir) -> TlsFiles {

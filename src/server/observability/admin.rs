@@ -17,8 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::server::observability::health::Health;
-use crate::server::observability::metrics::Metrics;
+use crate::observability::health::Health;
+use crate::observability::metrics::Metrics;
 
 /// How long a client may take to send its request. Probes send it immediately.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -164,7 +164,7 @@ mod tests {
 
     async fn mk_admin() -> Admin {
         let (health, _) = Health::new().await;
-        Admin::new(health, Arc::new(Metrics::new().unwrap()))
+        Admin::new(health, Arc::new(Metrics::new("unknown").unwrap()))
     }
 
     async fn start(admin: Admin, connections_max: usize) -> SocketAddr {

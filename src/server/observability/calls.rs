@@ -14,11 +14,11 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::{Layer, Service};
 
-use crate::server::observability::metrics::{MethodMetrics, Metrics};
-use crate::server::protocol::ResponseFuture;
-use crate::server::protocol::context::CallContext;
-use crate::server::protocol::errors;
-use crate::server::protocol::framing::Messages;
+use crate::observability::metrics::{MethodMetrics, Metrics};
+use crate::protocol::ResponseFuture;
+use crate::protocol::context::CallContext;
+use crate::protocol::errors;
+use crate::protocol::framing::Messages;
 
 /// Counts every call.
 #[derive(Clone)]

@@ -7,7 +7,7 @@ use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::{Health as HealthApi, HealthServer};
 use tonic_health::server::HealthReporter;
 
-use crate::server::protocol::methods::PLANNER;
+use crate::protocol::methods::PLANNER;
 
 /// The services with a health status: the whole server, and the planner. Other names are NOT_FOUND.
 const SERVICES: [&str; 2] = ["", PLANNER];

@@ -28,7 +28,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tonic::Code;
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
-use crate::server::config::Traces;
+use crate::config::Traces;
 
 /// The timeout for sending the last spans at shutdown.
 const FLUSH_TIME_MAX: Duration = Duration::from_secs(3);

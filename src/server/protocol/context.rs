@@ -1,18 +1,18 @@
 //! What travels beside a call from layer to layer. Only two things travel elsewhere: the rejection of a client
 //! (`connection/clients.rs`), and the cancellation ([`Current`]), because tonic's decoder does not see the extensions of a request.
 //!
-//! [`Current`]: crate::server::protocol::cancellation::Current
+//! [`Current`]: crate::protocol::cancellation::Current
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use http::{Extensions, Request};
+use rollplan_wire::{self as wire, Shown};
 use tonic::Status;
 
-use crate::server::protocol::pending::PendingResponses;
-use crate::server::protocol::rejected::Rejected;
-use crate::wire::{self, Shown};
+use crate::protocol::pending::PendingResponses;
+use crate::protocol::rejected::Rejected;
 
 /// What travels beside a request, as an extension of it.
 #[derive(Clone, Default)]

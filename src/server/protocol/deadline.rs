@@ -5,14 +5,14 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, Request, Response};
+use rollplan_service::{Code, Status};
 use tokio::time::sleep;
-use tonic::Code;
 use tonic::body::Body;
 use tower::{Layer, Service};
 
-use crate::server::protocol::ResponseFuture;
-use crate::server::protocol::context::CallContext;
-use crate::server::protocol::errors::rejection;
+use crate::protocol::ResponseFuture;
+use crate::protocol::context::CallContext;
+use crate::protocol::errors::to_tonic;
 
 pub(crate) const GRPC_TIMEOUT: &str = "grpc-timeout";
 
@@ -80,12 +80,9 @@ where
 
 fn exceeded(time: Duration) -> tonic::Status {
     let milliseconds = time.as_millis().to_string();
-    rejection(
-        Code::DeadlineExceeded,
-        &format!("not answered within {milliseconds} ms"),
-        "DEADLINE_EXCEEDED",
-        &[("milliseconds", &milliseconds)],
-    )
+    let message = format!("not answered within {milliseconds} ms");
+    let status = Status::new(Code::DeadlineExceeded, message, "DEADLINE_EXCEEDED");
+    to_tonic(status.with_metadata([("milliseconds", milliseconds)]))
 }
 
 /// The client's deadline, if it is valid in gRPC.

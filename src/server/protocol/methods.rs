@@ -1,6 +1,6 @@
 //! The served methods, by path.
 
-use crate::wire::{METHODS, Method};
+use rollplan_service::{METHODS, Method};
 
 /// The service of the contract.
 pub(crate) const PLANNER: &str = "rollplan.v1.RolloutPlanner";
@@ -74,8 +74,9 @@ pub(crate) fn of_planner(path: &str) -> Option<&'static Method> {
 
 #[cfg(test)]
 mod tests {
+    use rollplan_wire::json::descriptors;
+
     use super::*;
-    use crate::wire::json::descriptors;
 
     #[test]
     fn exactly_the_methods_of_the_contract_are_served() {

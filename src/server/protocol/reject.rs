@@ -14,11 +14,11 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::{Layer, Service};
 
-use crate::server::protocol::ResponseFuture;
-use crate::server::protocol::context::CallContext;
-use crate::server::protocol::deadline::{GRPC_TIMEOUT, remaining};
-use crate::server::protocol::errors::rejection;
-use crate::server::protocol::framing::Messages;
+use crate::protocol::ResponseFuture;
+use crate::protocol::context::CallContext;
+use crate::protocol::deadline::{GRPC_TIMEOUT, remaining};
+use crate::protocol::errors::rejection;
+use crate::protocol::framing::Messages;
 
 /// Rejects calls based on their headers, before their bodies are read.
 #[derive(Clone, Copy)]
@@ -88,7 +88,7 @@ pub(crate) fn rejected(request: &Request<Body>) -> Option<Response<Body>> {
 }
 
 pub(crate) fn malformed_timeout(message: &str) -> Status {
-    rejection(Code::InvalidArgument, message, "MALFORMED_TIMEOUT", &[])
+    rejection(Code::InvalidArgument, message, "MALFORMED_TIMEOUT")
 }
 
 /// Whether the content type is gRPC with protobuf.
@@ -124,7 +124,7 @@ pub(crate) fn one_message(request: Request<Body>) -> Request<Body> {
 impl OneMessage {
     fn violated(&mut self, message: &str) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         self.is_over = true;
-        let status = rejection(Code::Unimplemented, message, "CARDINALITY_VIOLATION", &[]);
+        let status = rejection(Code::Unimplemented, message, "CARDINALITY_VIOLATION");
         Poll::Ready(Some(Err(status)))
     }
 }

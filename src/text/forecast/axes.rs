@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::facts::duration;
-use crate::text::span;
+use crate::span;
 
 /// The edges of the area between the axes.
 pub(super) const LEFT: f64 = 48.0;
@@ -23,7 +23,7 @@ const SPANS: [f64; 19] = [
 
 /// The highest values of both axes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extent {
+pub struct Extent {
     pub(super) at: f64,
     pub(super) pods: f64,
 }
@@ -43,7 +43,7 @@ pub(super) struct Axes {
 
 impl Extent {
     /// The axes that two pictures have in common.
-    pub(crate) fn with(self, other: Self) -> Self {
+    pub fn with(self, other: Self) -> Self {
         Self {
             at: self.at.max(other.at),
             pods: self.pods.max(other.pods),

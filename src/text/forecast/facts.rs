@@ -1,10 +1,11 @@
 //! The facts of a forecast as words and numbers. Every format shows the same ones.
 
-use crate::proto::{
+use rollplan_wire::proto::{
     ChangeEffect, CountRange, DurationRange, Forecast, ForecastRolloutResponse, Outcome,
     RolloutLimits, StartTimesSource, TrajectoryPoint,
 };
-use crate::text::span;
+
+use crate::span;
 
 /// The number of steps at the start and at the end of a long rollout that are shown.
 const FIRST_STEPS: usize = 14;
@@ -17,20 +18,21 @@ const REPLICAS: &str = "replicas";
 
 /// A forecast, and what it is about.
 #[derive(Debug)]
-pub(crate) struct Facts<'f> {
+pub struct Facts<'f> {
     /// For example "Deployment shop/web".
-    pub(crate) subject: &'f str,
+    pub subject: &'f str,
     /// Whether it is about a change. Otherwise, it is about the rollout in progress.
-    pub(crate) has_changes: bool,
-    pub(crate) response: &'f ForecastRolloutResponse,
+    pub has_changes: bool,
+    /// The answer.
+    pub response: &'f ForecastRolloutResponse,
 }
 
 /// One of the scenarios of a forecast.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scenario<'f> {
+pub struct Scenario<'f> {
     /// For example "never ready".
-    pub(crate) name: &'static str,
-    pub(crate) forecast: &'f Forecast,
+    pub name: &'static str,
+    pub forecast: &'f Forecast,
 }
 
 /// A row of the table of scenarios: its name, and a value for each scenario.
@@ -38,11 +40,14 @@ pub(crate) type Row = (&'static str, Vec<String>);
 
 /// A row of the table of steps.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
+    /// A time at which pods change.
     At {
         /// The time since the start, for example "12s", or the number of the step if no durations are known.
         at: String,
+        /// The pods from then on.
         counts: Counts,
+        /// What has changed.
         events: Vec<String>,
     },
     /// The number of steps that are not shown.
@@ -51,18 +56,22 @@ pub(crate) enum Step {
 
 /// The pods at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) new: i64,
-    pub(crate) old: i64,
-    pub(crate) available: i64,
-    pub(crate) terminating: i64,
+pub struct Counts {
+    /// Pods with the new template.
+    pub new: i64,
+    /// Pods with an earlier template.
+    pub old: i64,
+    /// Available pods, new and old.
+    pub available: i64,
+    /// Pods that are being deleted.
+    pub terminating: i64,
 }
 
 // === impl Facts ===
 
 impl<'f> Facts<'f> {
     /// For example "Deployment shop/web: the change starts a rollout".
-    pub(crate) fn title(&self) -> String {
+    pub fn title(&self) -> String {
         let what = match (self.response.effect(), self.has_changes) {
             (ChangeEffect::NoChange | ChangeEffect::Unspecified, false) => {
                 if self.is_idle() {
@@ -161,7 +170,8 @@ impl<'f> Facts<'f> {
         !matches!(source, None | Some(StartTimesSource::None))
     }
 
-    pub(crate) fn scenarios(&self) -> Vec<Scenario<'f>> {
+    /// The scenarios of the answer, the expected one first.
+    pub fn scenarios(&self) -> Vec<Scenario<'f>> {
         let ForecastRolloutResponse {
             expected,
             slow,
@@ -182,7 +192,7 @@ impl<'f> Facts<'f> {
     }
 
     /// The scenarios side by side. Rows without any value are omitted.
-    pub(crate) fn comparison(&self) -> Vec<Row> {
+    pub fn comparison(&self) -> Vec<Row> {
         let scenarios = self.scenarios();
         let row = |name, value: &dyn Fn(&Forecast) -> Option<String>| {
             let values = scenarios.iter().map(|it| value(it.forecast));
@@ -232,7 +242,7 @@ impl<'f> Facts<'f> {
     }
 
     /// The steps of the expected rollout. Of a long one, those at the start and at the end.
-    pub(crate) fn steps(&self) -> Vec<Step> {
+    pub fn steps(&self) -> Vec<Step> {
         let expected = self.response.expected.as_ref();
         let points = expected.map_or(&[][..], |it| &it.trajectory);
         let mut steps: Vec<Step> = Vec::new();
@@ -268,12 +278,12 @@ impl<'f> Facts<'f> {
     }
 
     /// The head of the first column of the steps.
-    pub(crate) fn step_head(&self) -> &'static str {
+    pub fn step_head(&self) -> &'static str {
         if self.has_times() { "time" } else { "step" }
     }
 
     /// Where the start times come from, for example "13 pods with other templates took 2s–9s to start (median 4s)".
-    pub(crate) fn start_times(&self) -> String {
+    pub fn start_times(&self) -> String {
         let times = self.response.start_times.unwrap_or_default();
         let count = times.count;
         let pods = plural(i64::from(count), "pod", "pods");
@@ -331,7 +341,7 @@ impl<'f> Facts<'f> {
     }
 
     /// The outcome as a sentence.
-    pub(crate) fn outcome(&self) -> String {
+    pub fn outcome(&self) -> String {
         let Some(expected) = &self.response.expected else {
             return "The outcome is not known.".to_owned();
         };
@@ -361,7 +371,7 @@ impl<'f> Facts<'f> {
     }
 
     /// How the rollout of a scenario ends, as a sentence.
-    pub(crate) fn summary(&self, forecast: &Forecast) -> String {
+    pub fn summary(&self, forecast: &Forecast) -> String {
         let time = match (&forecast.duration, &forecast.waves) {
             (Some(range), _) if range.median.is_none() => {
                 let pods = match self.response.start_times.unwrap_or_default().count {
@@ -405,7 +415,7 @@ impl<'f> Facts<'f> {
 
 impl Counts {
     /// The new ReplicaSet is the first one.
-    pub(crate) fn of(point: &TrajectoryPoint) -> Self {
+    pub fn of(point: &TrajectoryPoint) -> Self {
         let sum = |counts: &[i32]| counts.iter().copied().map(i64::from).sum();
         let (new, old) = point.pods.split_at(point.pods.len().min(1));
         Self {
@@ -417,7 +427,7 @@ impl Counts {
     }
 
     /// In the order of the columns of a table of steps.
-    pub(crate) fn columns(self) -> [i64; 4] {
+    pub fn columns(self) -> [i64; 4] {
         [self.new, self.old, self.available, self.terminating]
     }
 }

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use rollplan_wire::proto::TemplateChange;
+
 use super::axes::Extent;
 use super::facts::{Facts, Step};
 use super::picture::{CSS, Picture, xml};
-use crate::proto::TemplateChange;
-use crate::text::json_or_absent;
+use crate::json_or_absent;
 
 /// The style of pages.
 const STYLE: &str = "\
@@ -26,14 +27,14 @@ const STYLE_HASH: &str = "C+PuThrhzkU75BQF87A8H9YFb/RGPvb1Af1T+2VLQFY=";
 
 /// A page in the making.
 #[derive(Debug)]
-pub(crate) struct Html {
+pub struct Html {
     title: String,
     body: String,
     pictures: usize,
 }
 
 /// The page about a forecast.
-pub(crate) fn page(facts: &Facts<'_>) -> String {
+pub fn page(facts: &Facts<'_>) -> String {
     let mut html = Html::new(&facts.title());
     html.forecast(facts);
     html.finish()
@@ -42,7 +43,8 @@ pub(crate) fn page(facts: &Facts<'_>) -> String {
 // === impl Html ===
 
 impl Html {
-    pub(crate) fn new(title: &str) -> Self {
+    /// A page with this title.
+    pub fn new(title: &str) -> Self {
         let title = xml(title);
         Self {
             body: format!("<h1>{title}</h1>\n"),
@@ -51,23 +53,25 @@ impl Html {
         }
     }
 
-    pub(crate) fn heading(&mut self, text: &str) {
+    /// Adds a heading.
+    pub fn heading(&mut self, text: &str) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.body, "<h2>{}</h2>", xml(text));
     }
 
-    pub(crate) fn paragraph(&mut self, text: &str) {
+    /// Adds a paragraph.
+    pub fn paragraph(&mut self, text: &str) {
         let _ = writeln!(self.body, "<p>{}</p>", xml(text));
     }
 
     /// Adds lines that are not wrapped.
-    pub(crate) fn preformatted(&mut self, text: &str) {
+    pub fn preformatted(&mut self, text: &str) {
         let lines: Vec<String> = text.lines().map(xml).collect();
         let _ = writeln!(self.body, "<pre>{}</pre>", lines.join("\n"));
     }
 
     /// Adds a picture, with axes that others may share.
-    pub(crate) fn picture(&mut self, picture: &Picture, extent: Extent) {
+    pub fn picture(&mut self, picture: &Picture, extent: Extent) {
         self.pictures += 1;
         let id = format!("picture{}", self.pictures);
         self.wide(&picture.title, &picture.fragment(&id, extent));
@@ -180,7 +184,7 @@ impl Html {
     }
 
     /// The page. It is valid XML, too.
-    pub(crate) fn finish(self) -> String {
+    pub fn finish(self) -> String {
         let Self { title, body, .. } = self;
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\

@@ -6,11 +6,11 @@ mod html;
 mod picture;
 mod table;
 
-pub(crate) use self::axes::Extent;
-pub(crate) use self::facts::{Counts, Facts, Step};
-pub(crate) use self::html::{Html, page};
-pub(crate) use self::picture::{Moment, Picture, picture};
-pub(crate) use self::table::forecast;
+pub use self::axes::Extent;
+pub use self::facts::{Counts, Facts, Step};
+pub use self::html::{Html, page};
+pub use self::picture::{Moment, Picture, picture};
+pub use self::table::forecast;
 
 #[cfg(test)]
 mod tests;

@@ -8,11 +8,11 @@
 use std::fmt::Write as _;
 
 use quick_xml::escape::escape;
+use rollplan_wire::proto::{Outcome, RolloutLimits, TrajectoryPoint};
 
 use super::axes::{Axes, BOTTOM, Extent, LEFT, RIGHT, TOP, time_text};
 use super::facts::{Counts, Facts, Scenario};
-use crate::proto::{Outcome, RolloutLimits, TrajectoryPoint};
-use crate::text::{fit, one_line, width, wrapped};
+use crate::{fit, one_line, width, wrapped};
 
 const WIDTH: f64 = 800.0;
 const HEIGHT: f64 = 416.0;
@@ -53,29 +53,36 @@ pub(super) const CSS: &str = "\
 
 /// A rollout over time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Picture {
-    pub(crate) title: String,
-    pub(crate) subtitle: String,
-    pub(crate) moments: Vec<Moment>,
+pub struct Picture {
+    /// For example "Deployment shop/web".
+    pub title: String,
+    /// What the picture shows.
+    pub subtitle: String,
+    /// The states of the rollout, in order.
+    pub moments: Vec<Moment>,
     /// Whether the positions of the moments are seconds. Otherwise, they are numbers of steps.
-    pub(crate) has_times: bool,
-    pub(crate) limits: RolloutLimits,
+    pub has_times: bool,
+    /// The limits of the rollout.
+    pub limits: RolloutLimits,
     /// When the progress deadline is exceeded, if it is.
-    pub(crate) deadline_exceeded: Option<f64>,
+    pub deadline_exceeded: Option<f64>,
 }
 
 /// The state of a rollout until the next moment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Moment {
-    pub(crate) at: f64,
-    pub(crate) counts: Counts,
+pub struct Moment {
+    /// Seconds since the start, or the number of the step.
+    pub at: f64,
+    /// The pods.
+    pub counts: Counts,
     /// The allowed maximum and the promised minimum, unless the number of pods is still outside, for example after scaling.
-    pub(crate) limits: [Option<i32>; 2],
-    pub(crate) events: Vec<String>,
+    pub limits: [Option<i32>; 2],
+    /// What has changed.
+    pub events: Vec<String>,
 }
 
 /// The picture of the expected rollout, as a document of its own.
-pub(crate) fn picture(facts: &Facts<'_>) -> String {
+pub fn picture(facts: &Facts<'_>) -> String {
     Picture {
         title: facts.title(),
         ..Picture::expected(facts)
@@ -87,7 +94,7 @@ pub(crate) fn picture(facts: &Facts<'_>) -> String {
 
 impl Picture {
     /// The picture of the expected rollout, without a title.
-    pub(crate) fn expected(facts: &Facts<'_>) -> Self {
+    pub fn expected(facts: &Facts<'_>) -> Self {
         let mut scenarios = facts.scenarios().into_iter();
         let expected = scenarios.find(|it| it.name == "expected");
         Self {
@@ -97,7 +104,7 @@ impl Picture {
     }
 
     /// Moves everything in time.
-    pub(crate) fn shift(&mut self, seconds: f64) {
+    pub fn shift(&mut self, seconds: f64) {
         let moments = self.moments.iter_mut().map(|it| &mut it.at);
         let all = moments.chain(&mut self.deadline_exceeded);
         all.for_each(|at| *at += seconds);
@@ -150,7 +157,7 @@ impl Picture {
     }
 
     /// The axes that show everything.
-    pub(crate) fn extent(&self) -> Extent {
+    pub fn extent(&self) -> Extent {
         let pods = self.moments.iter().map(|it| height(it.counts));
         let limits = self.moments.iter().flat_map(|it| it.limits);
         let pods = pods.chain(limits.flatten().map(f64::from));

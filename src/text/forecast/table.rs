@@ -1,12 +1,13 @@
 //! A forecast as text.
 
+use rollplan_wire::proto::Outcome;
+
 use super::facts::{Facts, Step};
-use crate::proto::Outcome;
-use crate::text::page::{Columns, Page, Style};
-use crate::text::revision::{spec_changes, template_changes};
+use crate::page::{Columns, Page, Style};
+use crate::revision::{spec_changes, template_changes};
 
 /// The effect of the change, the steps, the scenarios, what is assumed, and the outcome in the last line.
-pub(crate) fn forecast(page: &mut Page, facts: &Facts<'_>) {
+pub fn forecast(page: &mut Page, facts: &Facts<'_>) {
     page.line(&facts.title(), Style::Strong);
     spec_changes(page, &facts.response.spec_changes);
     template_changes(page, &facts.response.template_changes);

@@ -1,14 +1,14 @@
 use prost_types::Duration;
 use quick_xml::Reader;
 use quick_xml::events::Event;
-
-use super::{Facts, forecast, page, picture};
-use crate::proto::{
+use rollplan_wire::proto::{
     ChangeEffect, CountRange, DurationRange, Forecast, ForecastRolloutResponse, ObjectReference,
     Outcome, OutcomeCount, RolloutLimits, StartTimes, StartTimesSource, TemplateChange,
     TrajectoryPoint,
 };
-use crate::text::Page;
+
+use super::{Facts, forecast, page, picture};
+use crate::Page;
 
 const SUBJECT: &str = "Deployment shop/web";
 

@@ -7,7 +7,7 @@ use rollplan_health::kinds::table::{self, Key, Nested, OWN_NAMESPACE, Row};
 use rollplan_health::kinds::{Condition, Fields, Item, Observed, View};
 
 use super::views;
-use crate::wire::read::{kubernetes, objects};
+use crate::read::{kubernetes, objects};
 
 /// The maximum number of errors and nested conditions that are read.
 const DETAILS_MAX: usize = 16;

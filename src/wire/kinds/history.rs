@@ -6,16 +6,16 @@ use rollplan_core::kind;
 use rollplan_core::time::Time;
 
 use super::select_pods;
+use crate::error::Error;
+use crate::limits::{REPLICA_SETS_MAX, limit};
+use crate::objects::{ContentReader, Found, ObjectIndex};
+use crate::parse::{Parser, Path};
 use crate::proto;
-use crate::wire::error::Error;
-use crate::wire::limits::{REPLICA_SETS_MAX, limit};
-use crate::wire::objects::{ContentReader, Found, ObjectIndex};
-use crate::wire::parse::{Parser, Path};
-use crate::wire::read::kubernetes;
-use crate::wire::surroundings;
+use crate::read::kubernetes;
+use crate::surroundings;
 
 /// Reads the target with its ControllerRevisions and pods. `None` after a violation.
-pub(in crate::wire) fn read_history<'a>(
+pub(crate) fn read_history<'a>(
     objects: &ObjectIndex<'a, Found<'a>>,
     target: &Found<'a>,
     snapshot: &proto::Snapshot,

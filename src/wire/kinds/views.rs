@@ -8,8 +8,8 @@ use rollplan_health::kinds::{
     StatefulSet, View,
 };
 
-use crate::wire::parse::{Parser, Path, owner_reference};
-use crate::wire::read::kubernetes;
+use crate::parse::{Parser, Path, owner_reference};
+use crate::read::kubernetes;
 
 /// A StatefulSet or a DaemonSet. `revision` is the hash of the newest ControllerRevision of a DaemonSet.
 pub(super) fn workload(

@@ -9,7 +9,7 @@ use rollplan_core::revision::REVISION;
 use super::found::Found;
 use super::index::ObjectIndex;
 use super::kind::has_controller_revisions;
-use crate::wire::read::objects;
+use crate::read::objects;
 
 objects! {
     /// The fields that show how many pods an object has.
@@ -39,9 +39,11 @@ objects! {
 }
 
 /// The listed objects, of which those in the namespace of an owner count.
-pub(crate) struct Listed<'o, 'a, T> {
-    pub(crate) owner: &'o Found<'a>,
-    pub(crate) objects: &'o ObjectIndex<'a, T>,
+pub struct Listed<'o, 'a, T> {
+    /// The owner.
+    pub owner: &'o Found<'a>,
+    /// All objects of the request.
+    pub objects: &'o ObjectIndex<'a, T>,
 }
 
 // === impl Listed ===
@@ -49,7 +51,7 @@ pub(crate) struct Listed<'o, 'a, T> {
 impl<'o, 'a, T: AsRef<Found<'a>>> Listed<'o, 'a, T> {
     /// Whether the objects with the templates of the owner appear complete. Those of a StatefulSet or a DaemonSet do if any
     /// are listed, and those that the status names are among them.
-    pub(crate) fn shows_every_revision(&self) -> bool {
+    pub fn shows_every_revision(&self) -> bool {
         let Found {
             api_version, kind, ..
         } = self.owner;
@@ -88,7 +90,7 @@ impl<'o, 'a, T: AsRef<Found<'a>>> Listed<'o, 'a, T> {
     /// A list of pods is complete, unless a ReplicaSet of the Deployment reports more pods than are listed. An empty
     /// list is complete only if all ReplicaSets of the namespace report, for their latest generation, that they have no
     /// pods, including terminating ones. Before Kubernetes 1.35, ReplicaSets do not report terminating pods.
-    pub(crate) fn shows_every_pod(&self) -> bool {
+    pub fn shows_every_pod(&self) -> bool {
         let is_near = |object: &Found<'_>| object.is_in_namespace_of(self.owner);
         let has_pods = self.objects.pods().any(|(_, pod)| is_near(pod));
         let sets = self.objects.replica_sets().map(|(_, set)| set);
@@ -107,7 +109,7 @@ impl<'o, 'a, T: AsRef<Found<'a>>> Listed<'o, 'a, T> {
     }
 
     /// Whether the pods of an owner other than a Deployment appear complete: it reports no more pods than are listed.
-    pub(crate) fn shows_own_pods(&self) -> bool {
+    pub fn shows_own_pods(&self) -> bool {
         let counted: Counted = self.owner.read_leniently();
         let status = counted.status.unwrap_or_default();
         let counts = [

@@ -8,28 +8,29 @@ use std::rc::Rc;
 
 use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
 
-use crate::wire::error::{Error, Reason, Violations};
-use crate::wire::limits::OBJECT_BYTES_MAX;
-use crate::wire::memory::Memory;
-use crate::wire::origin::Origin;
-use crate::wire::read::{
-    DUPLICATE_KEY, Fault, Json, PathStep, Read, Syntax, Unread, objects, read_all,
-};
+use crate::error::{Error, Reason, Violations};
+use crate::limits::OBJECT_BYTES_MAX;
+use crate::memory::Memory;
+use crate::origin::Origin;
+use crate::read::{DUPLICATE_KEY, Fault, Json, PathStep, Read, Syntax, Unread, objects, read_all};
 
 /// An object in a text.
 #[derive(Debug)]
-pub(crate) struct Found<'a> {
+pub struct Found<'a> {
     pub(super) list: Rc<str>,
     pub(super) index: Option<usize>,
     /// The whole object.
     pub(super) text: &'a str,
-    pub(crate) api_version: Cow<'a, str>,
-    pub(crate) kind: Cow<'a, str>,
-    pub(crate) metadata: Metadata<'a>,
+    /// The group and version.
+    pub api_version: Cow<'a, str>,
+    /// The kind.
+    pub kind: Cow<'a, str>,
+    /// The part of the metadata that is read for every object.
+    pub metadata: Metadata<'a>,
     /// The UID of the object that it is about, if it is an event.
-    pub(crate) involved_uid: Option<Cow<'a, str>>,
+    pub involved_uid: Option<Cow<'a, str>>,
     /// The name of the PersistentVolumeClaim that it is about, if it is an event about one.
-    pub(crate) involved_claim: Option<Cow<'a, str>>,
+    pub involved_claim: Option<Cow<'a, str>>,
     /// Whether its kind is derived from that of its list.
     pub(super) is_typed_by_list: bool,
     /// A key of the object that occurs twice. The object is rejected if it is selected.
@@ -41,12 +42,15 @@ pub(crate) struct Found<'a> {
 /// The part of the metadata that decides whether an object is selected. Values of another type count as absent, because
 /// only selected objects are validated.
 #[derive(Debug, Default)]
-pub(crate) struct Metadata<'a> {
-    pub(crate) name: Cow<'a, str>,
-    pub(crate) namespace: Cow<'a, str>,
-    pub(crate) uid: Cow<'a, str>,
+pub struct Metadata<'a> {
+    /// The name.
+    pub name: Cow<'a, str>,
+    /// The namespace. Empty if it is absent.
+    pub namespace: Cow<'a, str>,
+    /// The UID.
+    pub uid: Cow<'a, str>,
     /// Its controller: the first owner that is one.
-    pub(crate) controller: Option<Controller<'a>>,
+    pub controller: Option<Controller<'a>>,
     /// The text of the labels.
     pub(super) labels: &'a str,
     /// The token with which a list continues.
@@ -55,11 +59,15 @@ pub(crate) struct Metadata<'a> {
 
 /// The reference to the controller of an object. Values of another type count as empty.
 #[derive(Debug, Default)]
-pub(crate) struct Controller<'a> {
-    pub(crate) api_version: Cow<'a, str>,
-    pub(crate) kind: Cow<'a, str>,
-    pub(crate) name: Cow<'a, str>,
-    pub(crate) uid: Cow<'a, str>,
+pub struct Controller<'a> {
+    /// The group and version.
+    pub api_version: Cow<'a, str>,
+    /// The kind.
+    pub kind: Cow<'a, str>,
+    /// The name.
+    pub name: Cow<'a, str>,
+    /// The UID.
+    pub uid: Cow<'a, str>,
 }
 
 objects! {
@@ -80,16 +88,16 @@ objects! {
 }
 
 /// Reads the content of selected objects, one after another, and counts its memory.
-pub(in crate::wire) struct ContentReader<'a> {
+pub(crate) struct ContentReader<'a> {
     json: Json<'a>,
-    pub(in crate::wire) memory: Memory,
+    pub memory: Memory,
     interrupt: &'a dyn Interrupt,
 }
 
 // === impl ContentReader ===
 
 impl<'a> ContentReader<'a> {
-    pub(in crate::wire) fn new(interrupt: &'a dyn Interrupt) -> Self {
+    pub(crate) fn new(interrupt: &'a dyn Interrupt) -> Self {
         Self {
             json: Json::of_similar_objects("", interrupt),
             memory: Memory::default(),
@@ -98,12 +106,12 @@ impl<'a> ContentReader<'a> {
     }
 
     /// Counts memory from zero again. The contents so far must have been dropped.
-    pub(in crate::wire) fn reset_memory(&mut self) {
+    pub(crate) fn reset_memory(&mut self) {
         self.memory = Memory::default();
     }
 
     /// Reads the content of an object.
-    pub(in crate::wire) fn read<T: Read<'a>>(
+    pub(crate) fn read<T: Read<'a>>(
         &mut self,
         object: &Found<'a>,
     ) -> Result<Result<T, Fault>, Error> {
@@ -121,7 +129,7 @@ impl<'a> ContentReader<'a> {
     }
 
     /// Reads the content of an object. `None` after a violation, which is recorded.
-    pub(in crate::wire) fn content<T: Read<'a>>(
+    pub(crate) fn content<T: Read<'a>>(
         &mut self,
         object: &Found<'a>,
         violations: &mut Violations,
@@ -135,7 +143,7 @@ impl<'a> ContentReader<'a> {
 
 impl<'a> Found<'a> {
     /// Reads a few fields of an object that is not validated. If one of them is invalid, all count as absent.
-    pub(in crate::wire) fn read_leniently<T: Read<'a>>(&self) -> T {
+    pub(crate) fn read_leniently<T: Read<'a>>(&self) -> T {
         match self.check() {
             Ok(()) => read_all(&mut Json::new(self.text, &Never)).unwrap_or_default(),
             Err(_) => T::default(),
@@ -143,7 +151,7 @@ impl<'a> Found<'a> {
     }
 
     /// Rejects an object for its keys, even if they are not used, and for its size.
-    pub(in crate::wire) fn check(&self) -> Result<(), Fault> {
+    pub(crate) fn check(&self) -> Result<(), Fault> {
         if let Some(key) = &self.duplicate_key {
             let twice = Unread::wrong(Reason::DuplicateKey, DUPLICATE_KEY);
             return Err(twice.at(PathStep::Key(key.clone().into_owned())).into());
@@ -160,12 +168,12 @@ impl<'a> Found<'a> {
     }
 
     /// The text of the object. Items of typed lists may lack a kind in their text.
-    pub(crate) fn text(&self) -> &'a str {
+    pub fn text(&self) -> &'a str {
         self.text
     }
 
     /// Writes the object as JSON with its kind.
-    pub(crate) fn write_json(&self, json: &mut String) {
+    pub fn write_json(&self, json: &mut String) {
         if !self.is_typed_by_list {
             return json.push_str(self.text);
         }
@@ -189,38 +197,52 @@ impl<'a> Found<'a> {
     }
 
     /// The desired number of pods, as far as it is valid.
-    pub(in crate::wire) fn replicas(&self) -> Option<i32> {
+    pub fn replicas(&self) -> Option<i32> {
         self.read_leniently::<Size>().spec.replicas
     }
 
     /// The labels. Empty if they are invalid. They are read at most once, because several selectors may be compared with
     /// them.
-    pub(in crate::wire) fn labels(&self) -> &BTreeMap<String, String> {
+    pub fn labels(&self) -> &BTreeMap<String, String> {
         self.labels.get_or_init(|| {
             read_all(&mut Json::new(self.metadata.labels, &Never)).unwrap_or_default()
         })
     }
 
     /// Whether it is in the namespace of an owner. An absent namespace is the owner's.
-    pub(crate) fn is_in_namespace_of(&self, owner: &Self) -> bool {
+    pub fn is_in_namespace_of(&self, owner: &Self) -> bool {
         let namespace = &self.metadata.namespace;
         namespace.is_empty() || *namespace == owner.metadata.namespace
     }
 
-    pub(crate) fn is_replica_set(&self) -> bool {
+    /// Whether it is a ReplicaSet.
+    #[must_use]
+    pub fn is_replica_set(&self) -> bool {
         (&*self.api_version, &*self.kind) == ("apps/v1", "ReplicaSet")
     }
 
-    pub(crate) fn is_pod(&self) -> bool {
+    /// Whether it is a pod.
+    #[must_use]
+    pub fn is_pod(&self) -> bool {
         (&*self.api_version, &*self.kind) == ("v1", "Pod")
     }
 
-    pub(crate) fn is_controller_revision(&self) -> bool {
+    /// Whether it is a ControllerRevision.
+    #[must_use]
+    pub fn is_controller_revision(&self) -> bool {
         (&*self.api_version, &*self.kind) == ("apps/v1", "ControllerRevision")
     }
 
-    pub(crate) fn is_event(&self) -> bool {
+    /// Whether it is an event of the core group.
+    #[must_use]
+    pub fn is_event(&self) -> bool {
         (&*self.api_version, &*self.kind) == ("v1", "Event")
+    }
+
+    /// Its path in the request, for example `snapshot.objects[0].items[3]`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        self.origin().to_string()
     }
 
     pub(crate) fn origin(&self) -> Origin {
@@ -240,7 +262,7 @@ impl<'a> Found<'a> {
     }
 
     /// Records that the content cannot be read.
-    pub(in crate::wire) fn reject(&self, fault: &Fault, violations: &mut Violations) {
+    pub(crate) fn reject(&self, fault: &Fault, violations: &mut Violations) {
         let origin = self.origin();
         let field = format!("{origin}{}", fault.path());
         let description = format!("{} ({})", fault.description, origin.object);
@@ -270,7 +292,7 @@ fn length_without_white_space(json: &str) -> usize {
 
 impl<'a> Metadata<'a> {
     /// The UID of its controller.
-    pub(crate) fn controller_uid(&self) -> Option<&str> {
+    pub fn controller_uid(&self) -> Option<&str> {
         self.controller.as_ref().map(|controller| &*controller.uid)
     }
 

@@ -14,7 +14,7 @@ const CHECK_INTERVAL: usize = 1024;
 
 /// Objects, and their positions by what they are selected by. Lists of positions have the order of the objects.
 #[derive(Debug)]
-pub(crate) struct ObjectIndex<'a, T> {
+pub struct ObjectIndex<'a, T> {
     all: Vec<T>,
     replica_sets: Vec<usize>,
     pods: Vec<usize>,
@@ -40,7 +40,12 @@ impl<T> Deref for ObjectIndex<'_, T> {
 }
 
 impl<'a, T: AsRef<Found<'a>>> ObjectIndex<'a, T> {
-    pub(crate) fn new(all: Vec<T>, interrupt: &dyn Interrupt) -> Result<Self, Interrupted> {
+    /// Indexes objects.
+    ///
+    /// # Errors
+    ///
+    /// [`Interrupted`].
+    pub fn new(all: Vec<T>, interrupt: &dyn Interrupt) -> Result<Self, Interrupted> {
         let mut index = Self {
             all: Vec::new(),
             replica_sets: Vec::new(),
@@ -85,7 +90,7 @@ impl<'a, T: AsRef<Found<'a>>> ObjectIndex<'a, T> {
     }
 
     /// The objects at these positions.
-    pub(crate) fn at(&self, positions: &[usize]) -> Vec<&T> {
+    pub fn at(&self, positions: &[usize]) -> Vec<&T> {
         positions
             .iter()
             .map(|&position| &self.all[position])
@@ -93,12 +98,12 @@ impl<'a, T: AsRef<Found<'a>>> ObjectIndex<'a, T> {
     }
 
     /// The positions of the objects with this name.
-    pub(crate) fn named(&self, name: &str) -> &[usize] {
+    pub fn named(&self, name: &str) -> &[usize] {
         self.by_name.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// The objects whose controller has this UID, in any namespace, with their positions.
-    pub(crate) fn controlled_by(&self, uid: &str) -> impl Iterator<Item = (usize, &Found<'a>)> {
+    pub fn controlled_by(&self, uid: &str) -> impl Iterator<Item = (usize, &Found<'a>)> {
         self.found(self.controlled.get(uid).into_iter().flatten())
     }
 
@@ -113,7 +118,7 @@ impl<'a, T: AsRef<Found<'a>>> ObjectIndex<'a, T> {
     }
 
     /// The positions of the events about the objects with these UIDs, in the namespace of an owner.
-    pub(crate) fn events_about(&self, uids: &HashSet<&str>, owner: &Found<'_>) -> Vec<usize> {
+    pub fn events_about(&self, uids: &HashSet<&str>, owner: &Found<'_>) -> Vec<usize> {
         let events = uids.iter().filter_map(|uid| self.events.get(*uid));
         let events = self.found(events.flatten());
         let events = events.filter(|(_, event)| event.is_in_namespace_of(owner));

@@ -5,7 +5,7 @@ use rollplan_core::template::Value;
 use rollplan_health::kinds::table;
 
 use super::found::Found;
-use crate::wire::read::objects;
+use crate::read::objects;
 
 objects! {
     /// The spec of an object of any kind.
@@ -15,20 +15,20 @@ objects! {
 }
 
 /// Whether a group belongs to Kubernetes itself. Of its kinds, only Deployment has the spec of a Deployment.
-pub(in crate::wire) fn is_of_kubernetes(api_version: &str) -> bool {
+pub(crate) fn is_of_kubernetes(api_version: &str) -> bool {
     let group = group(api_version);
     !group.contains('.') || group.ends_with(".k8s.io")
 }
 
 /// Whether ControllerRevisions keep the templates of objects of a kind.
-pub(crate) fn has_controller_revisions(api_version: &str, kind: &str) -> bool {
+pub fn has_controller_revisions(api_version: &str, kind: &str) -> bool {
     let kind = kind::find(api_version, kind);
     kind.is_some_and(|it| it.revisions == Revisions::ControllerRevisions)
 }
 
 /// Whether an object is planned as a Deployment. A custom resource is, if it has a selector and a pod template, no strategy
 /// other than those of Deployments, and no row in the table of kinds.
-pub(crate) fn is_deployment(object: &Found<'_>) -> bool {
+pub fn is_deployment(object: &Found<'_>) -> bool {
     if is_of_kubernetes(&object.api_version) {
         return (&*object.api_version, &*object.kind) == ("apps/v1", "Deployment");
     }

@@ -8,32 +8,37 @@ use rollplan_core::snapshot::{ClaimVolume, HostPort, Pod};
 
 use super::found::Found;
 use super::index::ObjectIndex;
-use crate::wire::read::{kubernetes, objects};
+use crate::read::{kubernetes, objects};
 
 /// The maximum number of other pods that are selected.
 const PODS_MAX: usize = 100;
 
 /// What the waiting pods of a workload need, and other pods may have.
 #[derive(Debug, Default)]
-pub(crate) struct Wants {
-    pub(crate) claims: BTreeSet<String>,
+pub struct Wants {
+    /// The names of PersistentVolumeClaims.
+    pub claims: BTreeSet<String>,
     ports: Vec<HostPort>,
 }
 
 /// The positions of the objects that show why pods wait.
 #[derive(Debug, Default)]
-pub(crate) struct Nearby {
+pub struct Nearby {
     /// Other pods that use a claim or a port.
-    pub(crate) pods: Vec<usize>,
-    pub(crate) claims: BTreeMap<String, NearbyClaim>,
+    pub pods: Vec<usize>,
+    /// The claims that pods wait for, by name.
+    pub claims: BTreeMap<String, NearbyClaim>,
 }
 
 /// The positions of the objects about a claim.
 #[derive(Debug, Default)]
-pub(crate) struct NearbyClaim {
-    pub(crate) claim: Option<usize>,
-    pub(crate) volume: Option<usize>,
-    pub(crate) events: Vec<usize>,
+pub struct NearbyClaim {
+    /// The PersistentVolumeClaim.
+    pub claim: Option<usize>,
+    /// Its PersistentVolume.
+    pub volume: Option<usize>,
+    /// The events about the claim.
+    pub events: Vec<usize>,
 }
 
 objects! {
@@ -52,7 +57,7 @@ objects! {
 
 impl Wants {
     /// What pods need, some of which may wait.
-    pub(in crate::wire) fn of(pods: &[Pod]) -> Self {
+    pub fn of(pods: &[Pod]) -> Self {
         let mut wants = Self::default();
         for pod in pods {
             wants.add(&pod.phase, &pod.claims, &pod.host_ports);
@@ -61,7 +66,7 @@ impl Wants {
     }
 
     /// What pods need that have not been read.
-    pub(crate) fn of_found<'f, 'a: 'f>(pods: impl Iterator<Item = &'f Found<'a>>) -> Self {
+    pub fn of_found<'f, 'a: 'f>(pods: impl Iterator<Item = &'f Found<'a>>) -> Self {
         let mut wants = Self::default();
         for pod in pods.filter(|pod| pod.is_pod()) {
             let WaitingPod { spec, status } = pod.read_leniently();
@@ -107,7 +112,7 @@ impl Wants {
 
 impl Nearby {
     /// Finds the objects that show why the pods of an owner wait. `own` are the positions of its pods.
-    pub(crate) fn find<'a, T: AsRef<Found<'a>>>(
+    pub fn find<'a, T: AsRef<Found<'a>>>(
         objects: &ObjectIndex<'a, T>,
         owner: &Found<'a>,
         own: &[usize],
@@ -164,7 +169,7 @@ impl Nearby {
     }
 
     /// The positions of all objects.
-    pub(crate) fn positions(&self) -> Vec<usize> {
+    pub fn positions(&self) -> Vec<usize> {
         let claims = self.claims.values();
         let about = claims.flat_map(|claim| {
             let objects = [claim.claim, claim.volume].into_iter().flatten();

@@ -9,10 +9,10 @@ use std::rc::Rc;
 use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
 
 use super::found::{Found, Metadata, text};
-use crate::wire::error::{Error, Reason, Violations, quoted};
-use crate::wire::limits::OBJECTS_MAX;
-use crate::wire::origin::place;
-use crate::wire::read::{DUPLICATE_KEY, Json, Syntax};
+use crate::error::{Error, Reason, Violations, quoted};
+use crate::limits::OBJECTS_MAX;
+use crate::origin::place;
+use crate::read::{DUPLICATE_KEY, Json, Syntax};
 
 type OptionalText<'a> = Option<Cow<'a, str>>;
 
@@ -21,17 +21,18 @@ const IDENTITY: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// All objects of a request.
 #[derive(Debug, Default)]
-pub(crate) struct Objects<'a> {
-    pub(crate) found: Vec<Found<'a>>,
+pub struct Objects<'a> {
+    /// The objects, in the order of the texts.
+    pub found: Vec<Found<'a>>,
     /// Whether a list is only one page of a longer list.
-    pub(crate) is_continued: bool,
+    pub is_continued: bool,
 }
 
 // === impl Objects ===
 
 impl<'a> Objects<'a> {
     /// Finds all objects in the texts of a field, which has this path.
-    pub(crate) fn find<T: AsRef<str>>(
+    pub fn find<T: AsRef<str>>(
         field: &'static str,
         texts: &'a [T],
         violations: &mut Violations,
@@ -46,7 +47,7 @@ impl<'a> Objects<'a> {
     }
 
     /// Finds the objects in one text, which is the entry `index` of the field.
-    pub(crate) fn add(
+    pub fn add(
         &mut self,
         field: &'static str,
         index: usize,
@@ -62,7 +63,7 @@ impl<'a> Objects<'a> {
     }
 
     /// Finds the objects in the text of a field with this path.
-    pub(crate) fn find_in(
+    pub fn find_in(
         path: &str,
         text: &'a str,
         violations: &mut Violations,
@@ -376,7 +377,7 @@ fn status(json: &str) -> String {
 
 /// The version in which an object is read. Clusters before Kubernetes 1.16 also served workloads in older versions, with the
 /// same fields, and printed them in these.
-pub(in crate::wire) fn current_version<'a>(api_version: Cow<'a, str>, kind: &str) -> Cow<'a, str> {
+pub(crate) fn current_version<'a>(api_version: Cow<'a, str>, kind: &str) -> Cow<'a, str> {
     match (&*api_version, kind) {
         (
             "extensions/v1beta1" | "apps/v1beta1" | "apps/v1beta2",

@@ -7,9 +7,9 @@ use rollplan_core::selector::LabelSelector;
 
 use super::found::{Found, Metadata};
 use super::index::ObjectIndex;
+use crate::error::{Error, Reason};
+use crate::limits::{EVENTS_MAX, PODS_MAX, REPLICA_SETS_MAX, limit};
 use crate::proto;
-use crate::wire::error::{Error, Reason};
-use crate::wire::limits::{EVENTS_MAX, PODS_MAX, REPLICA_SETS_MAX, limit};
 
 /// The number of bytes of a Deployment's name that every ReplicaSet name starts with: longer names are truncated before
 /// the hash.
@@ -20,20 +20,20 @@ const CANDIDATES_LISTED_MAX: usize = 10;
 
 /// The positions of the objects of a Deployment.
 #[derive(Debug)]
-pub(crate) struct Selected {
+pub struct Selected {
     /// The ReplicaSets that it controls or may adopt.
-    pub(crate) replica_sets: Vec<usize>,
+    pub replica_sets: Vec<usize>,
     /// ReplicaSets of its namespace whose names or UIDs matter.
-    pub(crate) others: Vec<usize>,
+    pub others: Vec<usize>,
     /// The pods of its ReplicaSets.
-    pub(crate) pods: Vec<usize>,
+    pub pods: Vec<usize>,
     /// The events about all of them.
-    pub(crate) events: Vec<usize>,
+    pub events: Vec<usize>,
 }
 
 /// Selects the objects of a Deployment. As in Kubernetes, a ReplicaSet belongs to the Deployment by its controller, or by
 /// its labels if it has none.
-pub(crate) fn select<'a, T: AsRef<Found<'a>>>(
+pub fn select<'a, T: AsRef<Found<'a>>>(
     objects: &ObjectIndex<'a, T>,
     owner: &Found<'a>,
     selector: &LabelSelector,
@@ -100,7 +100,7 @@ pub(crate) fn select<'a, T: AsRef<Found<'a>>>(
 }
 
 /// Finds the target, or the only Deployment.
-pub(in crate::wire) fn choose<'f, 'a>(
+pub(crate) fn choose<'f, 'a>(
     found: &'f [Found<'a>],
     target: Option<&proto::Target>,
 ) -> Result<&'f Found<'a>, Error> {

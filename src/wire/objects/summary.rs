@@ -9,8 +9,8 @@ use super::index::ObjectIndex;
 use super::kind::is_deployment;
 use super::scan::Objects;
 use super::select::choose;
+use crate::error::{Error, Violations};
 use crate::proto;
-use crate::wire::error::{Error, Violations};
 
 /// The owner in Kubernetes JSON, and whether the lists of its objects appear complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,18 +25,20 @@ pub struct ObjectsSummary {
 
 /// The caller's statements on complete lists. `None` infers them from the objects.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shown {
-    pub(crate) replica_sets_complete: Option<bool>,
-    pub(crate) pods_complete: Option<bool>,
+pub struct Shown {
+    /// Whether the list of ReplicaSets is complete.
+    pub replica_sets_complete: Option<bool>,
+    /// Whether the list of pods is complete.
+    pub pods_complete: Option<bool>,
     /// The summary, once the objects have been read.
-    pub(crate) summary: Option<ObjectsSummary>,
+    pub summary: Option<ObjectsSummary>,
 }
 
 // === impl Shown ===
 
 impl Shown {
     /// Summarizes the objects, and completes the snapshot.
-    pub(in crate::wire) fn complete(
+    pub fn complete(
         &mut self,
         snapshot: &mut proto::Snapshot,
         objects: &ObjectIndex<'_, Found<'_>>,
@@ -80,7 +82,8 @@ impl ObjectsSummary {
 ///
 /// # Errors
 ///
-/// See [`MethodRequest::answer`](crate::wire::MethodRequest::answer), if the Deployment is ambiguous.
+/// [`Error::InvalidArgument`] if the owner is ambiguous or an object has no readable identity, [`Error::TooLarge`],
+/// [`Error::Interrupted`].
 pub fn summarize_objects(
     snapshot: &proto::Snapshot,
     interrupt: &dyn Interrupt,

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::path::Path;
 use super::{Owner, Parser, unselected};
+use crate::error::{Reason, Violation, Violations};
+use crate::objects::{ContentReader, Objects};
 use crate::proto;
-use crate::wire::error::{Reason, Violation, Violations};
-use crate::wire::objects::{ContentReader, Objects};
-use crate::wire::read::kubernetes;
+use crate::read::kubernetes;
 
 /// The maximum size of the body of an answer, in bytes.
 const BODY_BYTES_MAX: usize = 64 << 10;
@@ -96,7 +96,7 @@ impl Status {
 
 impl Parser<'_> {
     /// The rejections among the answers.
-    pub(in crate::wire) fn answers(
+    pub(crate) fn answers(
         &mut self,
         answers: Vec<proto::StepAnswer>,
         owner: &Owner<'_>,

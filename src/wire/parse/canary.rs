@@ -8,12 +8,12 @@ use rollplan_core::time::Span;
 
 use super::Parser;
 use super::path::Path;
+use crate::error::{Error, Reason, quoted};
+use crate::limits::{VERDICTS_MAX, limit};
 use crate::proto;
-use crate::wire::error::{Error, Reason, quoted};
-use crate::wire::limits::{VERDICTS_MAX, limit};
 
 impl Parser<'_> {
-    pub(in crate::wire) fn canary_policy(
+    pub(crate) fn canary_policy(
         &mut self,
         policy: Option<proto::CanaryPolicy>,
     ) -> Result<Policy, Error> {
@@ -48,7 +48,7 @@ impl Parser<'_> {
         })
     }
 
-    pub(in crate::wire) fn canary_verdicts(
+    pub(crate) fn canary_verdicts(
         &mut self,
         verdicts: Vec<proto::CanaryVerdict>,
     ) -> Result<Vec<CallerVerdict>, Error> {
@@ -121,11 +121,7 @@ impl Parser<'_> {
     }
 
     /// A value of an enum. `None` after a violation.
-    pub(in crate::wire) fn known<T: TryFrom<i32>>(
-        &mut self,
-        value: i32,
-        path: &Path<'_>,
-    ) -> Option<T> {
+    pub(crate) fn known<T: TryFrom<i32>>(&mut self, value: i32, path: &Path<'_>) -> Option<T> {
         let known = T::try_from(value).ok();
         if known.is_none() {
             let description = format_args!("unknown value {value}");

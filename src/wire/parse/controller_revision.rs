@@ -10,9 +10,9 @@ use super::Parser;
 use super::meta::Needed;
 use super::path::Path;
 use super::selector::limit_selector;
-use crate::wire::error::Error;
-use crate::wire::objects::Found;
-use crate::wire::read::kubernetes;
+use crate::error::Error;
+use crate::objects::Found;
+use crate::read::kubernetes;
 
 // The defaults of the Kubernetes API.
 const REPLICAS: i32 = 1;
@@ -20,7 +20,7 @@ const REVISION_HISTORY_LIMIT: i32 = 10;
 
 impl Parser<'_> {
     /// A StatefulSet or a DaemonSet without its dependents, and its selector.
-    pub(in crate::wire) fn workload_with_revisions(
+    pub(crate) fn workload_with_revisions(
         &mut self,
         object: &Found<'_>,
         workload: kubernetes::Workload<'_>,
@@ -90,7 +90,7 @@ impl Parser<'_> {
     }
 
     /// A ControllerRevision in the namespace of its owner.
-    pub(in crate::wire) fn controller_revision(
+    pub(crate) fn controller_revision(
         &mut self,
         revision: kubernetes::ControllerRevision,
         namespace: &str,

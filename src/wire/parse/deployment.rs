@@ -11,10 +11,10 @@ use super::name::{is_api_version, is_kind};
 use super::path::Path;
 use super::raw_template::RawTemplate;
 use super::selector::limit_selector;
-use crate::wire::error::{Error, Reason};
-use crate::wire::objects::Found;
-use crate::wire::read::kubernetes::{self, IntOrString};
-use crate::wire::tree::Tape;
+use crate::error::{Error, Reason};
+use crate::objects::Found;
+use crate::read::kubernetes::{self, IntOrString};
+use crate::tree::Tape;
 
 // The defaults of the Kubernetes API.
 const REPLICAS: i32 = 1;
@@ -23,7 +23,7 @@ const PROGRESS_DEADLINE_SECONDS: i32 = 600;
 
 impl Parser<'_> {
     /// The Deployment, and its template as a tape.
-    pub(in crate::wire) fn deployment<'r>(
+    pub(crate) fn deployment<'r>(
         &mut self,
         object: &Found<'_>,
         deployment: kubernetes::Deployment<'_>,
@@ -116,7 +116,7 @@ impl Parser<'_> {
     /// fields. Its template must have these types. `current` is the Deployment that is changed.
     ///
     /// Kubernetes source: `ValidateDeploymentUpdate` in `pkg/apis/apps/validation`.
-    pub(in crate::wire) fn deployment_rules(
+    pub(crate) fn deployment_rules(
         &mut self,
         deployment: &Deployment,
         current: Option<&Deployment>,
@@ -215,7 +215,7 @@ impl Parser<'_> {
     }
 
     /// A number of pods or a percentage. Absent means the default.
-    pub(in crate::wire) fn int_or_percent(
+    pub(crate) fn int_or_percent(
         &mut self,
         value: Option<IntOrString>,
         path: &Path<'_>,
@@ -265,7 +265,7 @@ impl Parser<'_> {
 }
 
 /// The template of a Deployment, which outlives the rest. The size of the selector is limited first.
-pub(in crate::wire) fn deployment_template(
+pub(crate) fn deployment_template(
     deployment: &kubernetes::Deployment<'_>,
 ) -> Result<Option<RawTemplate>, Error> {
     let Some(spec) = &deployment.spec else {

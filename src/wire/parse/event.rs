@@ -4,18 +4,14 @@ use rollplan_core::snapshot::ObservedEvent;
 
 use super::Parser;
 use super::path::Path;
-use crate::wire::read::kubernetes;
+use crate::read::kubernetes;
 
 /// The beginning of the message of an event that stands for several with different messages, of which it has the latest
 /// (client-go: tools/record/events_cache.go, `EventAggregatorByReasonMessageFunc`).
 const COMBINED: &str = "(combined from similar events): ";
 
 impl Parser<'_> {
-    pub(in crate::wire) fn event(
-        &mut self,
-        event: kubernetes::Event,
-        path: &Path<'_>,
-    ) -> ObservedEvent {
+    pub(crate) fn event(&mut self, event: kubernetes::Event, path: &Path<'_>) -> ObservedEvent {
         let kubernetes::Event {
             involved_object,
             reason,

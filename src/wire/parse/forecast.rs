@@ -4,9 +4,9 @@ use rollplan_forecast::{ClusterLimits, Horizon, PodTimes};
 
 use super::Parser;
 use super::path::Path;
+use crate::error::{Error, Reason};
+use crate::limits::{POD_TIMES_MAX, SAMPLES_MAX, limit};
 use crate::proto;
-use crate::wire::error::{Error, Reason};
-use crate::wire::limits::{POD_TIMES_MAX, SAMPLES_MAX, limit};
 
 /// The longest time of a pod, in milliseconds: a year.
 const TIME_MAX: i64 = 365 * 86_400_000;
@@ -14,10 +14,7 @@ const TIME_MAX: i64 = 365 * 86_400_000;
 const SAMPLES: i32 = 100;
 
 impl Parser<'_> {
-    pub(in crate::wire) fn pod_times(
-        &mut self,
-        times: Option<proto::PodTimes>,
-    ) -> Result<PodTimes, Error> {
+    pub(crate) fn pod_times(&mut self, times: Option<proto::PodTimes>) -> Result<PodTimes, Error> {
         let proto::PodTimes { start, termination } = times.unwrap_or_default();
         limit("pod_times.start", start.len(), POD_TIMES_MAX)?;
         limit("pod_times.termination", termination.len(), POD_TIMES_MAX)?;
@@ -35,10 +32,7 @@ impl Parser<'_> {
         })
     }
 
-    pub(in crate::wire) fn cluster_limits(
-        &mut self,
-        limits: Option<proto::ClusterLimits>,
-    ) -> ClusterLimits {
+    pub(crate) fn cluster_limits(&mut self, limits: Option<proto::ClusterLimits>) -> ClusterLimits {
         let proto::ClusterLimits {
             pods_in_quota,
             pods_on_nodes,
@@ -57,7 +51,7 @@ impl Parser<'_> {
     }
 
     /// The number of samples.
-    pub(in crate::wire) fn samples(&mut self, samples: i32) -> Result<u32, Error> {
+    pub(crate) fn samples(&mut self, samples: i32) -> Result<u32, Error> {
         let samples = match self.count(samples, &Path::Root("samples")) {
             0 => SAMPLES,
             samples => samples,
@@ -68,9 +62,7 @@ impl Parser<'_> {
     }
 
     /// The controller that carries out the rollout. `None` means that it depends on the kind of the Deployment.
-    pub(in crate::wire) fn forecast_horizon(
-        options: Option<&proto::PlanOptions>,
-    ) -> Option<Horizon> {
+    pub(crate) fn forecast_horizon(options: Option<&proto::PlanOptions>) -> Option<Horizon> {
         match options?.horizon() {
             proto::Horizon::Unspecified => None,
             proto::Horizon::Settled => Some(Horizon::Settled),

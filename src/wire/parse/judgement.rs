@@ -6,12 +6,12 @@ use rollplan_health::diagnosis::failure::judgement::Judgement;
 
 use super::Parser;
 use super::path::Path;
+use crate::error::Reason;
 use crate::proto;
 use crate::proto::failure_rule::Limit as GivenLimit;
-use crate::wire::error::Reason;
 
 impl Parser<'_> {
-    pub(in crate::wire) fn judgement(
+    pub(crate) fn judgement(
         &mut self,
         previous: Option<proto::Verdict>,
         rules: Vec<proto::FailureRule>,

@@ -4,12 +4,12 @@ use rollplan_core::snapshot::{ObjectMeta, OwnerReference};
 
 use super::Parser;
 use super::path::Path;
-use crate::wire::error::Reason;
-use crate::wire::read::kubernetes;
+use crate::error::Reason;
+use crate::read::kubernetes;
 
 /// The metadata that an object must have, in addition to its name.
 #[derive(Clone, Copy)]
-pub(in crate::wire) struct Needed {
+pub(crate) struct Needed {
     pub(super) uid: bool,
     pub(super) namespace: bool,
     pub(super) resource_version: bool,
@@ -19,13 +19,13 @@ pub(in crate::wire) struct Needed {
 
 impl Needed {
     /// What a stored object has.
-    pub(in crate::wire) const STORED: Self = Self {
+    pub(crate) const STORED: Self = Self {
         uid: true,
         namespace: true,
         resource_version: true,
     };
     /// A manifest needs nothing but a name.
-    pub(in crate::wire) const MANIFEST: Self = Self {
+    pub(crate) const MANIFEST: Self = Self {
         uid: false,
         namespace: false,
         resource_version: false,
@@ -137,7 +137,7 @@ impl Parser<'_> {
 }
 
 /// Converts an owner reference without validation.
-pub(in crate::wire) fn owner_reference(owner: kubernetes::OwnerReference) -> OwnerReference {
+pub(crate) fn owner_reference(owner: kubernetes::OwnerReference) -> OwnerReference {
     let kubernetes::OwnerReference {
         api_version,
         kind,

@@ -27,7 +27,7 @@ use rollplan_core::snapshot::{Deployment, Options};
 
 pub(super) use self::deployment::deployment_template;
 pub(super) use self::meta::{Needed, owner_reference};
-pub(crate) use self::name::is_dns_subdomain as is_object_name;
+pub use self::name::is_dns_subdomain as is_object_name;
 pub(super) use self::path::Path;
 pub(super) use self::replica_set::unselected;
 pub(super) use self::selector::parse_selector;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::Parser;
 use super::path::Path;
-use crate::wire::error::Reason;
-use crate::wire::limits::ANNOTATIONS_BYTES_MAX;
+use crate::error::Reason;
+use crate::limits::ANNOTATIONS_BYTES_MAX;
 
 impl Parser<'_> {
     /// The name of an object. Deployments, ReplicaSets, pods and custom resources need a DNS subdomain.
@@ -33,7 +33,7 @@ impl Parser<'_> {
     }
 
     /// The plural name of a resource, which may be empty.
-    pub(in crate::wire) fn plural(&mut self, name: &str, path: &Path<'_>) {
+    pub(crate) fn plural(&mut self, name: &str, path: &Path<'_>) {
         if !name.is_empty() && !is_dns_label(name) {
             let description = "must be the plural name of a resource, for example \"deployments\"";
             self.violation(path, Reason::InvalidName, description);
@@ -125,7 +125,7 @@ fn is_name(name: &str) -> bool {
 
 /// At most 253 bytes of DNS labels, separated by dots. The labels may be longer than 63 bytes (IsDNS1123Subdomain in
 /// Kubernetes).
-pub(crate) fn is_dns_subdomain(name: &str) -> bool {
+pub fn is_dns_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_word)
 }
 

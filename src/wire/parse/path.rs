@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::wire::origin::Origin;
+use crate::origin::Origin;
 
 /// The path to a field, in the names of the contract.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::wire) enum Path<'a> {
+pub(crate) enum Path<'a> {
     /// A field of the request.
     Root(&'static str),
     /// A field of a message.
@@ -22,11 +22,11 @@ pub(in crate::wire) enum Path<'a> {
 }
 
 impl Path<'_> {
-    pub(in crate::wire) fn field(&self, name: &'static str) -> Path<'_> {
+    pub(crate) fn field(&self, name: &'static str) -> Path<'_> {
         Path::Field(self, name)
     }
 
-    pub(in crate::wire) fn index(&self, index: usize) -> Path<'_> {
+    pub(crate) fn index(&self, index: usize) -> Path<'_> {
         Path::Index(self, index)
     }
 
@@ -42,7 +42,7 @@ impl Path<'_> {
         }
     }
 
-    pub(in crate::wire) fn text<'a>(&'a self, text: &'a str) -> Path<'a> {
+    pub(crate) fn text<'a>(&'a self, text: &'a str) -> Path<'a> {
         Path::Text(self, text)
     }
 
@@ -69,7 +69,7 @@ impl fmt::Display for Path<'_> {
 }
 
 /// A name of the contract, or a path of names, in JSON form: "max_surge" is "maxSurge".
-pub(in crate::wire) struct JsonName<'a>(pub(in crate::wire) &'a str);
+pub(crate) struct JsonName<'a>(pub(crate) &'a str);
 
 impl fmt::Display for JsonName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

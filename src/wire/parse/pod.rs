@@ -9,15 +9,10 @@ use rollplan_health::kinds::REVISION_LABEL;
 
 use super::Parser;
 use super::path::Path;
-use crate::wire::read::kubernetes;
+use crate::read::kubernetes;
 
 impl Parser<'_> {
-    pub(in crate::wire) fn pod(
-        &mut self,
-        pod: kubernetes::Pod,
-        namespace: &str,
-        path: &Path<'_>,
-    ) -> Pod {
+    pub(crate) fn pod(&mut self, pod: kubernetes::Pod, namespace: &str, path: &Path<'_>) -> Pod {
         let kubernetes::Pod {
             metadata,
             spec,
@@ -122,7 +117,7 @@ impl Parser<'_> {
 
 impl kubernetes::PodSpec {
     /// The volumes of a pod that are claims. The claim of an ephemeral volume is named after both.
-    pub(in crate::wire) fn claims(&self, pod: &str) -> Vec<ClaimVolume> {
+    pub(crate) fn claims(&self, pod: &str) -> Vec<ClaimVolume> {
         let volumes = self.volumes.iter();
         let claims = volumes.filter_map(|volume| {
             let claim = match (&volume.claim, &volume.ephemeral) {
@@ -139,7 +134,7 @@ impl kubernetes::PodSpec {
     }
 
     /// The ports of the node that a pod uses.
-    pub(in crate::wire) fn host_ports(&self) -> Vec<HostPort> {
+    pub(crate) fn host_ports(&self) -> Vec<HostPort> {
         let containers = self.containers.iter().chain(&self.init_containers);
         let ports = containers.flat_map(|container| &container.ports);
         let ports = ports.filter(|port| port.host_port > 0);

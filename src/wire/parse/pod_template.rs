@@ -11,7 +11,7 @@ use rollplan_core::template::{Quantity, Value};
 use super::Parser;
 use super::name::{is_dns_label, is_dns_subdomain, is_qualified_name};
 use super::path::Path;
-use crate::wire::error::Reason;
+use crate::error::Reason;
 
 const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
 const MESSAGE_POLICIES: &[&str] = &["FallbackToLogsOnError", "File"];

@@ -5,20 +5,18 @@ use std::sync::Arc;
 
 use rollplan_core::template::{Prepared, Source, Value, equal, images, prepare};
 
-use crate::wire::read::Fault;
-use crate::wire::read::kubernetes;
-use crate::wire::tree::{Tape, TemplateText};
+use crate::read::Fault;
+use crate::read::kubernetes;
+use crate::tree::{Tape, TemplateText};
 
 /// A template that is not decoded. Cloning is cheap.
 #[derive(Clone)]
-pub(in crate::wire) struct RawTemplate(Arc<TemplateText>);
+pub(crate) struct RawTemplate(Arc<TemplateText>);
 
 // === impl RawTemplate ===
 
 impl RawTemplate {
-    pub(in crate::wire) fn new(
-        kubernetes::TemplateJson(text): kubernetes::TemplateJson<'_>,
-    ) -> Self {
+    pub(crate) fn new(kubernetes::TemplateJson(text): kubernetes::TemplateJson<'_>) -> Self {
         Self(Arc::new(TemplateText::new(text)))
     }
 

@@ -8,14 +8,14 @@ use rollplan_core::snapshot::{
 use super::path::Path;
 use super::raw_template::RawTemplate;
 use super::{Owner, Parser};
-use crate::wire::objects::{Controller, Found, Metadata};
-use crate::wire::read::kubernetes;
+use crate::objects::{Controller, Found, Metadata};
+use crate::read::kubernetes;
 
 /// The default of the Kubernetes API.
 const REPLICAS: i32 = 1;
 
 impl Parser<'_> {
-    pub(in crate::wire) fn replica_set(
+    pub(crate) fn replica_set(
         &mut self,
         set: kubernetes::ReplicaSet,
         owner: &Owner<'_>,
@@ -107,7 +107,7 @@ fn condition(condition: kubernetes::Condition) -> Condition {
 
 /// A ReplicaSet that is not selected. Its name is taken, and its UID must differ from those of selected ones. Controller,
 /// size, and the labels that the selector uses show whether the selector also matches pods of another controller.
-pub(in crate::wire) fn unselected(set: &Found<'_>, owner: &Deployment) -> ReplicaSet {
+pub(crate) fn unselected(set: &Found<'_>, owner: &Deployment) -> ReplicaSet {
     let Metadata {
         name,
         uid,

@@ -4,7 +4,7 @@ use rollplan_core::time::Time;
 
 use super::Parser;
 use super::path::Path;
-use crate::wire::error::Reason;
+use crate::error::Reason;
 
 impl Parser<'_> {
     /// A required string.
@@ -16,7 +16,7 @@ impl Parser<'_> {
     }
 
     /// A number that must not be negative.
-    pub(in crate::wire) fn count<N>(&mut self, count: N, path: &Path<'_>) -> N
+    pub(crate) fn count<N>(&mut self, count: N, path: &Path<'_>) -> N
     where
         N: Copy + Default + PartialOrd + std::fmt::Display,
     {
@@ -34,11 +34,7 @@ impl Parser<'_> {
     }
 
     /// A time in the years 1 to 9999.
-    pub(in crate::wire) fn time(
-        &mut self,
-        time: prost_types::Timestamp,
-        path: &Path<'_>,
-    ) -> Option<Time> {
+    pub(crate) fn time(&mut self, time: prost_types::Timestamp, path: &Path<'_>) -> Option<Time> {
         let prost_types::Timestamp { seconds, nanos } = time;
         let time = u32::try_from(nanos)
             .ok()

@@ -5,14 +5,12 @@ use rollplan_core::selector::{LabelSelector, Operator, Requirement};
 
 use super::Parser;
 use super::path::Path;
-use crate::wire::error::{Error, Reason};
-use crate::wire::limits::{EXPRESSIONS_MAX, VALUES_MAX, limit};
-use crate::wire::read::kubernetes;
+use crate::error::{Error, Reason};
+use crate::limits::{EXPRESSIONS_MAX, VALUES_MAX, limit};
+use crate::read::kubernetes;
 
 /// Parses a selector on its own. `None` if it is invalid.
-pub(in crate::wire) fn parse_selector(
-    selector: kubernetes::LabelSelector,
-) -> Option<LabelSelector> {
+pub(crate) fn parse_selector(selector: kubernetes::LabelSelector) -> Option<LabelSelector> {
     limit_selector(&selector).ok()?;
     let mut parser = Parser::new(&Never);
     let parsed = parser.selector(selector, &Path::Root("selector"));

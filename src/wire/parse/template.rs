@@ -5,8 +5,8 @@ use rollplan_core::template::{Template, Value, equal};
 use super::path::Path;
 use super::raw_template::RawTemplate;
 use super::{Owner, Parser};
-use crate::wire::read::kubernetes::TemplateJson;
-use crate::wire::tree::Tape;
+use crate::read::kubernetes::TemplateJson;
+use crate::tree::Tape;
 
 impl Parser<'_> {
     /// Reads a template. Reading is faster with the tape of a similar template as a baseline.
@@ -27,11 +27,7 @@ impl Parser<'_> {
     }
 
     /// A template that is not compared with others.
-    pub(in crate::wire) fn template(
-        &mut self,
-        text: TemplateJson<'_>,
-        path: &Path<'_>,
-    ) -> Template {
+    pub(crate) fn template(&mut self, text: TemplateJson<'_>, path: &Path<'_>) -> Template {
         let raw = RawTemplate::new(text);
         _ = self.tape(&raw, None, path);
         Template::new(raw)

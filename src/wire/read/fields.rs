@@ -9,11 +9,11 @@ use rollplan_core::template::parse_time;
 use rollplan_core::time::Time;
 
 use super::text::{Json, Syntax};
-use crate::wire::error::Reason;
-use crate::wire::limits::ENTRIES_MAX;
+use crate::error::Reason;
+use crate::limits::ENTRIES_MAX;
 
 /// The description of a duplicate key.
-pub(in crate::wire) const DUPLICATE_KEY: &str = "the key occurs twice in its object";
+pub(crate) const DUPLICATE_KEY: &str = "the key occurs twice in its object";
 
 /// The smallest block of the allocator.
 const BLOCK: usize = 16;
@@ -22,14 +22,14 @@ const BLOCK: usize = 16;
 pub(super) const MAP_ENTRY: usize = 4 * size_of::<String>();
 
 /// A value that can be read from JSON. `null` is read as absent: the default value, of fields and of items in a list.
-pub(in crate::wire) trait Read<'a>: Default {
+pub(crate) trait Read<'a>: Default {
     /// Reads a value that is not `null`.
     fn read(json: &mut Json<'a>) -> Result<Self, Unread>;
 }
 
 /// Why a value was not read.
 #[derive(Debug)]
-pub(in crate::wire) enum Unread {
+pub(crate) enum Unread {
     Syntax(Syntax),
     /// The value is wrong.
     Wrong(Box<Fault>),
@@ -37,16 +37,16 @@ pub(in crate::wire) enum Unread {
 
 /// An error in a value.
 #[derive(Clone, Debug)]
-pub(in crate::wire) struct Fault {
+pub(crate) struct Fault {
     /// The steps to the value, innermost first.
     steps: Vec<PathStep>,
-    pub(in crate::wire) reason: Reason,
-    pub(in crate::wire) description: Cow<'static, str>,
+    pub(crate) reason: Reason,
+    pub(crate) description: Cow<'static, str>,
 }
 
 /// A step of the path to a value.
 #[derive(Clone, Debug)]
-pub(in crate::wire) enum PathStep {
+pub(crate) enum PathStep {
     Key(String),
     /// A key that the writer of the object has chosen.
     Entry(String),
@@ -66,19 +66,16 @@ impl From<Syntax> for Unread {
 }
 
 impl Unread {
-    pub(in crate::wire) fn wrong(
-        reason: Reason,
-        description: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    pub(crate) fn wrong(reason: Reason, description: impl Into<Cow<'static, str>>) -> Self {
         Self::Wrong(Box::new(Fault::new(reason, description)))
     }
 
-    pub(in crate::wire) fn wrong_type(description: &'static str) -> Self {
+    pub(crate) fn wrong_type(description: &'static str) -> Self {
         Self::wrong(Reason::WrongType, description)
     }
 
     /// The error in the value that contains this one.
-    pub(in crate::wire) fn at(self, step: PathStep) -> Self {
+    pub(crate) fn at(self, step: PathStep) -> Self {
         match self {
             Self::Wrong(mut fault) => {
                 fault.steps.push(step);
@@ -88,7 +85,7 @@ impl Unread {
         }
     }
 
-    pub(in crate::wire) fn at_key(self, key: &str) -> Self {
+    pub(crate) fn at_key(self, key: &str) -> Self {
         self.at(PathStep::Key(key.to_owned()))
     }
 }
@@ -96,7 +93,7 @@ impl Unread {
 // === impl Fault ===
 
 impl Fault {
-    pub(in crate::wire) fn new(reason: Reason, description: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn new(reason: Reason, description: impl Into<Cow<'static, str>>) -> Self {
         Self {
             steps: Vec::new(),
             reason,
@@ -105,7 +102,7 @@ impl Fault {
     }
 
     /// The path within the value that was read, for example ".spec.replicas".
-    pub(in crate::wire) fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         let mut path = String::new();
         for step in self.steps.iter().rev() {
             // Writing to a string cannot fail.
@@ -138,7 +135,7 @@ impl fmt::Display for PathStep {
 }
 
 /// Whether a key needs no quotes in a path.
-pub(in crate::wire) fn is_identifier(key: &str) -> bool {
+pub(crate) fn is_identifier(key: &str) -> bool {
     let mut bytes = key.bytes();
     bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic())
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -146,7 +143,7 @@ pub(in crate::wire) fn is_identifier(key: &str) -> bool {
 
 /// Reads a value, or the default instead of `null`.
 #[inline]
-pub(in crate::wire) fn read<'a, T: Read<'a>>(json: &mut Json<'a>) -> Result<T, Unread> {
+pub(crate) fn read<'a, T: Read<'a>>(json: &mut Json<'a>) -> Result<T, Unread> {
     match json.peek()? {
         b'n' => json.value().map(|_| T::default()).map_err(Unread::from),
         _ => T::read(json),
@@ -154,7 +151,7 @@ pub(in crate::wire) fn read<'a, T: Read<'a>>(json: &mut Json<'a>) -> Result<T, U
 }
 
 /// Reads the only value of a text.
-pub(in crate::wire) fn read_all<'a, T: Read<'a>>(json: &mut Json<'a>) -> Result<T, Unread> {
+pub(crate) fn read_all<'a, T: Read<'a>>(json: &mut Json<'a>) -> Result<T, Unread> {
     let value = read(json)?;
     json.end()?;
     Ok(value)
@@ -162,7 +159,7 @@ pub(in crate::wire) fn read_all<'a, T: Read<'a>>(json: &mut Json<'a>) -> Result<
 
 /// Reads the entries of an object with a function, which must consume the value of the key.
 #[inline]
-pub(in crate::wire) fn read_entries<'a>(
+pub(crate) fn read_entries<'a>(
     json: &mut Json<'a>,
     mut entry: impl FnMut(&mut Json<'a>, Cow<'a, str>) -> Result<(), Unread>,
 ) -> Result<(), Unread> {
@@ -179,7 +176,7 @@ pub(in crate::wire) fn read_entries<'a>(
 
 /// Reads a field of an object, which must not have been read before.
 #[inline]
-pub(in crate::wire) fn read_field<'a, T: Read<'a>>(
+pub(crate) fn read_field<'a, T: Read<'a>>(
     json: &mut Json<'a>,
     key: &str,
     is_read: &mut bool,
@@ -204,18 +201,18 @@ macro_rules! objects {
     )*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Default)]
-        pub(in crate::wire) struct $name $(<$life>)? {
-            $($(#[$field_doc])* pub(in crate::wire) $field: $type,)*
+        pub(crate) struct $name $(<$life>)? {
+            $($(#[$field_doc])* pub(crate) $field: $type,)*
         }
 
-        impl<'a> $crate::wire::read::Read<'a> for objects!(@type $name $($life)?) {
+        impl<'a> $crate::read::Read<'a> for objects!(@type $name $($life)?) {
             fn read(
-                json: &mut $crate::wire::read::Json<'a>,
-            ) -> Result<Self, $crate::wire::read::Unread> {
+                json: &mut $crate::read::Json<'a>,
+            ) -> Result<Self, $crate::read::Unread> {
                 let mut object = Self::default();
                 $(let mut $field = false;)*
-                $crate::wire::read::read_entries(json, |json, key| match &*key {
-                    $($key => $crate::wire::read::read_field(
+                $crate::read::read_entries(json, |json, key| match &*key {
+                    $($key => $crate::read::read_field(
                         json,
                         $key,
                         &mut $field,
@@ -233,7 +230,7 @@ macro_rules! objects {
     (@type $name:ident) => { $name };
     (@type $name:ident $life:lifetime) => { $name<'a> };
 }
-pub(in crate::wire) use objects;
+pub(crate) use objects;
 
 // === impl Read ===
 
@@ -245,7 +242,7 @@ impl<'a, T: Read<'a>> Read<'a> for Option<T> {
 
 /// A value that custom resources may define in another way. If it cannot be read, it counts as absent.
 #[derive(Clone, Debug, Default)]
-pub(in crate::wire) struct Lenient<T>(pub(in crate::wire) T);
+pub(crate) struct Lenient<T>(pub(crate) T);
 
 impl<'a, T: Read<'a>> Read<'a> for Lenient<T> {
     fn read(json: &mut Json<'a>) -> Result<Self, Unread> {

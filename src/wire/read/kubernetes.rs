@@ -8,7 +8,7 @@ use rollplan_core::time::Time;
 
 use super::fields::{Read, Unread, integer, objects};
 use super::text::Json;
-use crate::wire::error::Reason;
+use crate::error::Reason;
 
 objects! {
     /// The metadata of an object (meta/v1 ObjectMeta).
@@ -479,7 +479,7 @@ objects! {
 
 /// A value of which only the presence matters.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::wire) struct Present;
+pub(crate) struct Present;
 
 impl<'a> Read<'a> for Present {
     fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
@@ -490,7 +490,7 @@ impl<'a> Read<'a> for Present {
 
 /// The text of a pod template, an object. It is read when it is compared with others.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::wire) struct TemplateJson<'a>(pub(in crate::wire) &'a str);
+pub(crate) struct TemplateJson<'a>(pub(crate) &'a str);
 
 impl<'a> Read<'a> for TemplateJson<'a> {
     fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
@@ -508,7 +508,7 @@ impl<'a> Read<'a> for TemplateJson<'a> {
 
 /// A number or a text, such as a number of pods or a percentage (util/intstr IntOrString).
 #[derive(Clone, Debug)]
-pub(in crate::wire) enum IntOrString {
+pub(crate) enum IntOrString {
     Int(i64),
     String(String),
 }

@@ -3,14 +3,14 @@
 //! the tapes of pod templates ([`tree`](super::tree)).
 
 mod fields;
-pub(in crate::wire) mod kubernetes;
+pub(crate) mod kubernetes;
 mod repeats;
 mod text;
 mod value;
 
-pub(in crate::wire) use self::fields::{
+pub(crate) use self::fields::{
     DUPLICATE_KEY, Fault, Lenient, PathStep, Read, Unread, objects, read_all, read_entries,
     read_field,
 };
-pub(in crate::wire) use self::text::{Json, Syntax, unescape};
-pub(in crate::wire) use self::value::number;
+pub(crate) use self::text::{Json, Syntax, unescape};
+pub(crate) use self::value::number;

@@ -18,7 +18,7 @@ const CHECK_INTERVAL_BYTES: usize = 256 << 10;
 
 /// Why a text cannot be read further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::wire) enum Syntax {
+pub(crate) enum Syntax {
     /// The text ends in a value.
     End,
     Value,
@@ -39,7 +39,7 @@ pub(in crate::wire) enum Syntax {
 
 /// A text, and the current position.
 #[derive(Clone)]
-pub(in crate::wire) struct Json<'a> {
+pub(crate) struct Json<'a> {
     text: &'a str,
     at: usize,
     /// Whether the next item or entry is the first of its list or object.
@@ -56,7 +56,7 @@ pub(in crate::wire) struct Json<'a> {
 // === impl Syntax ===
 
 impl Syntax {
-    pub(in crate::wire) fn description(self) -> &'static str {
+    pub(crate) fn description(self) -> &'static str {
         match self {
             Self::End => "ends within a value",
             Self::Value => "expected a value",
@@ -79,7 +79,7 @@ impl Syntax {
 // === impl Json ===
 
 impl<'a> Json<'a> {
-    pub(in crate::wire) fn new(text: &'a str, interrupt: &'a dyn Interrupt) -> Self {
+    pub(crate) fn new(text: &'a str, interrupt: &'a dyn Interrupt) -> Self {
         Self {
             text,
             at: 0,
@@ -94,7 +94,7 @@ impl<'a> Json<'a> {
 
     /// A text that may contain many similar objects. Their equal parts are compared instead of read again, which is
     /// several times faster.
-    pub(in crate::wire) fn of_similar_objects(text: &'a str, interrupt: &'a dyn Interrupt) -> Self {
+    pub(crate) fn of_similar_objects(text: &'a str, interrupt: &'a dyn Interrupt) -> Self {
         Self {
             repeats: Repeats::new(),
             ..Self::new(text, interrupt)
@@ -102,7 +102,7 @@ impl<'a> Json<'a> {
     }
 
     /// Continues with another text, whose objects are similar as well.
-    pub(in crate::wire) fn continue_with(&mut self, text: &'a str) {
+    pub(crate) fn continue_with(&mut self, text: &'a str) {
         *self = Self {
             repeats: std::mem::take(&mut self.repeats),
             ..Self::new(text, self.interrupt)
@@ -115,22 +115,22 @@ impl<'a> Json<'a> {
     }
 
     /// The memory that the values which were read take in addition to their own size, in bytes.
-    pub(in crate::wire) fn allocated(&self) -> usize {
+    pub(crate) fn allocated(&self) -> usize {
         self.allocated
     }
 
     /// The position in the text, in bytes.
-    pub(in crate::wire) fn offset(&self) -> usize {
+    pub(crate) fn offset(&self) -> usize {
         self.at
     }
 
     /// The text from an earlier position to the current one.
-    pub(in crate::wire) fn text_from(&self, start: usize) -> &'a str {
+    pub(crate) fn text_from(&self, start: usize) -> &'a str {
         &self.text[start..self.at]
     }
 
     /// Checks that only white space remains.
-    pub(in crate::wire) fn end(&mut self) -> Result<(), Syntax> {
+    pub(crate) fn end(&mut self) -> Result<(), Syntax> {
         match self.peek() {
             Err(_) => Ok(()),
             Ok(_) => Err(Syntax::SecondDocument),
@@ -139,7 +139,7 @@ impl<'a> Json<'a> {
 
     /// The next byte after white space.
     #[inline]
-    pub(in crate::wire) fn peek(&mut self) -> Result<u8, Syntax> {
+    pub(crate) fn peek(&mut self) -> Result<u8, Syntax> {
         let bytes = self.text.as_bytes();
         loop {
             match bytes.get(self.at) {
@@ -152,7 +152,7 @@ impl<'a> Json<'a> {
 
     /// Starts reading a list or an object.
     #[inline]
-    pub(in crate::wire) fn begin(&mut self, byte: u8) -> Result<(), Syntax> {
+    pub(crate) fn begin(&mut self, byte: u8) -> Result<(), Syntax> {
         if self.peek()? != byte {
             return Err(Syntax::Value);
         }
@@ -185,7 +185,7 @@ impl<'a> Json<'a> {
 
     /// Whether there is another item or entry. Skips the end of the list or object otherwise.
     #[inline]
-    pub(in crate::wire) fn has_next(&mut self, end: u8) -> Result<bool, Syntax> {
+    pub(crate) fn has_next(&mut self, end: u8) -> Result<bool, Syntax> {
         let is_first = std::mem::replace(&mut self.is_first, false);
         match self.peek()? {
             byte if byte == end => {
@@ -207,7 +207,7 @@ impl<'a> Json<'a> {
 
     /// A string.
     #[inline]
-    pub(in crate::wire) fn string(&mut self) -> Result<Cow<'a, str>, Syntax> {
+    pub(crate) fn string(&mut self) -> Result<Cow<'a, str>, Syntax> {
         if self.peek()? != b'"' {
             return Err(Syntax::Value);
         }
@@ -221,7 +221,7 @@ impl<'a> Json<'a> {
 
     /// The key of an entry.
     #[inline]
-    pub(in crate::wire) fn key(&mut self) -> Result<Cow<'a, str>, Syntax> {
+    pub(crate) fn key(&mut self) -> Result<Cow<'a, str>, Syntax> {
         if self.peek()? != b'"' {
             return Err(Syntax::Key);
         }
@@ -231,7 +231,7 @@ impl<'a> Json<'a> {
     }
 
     /// The key of an entry in quotes, and its position.
-    pub(in crate::wire) fn quoted_key(&mut self) -> Result<(usize, &'a str), Syntax> {
+    pub(crate) fn quoted_key(&mut self) -> Result<(usize, &'a str), Syntax> {
         if self.peek()? != b'"' {
             return Err(Syntax::Key);
         }
@@ -252,12 +252,12 @@ impl<'a> Json<'a> {
     }
 
     /// Skips a value, and returns its text.
-    pub(in crate::wire) fn value(&mut self) -> Result<&'a str, Syntax> {
+    pub(crate) fn value(&mut self) -> Result<&'a str, Syntax> {
         self.value_at(Place::default())
     }
 
     /// Like [`value`](Self::value), for the value of a key in an object of a list of similar objects.
-    pub(in crate::wire) fn value_of(&mut self, key: &str) -> Result<&'a str, Syntax> {
+    pub(crate) fn value_of(&mut self, key: &str) -> Result<&'a str, Syntax> {
         self.value_at(Place::default().entry(key.as_bytes()))
     }
 
@@ -353,7 +353,7 @@ impl<'a> Json<'a> {
 
     /// Skips a list or an object with this text. Returns whether it has this text, which may be empty.
     #[inline]
-    pub(in crate::wire) fn skip_content(&mut self, text: &str) -> bool {
+    pub(crate) fn skip_content(&mut self, text: &str) -> bool {
         // A text that starts with a whole list or object contains exactly that one.
         let is_same = !text.is_empty() && self.rest().starts_with(text.as_bytes());
         if is_same {
@@ -472,7 +472,7 @@ fn expected_comma(end: u8) -> Syntax {
 }
 
 /// Decodes a string with escapes, in quotes.
-pub(in crate::wire) fn unescape(quoted: &str) -> Result<String, Syntax> {
+pub(crate) fn unescape(quoted: &str) -> Result<String, Syntax> {
     serde_json::from_str(quoted).map_err(|_| Syntax::Surrogate)
 }
 

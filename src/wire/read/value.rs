@@ -4,7 +4,7 @@ use rollplan_core::template::{Number, Value};
 
 use super::fields::{DUPLICATE_KEY, MAP_ENTRY, PathStep, Read, Unread, read, read_entries};
 use super::text::Json;
-use crate::wire::error::Reason;
+use crate::error::Reason;
 
 impl<'a> Read<'a> for Value {
     fn read(json: &mut Json<'a>) -> Result<Self, Unread> {
@@ -52,7 +52,7 @@ impl<'a> Read<'a> for Value {
 }
 
 /// A number of a template: an integer of 64 bits, or a float that cannot be a rounded integer. Kubernetes has no others.
-pub(in crate::wire) fn number(text: &str) -> Result<Number, Unread> {
+pub(crate) fn number(text: &str) -> Result<Number, Unread> {
     if let Ok(integer) = text.parse::<i64>() {
         return Ok(Number::from(integer));
     }
@@ -71,7 +71,7 @@ mod tests {
     use rollplan_core::interrupt::Never;
 
     use super::*;
-    use crate::wire::read::{Fault, read_all};
+    use crate::read::{Fault, read_all};
 
     fn value(text: &str) -> Result<Value, Fault> {
         read_all(&mut Json::new(text, &Never)).map_err(Fault::from)

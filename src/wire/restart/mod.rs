@@ -1,22 +1,43 @@
-//! Plans restarts: requests may contain thousands of workloads, and plans are returned in pages.
+//! Requests for plans of restarts, and the responses. Requests may contain thousands of workloads, and plans are returned in
+//! pages.
 
 mod objects;
 mod print;
 mod started;
 
-use rollplan_restart::{Input, plan_restarts as plan};
+use rollplan_core::interrupt::Interrupt;
+use rollplan_restart::{Input, Plan};
 
 use self::print::{Page, Printer};
 use super::context::Context;
-use super::error::Error;
+use super::error::{Error, Violation};
 use super::parse::restart::{RestartItems, RestartOptions, restart_options};
 use crate::proto;
 
-/// Plans the restarts of workloads whose configuration has changed. Violations of single items are part of the answer.
-pub(super) fn plan_restarts(
+/// A request for a plan of restarts.
+#[derive(Debug)]
+pub struct RestartsInput {
+    /// The workloads and their configurations.
+    pub input: Input,
+    /// The plural names of the workloads' resources.
+    resources: Vec<String>,
+    events_as_calls: bool,
+    include_unchanged: bool,
+    continue_after: String,
+    /// Violations of single items are part of the answer.
+    violations: Vec<Violation>,
+    omitted: usize,
+}
+
+/// Reads a request for a plan of restarts.
+///
+/// # Errors
+///
+/// [`Error::InvalidArgument`] with all violations of the options, [`Error::TooLarge`], [`Error::Interrupted`].
+pub fn read_restarts(
     request: proto::PlanRestartsRequest,
     context: &mut Context<'_>,
-) -> Result<proto::PlanRestartsResponse, Error> {
+) -> Result<RestartsInput, Error> {
     let interrupt = context.interrupt;
     let proto::PlanRestartsRequest {
         now,
@@ -46,27 +67,41 @@ pub(super) fn plan_restarts(
         include_unchanged,
         ..
     } = options;
-    let input = Input {
-        now,
-        workloads,
-        configurations,
-        namespaces,
-        configurations_complete: configurations_complete && !is_continued,
-        options: plan_options,
-    };
-    let planned = plan(&input, interrupt)?;
-    let printer = Printer {
-        input: &input,
-        resources: &resources,
+    Ok(RestartsInput {
+        input: Input {
+            now,
+            workloads,
+            configurations,
+            namespaces,
+            configurations_complete: configurations_complete && !is_continued,
+            options: plan_options,
+        },
+        resources,
         events_as_calls,
         include_unchanged,
-    };
-    let page = Page {
-        continue_after: &continue_after,
+        continue_after,
         violations,
         omitted,
-    };
-    let answer = printer.print(planned, page, interrupt);
-    interrupt.check()?;
-    Ok(answer)
+    })
+}
+
+// === impl RestartsInput ===
+
+impl RestartsInput {
+    /// Converts a plan to a response, as much of it as fits in an answer. After an interruption, workloads are missing.
+    #[must_use]
+    pub fn print(self, plan: Plan, interrupt: &dyn Interrupt) -> proto::PlanRestartsResponse {
+        let printer = Printer {
+            input: &self.input,
+            resources: &self.resources,
+            events_as_calls: self.events_as_calls,
+            include_unchanged: self.include_unchanged,
+        };
+        let page = Page {
+            continue_after: &self.continue_after,
+            violations: self.violations,
+            omitted: self.omitted,
+        };
+        printer.print(plan, page, interrupt)
+    }
 }

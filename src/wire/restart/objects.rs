@@ -15,12 +15,12 @@ use rollplan_restart::{
 };
 
 use super::started::{Pods, WorkloadObject};
+use crate::error::{Error, Reason, Violations};
+use crate::objects::{ContentReader, Found, Metadata, Objects};
+use crate::parse::parse_selector;
+use crate::parse::restart::{RestartItems, RestartOptions};
 use crate::proto;
-use crate::wire::error::{Error, Reason, Violations};
-use crate::wire::objects::{ContentReader, Found, Metadata, Objects};
-use crate::wire::parse::parse_selector;
-use crate::wire::parse::restart::{RestartItems, RestartOptions};
-use crate::wire::read::{Read, kubernetes, objects};
+use crate::read::{Read, kubernetes, objects};
 
 /// The field of the request that contains the texts.
 const FIELD: &str = "objects";

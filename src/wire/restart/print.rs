@@ -7,14 +7,14 @@ use rollplan_restart::{
     Workload, WorkloadPlan,
 };
 
+use crate::error::Violation;
+use crate::event_calls::{self, Involved};
+use crate::limits::ANSWER_BYTES_MAX;
+use crate::path::OwnerResource;
+use crate::print::{api_call, event};
+use crate::print_revision::print_configuration_kind;
+use crate::print_time::{duration, timestamp};
 use crate::proto;
-use crate::wire::error::Violation;
-use crate::wire::event_calls::{self, Involved};
-use crate::wire::limits::ANSWER_BYTES_MAX;
-use crate::wire::path::OwnerResource;
-use crate::wire::print::{api_call, event};
-use crate::wire::print_revision::print_configuration_kind;
-use crate::wire::print_time::{duration, timestamp};
 
 /// The maximum size of the plans in an answer, in bytes. The rest is for the counts and for the names in
 /// `continue_after`.

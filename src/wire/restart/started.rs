@@ -7,9 +7,9 @@ use rollplan_core::template::Value;
 use rollplan_core::time::Time;
 use rollplan_restart::{Rollout, Started};
 
-use crate::wire::objects::Found;
-use crate::wire::read::kubernetes::{IntOrString, PodLabels};
-use crate::wire::read::{Lenient, objects};
+use crate::objects::Found;
+use crate::read::kubernetes::{IntOrString, PodLabels};
+use crate::read::{Lenient, objects};
 
 /// The annotation of a DaemonSet with the generation of its template, which is a label of its pods.
 const DAEMON_SET_GENERATION: &str = "deprecated.daemonset.template.generation";
@@ -426,7 +426,7 @@ mod tests {
     use serde_json::{Value as Json, json};
 
     use super::*;
-    use crate::wire::read::{Json as Text, read_all};
+    use crate::read::{Json as Text, read_all};
 
     fn rollout(kind: &str, status: &Json, is_failing: bool) -> Rollout {
         let spec = json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 1}}});

@@ -7,21 +7,21 @@ use super::{Cell, Tape};
 
 /// A value on a [`Tape`].
 #[derive(Clone, Copy, Debug)]
-pub(in crate::wire) struct Cursor<'t, 'a> {
+pub(crate) struct Cursor<'t, 'a> {
     tape: &'t Tape<'a>,
     at: usize,
 }
 
 /// The items of a list on a [`Tape`].
 #[derive(Debug)]
-pub(in crate::wire) struct Items<'t, 'a> {
+pub(crate) struct Items<'t, 'a> {
     next: Cursor<'t, 'a>,
     end: usize,
 }
 
 /// The entries of a map on a [`Tape`], sorted by key, without duplicates.
 #[derive(Debug)]
-pub(in crate::wire) struct Entries<'t, 'a> {
+pub(crate) struct Entries<'t, 'a> {
     tape: &'t Tape<'a>,
     next: usize,
 }
@@ -90,7 +90,7 @@ impl<'t, 'a> Iterator for Entries<'t, 'a> {
 
 impl Tape<'_> {
     /// The whole template, decoded.
-    pub(in crate::wire) fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         to_value(self.root())
     }
 }

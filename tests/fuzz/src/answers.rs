@@ -7,7 +7,8 @@ use rollplan::proto::{
     ComputeStatusRequest, ForecastRolloutRequest, ForecastRolloutResponse, Horizon,
     ListRevisionsRequest, PlanRolloutRequest, RollbackRequest,
 };
-use rollplan::wire::{self, Context, Error, MethodRequest, json};
+use rollplan::service::{Code, MethodRequest, Status};
+use rollplan::wire::{self, Context, Error, json};
 use rollplan_core::Plan;
 use rollplan_core::lint::{Rule, lint};
 use rollplan_core::revision;
@@ -100,13 +101,13 @@ pub fn check_forecast(forecast: &ForecastRolloutResponse) {
 
 /// Makes a call twice, and checks that the answers have the same bytes. Returns the answer, unless the call was rejected.
 fn twice<R: MethodRequest + Clone>(request: &R) -> Option<R::Response> {
-    match (wire::answer(request.clone()), wire::answer(request.clone())) {
+    match (rollplan::service::answer(request.clone()), rollplan::service::answer(request.clone())) {
         (Ok(first), Ok(second)) => {
             assert_eq!(first.encode_to_vec(), second.encode_to_vec());
             Some(first)
         }
         (Err(first), Err(second)) => {
-            check_error(&first);
+            check_error(&Status::from(&first));
             assert_eq!(first.to_string(), second.to_string());
             None
         }
@@ -120,7 +121,7 @@ pub fn check_spelling(request: &PlanRolloutRequest) {
     let mut text = String::new();
     spell(&objects(request), &mut text);
     set_objects(&mut spelled, text);
-    let plan = |request: &PlanRolloutRequest| wire::answer(request.clone());
+    let plan = |request: &PlanRolloutRequest| rollplan::service::answer(request.clone());
     let [plain, spelled] = [request, &spelled].map(|it| plan(it).expect("the request is valid"));
     assert_eq!(plain, spelled, "the plan depends on the spelling");
 }
@@ -184,17 +185,16 @@ where
 }
 
 /// Checks that an error is short, and names every invalid field.
-pub fn check_error(error: &Error) {
-    assert!(!matches!(error, Error::Descriptors { .. }), "{error}");
-    if let Error::InvalidArgument(violations) = error {
-        assert!(!violations.is_empty());
-        assert!(violations.listed.len() <= wire::LISTED_VIOLATIONS_MAX);
-        for violation in &violations.listed {
-            assert!(!violation.field.is_empty(), "{violation:?}");
-            assert!(!violation.description.is_empty(), "{violation:?}");
-            assert!(violation.field.len() <= 1024, "{violation:?}");
-            assert!(violation.description.len() <= 1024, "{violation:?}");
-        }
+pub fn check_error(status: &Status) {
+    assert_ne!(status.code, Code::Internal, "{status:?}");
+    let fields = status.field_violations();
+    assert_eq!(fields.is_empty(), status.reason() != Some("INVALID_REQUEST"), "{status:?}");
+    assert!(fields.len() <= wire::LISTED_VIOLATIONS_MAX);
+    for violation in fields {
+        assert!(!violation.field.is_empty(), "{violation:?}");
+        assert!(!violation.description.is_empty(), "{violation:?}");
+        assert!(violation.field.len() <= 1024, "{violation:?}");
+        assert!(violation.description.len() <= 1024, "{violation:?}");
     }
 }
 
@@ -229,7 +229,7 @@ pub fn check_plan(request: &PlanRolloutRequest) {
         let ask = |request: &PlanRolloutRequest| {
             let mut request = request.clone();
             request.options.get_or_insert_default().horizon = horizon.into();
-            wire::answer(request).expect("the request is valid")
+            rollplan::service::answer(request).expect("the request is valid")
         };
         assert_eq!(
             ask(request),

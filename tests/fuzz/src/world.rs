@@ -311,7 +311,7 @@ impl World {
             options: Some(options),
         };
         for refusal in refusals.into_iter().take(4) {
-            let plan = wire::answer(request.clone()).expect("the request is valid");
+            let plan = rollplan::service::answer(request.clone()).expect("the request is valid");
             let calls: Vec<_> = plan
                 .steps
                 .into_iter()

@@ -58,7 +58,7 @@ fn check_syntax(text: &str) {
         return;
     }
     let is_json = serde_json::from_str::<&RawValue>(text).is_ok();
-    let refused = match wire::answer(request(&[text], Vec::new())) {
+    let refused = match rollplan::service::answer(request(&[text], Vec::new())) {
         Err(wire::Error::InvalidArgument(violations)) => violations,
         _ => return assert!(is_json),
     };
@@ -87,7 +87,7 @@ fn check_other_kind(text: &str) {
         }),
         ..ComputeStatusRequest::default()
     };
-    drop(wire::answer(request));
+    drop(rollplan::service::answer(request));
 }
 
 fn check_restarts(text: &str, profile: i32) {
@@ -103,8 +103,8 @@ fn check_restarts(text: &str, profile: i32) {
         }),
         ..PlanRestartsRequest::default()
     };
-    let first = wire::answer(request.clone()).ok();
-    assert_eq!(first, wire::answer(request).ok());
+    let first = rollplan::service::answer(request.clone()).ok();
+    assert_eq!(first, rollplan::service::answer(request).ok());
 }
 
 fn check(texts: &[&str], answers: Vec<StepAnswer>) {

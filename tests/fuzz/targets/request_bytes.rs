@@ -5,7 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use prost::Message as _;
 use rollplan::proto::{ForecastRolloutRequest, PlanRolloutRequest};
-use rollplan::wire::{self, Context, METHODS, MethodRequest as _};
+use rollplan::service::{METHODS, MethodRequest as _};
+use rollplan::wire::{self, Context};
 use rollplan_fuzz::answers::{check_error, check_forecast, check_request};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -21,9 +22,9 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(request) = ForecastRolloutRequest::decode(bytes) {
         let samples = request.samples.min(2);
         let request = ForecastRolloutRequest { samples, ..request };
-        match wire::answer(request) {
+        match rollplan::service::answer(request) {
             Ok(answer) => check_forecast(&answer),
-            Err(error) => check_error(&error),
+            Err(error) => check_error(&Status::from(&error)),
         }
     }
     if let Ok(request) = PlanRolloutRequest::decode(bytes) {

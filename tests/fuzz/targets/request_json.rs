@@ -10,7 +10,7 @@ use rollplan_fuzz::answers::{check_error, check_request};
 fuzz_target!(|text: &str| {
     let request: PlanRolloutRequest = match json::from_json(text) {
         Ok(request) => request,
-        Err(error) => return check_error(&error),
+        Err(error) => return check_error(&(&error).into()),
     };
     // A number in a template may have no JSON form. It is rejected later, with its path.
     if let Ok(printed) = json::to_json(&request) {

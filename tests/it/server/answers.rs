@@ -28,7 +28,7 @@ async fn check(
     client: &mut RolloutPlannerClient<Channel>,
     request: PlanRolloutRequest,
 ) -> Option<String> {
-    let expected = wire::answer(request.clone()).unwrap();
+    let expected = rollplan::service::answer(request.clone()).unwrap();
     assert!(!expected.steps.is_empty());
     let answer = client.plan_rollout(request).await.unwrap();
     let encoding = answer.metadata().get("grpc-encoding").cloned();
@@ -72,12 +72,12 @@ async fn statuses_match_wire() {
 async fn rollbacks_and_revisions_match_wire() {
     let Serving { mut client, .. } = start().await;
     let request = mk_odd_rollout().rollback_request();
-    let expected = wire::answer(request.clone()).unwrap();
+    let expected = rollplan::service::answer(request.clone()).unwrap();
     let answer = client.rollback(request).await.unwrap();
     assert_eq!(answer.into_inner(), expected);
 
     let request = mk_odd_rollout().revisions_request();
-    let expected = wire::answer(request.clone()).unwrap();
+    let expected = rollplan::service::answer(request.clone()).unwrap();
     assert!(!expected.revisions.is_empty());
     let answer = client.list_revisions(request).await.unwrap();
     assert_eq!(answer.into_inner(), expected);
@@ -92,7 +92,7 @@ async fn forecasts_match_wire() {
         snapshot,
         ..ForecastRolloutRequest::default()
     };
-    let expected = wire::answer(request.clone()).unwrap();
+    let expected = rollplan::service::answer(request.clone()).unwrap();
     let answer = client.forecast_rollout(request).await.unwrap();
     assert_eq!(answer.into_inner(), expected);
 }
@@ -109,10 +109,12 @@ async fn canaries_match_wire() {
     assert_eq!(status.code(), tonic::Code::FailedPrecondition);
     assert_eq!(
         status.message(),
-        wire::answer(request.clone()).unwrap_err().to_string()
+        rollplan::service::answer(request.clone())
+            .unwrap_err()
+            .to_string()
     );
     request.snapshot.get_or_insert_default().pods_complete = true;
-    let expected = wire::answer(request.clone()).unwrap();
+    let expected = rollplan::service::answer(request.clone()).unwrap();
     let answer = client.plan_canary(request).await.unwrap();
     assert_eq!(answer.into_inner(), expected);
 }
@@ -130,7 +132,7 @@ async fn restarts_match_wire() {
     ];
     let request = restarts_of("2026-01-01T00:00:00Z", &[list(&items).to_string()]);
     let request: PlanRestartsRequest = wire::json::from_json(&request.to_string()).unwrap();
-    let expected = wire::answer(request.clone()).unwrap();
+    let expected = rollplan::service::answer(request.clone()).unwrap();
     assert!(!expected.plans.is_empty());
     let answer = client.plan_restarts(request).await.unwrap();
     assert_eq!(answer.into_inner(), expected);
@@ -202,7 +204,9 @@ async fn is_compressed(config: Config, accepted: &str) -> bool {
 
 #[tokio::test]
 async fn answers_are_compressed_from_the_configured_size() {
-    let bytes = wire::answer(mk_request()).unwrap().encoded_len();
+    let bytes = rollplan::service::answer(mk_request())
+        .unwrap()
+        .encoded_len();
     let from = |compress_answers_min| Config {
         compress_answers_min,
         ..mk_config()

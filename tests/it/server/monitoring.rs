@@ -320,7 +320,7 @@ async fn time_and_memory_of_large_plans_are_measured() {
     assert_eq!(measured("rollplan_request_bytes_sum").await, 2.0 * bytes);
 }
 
-/// In a checkout. A build from an archive takes the commit from ROLLPLAN_COMMIT, if set.
+/// In a checkout, the build knows its commit. A build from an archive takes it from ROLLPLAN_COMMIT, if set.
 #[tokio::test]
 async fn build_info_has_the_commit() {
     let commit = env!("ROLLPLAN_COMMIT");
@@ -328,7 +328,11 @@ async fn build_info_has_the_commit() {
         assert!(commit.len() >= 7, "{commit}");
         assert!(commit.bytes().all(|byte| byte.is_ascii_hexdigit()));
     }
-    let http = start_with(mk_observed()).await.http.unwrap();
+    let config = Config {
+        commit,
+        ..mk_observed()
+    };
+    let http = start_with(config).await.http.unwrap();
     let (_, scrape) = get(http, "/metrics").await;
     let labels = [("version", env!("CARGO_PKG_VERSION")), ("commit", commit)];
     assert_eq!(sample(&scrape, "rollplan_build_info", &labels), 1.0);

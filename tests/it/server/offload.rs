@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::RollbackRequest;
 use rollplan::server::{Config, CurrentCall, Planner, Server};
-use rollplan::wire::MethodRequest;
+use rollplan::service::MethodRequest;
 use rollplan_core::interrupt::Interrupt as _;
 use serde_json::json;
 use tokio::sync::{Barrier, mpsc};

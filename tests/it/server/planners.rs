@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rollplan::server::{Config, Planner, Server};
-use rollplan::wire::MethodRequest;
+use rollplan::service::MethodRequest;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tonic::{Request, Response, Status};

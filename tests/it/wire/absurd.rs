@@ -4,7 +4,7 @@
 use prost::Message as _;
 use prost_types::Timestamp;
 use rollplan::proto;
-use rollplan::wire::{self, Error, Reason};
+use rollplan::wire::{self, Error};
 use rollplan_world::random::Random;
 use serde_json::{Value, json};
 
@@ -163,15 +163,12 @@ fn numbers_beyond_32_bits_are_refused_by_name() {
         let mut request = mk_request();
         rolling(&mut request)[field] = limit;
         let bytes = request.message().encode_to_vec();
-        let error = call("PlanRollout", &bytes).unwrap_err();
-        let Error::InvalidArgument(violations) = error else {
-            panic!("{error}");
-        };
-        let [violation] = &violations.listed[..] else {
-            panic!("{violations}");
+        let status = call("PlanRollout", &bytes).unwrap_err();
+        let [violation] = status.field_violations() else {
+            panic!("{status:?}");
         };
         assert!(violation.field.ends_with(field), "{violation:?}");
-        assert_eq!(violation.reason, Reason::OutOfRange);
+        assert_eq!(violation.reason, "OUT_OF_RANGE");
     }
 }
 
@@ -234,7 +231,7 @@ fn times_from_year_1_to_9999_are_planned() {
     for seconds in [FIRST_SECONDS - 1, LAST_SECONDS + 1, i64::MIN, i64::MAX] {
         let mut request = mk_request();
         request.snapshot.now = Some(at(seconds));
-        let error = wire::answer(request.message()).unwrap_err();
+        let error = rollplan::service::answer(request.message()).unwrap_err();
         let error = error.to_string();
         assert!(error.contains("snapshot.now"), "{error}");
     }
@@ -247,12 +244,12 @@ fn largest_revisions_are_listed_and_rolled_back() {
         let key = "deployment.kubernetes.io/revision";
         request.set(index)["metadata"]["annotations"][key] = revision.to_string().into();
     }
-    let list = wire::answer(request.revisions_request());
+    let list = rollplan::service::answer(request.revisions_request());
     let revisions = list.unwrap().revisions.into_iter();
     let numbers: Vec<i64> = revisions.map(|revision| revision.revision).collect();
     assert!(numbers.contains(&i64::MAX), "{numbers:?}");
     let back = |to_revision| {
-        wire::answer(proto::RollbackRequest {
+        rollplan::service::answer(proto::RollbackRequest {
             to_revision,
             ..request.rollback_request()
         })

@@ -21,7 +21,7 @@ fn default_horizon_is_settled() {
         options: None,
         ..mk_request().message()
     };
-    assert_eq!(wire::answer(without_options).unwrap(), settled);
+    assert_eq!(rollplan::service::answer(without_options).unwrap(), settled);
 }
 
 #[test]
@@ -81,14 +81,14 @@ fn incomplete_replica_sets_have_neither_plan_nor_status() {
             let status = request.compute_status();
             assert_eq!(status.status, None);
             assert_eq!(status.report.unwrap().phase, report.phase);
-            let error = wire::answer(request.rollback_request()).unwrap_err();
+            let error = rollplan::service::answer(request.rollback_request()).unwrap_err();
             assert!(
                 error
                     .to_string()
                     .contains("the list of ReplicaSets may be incomplete"),
                 "{error}"
             );
-            let list = wire::answer(request.revisions_request());
+            let list = rollplan::service::answer(request.revisions_request());
             assert!(list.unwrap().revisions.len() <= sets);
             let mut items = request.items.iter();
             let Some(last) = items.rposition(|it| it["kind"] == "ReplicaSet") else {
@@ -120,7 +120,7 @@ fn fail_on_rules_are_validated() {
             fail_on: rules,
             ..mk_request().status_request()
         };
-        match wire::answer(request) {
+        match rollplan::service::answer(request) {
             Ok(_) => Vec::new(),
             Err(wire::Error::InvalidArgument(violations)) => {
                 let listed = violations.listed.into_iter();
@@ -191,7 +191,7 @@ fn parts_of_a_second_of_a_grace_are_rounded_up() {
             failure: "image-pull".to_owned(),
             limit: Some(proto::failure_rule::Limit::Grace(grace)),
         };
-        let status = wire::answer(proto::ComputeStatusRequest {
+        let status = rollplan::service::answer(proto::ComputeStatusRequest {
             fail_on: vec![rule],
             ..stuck.status_request()
         });

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use rollplan::proto;
-use rollplan::wire::{self, Error, Reason};
+use rollplan::wire::{Error, Reason};
 
 use super::{example, examples};
 use crate::request::{Request, half_way, mk_request};
@@ -105,7 +105,8 @@ fn names_that_change_a_path_are_refused() {
     let refused = |field: &str, text: &str, change: &dyn Fn(&mut Request)| {
         let mut request = half_way();
         change(&mut request);
-        let Err(Error::InvalidArgument(violations)) = wire::answer(request.message()) else {
+        let Err(Error::InvalidArgument(violations)) = rollplan::service::answer(request.message())
+        else {
             panic!("{field} is {text:?}");
         };
         let mut listed = violations.listed.iter();

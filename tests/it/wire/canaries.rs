@@ -3,7 +3,8 @@
 use prost::Message as _;
 use prost_types::Duration;
 use rollplan::proto;
-use rollplan::wire::{self, Context, Error, MethodRequest as _};
+use rollplan::service::MethodRequest as _;
+use rollplan::wire::{Context, Error};
 use rollplan_core::interrupt::Interrupt;
 use serde_json::{Value, json};
 
@@ -47,7 +48,7 @@ fn command(action: proto::CanaryAction, deployment: &str) -> proto::CanaryComman
 #[test]
 fn start_returns_one_patch_with_its_preconditions() {
     let request = complete();
-    let answer = wire::answer(start(&request)).unwrap();
+    let answer = rollplan::service::answer(start(&request)).unwrap();
     let [step] = &answer.steps[..] else {
         panic!("{:?}", answer.steps);
     };
@@ -97,7 +98,7 @@ fn fields_belong_to_their_owners_again_at_the_end() {
     let metadata = &mut request.items[0]["metadata"];
     metadata["resourceVersion"] = "7".into();
     metadata["managedFields"] = json!([owner]);
-    let answer = wire::answer(start(&request)).unwrap();
+    let answer = rollplan::service::answer(start(&request)).unwrap();
     let deployment = &mut request.items[0];
     apply(deployment, &answer);
     let metadata = &mut deployment["metadata"];
@@ -109,7 +110,7 @@ fn fields_belong_to_their_owners_again_at_the_end() {
         command: Some(command(proto::CanaryAction::Release, "")),
         ..mk_canary(&request)
     };
-    let answer = wire::answer(release).unwrap();
+    let answer = rollplan::service::answer(release).unwrap();
     let mut fields = surge;
     fields["f:selector"] = json!({});
     let deployment = &mut request.items[0];
@@ -144,7 +145,7 @@ fn apply(deployment: &mut Value, answer: &proto::PlanCanaryResponse) {
 
 #[test]
 fn without_a_command_and_a_canary_nothing_is_planned() {
-    let answer = wire::answer(mk_canary(&complete())).unwrap();
+    let answer = rollplan::service::answer(mk_canary(&complete())).unwrap();
     assert_eq!((answer.steps.len(), answer.requeue_after), (0, None));
     assert_eq!(answer.report.unwrap().phase(), proto::CanaryPhase::Rest);
 }
@@ -155,12 +156,15 @@ fn the_same_request_has_the_same_bytes() {
     let bytes = request.encode_to_vec();
     let first = call("PlanCanary", &bytes).unwrap();
     assert_eq!(call("PlanCanary", &bytes).unwrap(), first);
-    assert_eq!(wire::answer(request).unwrap().encode_to_vec(), first);
+    assert_eq!(
+        rollplan::service::answer(request).unwrap().encode_to_vec(),
+        first
+    );
 }
 
 #[test]
 fn refusals_have_a_reason() {
-    let check = |request, reason| match wire::answer(request) {
+    let check = |request, reason| match rollplan::service::answer(request) {
         Err(Error::Canary(refusal)) => assert_eq!(refusal.cause.as_str(), reason, "{refusal}"),
         answer => panic!("{reason}: {answer:?}"),
     };
@@ -207,7 +211,7 @@ fn violations_have_their_path() {
         ..mk_canary(&complete())
     };
     let mut unspecified = request.clone();
-    let violations = match wire::answer(request) {
+    let violations = match rollplan::service::answer(request) {
         Err(Error::InvalidArgument(violations)) => violations.listed,
         answer => panic!("{answer:?}"),
     };
@@ -244,7 +248,7 @@ fn violations_have_their_path() {
         command: Some(command),
         ..mk_canary(&complete())
     };
-    let error = wire::answer(commands).unwrap_err().to_string();
+    let error = rollplan::service::answer(commands).unwrap_err().to_string();
     for text in [
         "command.template_digest: is only allowed with CANARY_ACTION_PROMOTE and CANARY_ACTION_ABORT",
         "command.force: is only allowed with CANARY_ACTION_PROMOTE",
@@ -256,13 +260,15 @@ fn violations_have_their_path() {
     }
     let mut nameless = start(&complete());
     nameless.command.as_mut().unwrap().replace = true;
-    let error = wire::answer(nameless).unwrap_err().to_string();
+    let error = rollplan::service::answer(nameless).unwrap_err().to_string();
     assert!(
         error.contains("command.pipeline: is required with replace"),
         "{error}"
     );
     unspecified.command = Some(proto::CanaryCommand::default());
-    let error = wire::answer(unspecified).unwrap_err().to_string();
+    let error = rollplan::service::answer(unspecified)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("command.action"), "{error}");
 }
 
@@ -275,7 +281,7 @@ fn canary_of_another_deployment_is_refused() {
         command: Some(command(proto::CanaryAction::Start, &deployment.to_string())),
         ..mk_canary(&request)
     };
-    let error = wire::answer(other).unwrap_err().to_string();
+    let error = rollplan::service::answer(other).unwrap_err().to_string();
     assert!(
         error.contains("command.deployment.metadata.name"),
         "{error}"
@@ -292,7 +298,7 @@ fn limits_of_the_contract_are_enforced() {
     let mut verdicts = mk_canary(&complete());
     verdicts.verdicts = vec![proto::CanaryVerdict::default(); 1001];
     for (request, what) in [(gates, "policy.gates"), (verdicts, "verdicts")] {
-        let error = wire::answer(request).unwrap_err();
+        let error = rollplan::service::answer(request).unwrap_err();
         assert!(
             matches!(error, Error::TooLarge { what: it, .. } if it == what),
             "{error}"

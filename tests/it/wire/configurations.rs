@@ -1,7 +1,7 @@
 //! What a rollback requires, and what the caller has looked up.
 
 use rollplan::proto::{self, ConfigurationKind, LookedUpConfiguration, RequiredConfiguration};
-use rollplan::wire::{self, Error};
+use rollplan::wire::Error;
 use serde_json::json;
 
 use super::example;
@@ -18,7 +18,7 @@ fn rollback(configurations: Vec<LookedUpConfiguration>) -> Result<proto::Rollbac
             item["spec"]["template"]["spec"]["containers"][0]["env"] = env.clone();
         }
     }
-    wire::answer(proto::RollbackRequest {
+    rollplan::service::answer(proto::RollbackRequest {
         configurations,
         ..request.rollback_request()
     })

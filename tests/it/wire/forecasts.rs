@@ -6,7 +6,8 @@ use prost::Message as _;
 use prost_types::Duration;
 use rollplan::proto;
 use rollplan::proto::deployment_change::Change;
-use rollplan::wire::{self, Context, Error, MethodRequest as _};
+use rollplan::service::MethodRequest as _;
+use rollplan::wire::{Context, Error};
 use rollplan_core::interrupt::Interrupt;
 use rollplan_forecast::ForecastError;
 use serde_json::{Value, json};
@@ -51,7 +52,7 @@ fn manifest(request: &Request) -> Value {
 
 /// The paths and reasons of violations.
 fn violations(request: proto::ForecastRolloutRequest) -> Vec<String> {
-    match wire::answer(request) {
+    match rollplan::service::answer(request) {
         Err(Error::InvalidArgument(violations)) => {
             let listed = violations.listed.into_iter();
             listed
@@ -66,7 +67,7 @@ fn violations(request: proto::ForecastRolloutRequest) -> Vec<String> {
 fn a_manifest_with_another_image_starts_a_rollout() {
     let request = example("after-undo");
     let change = Change::Deployment(manifest(&request).to_string());
-    let answer = wire::answer(mk_forecast(&request, vec![change])).unwrap();
+    let answer = rollplan::service::answer(mk_forecast(&request, vec![change])).unwrap();
     assert_eq!(answer.effect(), proto::ChangeEffect::StartsRollout);
     let paths: Vec<_> = answer.template_changes.iter().map(|it| &*it.path).collect();
     assert_eq!(paths, ["spec.containers[name=web].image"]);
@@ -83,7 +84,7 @@ fn a_manifest_with_another_image_starts_a_rollout() {
 #[test]
 fn undo_returns_to_a_revision() {
     let request = example("after-undo");
-    let answer = wire::answer(mk_forecast(&request, vec![Change::UndoToRevision(0)]));
+    let answer = rollplan::service::answer(mk_forecast(&request, vec![Change::UndoToRevision(0)]));
     let answer = answer.unwrap();
     assert_eq!(answer.effect(), proto::ChangeEffect::ReturnsToRevision);
     assert!(answer.revision > 0);
@@ -98,7 +99,7 @@ fn horizon_of_the_controller_can_be_chosen() {
     let forecast = |horizon: proto::Horizon| {
         let mut request = mk_forecast(&request, vec![Change::Deployment(changed.to_string())]);
         request.options.get_or_insert_default().horizon = horizon.into();
-        wire::answer(request).unwrap()
+        rollplan::service::answer(request).unwrap()
     };
     let pass = forecast(proto::Horizon::Pass);
     assert_eq!(forecast(proto::Horizon::Unspecified), pass);
@@ -111,7 +112,10 @@ fn the_same_request_has_the_same_bytes() {
     let bytes = request.encode_to_vec();
     let first = call("ForecastRollout", &bytes).unwrap();
     assert_eq!(call("ForecastRollout", &bytes).unwrap(), first);
-    assert_eq!(wire::answer(request).unwrap().encode_to_vec(), first);
+    assert_eq!(
+        rollplan::service::answer(request).unwrap().encode_to_vec(),
+        first
+    );
 }
 
 #[test]
@@ -122,7 +126,7 @@ fn every_example_has_a_forecast() {
             vec![Change::Replicas(3)],
             vec![Change::Paused(true)],
         ] {
-            let answer = wire::answer(mk_forecast(&request, changes));
+            let answer = rollplan::service::answer(mk_forecast(&request, changes));
             let answer = answer.unwrap_or_else(|error| panic!("{name}: {error}"));
             let outcomes = [answer.expected, answer.never_ready].map(|it| it.unwrap().outcome());
             // It is not certain that pods which fail now continue to do so.
@@ -220,7 +224,7 @@ fn limits_of_the_contract_are_enforced() {
         (samples, "samples"),
         (times, "pod_times.start"),
     ] {
-        let error = wire::answer(request).unwrap_err();
+        let error = rollplan::service::answer(request).unwrap_err();
         assert!(
             matches!(error, Error::TooLarge { what: it, .. } if it == what),
             "{error}"
@@ -228,7 +232,7 @@ fn limits_of_the_contract_are_enforced() {
     }
     let mut pods = request;
     change(&mut pods, 5001);
-    let error = wire::answer(pods).unwrap_err();
+    let error = rollplan::service::answer(pods).unwrap_err();
     let too_many = ForecastError::TooManyPods { replicas: 5001 };
     assert!(matches!(error, Error::Forecast(it) if it == too_many));
 }
@@ -236,7 +240,7 @@ fn limits_of_the_contract_are_enforced() {
 #[test]
 fn incomplete_lists_have_no_forecast() {
     let request = mk_forecast(&half_way(), Vec::new());
-    let error = wire::answer(request).unwrap_err();
+    let error = rollplan::service::answer(request).unwrap_err();
     let name = "web".to_owned();
     assert!(matches!(error, Error::Forecast(it) if it == ForecastError::PodsIncomplete { name }));
 }
@@ -279,7 +283,7 @@ fn a_rollout_that_certainly_needs_a_change_never_completes() {
         *waiting = serde_json::json!({"reason": "InvalidImageName", "message": "invalid reference format"});
     }
     let forecast = |changes| {
-        let answer = wire::answer(mk_forecast(&request, changes)).unwrap();
+        let answer = rollplan::service::answer(mk_forecast(&request, changes)).unwrap();
         answer.expected.unwrap()
     };
     let expected = forecast(Vec::new());
@@ -310,7 +314,7 @@ fn durations_have_parts_of_a_second() {
             start: vec![Duration { seconds, nanos }],
             ..Default::default()
         });
-        let answer = wire::answer(request).unwrap();
+        let answer = rollplan::service::answer(request).unwrap();
         let Duration { seconds, nanos } = answer.expected.unwrap().duration.unwrap().high.unwrap();
         seconds * 1_000 + i64::from(nanos) / 1_000_000
     };
@@ -326,7 +330,7 @@ fn durations_out_of_range_are_explained() {
         start: vec![seconds(0), seconds(-1), seconds(i64::MAX)],
         termination: vec![seconds(-1)],
     });
-    let Err(Error::InvalidArgument(violations)) = wire::answer(request) else {
+    let Err(Error::InvalidArgument(violations)) = rollplan::service::answer(request) else {
         panic!("no violations");
     };
     let texts: Vec<&str> = violations

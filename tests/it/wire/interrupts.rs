@@ -5,7 +5,8 @@ use std::cell::Cell;
 use bytes::Bytes;
 use prost::Message as _;
 use rollplan::proto::PlanRolloutRequest;
-use rollplan::wire::{Context, Error, MethodRequest as _};
+use rollplan::service::{Code, MethodRequest as _};
+use rollplan::wire::{Context, Error};
 use rollplan_core::interrupt::Interrupt;
 use serde_json::Value;
 
@@ -76,13 +77,15 @@ fn check(checkpoints_min: usize, call: impl Fn(&From) -> Option<Error>) {
 
 #[test]
 fn interrupted_plan_stops_at_the_next_checkpoint() {
-    let bytes = Bytes::from(mk_large(2_000, 0).message().encode_to_vec());
+    let request = mk_large(2_000, 0).message();
     check(2_000, |interrupt| {
-        let method = PlanRolloutRequest::METHOD;
-        method
-            .call(bytes.clone(), &mut Context::until(interrupt))
-            .err()
+        request.clone().answer(&mut Context::until(interrupt)).err()
     });
+    let bytes = Bytes::from(request.encode_to_vec());
+    let now = From::checkpoint(0);
+    let mut interrupted = Context::until(&now);
+    let status = PlanRolloutRequest::METHOD.call(bytes, &mut interrupted);
+    assert_eq!(status.unwrap_err().code, Code::Cancelled);
 }
 
 #[test]

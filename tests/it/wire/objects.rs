@@ -3,7 +3,6 @@
 
 use prost::Message as _;
 use rollplan::proto;
-use rollplan::wire;
 use rollplan_world::json::{controlled, object};
 use rollplan_world::random::Random;
 use serde_json::{Value, json};
@@ -35,7 +34,7 @@ pub(super) fn check_same(
             snapshot: request.snapshot.clone(),
             ..Default::default()
         };
-        wire::answer(request).unwrap()
+        rollplan::service::answer(request).unwrap()
     };
     assert_eq!(status(expected), status(other), "{what}");
     let back = |request: &proto::PlanRolloutRequest| {
@@ -43,12 +42,12 @@ pub(super) fn check_same(
             snapshot: request.snapshot.clone(),
             ..Default::default()
         };
-        wire::answer(request).map_err(|error| error.to_string())
+        rollplan::service::answer(request).map_err(|error| error.to_string())
     };
     assert_eq!(back(expected), back(other), "{what}");
     let revisions = |request: &proto::PlanRolloutRequest| {
         let snapshot = request.snapshot.clone();
-        wire::answer(proto::ListRevisionsRequest { snapshot }).unwrap()
+        rollplan::service::answer(proto::ListRevisionsRequest { snapshot }).unwrap()
     };
     assert_eq!(revisions(expected), revisions(other), "{what}");
 }
@@ -106,7 +105,7 @@ fn items_of_typed_lists_inherit_the_kind() {
 }
 
 fn plan_of(request: &Request, text: String) -> proto::PlanRolloutResponse {
-    wire::answer(request.with_texts(vec![text])).unwrap()
+    rollplan::service::answer(request.with_texts(vec![text])).unwrap()
 }
 
 /// The bodies of create calls.

@@ -2,6 +2,7 @@
 
 use prost::Message as _;
 use rollplan::proto;
+use rollplan::service::MethodRequest;
 use rollplan::wire::{
     self, ANSWER_BYTES_MAX, ANSWERS_MAX, EVENTS_MAX, Error, OBJECT_BYTES_MAX, PODS_MAX,
     REPLICA_SETS_MAX, REQUEST_BYTES_MAX, Reason,
@@ -125,6 +126,12 @@ fn strangers(object: &Value) -> [Value; 3] {
     [other, far, orphan]
 }
 
+/// The answer in bytes.
+fn encoded<R: MethodRequest>(request: R) -> Result<Vec<u8>, Error> {
+    let answer = rollplan::service::answer(request)?;
+    Ok(answer.encode_to_vec())
+}
+
 /// What each method answers to the snapshot, in bytes.
 fn answers(request: &Request) -> Vec<Result<Vec<u8>, Found>> {
     let plan = request.message();
@@ -149,12 +156,12 @@ fn answers(request: &Request) -> Vec<Result<Vec<u8>, Found>> {
     };
     forecast.snapshot.as_mut().unwrap().pods_complete = true;
     let answers = [
-        call("PlanRollout", &plan.encode_to_vec()),
-        call("PlanRollout", &with_report.encode_to_vec()),
-        call("ComputeStatus", &status.encode_to_vec()),
-        wire::answer(rollback).map(|answer| answer.encode_to_vec()),
-        wire::answer(revisions).map(|answer| answer.encode_to_vec()),
-        call("ForecastRollout", &forecast.encode_to_vec()),
+        encoded(plan),
+        encoded(with_report),
+        encoded(status),
+        encoded(rollback),
+        encoded(revisions),
+        encoded(forecast),
     ];
     let answers = answers.into_iter().map(|answer| {
         answer.map_err(|error| match error {
@@ -307,14 +314,12 @@ fn requests_may_be_as_large_as_the_limit() {
     let padded = |size| request.with_texts(vec![request.text() + &" ".repeat(size)]);
     let [largest, too_large] = at_and_above(REQUEST_BYTES_MAX, padded);
     call("PlanRollout", &largest.encode_to_vec()).unwrap();
-    match call("PlanRollout", &too_large.encode_to_vec()) {
-        Err(Error::TooLarge {
-            what, count, max, ..
-        }) => {
-            assert_eq!((what, count), ("request", max + 1));
-        }
-        other => panic!("{:?}", other.map(|_| ())),
-    }
+    let status = call("PlanRollout", &too_large.encode_to_vec()).unwrap_err();
+    let info = status.info().unwrap();
+    assert_eq!(info.reason, "REQUEST_TOO_LARGE");
+    assert_eq!(info.metadata["what"], "request");
+    assert_eq!(info.metadata["max"], REQUEST_BYTES_MAX.to_string());
+    assert_eq!(info.metadata["count"], (REQUEST_BYTES_MAX + 1).to_string());
 }
 
 #[test]
@@ -355,7 +360,11 @@ fn white_space_counts_in_strings_only() {
                 })
                 .collect(),
         );
-        assert_eq!(wire::answer(given).is_err(), is_refused, "{more}");
+        assert_eq!(
+            rollplan::service::answer(given).is_err(),
+            is_refused,
+            "{more}"
+        );
     }
 }
 
@@ -406,7 +415,7 @@ fn numbers_of_objects_may_be_as_large_as_the_limit() {
         let plan = |count| {
             let mut request = mk_request();
             fill(&mut request, count);
-            call("PlanRollout", &request.message().encode_to_vec())
+            rollplan::service::answer(request.message())
         };
         plan(limit).unwrap();
         match plan(limit + 1) {

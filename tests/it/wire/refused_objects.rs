@@ -1,7 +1,7 @@
 //! Invalid Kubernetes JSON: the violations name the field and the position in the text.
 
 use rollplan::proto;
-use rollplan::wire::{self, Error, Reason};
+use rollplan::wire::{Error, Reason};
 use serde_json::{Value, json};
 
 use super::objects::check_same;
@@ -17,7 +17,7 @@ fn refused(texts: Vec<String>, target: Option<proto::Target>) -> (String, Reason
 }
 
 fn violations(request: proto::PlanRolloutRequest) -> Vec<(String, Reason, String)> {
-    match wire::answer(request) {
+    match rollplan::service::answer(request) {
         Err(Error::InvalidArgument(violations)) => {
             assert_eq!(violations.omitted, 0);
             let listed = violations.listed.into_iter();
@@ -171,7 +171,7 @@ fn times_that_do_not_exist_are_refused() {
     let at = |time: &str| {
         let mut request = half_way();
         request.pod(0)["metadata"]["creationTimestamp"] = time.into();
-        wire::answer(request.message())
+        rollplan::service::answer(request.message())
     };
     assert!(at("2026-01-01T23:59:59Z").is_ok());
     for time in [
@@ -485,13 +485,13 @@ fn objects_with_a_large_decoded_size_are_refused() {
         })
         .collect();
     let pods = format!(r#"{{"kind":"List","items":[{}]}}"#, pods.join(","));
-    match wire::answer(request.with_texts(vec![request.text(), pods])) {
+    match rollplan::service::answer(request.with_texts(vec![request.text(), pods])) {
         Err(Error::TooLarge { unit, .. }) => assert_eq!(unit, "bytes in memory"),
         other => panic!("{:?}", other.map(|plan| plan.steps.len())),
     }
     let empty = vec![r#"{"kind":"x"}"#; 200_001].join(",");
     let empty = format!(r#"{{"kind":"List","items":[{empty}]}}"#);
-    match wire::answer(request.with_texts(vec![empty])) {
+    match rollplan::service::answer(request.with_texts(vec![empty])) {
         Err(Error::TooLarge {
             what, count, max, ..
         }) => {

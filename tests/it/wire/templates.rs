@@ -133,7 +133,7 @@ fn created_replica_sets_have_the_template_with_the_label() {
         request.spec()["template"] = "PLACE".into();
         let text = text_of(&value, &mut random);
         let text = request.text().replace("\"PLACE\"", &text);
-        let plan = wire::answer(request.with_texts(vec![text])).unwrap();
+        let plan = rollplan::service::answer(request.with_texts(vec![text])).unwrap();
         let mut calls = plan.steps.iter().filter_map(|step| step.call.as_ref());
         let create = calls.find(|call| call.verb() == proto::Verb::Create);
         let create = create.unwrap();

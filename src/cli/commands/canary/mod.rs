@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use rollplan_canary::FIELD_MANAGER;
+use rollplan_text::{printable, span};
+use rollplan_wire::proto::{CanaryAction, CanaryCommand as Command, CanaryPolicy};
 
 use self::policy::{CriteriaArgs, PolicyArgs, RolloutFailureArgs, VerdictArgs};
 use self::steering::{Action, Change, Mode, Steering, Verdicts};
@@ -24,8 +26,6 @@ use crate::cli::planner::Planner;
 use crate::cli::resource::Resource;
 use crate::cli::target::{self, Target};
 use crate::cli::{now, output, stderr};
-use crate::proto::{CanaryAction, CanaryCommand as Command, CanaryPolicy};
-use crate::text::{printable, span};
 
 /// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use prost_types::Timestamp;
+use rollplan_text::span;
+use rollplan_wire::proto::{CanaryPolicy, CanaryResponse, CanaryResult, RolloutResponse};
 
 use super::steering::Verdicts;
-use crate::proto::{CanaryPolicy, CanaryResponse, CanaryResult, RolloutResponse};
-use crate::text::span;
 
 /// The policy of a canary that starts.
 #[derive(Args, Debug)]

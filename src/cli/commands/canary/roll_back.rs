@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use rollplan_wire::proto::RolloutResponse;
+
 use super::steering::{self, Action, Mode, Steering, Verdicts};
 use crate::cli::error::Error;
 use crate::cli::options::{ClusterArgs, Output};
 use crate::cli::planner::Planner;
 use crate::cli::target::Target;
-use crate::proto::RolloutResponse;
 
 /// How long to wait for the end of a rollback by default.
 const TIMEOUT: Duration = Duration::from_secs(600);

@@ -4,6 +4,12 @@ use std::time::Duration;
 
 use prost_types::Timestamp;
 use rollplan_canary::{FIELD_MANAGER, ReasonKind, Refusal, RefusalCause};
+use rollplan_text::{self as text, CanaryFacts, span};
+use rollplan_wire::proto::{
+    CanaryAction, CanaryCommand, CanaryOutcome, CanaryPhase, CanaryPolicy, CanaryReport,
+    CanaryResponse, CanaryResult, CanaryVerdict, PlanCanaryRequest, PlanCanaryResponse, Reason,
+    RolloutReport,
+};
 
 use super::super::print_commands;
 use super::super::template_change::{ApplyArgs, TemplateArgs};
@@ -20,12 +26,6 @@ use crate::cli::planner::Planner;
 use crate::cli::target::Target;
 use crate::cli::watch::{End, Limits, Observation, SystemClock, Time, watch};
 use crate::cli::{program, stderr};
-use crate::proto::{
-    CanaryAction, CanaryCommand, CanaryOutcome, CanaryPhase, CanaryPolicy, CanaryReport,
-    CanaryResponse, CanaryResult, CanaryVerdict, PlanCanaryRequest, PlanCanaryResponse, Reason,
-    RolloutReport,
-};
-use crate::text::{self, CanaryFacts, span};
 
 /// The maximum number of patches in a row that the API server rejects because the Deployment has changed.
 const MAX_REJECTIONS: usize = 5;

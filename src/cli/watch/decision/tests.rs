@@ -1,9 +1,9 @@
 //! Tests of when the watch of a rollout ends, without a cluster.
 
 use prost_types::Timestamp;
+use rollplan_wire::proto::{Counts, Outlook, Phase, RolloutReport, Verdict};
 
 use super::*;
-use crate::proto::{Counts, Outlook, Phase, RolloutReport, Verdict};
 
 fn member(goal: Goal, fail_fast: Switch) -> Member {
     let judgement = JudgementArgs {

@@ -7,14 +7,14 @@ mod rows;
 use std::time::Duration;
 
 use prost_types::Timestamp;
+use rollplan_text::{Style, fit, one_line, span, width, wrapped};
+use rollplan_wire::proto::{Blocker, Phase, RolloutReport};
 
 pub(super) use self::bars::Glyphs;
 use self::bars::limits;
 pub(super) use self::nodes::Outline;
 
 use crate::cli::watch::decision::Member;
-use crate::proto::{Blocker, Phase, RolloutReport};
-use crate::text::{Style, fit, one_line, span, width, wrapped};
 
 /// The maximum number of columns of wrapped text.
 const COLUMNS_MAX: usize = 120;

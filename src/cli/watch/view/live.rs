@@ -6,9 +6,10 @@
 use std::io::{self, Write as _};
 use std::time::Duration;
 
+use rollplan_text::{paint, width};
+
 use super::frame::{Frame, Glyphs};
 use crate::cli::output;
-use crate::text::{paint, width};
 
 /// Disables line wrapping, and lets the terminal show each frame at once.
 const BEGIN: &str = "\u{1b}[?2026h\u{1b}[?7l";

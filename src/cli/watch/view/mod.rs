@@ -5,6 +5,9 @@ mod live;
 
 use std::time::Duration;
 
+use rollplan_text::{self as text, DELETED, RowWidths, one_line};
+use rollplan_wire::proto::RolloutReport;
+
 use self::live::Live;
 use super::decision::{Member, Outcome};
 use crate::cli::error::Error;
@@ -13,8 +16,6 @@ use crate::cli::input::Node;
 use crate::cli::observe::Status;
 use crate::cli::options::StatusOutput;
 use crate::cli::{now, output};
-use crate::proto::RolloutReport;
-use crate::text::{self, DELETED, RowWidths, one_line};
 
 /// The output of a watch.
 pub(super) struct View {
@@ -204,8 +205,9 @@ fn without_times(report: &RolloutReport) -> RolloutReport {
 
 #[cfg(test)]
 mod tests {
+    use rollplan_wire::proto::{Blocker, Counts, Verdict};
+
     use super::*;
-    use crate::proto::{Blocker, Counts, Verdict};
 
     #[test]
     fn tree_of_a_single_rollout_is_shown_on_a_terminal() {

@@ -16,16 +16,17 @@ use bytes::Bytes;
 use http::header::ACCEPT;
 use http::{HeaderMap, Uri};
 use prost::Message as _;
-
-use super::headers::weighted;
-use crate::proto::{
+use rollplan_service::MethodRequest as _;
+use rollplan_text::{self as text, Page};
+use rollplan_wire::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
     PlanOptions, PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest,
     PlanRolloutResponse, RollbackRequest, RollbackResponse, Snapshot,
 };
-use crate::server::protocol::context::Inferred;
-use crate::text::{self, Page};
-use crate::wire::{self, MethodRequest as _, Shown};
+use rollplan_wire::{self as wire, Shown};
+
+use super::headers::weighted;
+use crate::protocol::context::Inferred;
 
 /// The clock for requests that do not contain the time.
 pub(crate) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;

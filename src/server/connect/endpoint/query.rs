@@ -5,22 +5,22 @@ use std::time::SystemTime;
 use percent_encoding::percent_decode_str;
 use prost_types::Timestamp;
 use rollplan_core::kind;
+use rollplan_text::{span, time};
+use rollplan_wire::proto::{Horizon, RestartOn, RestartOptions, RestartProfile, Target};
 use tonic::Status;
 
 use super::{Clock, Endpoint, Format};
-use crate::proto::{Horizon, RestartOn, RestartOptions, RestartProfile, Target};
-use crate::server::protocol::errors;
-use crate::text::{span, time};
+use crate::protocol::errors;
 
 /// The apiVersion in the description of an error about a kind that is not known.
 const CUSTOM_VERSION: &str = "apps.rollplan.dev/v1alpha1";
 
 /// The parsed query of a call.
 #[derive(Debug)]
-pub(in crate::server::connect) struct Query {
+pub(in crate::connect) struct Query {
     pub(super) endpoint: Endpoint,
-    pub(in crate::server::connect) format: Format,
-    pub(in crate::server::connect) now: Timestamp,
+    pub(in crate::connect) format: Format,
+    pub(in crate::connect) now: Timestamp,
     pub(super) target: Option<Target>,
     pub(super) replica_sets_complete: Option<bool>,
     pub(super) pods_complete: Option<bool>,
@@ -38,7 +38,7 @@ pub(in crate::server::connect) struct Query {
 
 impl Query {
     /// Parses a query. The error contains all problems.
-    pub(in crate::server::connect) fn read(
+    pub(in crate::connect) fn read(
         endpoint: Endpoint,
         format: Format,
         query: &str,

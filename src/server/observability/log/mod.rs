@@ -15,9 +15,9 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use http::{Request, Response};
+use rollplan_service::INVALID_JSON;
 use tonic::body::Body;
 use tonic::{Code, Status};
-use tonic_types::StatusExt as _;
 use tower::{Layer, Service};
 use tracing::{Instrument as _, Span, Subscriber, field};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
@@ -25,11 +25,11 @@ use tracing_subscriber::fmt::MakeWriter;
 
 pub(crate) use self::rate_limit::RateLimit;
 
-use crate::server::observability::trace::{CallSpan, Tracing};
-use crate::server::protocol::ResponseFuture;
-use crate::server::protocol::context::{AnswerContext, CallContext};
-use crate::server::protocol::errors;
-use crate::server::protocol::methods;
+use crate::observability::trace::{CallSpan, Tracing};
+use crate::protocol::ResponseFuture;
+use crate::protocol::context::{AnswerContext, CallContext};
+use crate::protocol::errors;
+use crate::protocol::methods;
 
 /// The maximum number of queued lines. Further lines are dropped: a blocked log must not block calls.
 const WAITING_LINES_MAX: usize = 4096;
@@ -225,21 +225,22 @@ fn log_slow(took: Duration, call: &CallSpan, message: &str) {
 }
 
 fn log_failure(status: &Status, took: Duration, call: &CallSpan, failures: &RateLimit) {
-    let details = status.get_error_details();
     let code = field::debug(status.code());
-    let reason = details.error_info().map(|info| info.reason.as_str());
+    let decoded = rollplan_service::Status::decode(status.details());
+    let reason = decoded.as_ref().and_then(|it| it.reason());
     let Some(not_logged) = failures.admit(reason.unwrap_or_default()) else {
         return;
     };
     let not_logged = (not_logged > 0).then_some(not_logged);
     let seconds = took.as_secs_f64();
     let trace_id = call.trace_id().map(field::display);
-    let is_json = reason == Some(errors::INVALID_JSON);
+    let is_json = reason == Some(INVALID_JSON);
     // Its field may contain keys that the caller chose, for example of annotations, so it is not logged.
-    let bad_request = details.bad_request().filter(|_| !is_json);
-    let violations = bad_request.map(|bad_request| {
+    let fields = decoded.as_ref().map(|it| it.field_violations());
+    let fields = fields.filter(|fields| !fields.is_empty() && !is_json);
+    let violations = fields.map(|fields| {
         let mut text = String::new();
-        for violation in &bad_request.field_violations {
+        for violation in fields {
             let separator = if text.is_empty() { "" } else { ", " };
             // Writing to a String does not fail.
             let field = contract_names(&violation.field);

@@ -4,26 +4,27 @@ use std::sync::Arc;
 use std::thread;
 use std::time::SystemTime;
 
+use rollplan_service::MethodRequest;
+use rollplan_wire::json;
+use rollplan_wire::proto::PlanRolloutRequest;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::*;
+use crate::call::planner::BuiltInPlanner;
+use crate::call::service::Planner;
 use crate::client::RolloutPlannerClient;
-use crate::proto::PlanRolloutRequest;
-use crate::server::call::planner::BuiltInPlanner;
-use crate::server::call::service::Planner;
-use crate::server::config::Config;
-use crate::server::connect::Methods;
-use crate::server::observability::health::Health;
-use crate::server::observability::metrics::Metrics;
-use crate::server::stack;
-use crate::wire::{MethodRequest, json};
+use crate::config::Config;
+use crate::connect::Methods;
+use crate::observability::health::Health;
+use crate::observability::metrics::Metrics;
+use crate::stack;
 
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
 
 fn planner() -> BuiltInPlanner {
-    BuiltInPlanner::new(Arc::new(Metrics::new().unwrap()))
+    BuiltInPlanner::new(Arc::new(Metrics::new("unknown").unwrap()))
 }
 
 struct Panicking;
@@ -51,7 +52,7 @@ async fn check_with(
 ) -> Vec<Value> {
     let (written, _guard) = Written::start();
     let (_, health) = Health::new().await;
-    let metrics = Arc::new(Metrics::new().unwrap());
+    let metrics = Arc::new(Metrics::new("unknown").unwrap());
     let planner = stack::planner(config, planner);
     let routes = stack::routes(config, &metrics, planner, health, &watch::Sender::new(())).unwrap();
     let methods = Methods::default();

@@ -12,18 +12,17 @@ use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram, with_local_r
 use metrics_exporter_prometheus::{
     BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
 };
+use rollplan_wire::Facts;
+use rollplan_wire::proto::{Phase, PlanRolloutResponse};
 use tonic::Code;
 
 use self::describe::describe;
-use crate::proto::{Phase, PlanRolloutResponse};
-use crate::server::COMMIT;
-use crate::server::admission::offload;
-use crate::server::connection::ConnectionMetrics;
-use crate::server::connection::listener::HandshakeMetrics;
-use crate::server::connection::tls::TlsMetrics;
-use crate::server::observability::log::{self, RateLimit};
-use crate::server::protocol::methods::{self, PLANNER, UNKNOWN};
-use crate::wire::Facts;
+use crate::admission::offload;
+use crate::connection::ConnectionMetrics;
+use crate::connection::listener::HandshakeMetrics;
+use crate::connection::tls::TlsMetrics;
+use crate::observability::log::{self, RateLimit};
+use crate::protocol::methods::{self, PLANNER, UNKNOWN};
 
 /// From the plan of a small rollout to the default deadline.
 const SECONDS: [f64; 17] = [
@@ -134,7 +133,8 @@ pub(crate) struct MethodMetrics {
 // === impl Metrics ===
 
 impl Metrics {
-    pub(crate) fn new() -> Result<Self, BuildError> {
+    /// `commit` is that of the build.
+    pub(crate) fn new(commit: &'static str) -> Result<Self, BuildError> {
         let full = |name: &str| Matcher::Full(name.to_owned());
         let recorder = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
@@ -144,7 +144,7 @@ impl Metrics {
             .build_recorder();
         let handle = recorder.handle();
         with_local_recorder(&recorder, describe);
-        let series = with_local_recorder(&recorder, Series::register);
+        let series = with_local_recorder(&recorder, || Series::register(commit));
         let process = metrics_process::Collector::default();
         with_local_recorder(&recorder, || process.describe());
         Ok(Self {
@@ -177,11 +177,11 @@ impl Metrics {
 // === impl Series ===
 
 impl Series {
-    fn register() -> Self {
+    fn register(commit: &'static str) -> Self {
         gauge!(
             "rollplan_build_info",
             "version" => env!("CARGO_PKG_VERSION"),
-            "commit" => COMMIT
+            "commit" => commit
         )
         .set(1.0);
         let handshake =
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn every_series_starts_at_zero() {
-        let text = Metrics::new().unwrap().render();
+        let text = Metrics::new("abc1234").unwrap().render();
         let planner = r#"grpc_type="unary",grpc_service="rollplan.v1.RolloutPlanner",grpc_method="PlanRollout""#;
         for line in [
             format!("grpc_server_started_total{{{planner}}} 0"),
@@ -338,7 +338,7 @@ mod tests {
             "rollplan_tls_reloads_total{outcome=\"failed\"} 0".to_owned(),
             "rollplan_tls_certificate_expiry_timestamp_seconds 0".to_owned(),
             format!(
-                "rollplan_build_info{{version=\"{}\",commit=\"{COMMIT}\"}} 1",
+                "rollplan_build_info{{version=\"{}\",commit=\"abc1234\"}} 1",
                 env!("CARGO_PKG_VERSION")
             ),
         ] {

@@ -1,88 +1,91 @@
-//! The details of errors. They are sent in a header, and proxies reject calls with more than 8 KiB of headers, so long
-//! texts are truncated.
+//! Statuses of tonic. They are sent in a header, and proxies reject calls with more than 8 KiB of headers, so long texts are
+//! truncated.
 
-use std::collections::BTreeMap;
+use rollplan_service::{Detail, FieldViolation, Status};
+use tonic::Code;
 
-use prost::{Message, Name};
-use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, QuotaFailure, StatusExt as _, pb};
-
-/// The domain of every `ErrorInfo`.
-pub const DOMAIN: &str = "rollplan.dev";
-
-/// The maximum length of a message. Each byte may take three bytes percent-encoded in the header, and one in the
+/// The maximum length of a text. Each byte of the message may take three bytes percent-encoded in the header, and one in the
 /// details.
-pub(super) const MESSAGE_BYTES_MAX: usize = 512;
+pub(super) const TEXT_BYTES_MAX: usize = 512;
+/// The maximum size of the details before base64: 5.3 KiB in the header, which leaves room for the message and other
+/// headers.
+pub(super) const DETAILS_BYTES_MAX: usize = 4 << 10;
+/// The maximum lengths of a field and a description. The first pair with which all violations fit is used. They always
+/// fit with the last pair, because at most [`LISTED_VIOLATIONS_MAX`](rollplan_wire::LISTED_VIOLATIONS_MAX) are listed.
+const VIOLATION_BYTES_MAX: [(usize, usize); 5] = [
+    (usize::MAX, usize::MAX),
+    (260, 256),
+    (260, 96),
+    (160, 64),
+    (96, 40),
+];
 
-/// `google.rpc.ErrorInfo` with ordered metadata, so that errors are deterministic.
-#[derive(Clone, PartialEq, Message)]
-struct ErrorInfo {
-    #[prost(string, tag = "1")]
-    reason: String,
-    #[prost(string, tag = "2")]
-    domain: String,
-    #[prost(btree_map = "string, string", tag = "3")]
-    metadata: BTreeMap<String, String>,
+/// Converts a status, with texts that are short enough for a header.
+pub(crate) fn to_tonic(mut status: Status) -> tonic::Status {
+    truncate(&mut status.message);
+    for detail in &mut status.details {
+        match detail {
+            Detail::ErrorInfo(info) => info.metadata.values_mut().for_each(truncate),
+            // Below.
+            Detail::BadRequest(_) => {}
+            Detail::PreconditionFailure(failure) => {
+                for violation in &mut failure.violations {
+                    truncate(&mut violation.subject);
+                    truncate(&mut violation.description);
+                }
+            }
+            Detail::QuotaFailure(failure) => {
+                for violation in &mut failure.violations {
+                    truncate(&mut violation.description);
+                }
+            }
+            Detail::ResourceInfo(resource) => truncate(&mut resource.owner),
+            Detail::RetryInfo(_) => {}
+        }
+    }
+    let code = Code::from(i32::from(status.code));
+    let [first, others @ ..] = VIOLATION_BYTES_MAX;
+    let details = others
+        .into_iter()
+        .fold(with_violations(&status, first), |fits, limits| {
+            if fits.len() <= DETAILS_BYTES_MAX {
+                fits
+            } else {
+                with_violations(&status, limits)
+            }
+        });
+    tonic::Status::with_details(code, status.message, details.into())
 }
 
-impl Name for ErrorInfo {
-    const NAME: &'static str = "ErrorInfo";
-    const PACKAGE: &'static str = "google.rpc";
+/// The encoded status with fields and descriptions of at most these lengths.
+fn with_violations(status: &Status, limits: (usize, usize)) -> Vec<u8> {
+    let (field_bytes_max, description_bytes_max) = limits;
+    let mut status = status.clone();
+    for detail in &mut status.details {
+        if let Detail::BadRequest(bad) = detail {
+            for FieldViolation {
+                field, description, ..
+            } in &mut bad.field_violations
+            {
+                *field = truncate_middle(field, field_bytes_max);
+                *description = truncate_end(description, description_bytes_max);
+            }
+        }
+    }
+    status.encode()
 }
 
-/// An error with an `ErrorInfo` and no further details.
-pub(crate) fn rejection(
-    code: Code,
-    message: &str,
-    reason: &str,
-    metadata: &[(&str, &str)],
-) -> Status {
-    let message = truncate_end(message, MESSAGE_BYTES_MAX);
-    failed(code, &message, reason, metadata, ErrorDetails::new())
-}
-
-/// An error with the given details, in addition to the `ErrorInfo` of every error.
-pub(super) fn failed(
-    code: Code,
-    message: &str,
-    reason: &str,
-    metadata: &[(&str, &str)],
-    details: ErrorDetails,
-) -> Status {
-    let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-    let info = ErrorInfo {
-        reason: reason.to_owned(),
-        domain: DOMAIN.to_owned(),
-        metadata: metadata.iter().map(own).collect(),
-    };
-    let info = prost_types::Any {
-        type_url: format!("type.googleapis.com/{}", ErrorInfo::full_name()),
-        value: info.encode_to_vec(),
-    };
-    let others = Status::with_error_details(code, message, details);
-    // It was encoded above, so it can be decoded.
-    let mut status = pb::Status::decode(others.details()).unwrap_or_default();
-    status.details.insert(0, info);
-    Status::with_details(code, message, status.encode_to_vec().into())
-}
-
-/// An error about an exceeded limit.
-pub(super) fn over_quota(
-    reason: &str,
-    what: &str,
-    message: &str,
-    metadata: &[(&str, &str)],
-) -> Status {
-    let quota = QuotaFailure::with_violation(what, message);
-    let details = ErrorDetails::with_quota_failure(quota.violations);
-    failed(Code::ResourceExhausted, message, reason, metadata, details)
+fn truncate(text: &mut String) {
+    if text.len() > TEXT_BYTES_MAX {
+        *text = truncate_end(text, TEXT_BYTES_MAX);
+    }
 }
 
 /// Replaces truncated text.
 pub(crate) const ELLIPSIS: &str = "...";
 
 /// Truncates text to at most `bytes_max` bytes, between characters.
-pub(super) fn truncate_end(text: &str, bytes_max: usize) -> String {
+fn truncate_end(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
     }

@@ -4,8 +4,7 @@ use http::Response;
 use tonic::body::Body;
 use tonic::{Code, Status};
 
-use super::details::{over_quota, rejection};
-use super::request_too_large;
+use super::{rejection, request_too_large, to_tonic};
 
 /// Replaces an error of the framework by one with the documented code and details. Other headers are preserved, because
 /// some list the supported compressions.
@@ -17,7 +16,7 @@ pub(crate) fn complete(mut response: Response<Body>) -> Response<Body> {
         return response;
     }
     let completed = if is_unsupported_encoding(&response, &status) {
-        rejection(status.code(), status.message(), "UNSUPPORTED_ENCODING", &[])
+        rejection(status.code(), status.message(), "UNSUPPORTED_ENCODING")
     } else {
         completed(&status)
     };
@@ -49,7 +48,10 @@ pub(crate) fn completed(status: &Status) -> Status {
         Code::ResourceExhausted => return request_too_large(),
         // The request of another service than the planner exceeds its limit.
         Code::OutOfRange => {
-            return over_quota("REQUEST_TOO_LARGE", "request", status.message(), &[]);
+            let message = status.message().to_owned();
+            let status =
+                rollplan_service::Status::over_quota("REQUEST_TOO_LARGE", "request", message);
+            return to_tonic(status);
         }
         // The bytes are not a valid message or frame.
         Code::Internal => (Code::InvalidArgument, "MALFORMED_REQUEST"),
@@ -62,15 +64,14 @@ pub(crate) fn completed(status: &Status) -> Status {
         "" => status.code().description(),
         message => message,
     };
-    rejection(code, message, reason, &[])
+    rejection(code, message, reason)
 }
 
 #[cfg(test)]
 mod tests {
-    use tonic_types::StatusExt as _;
 
     use super::*;
-    use crate::server::protocol::errors::DOMAIN;
+    use crate::protocol::errors::reason;
 
     #[test]
     fn errors_of_the_framework_get_details_and_preserve_headers() {
@@ -84,17 +85,15 @@ mod tests {
         let status = Status::from_header_map(response.headers()).unwrap();
         assert_eq!(status.code(), Code::Unimplemented);
         assert_eq!(status.message(), "Content is compressed with `br`");
-        let info = status.get_details_error_info().unwrap();
-        assert_eq!(info.reason, "UNSUPPORTED_ENCODING");
-        assert_eq!(info.domain, DOMAIN);
+        assert_eq!(reason(&status).unwrap(), "UNSUPPORTED_ENCODING");
     }
 
     #[test]
     fn answers_and_errors_with_details_are_unchanged() {
-        let ours = rejection(Code::ResourceExhausted, "busy", "BUSY", &[]);
+        let ours = rejection(Code::ResourceExhausted, "busy", "BUSY");
         let status = failure(&complete(ours.into_http())).unwrap();
         assert_eq!(status.message(), "busy");
-        assert_eq!(status.get_details_error_info().unwrap().reason, "BUSY");
+        assert_eq!(reason(&status).unwrap(), "BUSY");
         assert!(failure(&complete(Response::default())).is_none());
     }
 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use rollplan_core::snapshot::{ConfigurationKeys, Existence};
 use rollplan_restart::{Configuration, ConfigurationKind, Content};
 
+use crate::error::Reason;
+use crate::parse::Parser;
+use crate::parse::path::Path;
 use crate::proto;
-use crate::wire::error::Reason;
-use crate::wire::parse::Parser;
-use crate::wire::parse::path::Path;
 
 /// The minimum number of digits in the checksum of a key.
 const CHECKSUM_DIGITS_MIN: usize = 16;
@@ -37,7 +37,7 @@ impl Parser<'_> {
     }
 
     /// Reads a ConfigMap or Secret that the caller has looked up. `None` after a violation.
-    pub(in crate::wire) fn looked_up(
+    pub(crate) fn looked_up(
         &mut self,
         message: proto::LookedUpConfiguration,
         path: &Path<'_>,

@@ -11,40 +11,40 @@ use rollplan_restart::{Configuration, Hasher, Options, Workload};
 
 use super::Parser;
 use super::path::Path;
+use crate::error::{Error, Reason, Violation, Violations};
+use crate::limits::{CONFIGURATIONS_MAX, WORKLOADS_MAX, limit};
+use crate::origin::Origin;
 use crate::proto;
-use crate::wire::error::{Error, Reason, Violation, Violations};
-use crate::wire::limits::{CONFIGURATIONS_MAX, WORKLOADS_MAX, limit};
-use crate::wire::origin::Origin;
 
 /// The maximum number of violations of items in a response.
 const ITEM_VIOLATIONS_MAX: usize = 1_000;
 
 /// The valid items of a request, and the violations of the others.
 #[derive(Debug, Default)]
-pub(in crate::wire) struct RestartItems {
-    pub(in crate::wire) workloads: Vec<Workload>,
+pub(crate) struct RestartItems {
+    pub(crate) workloads: Vec<Workload>,
     /// The plural names of the resources, one for each workload.
-    pub(in crate::wire) resources: Vec<String>,
-    pub(in crate::wire) configurations: Vec<Configuration>,
-    pub(in crate::wire) namespaces: BTreeMap<String, BTreeMap<String, String>>,
-    pub(in crate::wire) violations: Vec<Violation>,
-    pub(in crate::wire) omitted: usize,
+    pub(crate) resources: Vec<String>,
+    pub(crate) configurations: Vec<Configuration>,
+    pub(crate) namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    pub(crate) violations: Vec<Violation>,
+    pub(crate) omitted: usize,
     seen: HashSet<String>,
 }
 
 /// The options of a request.
 #[derive(Debug)]
-pub(in crate::wire) struct RestartOptions {
-    pub(in crate::wire) now: Time,
-    pub(in crate::wire) plan: Options,
-    pub(in crate::wire) kinds: Vec<proto::WorkloadKind>,
-    pub(in crate::wire) events_as_calls: bool,
-    pub(in crate::wire) include_unchanged: bool,
-    pub(in crate::wire) checksum_key: Vec<u8>,
+pub(crate) struct RestartOptions {
+    pub(crate) now: Time,
+    pub(crate) plan: Options,
+    pub(crate) kinds: Vec<proto::WorkloadKind>,
+    pub(crate) events_as_calls: bool,
+    pub(crate) include_unchanged: bool,
+    pub(crate) checksum_key: Vec<u8>,
 }
 
 /// Parses the options of a request.
-pub(in crate::wire) fn restart_options(
+pub(crate) fn restart_options(
     now: Option<prost_types::Timestamp>,
     options: Option<proto::RestartOptions>,
     interrupt: &dyn Interrupt,
@@ -60,7 +60,7 @@ pub(in crate::wire) fn restart_options(
 // === impl RestartOptions ===
 
 impl RestartOptions {
-    pub(in crate::wire) fn hasher(&self) -> Hasher {
+    pub(crate) fn hasher(&self) -> Hasher {
         Hasher::new(&self.checksum_key)
     }
 }
@@ -69,7 +69,7 @@ impl RestartOptions {
 
 impl RestartItems {
     /// Parses the configurations that are given as checksums.
-    pub(in crate::wire) fn read(
+    pub(crate) fn read(
         &mut self,
         configurations: Vec<proto::Configuration>,
         interrupt: &dyn Interrupt,
@@ -82,7 +82,7 @@ impl RestartItems {
     }
 
     /// Adds a workload. `resource` is the plural name of its kind if the caller has named it.
-    pub(in crate::wire) fn workload(
+    pub(crate) fn workload(
         &mut self,
         workload: Workload,
         resource: String,
@@ -119,7 +119,7 @@ impl RestartItems {
     }
 
     /// Parses a configuration that is given as checksums.
-    pub(in crate::wire) fn configuration(
+    pub(crate) fn configuration(
         &mut self,
         message: proto::Configuration,
         path: &Path<'_>,
@@ -161,7 +161,7 @@ impl RestartItems {
     }
 
     /// Adds a configuration from Kubernetes JSON.
-    pub(in crate::wire) fn configuration_object(
+    pub(crate) fn configuration_object(
         &mut self,
         configuration: Configuration,
         is_manifest: bool,
@@ -188,7 +188,7 @@ impl RestartItems {
     }
 
     /// Records a violation of an item.
-    pub(in crate::wire) fn violation(&mut self, field: String, reason: Reason, description: &str) {
+    pub(crate) fn violation(&mut self, field: String, reason: Reason, description: &str) {
         let mut violations = Violations::default();
         violations.add(field, reason, description);
         self.extend(violations);

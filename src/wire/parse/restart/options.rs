@@ -6,11 +6,11 @@ use rollplan_core::time::Time;
 use rollplan_restart::{Options, Profile, RestartOn, Strategy};
 
 use super::RestartOptions;
+use crate::error::Reason;
+use crate::parse::Parser;
+use crate::parse::name::{is_api_version, is_kind};
+use crate::parse::path::Path;
 use crate::proto;
-use crate::wire::error::Reason;
-use crate::wire::parse::Parser;
-use crate::wire::parse::name::{is_api_version, is_kind};
-use crate::wire::parse::path::Path;
 
 impl Parser<'_> {
     pub(super) fn restart_options(

@@ -6,7 +6,7 @@ use flate2::read::GzDecoder;
 use prost::Message as _;
 use rollplan::proto::{PlanRolloutRequest, PlanRolloutResponse};
 use rollplan::server::Config;
-use rollplan::wire::{self, json};
+use rollplan::wire::json;
 use serde_json::Value;
 
 use super::{JSON, PROTO, ask_json, ask_proto, check_error, gzip};
@@ -55,7 +55,7 @@ async fn json_and_protobuf_return_the_answer_of_grpc() {
 #[tokio::test]
 async fn names_of_fields_may_be_those_of_protobuf() {
     let Serving { address, .. } = start().await;
-    let expected = wire::answer(mk_request()).unwrap();
+    let expected = rollplan::service::answer(mk_request()).unwrap();
     let request = json::to_json(&mk_request()).unwrap();
     let mut renamed: Value = serde_json::from_str(&request).unwrap();
     let snapshot = renamed["snapshot"].as_object_mut().unwrap();
@@ -117,7 +117,7 @@ async fn requests_may_be_compressed() {
 
 #[tokio::test]
 async fn answers_are_compressed_from_the_configured_size() {
-    let bytes = json::to_json(&wire::answer(mk_request()).unwrap());
+    let bytes = json::to_json(&rollplan::service::answer(mk_request()).unwrap());
     let bytes = bytes.unwrap().len();
     for (min, encoding) in [(bytes, Some("gzip")), (bytes + 1, None)] {
         let config = Config {

@@ -1,7 +1,6 @@
 //! Jobs: times of reports, hooks, and other controllers. `tests/stories/jobs.md` has their states.
 
 use rollplan::proto::{Outlook, Phase};
-use rollplan::wire;
 use serde_json::{Value, json};
 
 use super::{START, at, condition, container, job, no_image, object, pod, ready, report, request};
@@ -90,7 +89,7 @@ fn hook_job_is_independent_of_the_deployment() {
         // The Deployment is complete, regardless of the Job.
         let mut ask = request(6000, &deployment, &[set.clone(), job, pod]);
         ask.snapshot.as_mut().unwrap().replica_sets_complete = true;
-        let answer = wire::answer(ask).unwrap();
+        let answer = rollplan::service::answer(ask).unwrap();
         assert_eq!(answer.report.unwrap().phase(), Phase::Complete, "{reason}");
         assert_eq!(answer.status.unwrap().replicas, 1);
     }

@@ -8,7 +8,6 @@ mod table;
 
 use prost_types::Timestamp;
 use rollplan::proto::{self, Outlook, Phase};
-use rollplan::wire;
 use rollplan_world::json;
 use serde_json::{Value, json};
 
@@ -51,7 +50,7 @@ fn request(now: i64, target: &Value, others: &[Value]) -> proto::ComputeStatusRe
 
 fn report(now: i64, target: &Value, others: &[Value]) -> proto::RolloutReport {
     let request = request(now, target, others);
-    let response = wire::answer(request).unwrap_or_else(|error| panic!("{error}"));
+    let response = rollplan::service::answer(request).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(response.status, None);
     let object = response.object.unwrap();
     assert_eq!(target["kind"], *object.kind);

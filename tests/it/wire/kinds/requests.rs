@@ -3,7 +3,8 @@
 use std::cell::Cell;
 
 use rollplan::proto::{self, Phase};
-use rollplan::wire::{self, Context, Error, MethodRequest as _, OBJECT_BYTES_MAX};
+use rollplan::service::MethodRequest as _;
+use rollplan::wire::{Context, Error, OBJECT_BYTES_MAX};
 use rollplan_core::interrupt::Interrupt;
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ use super::{
 use crate::request::ITEMS;
 
 fn violations(request: proto::ComputeStatusRequest) -> Vec<(String, String)> {
-    match wire::answer(request) {
+    match rollplan::service::answer(request) {
         Ok(response) => panic!("{response:?}"),
         Err(Error::InvalidArgument(all)) => {
             let listed = all.listed.into_iter();
@@ -79,18 +80,18 @@ fn violations_of_other_kinds_name_their_field() {
 #[test]
 fn only_deployments_are_planned_and_only_kinds_with_revisions_are_rolled_back() {
     let snapshot = request(0, &stateful_set(json!({}), json!({})), &[]).snapshot;
-    let plan = wire::answer(proto::PlanRolloutRequest {
+    let plan = rollplan::service::answer(proto::PlanRolloutRequest {
         snapshot,
         ..Default::default()
     });
     // StatefulSets and DaemonSets have revisions, but other kinds of Kubernetes do not.
     let job = object("batch/v1", "Job", "migrate", json!({}), json!({}));
     let snapshot = request(0, &job, &[]).snapshot;
-    let rollback = wire::answer(proto::RollbackRequest {
+    let rollback = rollplan::service::answer(proto::RollbackRequest {
         snapshot: snapshot.clone(),
         ..Default::default()
     });
-    let list = wire::answer(proto::ListRevisionsRequest { snapshot });
+    let list = rollplan::service::answer(proto::ListRevisionsRequest { snapshot });
     for error in [plan.unwrap_err(), rollback.unwrap_err(), list.unwrap_err()] {
         let Error::InvalidArgument(all) = error else {
             panic!("{error}");
@@ -180,7 +181,7 @@ fn custom_resources_with_other_specs_are_not_planned() {
         let snapshot = request.snapshot.as_mut().unwrap();
         snapshot.target.as_mut().unwrap().resource = "rollouts".to_owned();
         snapshot.replica_sets_complete = true;
-        wire::answer(request).unwrap().status.is_some()
+        rollplan::service::answer(request).unwrap().status.is_some()
     };
     for strategy in [
         json!({}),
@@ -334,7 +335,7 @@ fn absurd_values_never_panic() {
                 let mut odd = target.clone();
                 *odd.pointer_mut(&pointer).unwrap() = value.clone();
                 for now in [-1 << 34, 0, 1000, 1 << 37] {
-                    _ = wire::answer(request(now, &odd, &others));
+                    _ = rollplan::service::answer(request(now, &odd, &others));
                     tried += 1;
                 }
             }

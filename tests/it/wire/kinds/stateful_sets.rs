@@ -2,7 +2,6 @@
 
 use prost_types::Timestamp;
 use rollplan::proto::{self, Outlook};
-use rollplan::wire;
 use serde_json::json;
 
 use super::{START, at, listed, no_image, pod, ready, report, request, stateful_set};
@@ -24,7 +23,10 @@ fn broken_old_pod_that_blocks_its_own_fix_is_reported() {
     assert_eq!(verdict.since.unwrap().seconds, START + 600);
     // Within the grace period of the failure, it is undecided. With the previous verdict, it is decided in time.
     let mut ask = request(20, &set, &pods);
-    let early = wire::answer(ask.clone()).unwrap().report.unwrap();
+    let early = rollplan::service::answer(ask.clone())
+        .unwrap()
+        .report
+        .unwrap();
     let verdict = early.verdict.unwrap();
     assert_eq!(
         (verdict.outlook(), verdict.certain),
@@ -37,7 +39,12 @@ fn broken_old_pod_that_blocks_its_own_fix_is_reported() {
         seconds: START + 150,
         nanos: 0,
     });
-    let decided = wire::answer(ask).unwrap().report.unwrap().verdict.unwrap();
+    let decided = rollplan::service::answer(ask)
+        .unwrap()
+        .report
+        .unwrap()
+        .verdict
+        .unwrap();
     assert!(decided.certain, "{decided:?}");
 }
 

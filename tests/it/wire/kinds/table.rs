@@ -94,7 +94,7 @@ fn other(spec: Value, status: Value, has_subresource: Option<bool>) -> proto::Ro
     let mut request = super::request(60, &object, &[]);
     let target = request.snapshot.as_mut().unwrap().target.as_mut().unwrap();
     target.status_subresource = has_subresource;
-    rollplan::wire::answer(request).unwrap().report.unwrap()
+    rollplan::service::answer(request).unwrap().report.unwrap()
 }
 
 /// Without Ready and an observed generation, it is the word of an unknown controller.

@@ -7,7 +7,7 @@ mod secrets;
 mod violations;
 
 use rollplan::proto::{PlanRestartsRequest, PlanRestartsResponse, RestartPlan};
-use rollplan::wire::{self, json};
+use rollplan::wire::json;
 use rollplan_world::json::{config_map, controlled, object, workload};
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn request(request: &Value) -> PlanRestartsRequest {
 }
 
 fn plan(value: &Value) -> PlanRestartsResponse {
-    wire::answer(request(value)).unwrap()
+    rollplan::service::answer(request(value)).unwrap()
 }
 
 /// A request with objects of Kubernetes.

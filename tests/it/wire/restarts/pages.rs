@@ -2,7 +2,8 @@
 
 use prost::Message as _;
 use rollplan::proto::{Configuration, PlanRestartsRequest, PlanRestartsResponse};
-use rollplan::wire::{self, ANSWER_BYTES_MAX, Context, Error, MethodRequest as _};
+use rollplan::service::MethodRequest as _;
+use rollplan::wire::{self, ANSWER_BYTES_MAX, Context, Error};
 use rollplan_core::interrupt::{Interrupt, Never};
 use serde_json::json;
 
@@ -35,7 +36,7 @@ fn large_answers_are_paged() {
     let mut names = Vec::new();
     let mut pages = 0;
     loop {
-        let page = wire::answer(request.clone()).unwrap();
+        let page = rollplan::service::answer(request.clone()).unwrap();
         assert!(
             page.encoded_len() <= ANSWER_BYTES_MAX,
             "{}",
@@ -71,7 +72,7 @@ fn plans_of_a_page_have_half_a_mebibyte_less_than_an_answer() {
         });
         let options = json!({"allWorkloads": true, "includeUnchanged": true});
         let request = request(&objects(&workloads.collect::<Vec<_>>(), options));
-        wire::answer(request).unwrap()
+        rollplan::service::answer(request).unwrap()
     };
     let bytes = |page: &PlanRestartsResponse| {
         let plans = page.plans.iter().map(|it| it.encoded_len() + AROUND);
@@ -95,7 +96,7 @@ fn plans_of_a_page_have_half_a_mebibyte_less_than_an_answer() {
 #[test]
 fn memory_of_items_is_estimated() {
     let memory = |request: PlanRestartsRequest| {
-        wire::estimate::memory(
+        rollplan::service::memory(
             &PlanRestartsRequest::METHOD,
             &request.encode_to_vec(),
             &Never,

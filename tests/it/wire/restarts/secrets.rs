@@ -1,7 +1,7 @@
 //! Values of ConfigMaps, Secrets and environment variables stay out of answers and errors.
 
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD, Engine as _};
-use rollplan::wire::{self, json};
+use rollplan::wire::json;
 use serde_json::{Value, json};
 
 use super::{NOW, deployment, objects, plan, request, restarts_of, state};
@@ -98,7 +98,10 @@ fn answers_and_errors_contain_no_values() {
         emitted += &format!("{answer:?}");
     }
     let cut = restarts_of(NOW, &[format!("{{\"data\":{{\"k\":\"{of_secret}")]);
-    emitted += &format!("{:?}", wire::answer(request(&cut)).unwrap_err());
+    emitted += &format!(
+        "{:?}",
+        rollplan::service::answer(request(&cut)).unwrap_err()
+    );
     for secret in SECRETS {
         for form in forms(secret) {
             assert!(!emitted.contains(&form), "{form}");

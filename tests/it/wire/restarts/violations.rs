@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rollplan::proto::{Configuration, PlanRestartsRequest};
-use rollplan::wire::{self, Error};
+use rollplan::wire::Error;
 use serde_json::json;
 
 use super::{NOW, config_map, decisions, deployment, objects, plan, request, restarts_of};
@@ -93,7 +93,7 @@ fn lengths_of_names_and_checksums_are_limited() {
     let kind = |resource: usize, path: usize| {
         let kind = json!({"apiVersion": "example.com/v1", "kind": "Proxy",
             "resource": "a".repeat(resource), "templatePath": "a".repeat(path)});
-        wire::answer(request(&json!({"now": NOW, "options": {"kinds": [kind]}})))
+        rollplan::service::answer(request(&json!({"now": NOW, "options": {"kinds": [kind]}})))
     };
     assert!(kind(63, 253).is_ok());
     let error = kind(64, 254).unwrap_err().to_string();
@@ -131,7 +131,7 @@ fn violations_that_items_do_not_list_are_counted() {
 
 #[test]
 fn numbers_of_items_are_limited() {
-    let too_many = |request: PlanRestartsRequest| match wire::answer(request) {
+    let too_many = |request: PlanRestartsRequest| match rollplan::service::answer(request) {
         Err(Error::TooLarge {
             what, count, max, ..
         }) => (what, count, max),
@@ -162,7 +162,7 @@ fn numbers_of_items_are_limited() {
 fn invalid_options_and_json_are_errors() {
     let options =
         json!({"quiet": "-1s", "maxConcurrent": -1, "profile": 77, "kinds": [{"kind": "?"}]});
-    let error = wire::answer(request(&json!({"options": options}))).unwrap_err();
+    let error = rollplan::service::answer(request(&json!({"options": options}))).unwrap_err();
     let Error::InvalidArgument(violations) = error else {
         panic!("{error:?}");
     };
@@ -180,7 +180,7 @@ fn invalid_options_and_json_are_errors() {
         ]
     );
     let broken = restarts_of(NOW, &["{".to_owned()]);
-    let error = wire::answer(request(&broken)).unwrap_err();
+    let error = rollplan::service::answer(request(&broken)).unwrap_err();
     let error = error.to_string();
     assert!(error.starts_with("objects[0]: byte"), "{error}");
 }

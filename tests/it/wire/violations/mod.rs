@@ -12,7 +12,8 @@ mod unselected;
 use std::collections::BTreeSet;
 
 use prost::Message as _;
-use rollplan::wire::{self, Error, LISTED_VIOLATIONS_MAX, Reason, Violations};
+use rollplan::service::Status;
+use rollplan::wire::{Error, LISTED_VIOLATIONS_MAX, Reason, Violations};
 use serde_json::{Value, json};
 
 use crate::request::{ITEMS, Request, call, mk_request};
@@ -54,9 +55,15 @@ fn violations_of(request: &Request) -> Violations {
 fn violations_of_text(request: &Request, text: String) -> Violations {
     let message = request.with_texts(vec![text]);
     let encoded = message.encode_to_vec();
-    match (wire::answer(message), call("PlanRollout", &encoded)) {
-        (Err(Error::InvalidArgument(violations)), Err(Error::InvalidArgument(encoded))) => {
-            assert_eq!(violations, encoded);
+    match (
+        rollplan::service::answer(message),
+        call("PlanRollout", &encoded),
+    ) {
+        (Err(error), Err(status)) => {
+            assert_eq!(status, Status::from(&error));
+            let Error::InvalidArgument(violations) = error else {
+                panic!("{error:?}");
+            };
             violations
         }
         (message, encoded) => panic!("{:?}, {:?}", message.err(), encoded.err()),

@@ -56,7 +56,7 @@ fn sizes_are_checked_before_contents() {
     invalid.meta()["generation"] = json!(-1);
     let mut request = invalid.clone();
     request.snapshot.answers = vec![Default::default(); 1_001];
-    let error = wire::answer(request.message()).unwrap_err();
+    let error = rollplan::service::answer(request.message()).unwrap_err();
     let expected = "snapshot.answers: 1001 entries exceed the limit of 1000";
     assert_eq!(error.to_string(), expected);
     // The selector is evaluated for every object.
@@ -64,22 +64,23 @@ fn sizes_are_checked_before_contents() {
         let requirement = json!({"key": "app", "operator": "In", "values": vec!["web"; values]});
         let mut request = invalid.clone();
         request.spec()["selector"] = json!({"matchExpressions": vec![requirement; count]});
-        let error = wire::answer(request.message()).unwrap_err();
+        let error = rollplan::service::answer(request.message()).unwrap_err();
         assert!(
             matches!(error, Error::TooLarge { max: limit, .. } if limit == max),
             "{error:?}"
         );
     }
     let bytes = vec![0; wire::REQUEST_BYTES_MAX + 1];
-    let error = call("PlanRollout", &bytes).unwrap_err();
-    assert!(matches!(error, Error::TooLarge { count, .. } if count == bytes.len()));
+    let status = call("PlanRollout", &bytes).unwrap_err();
+    let info = status.info().unwrap();
+    assert_eq!(info.reason, "REQUEST_TOO_LARGE");
+    assert_eq!(info.metadata["count"], bytes.len().to_string());
 }
 
 #[test]
 fn malformed_protobuf_is_refused() {
-    let error = call("PlanRollout", b"\x0a\xff").unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "cannot decode the request as PlanRolloutRequest"
-    );
+    let status = call("PlanRollout", b"\x0a\xff").unwrap_err();
+    assert_eq!(status.reason(), Some("MALFORMED_REQUEST"));
+    let expected = "cannot decode the request as PlanRolloutRequest: ";
+    assert!(status.message.starts_with(expected), "{status}");
 }

@@ -1,9 +1,10 @@
 //! Progress bars, and the characters to draw them with.
 
+use rollplan_text::{Numbers, Style, ascii, counter, padded, width};
+use rollplan_wire::proto::RolloutReport;
+
 use super::Line;
 use crate::cli::output;
-use crate::proto::RolloutReport;
-use crate::text::{Numbers, Style, ascii, counter, padded, width};
 
 /// The width of a bar in columns.
 const BAR: usize = 20;

@@ -1,10 +1,10 @@
 //! The objects that a rollout has created, one line for each object or group of equal pods.
 
 use rollplan_core::time::Span;
+use rollplan_text::{Style, fit, one_line, width};
 
 use super::{Glyphs, Line, line_width, plain};
 use crate::cli::input::{Health, Node, Place};
-use crate::text::{Style, fit, one_line, width};
 
 /// The minimum number of equal pods that are shown as a group.
 const GROUP_MIN: usize = 3;

@@ -1,9 +1,10 @@
 //! One row for each of several rollouts, with the causes of those that need attention.
 
+use rollplan_text::{Style, one_line, padded, width};
+
 use super::bars::{Glyphs, SmallBars};
 use super::{Frame, Line, fit_line, line_width, paragraph, plain};
 use crate::cli::watch::decision::{Member, Urgency};
-use crate::text::{Style, one_line, padded, width};
 
 /// The width of the longest state.
 const STATE: usize = "progressing".len();

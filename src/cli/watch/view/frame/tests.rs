@@ -1,5 +1,7 @@
 //! Tests of the frames of a live view.
 
+use rollplan_wire::proto::{ComputeStatusResponse, Counts, Phase};
+
 use super::bars::{ASCII, UNICODE};
 use super::*;
 use crate::cli::course::Course;
@@ -9,7 +11,6 @@ use crate::cli::input::{Health, Node, Place};
 use crate::cli::observe::Status;
 use crate::cli::options::JudgementArgs;
 use crate::cli::watch::decision::Outcome;
-use crate::proto::{ComputeStatusResponse, Counts, Phase};
 
 fn member(name: &str, updated: i32, pods: usize) -> Member {
     let blocker = Blocker {

@@ -1,26 +1,31 @@
 //! The methods of the service. Whatever handles every method takes them from this list: as types of their requests
-//! ([`MethodRequest`]), as values ([`METHODS`]), or in a macro ([`for_each_method`]).
+//! ([`MethodRequest`]), as values ([`METHODS`]), or in a macro ([`for_each_method`](crate::for_each_method)).
+
+mod canary;
+mod canary_status;
+mod forecast;
+mod restarts;
+mod revisions;
+mod rollout;
+mod status;
 
 use bytes::Bytes;
 use prost::Message as _;
+use rollplan_wire::{Context, Error, REQUEST_BYTES_MAX, json, proto};
 
-use super::canary::plan_canary;
-use super::context::Context;
-use super::error::Error;
-use super::estimate::{self, FORECAST_BYTES};
-use super::forecast::forecast_rollout;
-use super::interruptible::decode;
-use super::json;
-use super::limits::REQUEST_BYTES_MAX;
-use super::method::{Method, MethodRequest};
-use super::restart::plan_restarts;
-use super::revisions::{list_revisions, rollback};
-use super::rollout::plan_rollout;
-use super::status::compute_status;
-use crate::proto;
+use self::canary::plan_canary;
+use self::forecast::forecast_rollout;
+use self::restarts::plan_restarts;
+use self::revisions::{list_revisions, rollback};
+use self::rollout::plan_rollout;
+use self::status::compute_status;
+use crate::estimate::{FORECAST_BYTES, memory};
+use crate::interruptible::decode;
+use crate::method::{Method, MethodRequest};
 
 /// Expands a macro with all methods, in the order of the contract. Of each: its name, the function that answers it, its request
 /// and its response, and the memory of its work in bytes, besides that of its objects.
+#[macro_export]
 macro_rules! for_each_method {
     ($expand:ident) => {
         $expand! {
@@ -34,8 +39,6 @@ macro_rules! for_each_method {
         }
     };
 }
-pub(crate) use for_each_method;
-
 macro_rules! implement {
     ($($method:ident = $answer:ident($request:ident) -> $response:ident, $memory:expr;)*) => {
         /// All methods.
@@ -87,7 +90,7 @@ fn call<R: MethodRequest>(request: Bytes, context: &mut Context<'_>) -> Result<V
             max: REQUEST_BYTES_MAX,
         });
     }
-    estimate::memory(&R::METHOD, &request, context.interrupt)?;
+    memory(&R::METHOD, &request, context.interrupt)?;
     let request: R = decode(request, context.interrupt)?;
     Ok(request.answer(context)?.encode_to_vec())
 }

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use prost::{Message, Name};
+use rollplan_wire::{Context, Error};
 
-use super::context::Context;
-use super::error::Error;
+use crate::status::Status;
 
 /// A request of the service. Its type determines the method.
 pub trait MethodRequest: Message + Name + Default + 'static {
@@ -34,9 +34,9 @@ pub struct Method {
     /// The full name of its request.
     pub request: &'static str,
     /// The memory of its work in bytes, besides that of its objects.
-    pub(crate) memory: usize,
-    pub(super) call: fn(Bytes, &mut Context<'_>) -> Result<Vec<u8>, Error>,
-    pub(super) call_json: fn(&str, &mut Context<'_>) -> Result<String, Error>,
+    pub memory: usize,
+    pub(crate) call: fn(Bytes, &mut Context<'_>) -> Result<Vec<u8>, Error>,
+    pub(crate) call_json: fn(&str, &mut Context<'_>) -> Result<String, Error>,
 }
 
 // === impl Method ===
@@ -46,17 +46,17 @@ impl Method {
     ///
     /// # Errors
     ///
-    /// See [`MethodRequest::answer`]; also [`Error::Undecodable`].
-    pub fn call(&self, request: Bytes, context: &mut Context<'_>) -> Result<Vec<u8>, Error> {
-        (self.call)(request, context)
+    /// The status of [the error](MethodRequest::answer), or of bytes that are not the request of the method.
+    pub fn call(&self, request: Bytes, context: &mut Context<'_>) -> Result<Vec<u8>, Status> {
+        (self.call)(request, context).map_err(|error| Status::from(&error))
     }
 
     /// Answers a request in JSON. 64-bit integers in the response are numbers.
     ///
     /// # Errors
     ///
-    /// See [`MethodRequest::answer`]; also [`Error::InvalidJson`].
-    pub fn call_json(&self, request: &str, context: &mut Context<'_>) -> Result<String, Error> {
-        (self.call_json)(request, context)
+    /// The status of [the error](MethodRequest::answer), or of a text that is not the request of the method.
+    pub fn call_json(&self, request: &str, context: &mut Context<'_>) -> Result<String, Status> {
+        (self.call_json)(request, context).map_err(|error| Status::from(&error))
     }
 }

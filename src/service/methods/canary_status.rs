@@ -4,9 +4,7 @@ use rollplan_canary::{ANNOTATION, HELD_MIN_READY, Input, Phase, Policy, Report, 
 use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::snapshot::Snapshot;
 use rollplan_health::diagnosis::Cause;
-
-use super::print_time::timestamp;
-use crate::proto;
+use rollplan_wire::{proto, timestamp};
 
 /// The reason of the blocker.
 const HELD: &str = "CANARY_HELD";

@@ -6,6 +6,7 @@
 
 mod admission;
 mod call;
+pub mod client;
 mod config;
 mod connect;
 mod connection;
@@ -44,7 +45,7 @@ pub use call::codec::Codec;
 pub use call::service::{Planner, PlannerService};
 pub use config::{Config, TlsFiles, Traces};
 pub use protocol::cancellation::Current as CurrentCall;
-pub use protocol::errors::{DOMAIN, to_status};
+use rollplan_wire as wire;
 pub use service::rollout_planner_server::{RolloutPlanner, RolloutPlannerServer};
 pub use shutdown::Shutdown;
 
@@ -60,10 +61,6 @@ use self::observability::log;
 use self::observability::metrics::Metrics;
 use self::observability::trace::Tracing;
 use self::protocol::methods::PLANNER;
-use crate::wire;
-
-/// The commit of the build, or `unknown`.
-const COMMIT: &str = env!("ROLLPLAN_COMMIT");
 
 /// How often metrics move observations into buckets if they are not scraped.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -239,7 +236,7 @@ impl Server {
         planner: impl FnOnce(&Config, Arc<Metrics>) -> S,
     ) -> Result<Self, Error> {
         config.check()?;
-        let metrics = Metrics::new().map_err(|source| Error::Metrics { source })?;
+        let metrics = Metrics::new(config.commit).map_err(|source| Error::Metrics { source })?;
         let metrics = Arc::new(metrics);
         let tls = config.tls.clone().map(|files| {
             Tls::read(files, metrics.series.tls.clone()).map_err(|error| Error::Config {

@@ -10,13 +10,13 @@ use prost_reflect::{DescriptorPool, FieldDescriptor, Kind};
 use prost_types::Duration;
 use rollplan_core::interrupt::Interrupt;
 
-use super::error::Error;
-use super::memory::{MEMORY_BYTES_MAX, check_memory};
-use super::method::Method;
-use crate::proto::{
+use rollplan_wire::proto::{
     CanaryCommand, CanaryVerdict, Configuration, DeploymentChange, FailureRule, StepAnswer,
     WorkloadKind,
 };
+use rollplan_wire::{Error, MEMORY_BYTES_MAX, check_memory, json};
+
+use super::method::Method;
 
 /// The memory of a string in a list.
 const STRING: usize = size_of::<String>();
@@ -37,7 +37,7 @@ const ENTRIES: [(&str, usize); 7] = [
 
 /// The memory of a forecast, besides that of its objects: the pods of a simulation, of which there may be tens of thousands,
 /// and the courses of three scenarios. Every forecast is a large call, because it takes long.
-pub(super) const FORECAST_BYTES: usize = 16 << 20;
+pub(crate) const FORECAST_BYTES: usize = 16 << 20;
 
 // The memory of Kubernetes JSON: for each byte, for each object and list in it, and for each value.
 const JSON_BYTE: usize = 8;
@@ -79,7 +79,7 @@ struct Contract {
 }
 
 static CONTRACT: LazyLock<Contract> =
-    LazyLock::new(|| super::json::descriptors().map_or_else(Contract::default, Contract::read));
+    LazyLock::new(|| json::descriptors().map_or_else(Contract::default, Contract::read));
 
 /// The maximum memory in bytes for reading and answering a request. Malformed messages are not an error here, because the decoder
 /// rejects them.

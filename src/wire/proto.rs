@@ -1,5 +1,4 @@
-//! The messages of the contract, generated from `proto/rollplan/v1`. They depend only on prost: the service is in
-//! [`server`](crate::server), its client in [`client`](crate::client).
+//! The messages of the contract, generated from `proto/rollplan/v1`. They depend only on prost.
 
 pub use generated::*;
 

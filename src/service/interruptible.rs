@@ -3,8 +3,7 @@
 use bytes::{Buf, Bytes};
 use prost::{Message, Name};
 use rollplan_core::interrupt::Interrupt;
-
-use super::error::Error;
+use rollplan_wire::Error;
 
 /// The number of bytes between two checks for an interruption.
 const CHECK_INTERVAL_BYTES: usize = 16 << 10;
@@ -13,7 +12,11 @@ const CHECK_INTERVAL_BYTES: usize = 16 << 10;
 const BYTES_MIN: usize = 16;
 
 /// Decodes a message whose memory has been checked.
-pub(crate) fn decode<M: Message + Name + Default>(
+///
+/// # Errors
+///
+/// [`Error::Undecodable`], and [`Error::Interrupted`].
+pub fn decode<M: Message + Name + Default>(
     encoded: Bytes,
     interrupt: &dyn Interrupt,
 ) -> Result<M, Error> {

@@ -1,0 +1,42 @@
+//! Plans of rollouts.
+
+use rollplan_core::Plan;
+use rollplan_core::interrupt::{Interrupt, Interrupted};
+use rollplan_health::diagnosis::diagnose_until;
+use rollplan_health::diagnosis::failure::judgement::Judgement;
+use rollplan_health::report::report;
+use rollplan_wire::{Context, Error, Horizon, RolloutInput, proto, read_rollout};
+
+/// Plans the next writes for one Deployment.
+pub(crate) fn plan_rollout(
+    request: proto::PlanRolloutRequest,
+    context: &mut Context<'_>,
+) -> Result<proto::PlanRolloutResponse, Error> {
+    let input = read_rollout(request, context)?;
+    let interrupt = context.interrupt;
+    let snapshot = &input.snapshot;
+    let plan = plan(&input, interrupt)?;
+    // If ReplicaSets may be missing, the report is the whole answer: it states why nothing is planned.
+    let report = if input.has_report || !snapshot.replica_sets_complete {
+        let diagnosis = diagnose_until(snapshot, Judgement::default(), interrupt)?;
+        Some(report(&diagnosis, &plan.status, &plan.steps))
+    } else {
+        None
+    };
+    let mut answer = input.print(plan, report, interrupt);
+    if !snapshot.replica_sets_complete {
+        answer.status = None;
+    }
+    interrupt.check()?;
+    Ok(answer)
+}
+
+fn plan(input: &RolloutInput, interrupt: &dyn Interrupt) -> Result<Plan, Interrupted> {
+    let RolloutInput {
+        snapshot, options, ..
+    } = input;
+    match input.horizon {
+        Horizon::Settled => rollplan_core::plan_settled_until(snapshot, *options, interrupt),
+        Horizon::Pass => rollplan_core::plan_pass_until(snapshot, *options, interrupt),
+    }
+}
