@@ -8,7 +8,7 @@ use rollplan::proto::{
     ListRevisionsRequest, PlanRolloutRequest, RollbackRequest,
 };
 use rollplan::service::{Code, MethodRequest, Status};
-use rollplan::wire::{self, Context, Error, json};
+use rollplan::wire::{self, Context, json};
 use rollplan_core::Plan;
 use rollplan_core::lint::{Rule, lint};
 use rollplan_core::revision;

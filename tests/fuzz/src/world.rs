@@ -4,7 +4,6 @@
 use arbitrary::Arbitrary;
 use prost_types::Timestamp;
 use rollplan::proto;
-use rollplan::wire;
 use rollplan_core::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION, ROLLBACK_TO};
 use rollplan_world::json::{controlled, list, object, pod_template};
 use serde_json::{Map, Value, json};

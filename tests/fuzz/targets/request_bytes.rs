@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use prost::Message as _;
 use rollplan::proto::{ForecastRolloutRequest, PlanRolloutRequest};
 use rollplan::service::{METHODS, MethodRequest as _};
-use rollplan::wire::{self, Context};
+use rollplan::wire::Context;
 use rollplan_fuzz::answers::{check_error, check_forecast, check_request};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
         let request = ForecastRolloutRequest { samples, ..request };
         match rollplan::service::answer(request) {
             Ok(answer) => check_forecast(&answer),
-            Err(error) => check_error(&Status::from(&error)),
+            Err(error) => check_error(&(&error).into()),
         }
     }
     if let Ok(request) = PlanRolloutRequest::decode(bytes) {
