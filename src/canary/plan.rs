@@ -7,7 +7,7 @@ use rollplan_core::size::{IntOrPercent, Limits};
 use rollplan_core::snapshot::{Deployment, ReplicaSet};
 use rollplan_core::template::Template;
 use rollplan_core::time::Time;
-use rollplan_health::diagnosis::Blocker;
+use rollplan_health::explain::Blocker;
 
 use crate::decision::{Decision, Hold, Judged, decide, is_failure, judge};
 use crate::fault::is_shared;

@@ -1,7 +1,7 @@
 //! Converts reports to protobuf messages.
 
-use rollplan_health::diagnosis::{BlockedPod, Blocker, Log};
-use rollplan_health::report::verdict::{Outlook, Verdict};
+use rollplan_health::explain::{BlockedPod, Blocker, Log};
+use rollplan_health::judge::{Outlook, Verdict};
 use rollplan_health::report::{Counter, Counts, Phase, Reason, Report};
 
 use super::print_time::{duration, timestamp};

@@ -9,9 +9,9 @@ use super::verdict::{
     check_decided, check_never, crash, missing_config, past_the_deadline, verdict, young,
 };
 use rollplan_core::snapshot::{Container, DeploymentStatus, OwnerReference, Pod, Snapshot};
-use rollplan_health::diagnosis::Cause;
+use rollplan_health::explain::Cause;
+use rollplan_health::judge::Outlook;
 use rollplan_health::report::Phase;
-use rollplan_health::report::verdict::Outlook;
 use rollplan_world::{at, mk_pod, mk_set, mk_set_status, mk_template};
 
 /// The rollout of [`half_way`] after its completion.

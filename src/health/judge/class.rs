@@ -182,7 +182,7 @@ impl Rules {
     }
 
     /// When a failure of the class is certain. `is_definite` is whether its text proves that it persists.
-    pub(in crate::diagnosis) fn limit(&self, class: Class, is_definite: bool) -> Limit {
+    pub(crate) fn limit(&self, class: Class, is_definite: bool) -> Limit {
         let by_default = || {
             if is_definite {
                 class.row().limit
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn documentation_has_the_table() {
-        let page = include_str!("../../../../docs/verdict.md");
+        let page = include_str!("../../../docs/verdict.md");
         let row = |row: &Row| {
             let room = if row.resolved_by_room { "yes" } else { "no" };
             let evidence = if row.evidence.is_empty() {
