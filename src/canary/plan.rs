@@ -13,7 +13,7 @@ use crate::decision::{Decision, Hold, Judged, decide, is_failure, judge};
 use crate::fault::is_shared;
 use crate::observed::{Observed, stored_digest, template_of};
 use crate::ownership::{ManagedFields, Owner};
-use crate::patch::{Patch, Step};
+use crate::patch::{CanaryStep, Patch};
 use crate::policy::held_surge;
 use crate::refusal::{Refusal, RefusalCause};
 use crate::report::{Outcome, Phase, Reason, ReasonKind, Report};
@@ -111,7 +111,7 @@ struct Draft {
     message: String,
     /// The state after the step.
     state: Option<State>,
-    step: Option<Step>,
+    step: Option<CanaryStep>,
     outcome: Option<Outcome>,
     reasons: Vec<Reason>,
     at: Option<Time>,

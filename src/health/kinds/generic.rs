@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::Condition;
 use super::observed::{ObservedObject, explained};
-use super::table::{self, Key, Nested, OWN_NAMESPACE, PAUSED_FIELDS, Row, Word};
+use super::table::{self, Key, KindRow, Nested, OWN_NAMESPACE, PAUSED_FIELDS, Word};
 use crate::explain::text::{KUBERNETES_MAX, NAME_MAX, because, one_line};
 use crate::explain::{Blocker, Cause};
 use crate::judge::verdict::{Outlook, Verdict};
@@ -94,7 +94,7 @@ pub struct Item {
 struct Judge<'a, 's> {
     object: &'a ObservedObject<'s>,
     fields: &'a Fields,
-    row: &'static Row,
+    row: &'static KindRow,
     /// Whether the row is one of the table.
     is_known: bool,
     /// The evidence that the object is complete.
@@ -797,8 +797,8 @@ mod tests {
     }
 
     /// Every field, so that a new one is not forgotten.
-    fn lua_row(row: &Row) -> String {
-        let Row {
+    fn lua_row(row: &KindRow) -> String {
+        let KindRow {
             groups,
             kinds,
             words,

@@ -27,7 +27,7 @@ pub struct Report {
     /// A human-readable sentence.
     pub message: String,
     /// Numbers of pods, and the limits of the rollout. Absent without all ReplicaSets, and for other kinds.
-    pub counts: Option<Counts>,
+    pub counts: Option<RolloutCounts>,
     /// The numbers of another kind than a Deployment.
     pub counters: Vec<Counter>,
     /// Whether the kind is judged by the table of kinds or by the rule for all others.
@@ -72,7 +72,7 @@ pub enum Phase {
 
 /// The numbers of pods of a rollout, and its limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct RolloutCounts {
     /// Desired pods.
     pub desired: i32,
     /// Pods that are not terminating.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::slice;
 
-use super::{Counts, Phase, Report, steps};
+use super::{Phase, Report, RolloutCounts, steps};
 use crate::explain::text::{NAME_MAX, one_line, share};
 use crate::explain::{Blocker, Cause, deletion};
 use crate::judge::verdict::{Outlook, Verdict};
@@ -268,9 +268,9 @@ impl<'a> PredictedRollout<'a> {
         }
     }
 
-    fn counts(&self) -> Counts {
+    fn counts(&self) -> RolloutCounts {
         let status = self.status;
-        Counts {
+        RolloutCounts {
             desired: self.limits.replicas,
             total: status.replicas,
             updated: status.updated_replicas,

@@ -3,7 +3,7 @@
 
 use rollplan_core::kind::group;
 use rollplan_core::template::{Value, parse_time};
-use rollplan_health::kinds::table::{self, Key, Nested, OWN_NAMESPACE, Row};
+use rollplan_health::kinds::table::{self, Key, KindRow, Nested, OWN_NAMESPACE};
 use rollplan_health::kinds::{Condition, Fields, Item, ObjectSnapshot, View};
 
 use super::views;
@@ -59,7 +59,7 @@ pub(super) fn object(
 
 /// The fields that a row reads.
 fn fields(
-    row: &Row,
+    row: &KindRow,
     namespace: &str,
     spec: &Value,
     status: &Value,

@@ -8,7 +8,7 @@ use rollplan_core::snapshot::{
     Container, ContainerState, ObjectMeta, OwnerReference, Pod, PodCondition, ReplicaSet,
 };
 use rollplan_simulation::pods::{PodState, StoredPod};
-use rollplan_simulation::replica_set::Counts;
+use rollplan_simulation::replica_set::PodCounts;
 use rollplan_world::at;
 
 /// The number of nodes.
@@ -67,9 +67,9 @@ pub fn counts<P: Borrow<SimPod>>(
     terminating: usize,
     min_ready_seconds: i32,
     now: i64,
-) -> Counts {
+) -> PodCounts {
     let stored = || active.iter().map(|pod| &pod.borrow().stored);
-    Counts {
+    PodCounts {
         active: active.len(),
         ready: stored().filter(|pod| pod.is_ready()).count(),
         available: stored()
