@@ -587,12 +587,14 @@ impl Planner<'_> {
     ) -> Result<Meeting, RefusalCause> {
         let stage = canary.stage;
         let held = self.held_digest(state, canary);
-        let refusal = match self.is_template_of(&start.deployment, held, canary) {
-            true if stage == Stage::Hold => self.other_size(canary),
-            true => None,
-            false => Some(RefusalCause::InProgress {
+        let refusal = if !self.is_template_of(&start.deployment, held, canary) {
+            Some(RefusalCause::InProgress {
                 pipeline: canary.pipeline.clone(),
-            }),
+            })
+        } else if stage == Stage::Hold {
+            self.other_size(canary)
+        } else {
+            None
         };
         let is_undone = self.observed.digest == state.stable;
         let is_reverted = stored_digest(&start.deployment.spec.template) == state.stable;

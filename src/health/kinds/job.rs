@@ -320,10 +320,13 @@ fn failed_indexes(
     object: &ObservedObject<'_>,
 ) -> Option<Blocker> {
     let indexes = one_line(&job.failed_indexes, PROGRAM_MAX);
-    let failed = match indexes.contains([',', '-']) {
-        _ if indexes.is_empty() => return None,
-        true => format!("indexes {indexes} have failed"),
-        false => format!("index {indexes} has failed"),
+    if indexes.is_empty() {
+        return None;
+    }
+    let failed = if indexes.contains([',', '-']) {
+        format!("indexes {indexes} have failed")
+    } else {
+        format!("index {indexes} has failed")
     };
     let early = job.max_failed_indexes.map_or_else(String::new, |limit| {
         format!(", at the latest when more than {limit} have failed")
