@@ -5,8 +5,7 @@ use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::snapshot::{Options, Snapshot};
 use rollplan_core::time::{Span, Time};
 use rollplan_health::explain::Blocker;
-use rollplan_health::judge::VerdictOptions;
-use rollplan_health::judge::{Outlook, Verdict};
+use rollplan_health::judge::{Outlook, Verdict, VerdictOptions};
 use rollplan_health::observe::observe_until;
 use rollplan_health::report::report;
 
