@@ -11,9 +11,8 @@ use rollplan_core::plan_settled;
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::snapshot::{ObservedEvent, Options, ReplicaSet, Snapshot};
 use rollplan_health::explain::Cause;
-use rollplan_health::judge::Certainty;
-use rollplan_health::judge::VerdictOptions;
 use rollplan_health::judge::class::{Class, Limit, Rules};
+use rollplan_health::judge::{Certainty, VerdictOptions};
 use rollplan_health::observe::{ObservedRollout, observe, observe_until};
 use rollplan_world::{at, mk_pod, rolling};
 

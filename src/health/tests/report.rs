@@ -15,13 +15,12 @@ use rollplan_core::snapshot::{
 use rollplan_core::time::Span;
 use rollplan_core::{Plan, compute_status, plan_pass};
 use rollplan_health::explain::{BLOCKED_PODS_MAX, BlockedPod, Blocker, Cause};
-use rollplan_health::judge::Outlook;
-use rollplan_health::judge::VerdictOptions;
+use rollplan_health::judge::{Outlook, VerdictOptions};
 use rollplan_health::observe::observe;
 use rollplan_health::report::{Phase, Report, report};
 use rollplan_world::{
-    at, mk_condition, mk_deployment, mk_pod, mk_set, mk_set_status, mk_snapshot, mk_template, now,
-    rolling, strings,
+    at, mk_condition, mk_deployment, mk_pod, mk_pod_condition, mk_set, mk_set_status, mk_snapshot,
+    mk_template, now, rolling, strings,
 };
 
 /// A rolling update of 4 pods with maxSurge 1 and maxUnavailable 1: 3 old pods, and 2 new pods that are not available.
@@ -133,11 +132,8 @@ pub(super) fn condition(
     seconds: i64,
 ) -> PodCondition {
     PodCondition {
-        kind: kind.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
         message: message.to_owned(),
-        last_transition_time: Some(at(-seconds)),
+        ..mk_pod_condition(kind, status, reason, at(-seconds))
     }
 }
 

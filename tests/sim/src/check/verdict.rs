@@ -4,9 +4,8 @@
 use rollplan_core::compute_status;
 use rollplan_core::snapshot::{Options, Snapshot};
 use rollplan_health::explain::Cause;
-use rollplan_health::judge::VerdictOptions;
 use rollplan_health::judge::class::{Class, Limit, Rules};
-use rollplan_health::judge::{Outlook, Verdict};
+use rollplan_health::judge::{Outlook, Verdict, VerdictOptions};
 use rollplan_health::observe::observe;
 use rollplan_health::report::report;
 use rollplan_world::at;
