@@ -4,10 +4,10 @@ use rollplan_core::compute_status_until;
 use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::snapshot::{Options, Snapshot};
 use rollplan_core::time::{Span, Time};
-use rollplan_health::diagnosis::failure::judgement::Judgement;
-use rollplan_health::diagnosis::{Blocker, diagnose_until};
+use rollplan_health::explain::Blocker;
+use rollplan_health::judge::{Outlook, Verdict, VerdictOptions};
+use rollplan_health::observe::observe_until;
 use rollplan_health::report::report;
-use rollplan_health::report::verdict::{Outlook, Verdict};
 
 use crate::observed::{Observed, ready_since, restarted_at};
 use crate::policy::{CallerVerdict, CheckResult};
@@ -209,8 +209,8 @@ fn check_callers(
 /// Judges a rollout.
 pub(crate) fn judge(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Result<Judged, Interrupted> {
     let status = compute_status_until(snapshot, Options::default(), interrupt)?;
-    let diagnosis = diagnose_until(snapshot, Judgement::default(), interrupt)?;
-    let report = report(&diagnosis, &status, &[]);
+    let observed = observe_until(snapshot, VerdictOptions::default(), interrupt)?;
+    let report = report(&observed, &status, &[]);
     let verdict = report.verdict;
     let mut blockers = report.blockers.into_iter();
     let blocker = blockers.find(|it| it.cause.as_str() == verdict.reason);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rollplan_core::reference::{Reference, references};
 use rollplan_core::template::{Template, Value};
-use rollplan_health::diagnosis::{Blocker, Cause};
+use rollplan_health::explain::{Blocker, Cause};
 
 /// An object to which a template refers, or a key of it.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]

@@ -24,7 +24,7 @@ mod start;
 mod state;
 
 pub use ownership::{FIELD_MANAGER, ManagedFields};
-pub use patch::Step;
+pub use patch::CanaryStep;
 pub use policy::{CallerVerdict, CheckResult, Policy, held_surge};
 pub use refusal::{Refusal, RefusalCause};
 pub use report::{Outcome, Phase, Reason, ReasonKind, Report};
@@ -94,7 +94,7 @@ pub struct Start {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The patch, if there is something to do.
-    pub step: Option<Step>,
+    pub step: Option<CanaryStep>,
     /// The state of the canary. If there is a step, the state after it.
     pub report: Report,
     /// The time after which to plan again even if nothing has changed.

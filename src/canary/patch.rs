@@ -12,7 +12,7 @@ use crate::state::{ANNOTATION, Fields, LABEL, State, limit_json};
 
 /// A step of a plan: one patch of the Deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct CanaryStep {
     /// A human-readable line.
     pub summary: String,
     /// The call.
@@ -161,9 +161,9 @@ impl<'a> Patch<'a> {
         self
     }
 
-    pub(crate) fn step(self, summary: String) -> Step {
+    pub(crate) fn step(self, summary: String) -> CanaryStep {
         let deployment = self.deployment;
-        Step {
+        CanaryStep {
             summary,
             call: ApiCall {
                 verb: Verb::Patch,

@@ -7,13 +7,13 @@ use rollplan_core::size::{IntOrPercent, Limits};
 use rollplan_core::snapshot::{Deployment, ReplicaSet};
 use rollplan_core::template::Template;
 use rollplan_core::time::Time;
-use rollplan_health::diagnosis::Blocker;
+use rollplan_health::explain::Blocker;
 
 use crate::decision::{Decision, Hold, Judged, decide, is_failure, judge};
 use crate::fault::is_shared;
 use crate::observed::{Observed, stored_digest, template_of};
 use crate::ownership::{ManagedFields, Owner};
-use crate::patch::{Patch, Step};
+use crate::patch::{CanaryStep, Patch};
 use crate::policy::held_surge;
 use crate::refusal::{Refusal, RefusalCause};
 use crate::report::{Outcome, Phase, Reason, ReasonKind, Report};
@@ -111,7 +111,7 @@ struct Draft {
     message: String,
     /// The state after the step.
     state: Option<State>,
-    step: Option<Step>,
+    step: Option<CanaryStep>,
     outcome: Option<Outcome>,
     reasons: Vec<Reason>,
     at: Option<Time>,
@@ -587,12 +587,14 @@ impl Planner<'_> {
     ) -> Result<Meeting, RefusalCause> {
         let stage = canary.stage;
         let held = self.held_digest(state, canary);
-        let refusal = match self.is_template_of(&start.deployment, held, canary) {
-            true if stage == Stage::Hold => self.other_size(canary),
-            true => None,
-            false => Some(RefusalCause::InProgress {
+        let refusal = if !self.is_template_of(&start.deployment, held, canary) {
+            Some(RefusalCause::InProgress {
                 pipeline: canary.pipeline.clone(),
-            }),
+            })
+        } else if stage == Stage::Hold {
+            self.other_size(canary)
+        } else {
+            None
         };
         let is_undone = self.observed.digest == state.stable;
         let is_reverted = stored_digest(&start.deployment.spec.template) == state.stable;

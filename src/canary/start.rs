@@ -6,7 +6,7 @@ use rollplan_core::template::Template;
 
 use crate::observed::{Observed, stored_digest};
 use crate::ownership::Owner;
-use crate::patch::{Patch, Step};
+use crate::patch::{CanaryStep, Patch};
 use crate::policy::{Policy, held_surge};
 use crate::refusal::RefusalCause;
 use crate::state::{Canary, Fields, HELD_DEADLINE, HELD_MIN_READY, Stage, State, Terms};
@@ -33,7 +33,7 @@ pub(crate) struct Origin<'a> {
 /// A state with its patch.
 pub(crate) struct Started {
     pub(crate) state: State,
-    pub(crate) step: Step,
+    pub(crate) step: CanaryStep,
     pub(crate) pods: i32,
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rollplan_health::diagnosis::failure::class::{Class, TABLE};
+use rollplan_health::judge::class::{Class, TABLE};
 
 use rollplan_text::span;
 use rollplan_wire::proto::FailureRule;

@@ -82,7 +82,7 @@ pub fn references(template: &Value) -> Vec<Reference> {
 }
 
 /// A volume source that refers to a configuration.
-struct Source {
+struct VolumeSource {
     volume: String,
     kind: ConfigurationKind,
     name: String,
@@ -110,7 +110,7 @@ enum SubPath {
 #[derive(Default)]
 struct Walk {
     found: Vec<Reference>,
-    sources: Vec<Source>,
+    sources: Vec<VolumeSource>,
     mounts: Vec<Mount>,
     container: Option<ContainerAt>,
     volume: String,
@@ -310,7 +310,7 @@ impl Walk {
             let item = |item: &Value| (text(item, "key").to_owned(), text(item, "path").to_owned());
             items.iter().map(item).collect()
         });
-        self.sources.push(Source {
+        self.sources.push(VolumeSource {
             volume: self.volume.clone(),
             kind,
             name: text(value, name).to_owned(),
@@ -325,7 +325,7 @@ impl Walk {
         if text(value, "driver") == CSI_DRIVER
             && let Some(name) = class.and_then(Value::as_str)
         {
-            self.sources.push(Source {
+            self.sources.push(VolumeSource {
                 volume: self.volume.clone(),
                 kind: ConfigurationKind::SecretProviderClass,
                 name: name.to_owned(),
@@ -380,9 +380,9 @@ impl Walk {
     }
 }
 
-// === impl Source ===
+// === impl VolumeSource ===
 
-impl Source {
+impl VolumeSource {
     fn mounted(&self, mount: &Mount) -> Reference {
         let container = mount.container.clone();
         let is_class = self.kind == ConfigurationKind::SecretProviderClass;

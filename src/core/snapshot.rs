@@ -178,7 +178,7 @@ pub struct ReplicaSetStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// A pod. Plans depend only on the namespaces, owners and phases of pods, and only under Recreate. Diagnoses use the other
+/// A pod. Plans depend only on the namespaces, owners and phases of pods, and only under Recreate. Reports use the other
 /// fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {

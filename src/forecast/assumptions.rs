@@ -1,6 +1,6 @@
 //! What a forecast assumes.
 
-use crate::times::{Model, Source};
+use crate::times::{Model, StartTimesSource};
 use crate::world::ClusterLimits;
 
 /// A number of pods, in words.
@@ -17,18 +17,18 @@ pub(crate) fn list(model: &Model, [given, limits]: [ClusterLimits; 2]) -> Vec<St
     let mut assume = |text: String| assumptions.push(text);
     let described = &model.described;
     match described.source {
-        Source::None => {
+        StartTimesSource::None => {
             assume("No start time of a pod is known, so the forecast has no durations.".to_owned());
         }
-        Source::SameTemplate => assume(format!(
+        StartTimesSource::SameTemplate => assume(format!(
             "New pods take as long to start as {} with the same template took.",
             pods(described.count)
         )),
-        Source::OtherTemplates => assume(format!(
+        StartTimesSource::OtherTemplates => assume(format!(
             "New pods take as long to start as {} with other templates took.",
             pods(described.count)
         )),
-        Source::Request => {
+        StartTimesSource::Request => {
             assume("New pods take the start times of the request.".to_owned());
         }
     }

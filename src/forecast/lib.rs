@@ -19,8 +19,8 @@ mod world;
 
 pub use change::{Change, Effect};
 pub use sample::{Observer, Outcome};
-pub use summary::{Counts, Forecast};
-pub use times::{PodTimes, Range, Source, StartTimes};
+pub use summary::{CountRange, Forecast};
+pub use times::{PodTimes, Range, StartTimes, StartTimesSource};
 pub use trajectory::Point;
 pub use world::ClusterLimits;
 
@@ -292,7 +292,7 @@ pub fn forecast_observed(
         expected: simulation.forecast(Scenario::Expected, samples)?,
         never_ready: simulation.forecast(Scenario::NeverReady, few)?,
         slow: match model.described.source {
-            Source::None => None,
+            StartTimesSource::None => None,
             _ => Some(simulation.forecast(Scenario::Slow, few)?),
         },
         start_times: model.described.clone(),
@@ -390,7 +390,7 @@ impl<'a> Simulation<'a> {
             results.push(self.rollout(scenario, sample, None).run()?);
         }
         let described = &self.model.described;
-        let has_seconds = described.source != Source::None;
+        let has_seconds = described.source != StartTimesSource::None;
         let (mut forecast, typical) = summary::summarize(&results, has_seconds, described.guess);
         let typical = u32::try_from(typical).unwrap_or(0);
         let recorder = Recorder::new(self.names.to_vec());

@@ -18,24 +18,24 @@ pub struct Forecast {
     /// The time until the progress deadline is reported as exceeded, in the samples in which that happens.
     pub deadline_exceeded: Option<Range>,
     /// The highest number of pods at the same time, without those that are terminating.
-    pub pods_max: Counts,
+    pub pods_max: CountRange,
     /// The highest number of pods at the same time, with those that are terminating.
-    pub pods_with_terminating_max: Counts,
+    pub pods_with_terminating_max: CountRange,
     /// The lowest number of available pods.
-    pub available_min: Counts,
+    pub available_min: CountRange,
     /// The number of available pods at the end.
-    pub available_at_end: Counts,
+    pub available_at_end: CountRange,
     /// The number of times that new pods are created and awaited: roughly the duration of the rollout in start times.
-    pub waves: Counts,
+    pub waves: CountRange,
     /// The number of writes of ReplicaSets that the controller makes.
-    pub replica_set_writes: Counts,
+    pub replica_set_writes: CountRange,
     /// A sample with a typical duration and typical numbers of pods, at most 500 points.
     pub trajectory: Vec<Point>,
 }
 
 /// A range of counts over all samples of a forecast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct CountRange {
     /// The lowest of all samples.
     pub low: i32,
     /// The median of all samples.
@@ -85,7 +85,7 @@ pub(crate) fn summarize(
     let counts = |count: &dyn Fn(&Sample) -> i32| {
         let mut counts: Vec<i32> = samples.iter().map(count).collect();
         counts.sort_unstable();
-        Counts {
+        CountRange {
             low: counts.first().copied().unwrap_or(0),
             median: counts.get(counts.len() / 2).copied().unwrap_or(0),
             high: counts.last().copied().unwrap_or(0),

@@ -38,7 +38,7 @@ pub struct PodTimes {
 
 /// Where the start times of a forecast come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum StartTimesSource {
     /// No start time is known: the forecast has no durations.
     None,
     /// Pods of the snapshot with the template after the changes.
@@ -53,7 +53,7 @@ pub enum Source {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartTimes {
     /// Where they come from.
-    pub source: Source,
+    pub source: StartTimesSource,
     /// The number of start times.
     pub count: usize,
     /// Whether durations are a guess without a median: there are at most four start times, or a pod is still starting that
@@ -152,7 +152,7 @@ impl Model {
     /// Learns from the pods of a snapshot after the changes, unless the caller gives the times.
     pub(crate) fn learn(snapshot: &Snapshot, given: PodTimes, failing: &BTreeSet<String>) -> Self {
         let mut described = StartTimes {
-            source: Source::Request,
+            source: StartTimesSource::Request,
             count: 0,
             guess: false,
             still_starting: 0,
@@ -178,13 +178,13 @@ impl Model {
             let has_ready = |them: &[Observation]| them.iter().any(|it| it.is_ready);
             (described.source, observations) = if has_ready(&same) && !is_small_part(&same, &other)
             {
-                (Source::SameTemplate, same)
+                (StartTimesSource::SameTemplate, same)
             } else if has_ready(&other) {
                 // Those with the template after the changes have taken at least their age.
                 let all = same.into_iter().chain(other).collect();
-                (Source::OtherTemplates, all)
+                (StartTimesSource::OtherTemplates, all)
             } else {
-                (Source::None, Vec::new())
+                (StartTimesSource::None, Vec::new())
             };
         }
         observations.sort_unstable_by_key(|it| it.time);
@@ -259,9 +259,9 @@ impl Model {
         });
         let starts: Vec<i64> = starts.collect();
         let (starts, first) = match self.described.source {
-            Source::None => (vec![UNKNOWN_START], Vec::new()),
-            Source::Request => (starts, Vec::new()),
-            Source::SameTemplate | Source::OtherTemplates => {
+            StartTimesSource::None => (vec![UNKNOWN_START], Vec::new()),
+            StartTimesSource::Request => (starts, Vec::new()),
+            StartTimesSource::SameTemplate | StartTimesSource::OtherTemplates => {
                 let error = self.rounding_error(random);
                 let exact = |times: Vec<i64>| -> Vec<i64> {
                     let times = without_rounding(times);

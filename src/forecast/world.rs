@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rollplan_core::snapshot::{ObjectMeta, OwnerReference, Pod, ReplicaSet, Snapshot};
 use rollplan_core::time::Time;
 use rollplan_simulation::pods::{PodState, StoredPod};
-use rollplan_simulation::replica_set::{self, Counts, Sync};
+use rollplan_simulation::replica_set::{self, PodCounts, Sync};
 
 use crate::change::is_own;
 use crate::queue::{Event, Queue};
@@ -507,7 +507,7 @@ impl World {
             let message = "pods are forbidden: exceeded quota".to_owned();
             (message, self.time())
         });
-        let counts = Counts {
+        let counts = PodCounts {
             active: members.active.len(),
             ready: members.ready,
             available: usize::try_from(members.available).unwrap_or(0),

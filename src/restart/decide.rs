@@ -9,7 +9,7 @@ use super::drift::{Drift, Found};
 use super::duration::{parse_duration, span};
 use super::marker::{PAUSE_PERIOD, PAUSED_AT, marker_is_stripped};
 use super::options::{Options, Profile};
-use super::plan::{Condition, Counts, Decision, Effect, Input, Use};
+use super::plan::{Condition, Decision, Effect, Input, RestartCounts, Use};
 use super::selection::{Index, Tracked, select};
 use super::state::{State, from_millis, millis};
 use super::window::Window;
@@ -20,7 +20,7 @@ pub(super) fn decide<'a>(
     input: &'a Input,
     index: &Index<'a>,
     at: usize,
-    counts: &mut Counts,
+    counts: &mut RestartCounts,
 ) -> Option<Draft<'a>> {
     let workload = &input.workloads[at];
     let options = &input.options;

@@ -4,7 +4,7 @@ use rollplan_core::reference::ConfigurationKind;
 use rollplan_core::time::Time;
 
 use super::compare::Change;
-use super::drift::Source;
+use super::drift::ChangedConfiguration;
 use super::plan::{Condition, Decision, Use};
 use super::state::State;
 use super::workload::{Started, Workload};
@@ -38,7 +38,7 @@ pub(super) struct Draft<'a> {
     pub(super) recorded: State,
     pub(super) restarted: State,
     /// The changed configurations with their checksums, for Reloader's markers.
-    pub(super) sources: Vec<Source<'a>>,
+    pub(super) sources: Vec<ChangedConfiguration<'a>>,
     /// Configurations with unapplied changes, and those without.
     pub(super) drifting: Vec<(ConfigurationKind, &'a str)>,
     pub(super) settled: Vec<(ConfigurationKind, &'a str)>,

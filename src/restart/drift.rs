@@ -18,7 +18,7 @@ use super::workload::Workload;
 
 /// A changed configuration that causes a restart.
 #[derive(Debug)]
-pub(super) struct Source<'a> {
+pub(super) struct ChangedConfiguration<'a> {
     pub(super) kind: ConfigurationKind,
     pub(super) name: &'a str,
     pub(super) checksum: String,
@@ -31,7 +31,7 @@ pub(super) struct Drift<'a> {
     pub(super) changes: Vec<Change>,
     pub(super) drifting: Vec<(ConfigurationKind, &'a str)>,
     pub(super) settled: Vec<(ConfigurationKind, &'a str)>,
-    pub(super) sources: Vec<Source<'a>>,
+    pub(super) sources: Vec<ChangedConfiguration<'a>>,
     pub(super) missing: Vec<String>,
     pub(super) change_sets: BTreeSet<&'a str>,
     /// The times of the changes, if all are known.
@@ -204,7 +204,7 @@ impl<'a, 's> Found<'a, 's> {
                 .into_iter()
                 .map(|(key, change)| self.change(key, change)),
         );
-        drift.sources.push(Source {
+        drift.sources.push(ChangedConfiguration {
             kind: self.tracked.kind,
             name: self.tracked.name,
             checksum: match current {

@@ -34,7 +34,9 @@ pub use compare::{Change, ChangeKind};
 pub use configuration::{Configuration, Content};
 pub use duration::parse_duration;
 pub use options::{Options, Profile, ReloaderOptions, RestartOn, Strategy};
-pub use plan::{Condition, Counts, Decision, Effect, Input, Plan, Step, Use, WorkloadPlan};
+pub use plan::{
+    Condition, Decision, Effect, Input, Plan, RestartCounts, RestartStep, Use, WorkloadPlan,
+};
 pub use rollplan_core::reference::{ConfigurationKind, ContainerAt, Reference, Usage, references};
 pub use selection::CHANGE_SET;
 pub use state::State;
@@ -54,9 +56,9 @@ use self::write::steps;
 /// [`Interrupted`].
 pub fn plan_restarts(input: &Input, interrupt: &dyn Interrupt) -> Result<Plan, Interrupted> {
     let index = Index::new(&input.configurations);
-    let mut counts = Counts {
+    let mut counts = RestartCounts {
         workloads: input.workloads.len(),
-        ..Counts::default()
+        ..RestartCounts::default()
     };
     let mut order: Vec<usize> = (0..input.workloads.len()).collect();
     order.sort_by(|a, b| {

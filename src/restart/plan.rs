@@ -37,7 +37,7 @@ pub struct Plan {
     /// The time after which to plan again. `None` if no timer is needed.
     pub requeue_after: Option<Span>,
     /// Totals.
-    pub counts: Counts,
+    pub counts: RestartCounts,
 }
 
 /// The plan for a workload.
@@ -54,7 +54,7 @@ pub struct WorkloadPlan {
     /// When the restart is due, if it depends on time only.
     pub due: Option<Time>,
     /// The steps, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RestartStep>,
     /// The configurations that it uses, on request.
     pub uses: Vec<Use>,
 }
@@ -104,7 +104,7 @@ pub struct Condition {
 
 /// One step of a plan.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct RestartStep {
     /// A summary for humans, in one line.
     pub summary: String,
     /// The call.
@@ -130,7 +130,7 @@ pub struct Use {
 
 /// Totals of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct RestartCounts {
     /// Workloads in the request.
     pub workloads: usize,
     /// Workloads that react to configurations.

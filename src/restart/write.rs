@@ -13,13 +13,13 @@ use rollplan_core::time::Time;
 
 use super::checksum::digest;
 use super::draft::Draft;
-use super::drift::Source;
+use super::drift::ChangedConfiguration;
 use super::duration::parse_duration;
 use super::marker::{
     LAST_RELOADED_FROM, PAUSE_PERIOD, PAUSED_AT, RESTARTED_AT, XING_TIMESTAMP, variable,
 };
 use super::options::{Profile, Strategy};
-use super::plan::{Decision, Input, Step};
+use super::plan::{Decision, Input, RestartStep};
 use super::state::{State, from_millis};
 use super::workload::{Workload, WorkloadKind};
 
@@ -33,7 +33,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const CHANGES_LISTED_MAX: usize = 5;
 
 /// The steps of a decision, in order.
-pub(super) fn steps(input: &Input, draft: &Draft<'_>) -> Vec<Step> {
+pub(super) fn steps(input: &Input, draft: &Draft<'_>) -> Vec<RestartStep> {
     let options = &input.options;
     let workload = draft.workload;
     // A manifest is not an object of the cluster.
@@ -74,7 +74,7 @@ pub(super) fn steps(input: &Input, draft: &Draft<'_>) -> Vec<Step> {
     }
 }
 
-fn restart(input: &Input, draft: &Draft<'_>, event: Event) -> Step {
+fn restart(input: &Input, draft: &Draft<'_>, event: Event) -> RestartStep {
     let options = &input.options;
     let workload = draft.workload;
     let mut patch = Patch::new(workload);
@@ -125,7 +125,11 @@ fn event_message(draft: &Draft<'_>) -> String {
 }
 
 /// The value of Reloader's annotation, which names only the last source.
-fn last_reloaded_from(sources: &[Source<'_>], workload: &Workload, now: Time) -> String {
+fn last_reloaded_from(
+    sources: &[ChangedConfiguration<'_>],
+    workload: &Workload,
+    now: Time,
+) -> String {
     let Some(source) = sources.last() else {
         return json!({"observedAt": now.seconds()}).to_string();
     };
@@ -148,7 +152,7 @@ fn last_reloaded_from(sources: &[Source<'_>], workload: &Workload, now: Time) ->
 
 /// Creates a Job from a CronJob, as Reloader does. The name of the Job is derived from the change, so repeated attempts
 /// create a single Job.
-fn create_job(draft: &Draft<'_>, object: &Value, event: Event) -> Step {
+fn create_job(draft: &Draft<'_>, object: &Value, event: Event) -> RestartStep {
     let workload = draft.workload;
     let changes: Vec<_> = draft.changes.iter().map(ToString::to_string).collect();
     let checksums = draft.sources.iter().map(|it| it.checksum.as_str());
@@ -184,7 +188,7 @@ fn create_job(draft: &Draft<'_>, object: &Value, event: Event) -> Step {
     let body = json!({
         "apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template["spec"],
     });
-    Step {
+    RestartStep {
         summary: format!("create Job {job} from {}", name(workload)),
         call: call(workload, Verb::Create, "Job", &job, JSON, body),
         done_codes: &[409],
@@ -193,7 +197,7 @@ fn create_job(draft: &Draft<'_>, object: &Value, event: Event) -> Step {
 }
 
 /// Deletes a Job and creates it again, as Reloader does.
-fn recreate(draft: &Draft<'_>, object: &Value, event: Event) -> Vec<Step> {
+fn recreate(draft: &Draft<'_>, object: &Value, event: Event) -> Vec<RestartStep> {
     let workload = draft.workload;
     let mut body = plain(object);
     if let Json::Object(fields) = &mut body {
@@ -245,7 +249,7 @@ fn recreate(draft: &Draft<'_>, object: &Value, event: Event) -> Vec<Step> {
         "preconditions": {"uid": workload.uid}, "propagationPolicy": "Background",
     });
     vec![
-        Step {
+        RestartStep {
             summary: format!("delete {}", name(workload)),
             call: call(
                 workload,
@@ -258,7 +262,7 @@ fn recreate(draft: &Draft<'_>, object: &Value, event: Event) -> Vec<Step> {
             done_codes: &[404],
             event: None,
         },
-        Step {
+        RestartStep {
             summary: format!("create {} again", name(workload)),
             call: call(
                 workload,
@@ -402,7 +406,7 @@ impl<'a> Patch<'a> {
     }
 
     /// Adds Reloader's environment variables, one for each source. Returns whether that changes the template.
-    fn environment(&mut self, sources: &[Source<'_>], template: &Value) -> bool {
+    fn environment(&mut self, sources: &[ChangedConfiguration<'_>], template: &Value) -> bool {
         let mut is_changed = false;
         // Containers that already got a first variable, by list and index.
         let mut added: Vec<(String, usize)> = Vec::new();
@@ -461,7 +465,7 @@ impl<'a> Patch<'a> {
         self.add("/spec/paused", json!(false));
     }
 
-    fn step(mut self, summary: String, event: Option<Event>) -> Step {
+    fn step(mut self, summary: String, event: Option<Event>) -> RestartStep {
         if !self.first.is_empty() {
             let first = std::mem::take(&mut self.first);
             self.test("/metadata/annotations", Json::Null);
@@ -480,7 +484,7 @@ impl<'a> Patch<'a> {
         }
         let workload = self.workload;
         let body = Json::Array(self.operations);
-        Step {
+        RestartStep {
             summary,
             call: call(
                 workload,

@@ -27,7 +27,7 @@ pub enum Sync {
 
 /// The pods of a ReplicaSet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct PodCounts {
     /// The number of active pods.
     pub active: usize,
     /// The number of these that are ready.
@@ -96,7 +96,7 @@ pub fn choose<'a>(
 #[must_use]
 pub fn status(
     set: &ReplicaSet,
-    counts: Counts,
+    counts: PodCounts,
     failure: Option<(String, Time)>,
 ) -> ReplicaSetStatus {
     let clamp = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);

@@ -1,6 +1,6 @@
 //! Formats plans and statuses.
 
-use rollplan_health::diagnosis::{Cause, error_line};
+use rollplan_health::explain::{Cause, error_line};
 use rollplan_wire::proto;
 
 use super::page::{Columns, Page, Style, width};

@@ -6,7 +6,7 @@ use rollplan_core::action::{
 };
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::snapshot::{Condition, Deployment, DeploymentStatus, ObjectMeta};
-use rollplan_health::kinds::Observed;
+use rollplan_health::kinds::ObjectSnapshot;
 use rollplan_health::report::Report;
 
 use super::path::OwnerResource;
@@ -77,7 +77,7 @@ pub(super) fn object_reference(deployment: &Deployment) -> proto::ObjectReferenc
 }
 
 /// The reference to an object of another kind.
-pub(super) fn observed_reference(observed: &Observed) -> proto::ObjectReference {
+pub(super) fn observed_reference(observed: &ObjectSnapshot) -> proto::ObjectReference {
     reference(&observed.api_version, &observed.kind, &observed.metadata)
 }
 

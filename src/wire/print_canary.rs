@@ -1,6 +1,6 @@
 //! Converts plans of canaries to protobuf messages.
 
-use rollplan_canary::{FIELD_MANAGER, Outcome, Phase, Plan, Reason, Report, Step};
+use rollplan_canary::{CanaryStep, FIELD_MANAGER, Outcome, Phase, Plan, Reason, Report};
 
 use super::path::OwnerResource;
 use super::print::api_call;
@@ -23,8 +23,8 @@ pub fn print_canary(plan: Plan) -> proto::PlanCanaryResponse {
     }
 }
 
-fn print_step(step: Step) -> proto::Step {
-    let Step { summary, call } = step;
+fn print_step(step: CanaryStep) -> proto::Step {
+    let CanaryStep { summary, call } = step;
     proto::Step {
         summary,
         call: Some(proto::ApiCall {

@@ -1,8 +1,8 @@
 //! Converts forecasts to protobuf messages.
 
 use rollplan_forecast::{
-    Answer, Counts, Effect, Forecast, Outcome, Point, Range, RolloutLimits, SetReference, Source,
-    StartTimes,
+    Answer, CountRange, Effect, Forecast, Outcome, Point, Range, RolloutLimits, SetReference,
+    StartTimes, StartTimesSource,
 };
 
 use super::print_revision::change;
@@ -22,7 +22,7 @@ pub(super) fn print_forecast(answer: Answer, namespace: &str) -> proto::Forecast
         slow,
         assumptions,
     } = answer;
-    let has_seconds = start_times.source != Source::None;
+    let has_seconds = start_times.source != StartTimesSource::None;
     let forecast = |it| print_scenario(it, has_seconds);
     let (effect, revision) = print_effect(effect);
     proto::ForecastRolloutResponse {
@@ -92,10 +92,10 @@ fn print_start_times(times: StartTimes) -> proto::StartTimes {
         termination,
     } = times;
     let source = match source {
-        Source::None => proto::StartTimesSource::None,
-        Source::SameTemplate => proto::StartTimesSource::SameTemplate,
-        Source::OtherTemplates => proto::StartTimesSource::OtherTemplates,
-        Source::Request => proto::StartTimesSource::Request,
+        StartTimesSource::None => proto::StartTimesSource::None,
+        StartTimesSource::SameTemplate => proto::StartTimesSource::SameTemplate,
+        StartTimesSource::OtherTemplates => proto::StartTimesSource::OtherTemplates,
+        StartTimesSource::Request => proto::StartTimesSource::Request,
     };
     let number = |count| i32::try_from(count).unwrap_or(i32::MAX);
     proto::StartTimes {
@@ -176,8 +176,8 @@ fn print_outcome(outcome: Outcome) -> proto::Outcome {
     }
 }
 
-fn print_counts(counts: Counts) -> proto::CountRange {
-    let Counts { low, median, high } = counts;
+fn print_counts(counts: CountRange) -> proto::CountRange {
+    let CountRange { low, median, high } = counts;
     proto::CountRange { low, median, high }
 }
 

@@ -1,8 +1,8 @@
 //! Converts reports to protobuf messages.
 
-use rollplan_health::diagnosis::{BlockedPod, Blocker, Log};
-use rollplan_health::report::verdict::{Outlook, Verdict};
-use rollplan_health::report::{Counter, Counts, Phase, Reason, Report};
+use rollplan_health::explain::{BlockedPod, Blocker, Log};
+use rollplan_health::judge::{Outlook, Verdict};
+use rollplan_health::report::{Counter, Phase, Reason, Report, RolloutCounts};
 
 use super::print_time::{duration, timestamp};
 use crate::proto;
@@ -99,8 +99,8 @@ fn counter(Counter { name, value }: Counter) -> proto::Counter {
     }
 }
 
-fn print_counts(counts: Counts) -> proto::Counts {
-    let Counts {
+fn print_counts(counts: RolloutCounts) -> proto::Counts {
+    let RolloutCounts {
         desired,
         total,
         updated,

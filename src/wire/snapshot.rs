@@ -7,7 +7,7 @@ use rollplan_core::controller_revision::Workload;
 use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::snapshot::{Snapshot, Strategy};
 use rollplan_core::time::Time;
-use rollplan_health::kinds::Observed;
+use rollplan_health::kinds::ObjectSnapshot;
 
 use super::context::Context;
 use super::error::{Error, Reason, Violations};
@@ -33,7 +33,7 @@ pub enum Subject {
     /// A StatefulSet or a DaemonSet with its revisions.
     Workload(Box<Workload>),
     /// An object of another kind.
-    Other(Box<Observed>),
+    Other(Box<ObjectSnapshot>),
 }
 
 /// The kinds that a method accepts.

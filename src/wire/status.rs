@@ -1,8 +1,8 @@
 //! Requests for statuses, and the responses.
 
 use rollplan_core::snapshot::{DeploymentStatus, Options, Snapshot};
-use rollplan_health::diagnosis::failure::judgement::Judgement;
-use rollplan_health::kinds::Observed;
+use rollplan_health::judge::VerdictOptions;
+use rollplan_health::kinds::ObjectSnapshot;
 use rollplan_health::report::Report;
 
 use super::context::Context;
@@ -21,7 +21,7 @@ pub struct StatusInput {
     /// The options of the planner.
     pub options: Options,
     /// How to judge failures.
-    pub judgement: Judgement,
+    pub judgement: VerdictOptions,
 }
 
 /// Reads a request for a status.
@@ -66,7 +66,10 @@ pub fn print_rollout_status(
 
 /// Converts the report on an object of another kind to a response.
 #[must_use]
-pub fn print_observed_status(observed: &Observed, report: Report) -> proto::ComputeStatusResponse {
+pub fn print_observed_status(
+    observed: &ObjectSnapshot,
+    report: Report,
+) -> proto::ComputeStatusResponse {
     proto::ComputeStatusResponse {
         status: None,
         report: Some(print_report(report)),

@@ -93,15 +93,11 @@ type cliCheck struct {
 
 func (c *cliCheck) apply(ctx context.Context, t *testing.T, name string, spec object) {
 	t.Helper()
-	spec["selector"] = object{"matchLabels": object{"app": name}}
-	spec["template"] = object{
-		"metadata": object{"labels": object{"app": name}, "annotations": object{"note": "it's \"so\"!\nEOF\n$HOME 🦀"}},
-		"spec":     object{"containers": list{object{"name": "main", "image": "registry.example/" + name + ":1.0"}}},
-	}
-	manifest, err := json.Marshal(object{
-		"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": object{"name": name, "annotations": object{"note": "it's\n\"so\"!"}}, "spec": spec,
-	})
+	web := deployment(name, "registry.example/"+name+":1.0", spec)
+	web["metadata"].(object)["annotations"] = object{"note": "it's\n\"so\"!"}
+	template := spec["template"].(object)["metadata"].(object)
+	template["annotations"] = object{"note": "it's \"so\"!\nEOF\n$HOME 🦀"}
+	manifest, err := json.Marshal(web)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,18 +107,8 @@ type loopCheck struct {
 
 func (c *loopCheck) apply(ctx context.Context, t *testing.T, name string, replicas int, strategy string) {
 	t.Helper()
-	manifest, err := json.Marshal(object{
-		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": name},
-		"spec": object{
-			"replicas": replicas,
-			"strategy": object{"type": strategy},
-			"selector": object{"matchLabels": object{"app": name}},
-			"template": object{
-				"metadata": object{"labels": object{"app": name}},
-				"spec":     object{"containers": list{object{"name": "main", "image": "registry.example/" + name + ":1.0"}}},
-			},
-		},
-	})
+	spec := object{"replicas": replicas, "strategy": object{"type": strategy}}
+	manifest, err := json.Marshal(deployment(name, "registry.example/"+name+":1.0", spec))
 	if err != nil {
 		t.Fatal(err)
 	}

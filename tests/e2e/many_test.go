@@ -38,17 +38,8 @@ func TestWaitForMany(t *testing.T) {
 	dir := t.TempDir()
 	for n := range manyCount {
 		name := fmt.Sprintf("web-%02d", n)
-		labels := object{"app": name}
-		manifest, err := json.Marshal(object{
-			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": name},
-			"spec": object{
-				"replicas": manyReplicas, "selector": object{"matchLabels": labels}, "minReadySeconds": 1 + n%5,
-				"template": object{
-					"metadata": object{"labels": labels},
-					"spec":     object{"containers": list{object{"name": "main", "image": "registry.example/web:1.0"}}},
-				},
-			},
-		})
+		spec := object{"replicas": manyReplicas, "minReadySeconds": 1 + n%5}
+		manifest, err := json.Marshal(deployment(name, "registry.example/web:1.0", spec))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,6 +44,16 @@ type object = map[string]any
 
 type list = []any
 
+// deployment returns a Deployment with this spec, whose pods have the label app and run an image.
+func deployment(name, image string, spec object) object {
+	spec["selector"] = object{"matchLabels": object{"app": name}}
+	spec["template"] = object{
+		"metadata": object{"labels": object{"app": name}},
+		"spec":     object{"containers": list{object{"name": "main", "image": image}}},
+	}
+	return object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": name}, "spec": spec}
+}
+
 const container = "/spec/containers/0"
 
 // affinityTerm returns an affinity with one pod affinity term, which has the given fields in addition to the default ones.
@@ -276,22 +286,11 @@ func baseManifests(t *testing.T) string {
 	t.Helper()
 	var items list
 	for _, c := range templateCases {
-		deployment := object{
-			"apiVersion": "apps/v1", "kind": "Deployment",
-			"metadata": object{"name": c.name},
-			"spec": object{
-				"replicas": 0,
-				"selector": object{"matchLabels": object{"app": c.name}},
-				"template": object{
-					"metadata": object{"labels": object{"app": c.name}},
-					"spec":     object{"containers": list{object{"name": "web", "image": "registry.example/web:1.0"}}},
-				},
-			},
-		}
+		spec := object{"replicas": 0}
+		items = append(items, deployment(c.name, "registry.example/web:1.0", spec))
 		for _, op := range c.base {
-			applyAdd(t, deployment["spec"].(object)["template"], op)
+			applyAdd(t, spec["template"], op)
 		}
-		items = append(items, deployment)
 	}
 	text, err := json.Marshal(object{"apiVersion": "v1", "kind": "List", "items": items})
 	if err != nil {

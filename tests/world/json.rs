@@ -25,6 +25,13 @@ pub fn controlled(mut object: Value, owner: &Value) -> Value {
     object
 }
 
+/// The object with these fields in addition, or with their values.
+pub fn with(mut object: Value, fields: &Value) -> Value {
+    let fields = fields.as_object().unwrap().clone();
+    object.as_object_mut().unwrap().extend(fields);
+    object
+}
+
 /// A ConfigMap.
 pub fn config_map(name: &str, data: Value) -> Value {
     let mut map = object("v1", "ConfigMap", name);

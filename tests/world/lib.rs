@@ -18,7 +18,7 @@ use rollplan_core::selector::LabelSelector;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{
     Condition, Deployment, DeploymentSpec, DeploymentStatus, ObjectMeta, Options, OwnerReference,
-    Pod, ReplicaSet, ReplicaSetStatus, Snapshot, Strategy, StringMap,
+    Pod, PodCondition, ReplicaSet, ReplicaSetStatus, Snapshot, Strategy, StringMap,
 };
 use rollplan_core::template::{Template, Value};
 use rollplan_core::time::Time;
@@ -101,15 +101,27 @@ pub fn mk_deployment(replicas: i32) -> Deployment {
     }
 }
 
+/// The owner reference to a controller, whose UID is `<name>-uid`.
+pub fn mk_controller(api_version: &str, kind: &str, name: &str) -> OwnerReference {
+    OwnerReference {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        uid: format!("{name}-uid"),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
 /// The owner reference of a ReplicaSet to its Deployment.
 pub fn mk_owner(deployment: &Deployment) -> OwnerReference {
     OwnerReference {
-        api_version: deployment.api_version.clone(),
-        kind: deployment.kind.clone(),
-        name: deployment.metadata.name.clone(),
         uid: deployment.metadata.uid.clone(),
-        controller: Some(true),
-        block_owner_deletion: Some(true),
+        ..mk_controller(
+            &deployment.api_version,
+            &deployment.kind,
+            &deployment.metadata.name,
+        )
     }
 }
 
@@ -167,12 +179,8 @@ pub fn mk_pod(set: &ReplicaSet, name: &str, phase: &str) -> Pod {
             uid: format!("{name}-uid"),
             labels: set.metadata.labels.clone(),
             owner_references: vec![OwnerReference {
-                api_version: "apps/v1".to_owned(),
-                kind: "ReplicaSet".to_owned(),
-                name: set.metadata.name.clone(),
                 uid: set.metadata.uid.clone(),
-                controller: Some(true),
-                block_owner_deletion: Some(true),
+                ..mk_controller("apps/v1", "ReplicaSet", &set.metadata.name)
             }],
             ..ObjectMeta::default()
         },
@@ -189,6 +197,17 @@ pub fn mk_condition(kind: &str, status: &str, reason: &str, since: Time) -> Cond
         reason: reason.to_owned(),
         message: format!("{reason} since {since}"),
         last_update_time: Some(since),
+        last_transition_time: Some(since),
+    }
+}
+
+/// A condition of a pod.
+pub fn mk_pod_condition(kind: &str, status: &str, reason: &str, since: Time) -> PodCondition {
+    PodCondition {
+        kind: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: String::new(),
         last_transition_time: Some(since),
     }
 }

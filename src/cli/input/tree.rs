@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use rollplan_core::interrupt::Never;
-use rollplan_health::diagnosis::is_creating;
+use rollplan_health::observe::is_creating;
 use serde_json::Value;
 
 use rollplan_text::time;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rollplan_health::diagnosis::Cause;
+use rollplan_health::explain::Cause;
 use rollplan_health::kinds::JobEnd;
 use rollplan_wire::proto::{self, Outlook, Phase, RolloutReport};
 

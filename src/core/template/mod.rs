@@ -46,7 +46,7 @@ pub use prepared::{Prepared, prepare};
 pub use quantity::Quantity;
 pub use same::equal;
 pub use shape::{API_VERSION, METADATA, SPEC, TEMPLATE};
-pub use stored::{Source, Template};
+pub use stored::{EncodedTemplate, Template};
 pub use tree::{Node, Tree, ValueEntries};
 pub use types::{TypeFault, known_fields, type_faults};
 pub use value::{Number, Value};

@@ -8,7 +8,7 @@ use super::prepared::{Prepared, prepare};
 use super::{Value, equal, images, sha256_of_canonical, with_defaults};
 
 /// The encoded form of a template. The `wire` layer implements it with the bytes of the request.
-pub trait Source: fmt::Debug + Send + Sync {
+pub trait EncodedTemplate: fmt::Debug + Send + Sync {
     /// Decodes the template.
     fn value(&self) -> Value;
 
@@ -39,7 +39,7 @@ pub struct Template(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    source: Option<Box<dyn Source>>,
+    source: Option<Box<dyn EncodedTemplate>>,
     value: OnceLock<Value>,
     sha256: OnceLock<String>,
     prepared: OnceLock<Prepared>,
@@ -63,7 +63,7 @@ struct Labelled {
 impl Template {
     /// A template that is decoded only if its value is used.
     #[must_use]
-    pub fn new(source: impl Source + 'static) -> Self {
+    pub fn new(source: impl EncodedTemplate + 'static) -> Self {
         Self(Arc::new(Inner {
             source: Some(Box::new(source)),
             ..Inner::default()
@@ -73,7 +73,7 @@ impl Template {
     /// Like [`new`](Self::new), for a template that the caller has already compared with `other`: `same` is whether they
     /// are [`equal()`]. The parser can compare templates without decoding them.
     #[must_use]
-    pub fn compared(source: impl Source + 'static, other: &Self, same: bool) -> Self {
+    pub fn compared(source: impl EncodedTemplate + 'static, other: &Self, same: bool) -> Self {
         Self(Arc::new(Inner {
             source: Some(Box::new(source)),
             compared: OnceLock::from((Arc::downgrade(&other.0), same)),
@@ -180,7 +180,7 @@ impl Template {
 
 // === impl Labelled ===
 
-impl Source for Labelled {
+impl EncodedTemplate for Labelled {
     fn value(&self) -> Value {
         let mut value = self.template.value().clone();
         let mut at = Some(&mut value);
@@ -278,7 +278,7 @@ mod tests {
     #[derive(Debug)]
     struct Encoded;
 
-    impl Source for Encoded {
+    impl EncodedTemplate for Encoded {
         fn value(&self) -> Value {
             template("", "decoded", "1").value().clone()
         }

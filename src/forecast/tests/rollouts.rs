@@ -4,7 +4,7 @@ use rollplan_core::action::apply;
 use rollplan_core::plan_pass;
 use rollplan_core::snapshot::{Options, Pod, Snapshot, Strategy};
 use rollplan_core::template::Template;
-use rollplan_forecast::{Answer, Change, Counts, Failure, Horizon, Outcome, Range};
+use rollplan_forecast::{Answer, Change, CountRange, Failure, Horizon, Outcome, Range};
 use rollplan_world::{mk_deployment, mk_set, mk_template, rolling, settle, store_defaults};
 
 use crate::world::{
@@ -13,8 +13,8 @@ use crate::world::{
 
 const STARTS: [i64; 10] = [5, 6, 7, 8, 9, 10, 8, 7, 6, 9];
 
-fn counts(low: i32, median: i32, high: i32) -> Counts {
-    Counts { low, median, high }
+fn counts(low: i32, median: i32, high: i32) -> CountRange {
+    CountRange { low, median, high }
 }
 
 /// The numbers must be the same on every platform, and change only if the model does.

@@ -2,7 +2,7 @@
 
 use rollplan_core::snapshot::{Container, Snapshot};
 use rollplan_core::template::{Template, Value};
-use rollplan_forecast::{Answer, Range, Source, StartTimes};
+use rollplan_forecast::{Answer, Range, StartTimes, StartTimesSource};
 use rollplan_world::{at, mk_deployment, mk_set, mk_template, store_defaults};
 
 use crate::world::{
@@ -22,7 +22,7 @@ fn add(snapshot: &mut Snapshot, pods: impl IntoIterator<Item = rollplan_core::sn
 #[test]
 fn start_times_are_those_of_ready_pods() {
     let times = learned(mk_complete(&[5, 9, 7, 6, 8]));
-    assert_eq!(times.source, Source::SameTemplate);
+    assert_eq!(times.source, StartTimesSource::SameTemplate);
     assert_eq!((times.count, times.guess), (5, false));
     let range = Range {
         low: 5_000,
@@ -35,7 +35,7 @@ fn start_times_are_those_of_ready_pods() {
 #[test]
 fn a_new_template_has_the_start_times_of_others() {
     let answer = forecast(mk_rollout(mk_complete(&[5, 9, 7, 6, 8])));
-    assert_eq!(answer.start_times.source, Source::OtherTemplates);
+    assert_eq!(answer.start_times.source, StartTimesSource::OtherTemplates);
     assert_eq!(answer.start_times.count, 5);
 }
 
@@ -47,7 +47,10 @@ fn pods_of_the_new_template_come_first() {
     snapshot.replica_sets.insert(0, old);
     add(&mut snapshot, pods);
     let times = learned(snapshot);
-    assert_eq!((times.source, times.count), (Source::SameTemplate, 3));
+    assert_eq!(
+        (times.source, times.count),
+        (StartTimesSource::SameTemplate, 3)
+    );
 }
 
 #[test]
@@ -74,7 +77,7 @@ fn without_start_times_there_are_waves_but_no_seconds() {
         });
     }
     let answer = forecast(mk_rollout(snapshot));
-    assert_eq!(answer.start_times.source, Source::None);
+    assert_eq!(answer.start_times.source, StartTimesSource::None);
     assert_eq!(answer.start_times.dropped_restarted, 10);
     assert_eq!(answer.start_times.range, None);
     assert_eq!(answer.slow, None);
@@ -187,7 +190,7 @@ fn times_of_the_request_replace_those_of_pods() {
     request.pod_times.start = vec![60_000; 10];
     request.pod_times.termination = vec![7_000];
     let answer = forecast(request);
-    assert_eq!(answer.start_times.source, Source::Request);
+    assert_eq!(answer.start_times.source, StartTimesSource::Request);
     assert!(answer.expected.duration.unwrap().low > 120_000);
     let termination = answer.start_times.termination;
     assert_eq!((termination.low, termination.high), (7_000, 7_000));
@@ -297,7 +300,10 @@ fn mk_begun(start: i64) -> Answer {
 fn few_pods_with_the_template_count_together_with_others() {
     let answer = mk_begun(20);
     let times = answer.start_times;
-    assert_eq!((times.source, times.count), (Source::OtherTemplates, 14));
+    assert_eq!(
+        (times.source, times.count),
+        (StartTimesSource::OtherTemplates, 14)
+    );
     // The other two nodes have not pulled the image yet.
     let mut assumptions = answer.assumptions.iter();
     assert!(assumptions.any(|it| it.contains("each of 2 nodes takes")));
@@ -307,7 +313,10 @@ fn few_pods_with_the_template_count_together_with_others() {
 fn few_pods_that_differ_from_all_others_count_alone() {
     let answer = mk_begun(40);
     let times = answer.start_times;
-    assert_eq!((times.source, times.count), (Source::SameTemplate, 2));
+    assert_eq!(
+        (times.source, times.count),
+        (StartTimesSource::SameTemplate, 2)
+    );
     // All of them were the first ones on their nodes.
     let mut assumptions = answer.assumptions.iter();
     assert!(!assumptions.any(|it| it.contains("nodes takes")));

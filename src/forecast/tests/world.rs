@@ -3,24 +3,20 @@
 use std::collections::BTreeSet;
 
 use rollplan_core::interrupt::Never;
-use rollplan_core::snapshot::{Deployment, Options, Pod, PodCondition, ReplicaSet, Snapshot};
+use rollplan_core::snapshot::{Deployment, Options, Pod, ReplicaSet, Snapshot};
 use rollplan_core::template::Template;
 use rollplan_forecast::{
     Answer, Change, ClusterLimits, ForecastError, Horizon, PodTimes, Request, forecast_until,
 };
 use rollplan_world::{
-    at, mk_deployment, mk_pod, mk_set, mk_snapshot, mk_template, settle, store_defaults,
+    at, mk_deployment, mk_pod, mk_pod_condition, mk_set, mk_snapshot, mk_template, settle,
+    store_defaults,
 };
 
 /// A pod that was created this many seconds ago and is ready since `start` seconds later.
 pub(crate) fn mk_ready(set: &ReplicaSet, number: usize, age: i64, start: i64) -> Pod {
     let mut pod = mk_starting(set, number, age);
-    pod.conditions = vec![PodCondition {
-        kind: "Ready".to_owned(),
-        status: "True".to_owned(),
-        last_transition_time: Some(at(start - age)),
-        ..PodCondition::default()
-    }];
+    pod.conditions = vec![mk_pod_condition("Ready", "True", "", at(start - age))];
     pod
 }
 

@@ -1,9 +1,9 @@
 //! PersistentVolumeClaims.
 
-use super::scene::Scene;
-use crate::diagnosis::text::{KUBERNETES_MAX, because, one_line};
-use crate::diagnosis::{Blocker, Cause};
-use crate::report::verdict::{Outlook, Verdict};
+use super::observed::ObservedObject;
+use crate::explain::text::{KUBERNETES_MAX, because, one_line};
+use crate::explain::{Blocker, Cause};
+use crate::judge::verdict::{Outlook, Verdict};
 use crate::report::{Phase, Report};
 
 /// The fields of a PersistentVolumeClaim that a report uses.
@@ -13,13 +13,13 @@ pub struct Claim {
     pub phase: String,
 }
 
-pub(super) fn report(claim: &Claim, scene: &Scene<'_>) -> Report {
+pub(super) fn report(claim: &Claim, object: &ObservedObject<'_>) -> Report {
     match claim.phase.as_str() {
-        "Bound" => return scene.complete("is bound", Vec::new()),
+        "Bound" => return object.complete("is bound", Vec::new()),
         "Lost" => {
             let message = "its PersistentVolume no longer exists".to_owned();
             let remedy = "restore the volume, or delete the claim and create it again";
-            return scene.failed(
+            return object.failed(
                 "is lost",
                 Blocker::new(Cause::NotBound, message, remedy),
                 Vec::new(),
@@ -27,7 +27,7 @@ pub(super) fn report(claim: &Claim, scene: &Scene<'_>) -> Report {
         }
         _ => {}
     }
-    let events = scene.examiner.events_about(&scene.observed.metadata.uid);
+    let events = object.context.events_about(&object.snapshot.metadata.uid);
     let latest = events
         .filter(|event| {
             matches!(
@@ -44,7 +44,7 @@ pub(super) fn report(claim: &Claim, scene: &Scene<'_>) -> Report {
         // It is bound only when a pod uses it. There is a separate report for the workload of such a pod.
         let what = "has nothing to wait for: its StorageClass binds it when the first pod uses it";
         let verdict = Verdict::new(Outlook::Complete, false, None);
-        return scene.report(Phase::Complete, what, Vec::new(), verdict, Vec::new());
+        return object.report(Phase::Complete, what, Vec::new(), verdict, Vec::new());
     }
     let (message, remedy) = match latest {
         Some(event) => {
@@ -66,5 +66,5 @@ pub(super) fn report(claim: &Claim, scene: &Scene<'_>) -> Report {
         None => ("no volume is bound to it yet".to_owned(), String::new()),
     };
     let blocker = Blocker::new(Cause::NotBound, message, remedy);
-    scene.open(Phase::Progressing, "is not bound", blocker)
+    object.open(Phase::Progressing, "is not bound", blocker)
 }

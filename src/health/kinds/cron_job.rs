@@ -1,6 +1,6 @@
 //! CronJobs: they only create Jobs, so there is nothing to wait for.
 
-use super::scene::{Scene, counters};
+use super::observed::{ObservedObject, counters};
 use crate::report::Report;
 use rollplan_core::time::Time;
 
@@ -17,8 +17,8 @@ pub struct CronJob {
     pub last_success: Option<Time>,
 }
 
-pub(super) fn report(job: &CronJob, scene: &Scene<'_>) -> Report {
-    let ago = |time: Time| format!("{} ago", scene.now().since(time));
+pub(super) fn report(job: &CronJob, object: &ObservedObject<'_>) -> Report {
+    let ago = |time: Time| format!("{} ago", object.now().since(time));
     let last = match (job.last_schedule, job.last_success) {
         (None, _) => "no Job has been scheduled yet".to_owned(),
         (Some(schedule), Some(success)) => format!(
@@ -33,5 +33,5 @@ pub(super) fn report(job: &CronJob, scene: &Scene<'_>) -> Report {
     } else {
         format!("is scheduled ({last})")
     };
-    scene.complete(&what, counters([("active", job.active)]))
+    object.complete(&what, counters([("active", job.active)]))
 }

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::scene::{Scene, counters, phase_of, rollout_words};
-use super::{Observed, REVISION_LABEL};
-use crate::diagnosis::failure::Group;
-use crate::diagnosis::failure::evidence::was_ready;
-use crate::diagnosis::peers::{Peers, Replacement};
-use crate::diagnosis::pods::{Finding, condition};
-use crate::diagnosis::text::{NAME_MAX, agree, count, one_line, word};
-use crate::diagnosis::{BlockedPod, Blocker, Cause};
-use crate::report::verdict::{Outlook, Verdict};
+use super::observed::{ObservedObject, counters, phase_of, rollout_words};
+use super::{ObjectSnapshot, REVISION_LABEL};
+use crate::explain::pods::Explanation;
+use crate::explain::text::{NAME_MAX, agree, count, one_line, word};
+use crate::explain::{BlockedPod, Blocker, Cause};
+use crate::judge::failure::Group;
+use crate::judge::verdict::{Outlook, Verdict};
+use crate::observe::peers::{Peers, Replacement};
+use crate::observe::pod::condition;
+use crate::observe::pod::was_ready;
 use crate::report::{Phase, Report};
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::Pod;
@@ -64,7 +65,7 @@ impl Default for DaemonSet {
 }
 
 /// The pods by their revisions. With maxSurge, a DaemonSet creates the new pod of a node before it deletes the old one.
-pub(super) fn peers<'a>(set: &DaemonSet, observed: &'a Observed) -> Peers<'a> {
+pub(super) fn peers<'a>(set: &DaemonSet, observed: &'a ObjectSnapshot) -> Peers<'a> {
     let pods = observed.pods.iter();
     let (old, own) = pods.partition(|pod| is_new(set, observed, pod) == Some(false));
     let old: Vec<&Pod> = old;
@@ -81,7 +82,7 @@ pub(super) fn peers<'a>(set: &DaemonSet, observed: &'a Observed) -> Peers<'a> {
 }
 
 /// Whether a pod has the current template. `None` if that is unknown.
-fn is_new(set: &DaemonSet, observed: &Observed, pod: &Pod) -> Option<bool> {
+fn is_new(set: &DaemonSet, observed: &ObjectSnapshot, pod: &Pod) -> Option<bool> {
     let labels = &pod.metadata.labels;
     let by_hash = set.revision.as_ref().zip(labels.get(REVISION_LABEL));
     let annotations = &observed.metadata.annotations;
@@ -98,11 +99,11 @@ fn is_new(set: &DaemonSet, observed: &Observed, pod: &Pod) -> Option<bool> {
     }
 }
 
-pub(super) fn report(set: &DaemonSet, scene: &Scene<'_>) -> Report {
+pub(super) fn report(set: &DaemonSet, object: &ObservedObject<'_>) -> Report {
     let Some(desired) = set.desired else {
         let message = "no controller has counted its nodes yet".to_owned();
         let blocker = Blocker::new(Cause::GenerationUnobserved, message, "");
-        return scene.open(Phase::Progressing, "is waiting", blocker);
+        return object.open(Phase::Progressing, "is waiting", blocker);
     };
     let rows = counters([
         ("desired", desired),
@@ -124,33 +125,33 @@ pub(super) fn report(set: &DaemonSet, scene: &Scene<'_>) -> Report {
                 set.available
             ),
         };
-        return scene.complete(&what, rows);
+        return object.complete(&what, rows);
     }
     if is_available && set.is_on_delete {
-        let blocker = on_delete(set, desired, scene);
+        let blocker = on_delete(set, desired, object);
         let verdict = Verdict::new(Outlook::NeedsChange, true, Some(&blocker));
-        return scene.report(Phase::Paused, "is waiting", vec![blocker], verdict, rows);
+        return object.report(Phase::Paused, "is waiting", vec![blocker], verdict, rows);
     }
     let is_updated = set.updated >= desired;
-    let new: Vec<&Pod> = scene
-        .observed
+    let new: Vec<&Pod> = object
+        .snapshot
         .pods
         .iter()
         // If old and new pods cannot be distinguished, all are new once the update is complete.
-        .filter(|pod| is_new(set, scene.observed, pod).unwrap_or(is_updated))
+        .filter(|pod| is_new(set, object.snapshot, pod).unwrap_or(is_updated))
         .collect();
-    let findings = scene.examiner.examine_all(new.iter().copied());
-    let mut blockers = scene.examiner.blockers(&findings, desired.into());
+    let explanations = object.context.explain_all(new.iter().copied());
+    let mut blockers = object.context.blockers(&explanations, desired.into());
     for blocker in &mut blockers {
-        name_nodes(blocker, &findings);
+        name_nodes(blocker, &explanations);
     }
     if set.current < desired {
-        blockers.extend(scene.pods_refused());
+        blockers.extend(object.pods_refused());
     }
     // The new pod of a node is created only when the old one has ended.
-    blockers.extend(scene.terminating());
+    blockers.extend(object.terminating());
     if blockers.is_empty() {
-        blockers.push(unexplained(set, desired, scene));
+        blockers.push(unexplained(set, desired, object));
     }
     blockers.sort_by_key(|blocker| blocker.cause);
     let existing = if is_updated { set.current } else { set.updated };
@@ -159,12 +160,14 @@ pub(super) fn report(set: &DaemonSet, scene: &Scene<'_>) -> Report {
         has_ready: new
             .iter()
             .any(|pod| condition(pod, "Ready").is_some_and(|ready| ready.status == "True")),
-        makes_room: scene.pods_terminate(),
+        makes_room: object.pods_terminate(),
     };
-    let verdict = scene.judge(&blockers, &findings, &group);
+    let verdict = object.judge(&blockers, &explanations, &group);
     let is_degraded = is_updated
         && set.current >= desired
-        && findings.iter().any(|finding| was_ready(finding.source));
+        && explanations
+            .iter()
+            .any(|explanation| was_ready(explanation.pod));
     let phase = if is_degraded {
         Phase::Degraded
     } else {
@@ -177,15 +180,15 @@ pub(super) fn report(set: &DaemonSet, scene: &Scene<'_>) -> Report {
         set.updated.min(desired),
         set.available
     );
-    scene.report(phase, what, blockers, verdict, rows)
+    object.report(phase, what, blockers, verdict, rows)
 }
 
 /// Adds the nodes of the affected pods to the message.
-fn name_nodes(blocker: &mut Blocker, findings: &[Finding<'_>]) {
-    let nodes: BTreeSet<&str> = findings
+fn name_nodes(blocker: &mut Blocker, explanations: &[Explanation<'_>]) {
+    let nodes: BTreeSet<&str> = explanations
         .iter()
-        .filter(|finding| finding.cause == blocker.cause)
-        .map(|finding| finding.source.node_name.as_str())
+        .filter(|explanation| explanation.cause == blocker.cause)
+        .map(|explanation| explanation.pod.node_name.as_str())
         .filter(|node| !node.is_empty())
         .collect();
     if nodes.is_empty() {
@@ -211,12 +214,12 @@ fn name_nodes(blocker: &mut Blocker, findings: &[Finding<'_>]) {
 }
 
 /// The old pods that a user must delete, because the strategy is OnDelete.
-fn on_delete(set: &DaemonSet, desired: i32, scene: &Scene<'_>) -> Blocker {
-    let mut old: Vec<&Pod> = scene
-        .observed
+fn on_delete(set: &DaemonSet, desired: i32, object: &ObservedObject<'_>) -> Blocker {
+    let mut old: Vec<&Pod> = object
+        .snapshot
         .pods
         .iter()
-        .filter(|pod| is_new(set, scene.observed, pod) == Some(false))
+        .filter(|pod| is_new(set, object.snapshot, pod) == Some(false))
         .collect();
     old.sort_by_key(|pod| &pod.metadata.name);
     let missing = i64::from(desired) - i64::from(set.updated);
@@ -229,7 +232,7 @@ fn on_delete(set: &DaemonSet, desired: i32, scene: &Scene<'_>) -> Blocker {
         format!(
             "kubectl delete pod {}{}",
             word(&pod.metadata.name),
-            scene.in_namespace()
+            object.in_namespace()
         )
     });
     let pods = old.iter().map(|pod| BlockedPod {
@@ -241,13 +244,13 @@ fn on_delete(set: &DaemonSet, desired: i32, scene: &Scene<'_>) -> Blocker {
 }
 
 /// The blocker if no pod explains why the status is incomplete.
-fn unexplained(set: &DaemonSet, desired: i32, scene: &Scene<'_>) -> Blocker {
+fn unexplained(set: &DaemonSet, desired: i32, object: &ObservedObject<'_>) -> Blocker {
     let left = i64::from(desired) - i64::from(set.updated);
     let missing = i64::from(desired) - i64::from(set.available.min(set.ready).min(set.current));
     // For DaemonSets, both limits are rounded up.
     let surge = set.max_surge.rounded_up(desired);
     let unavailable = set.max_unavailable.rounded_up(desired);
-    let has_pods = !scene.observed.pods.is_empty() || scene.observed.pods_complete;
+    let has_pods = !object.snapshot.pods.is_empty() || object.snapshot.pods_complete;
     let message = if left > 0 && !set.is_on_delete {
         let limit = match surge {
             0 => format!(

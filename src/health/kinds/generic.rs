@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use super::Condition;
-use super::scene::{Scene, explained};
-use super::table::{self, Key, Nested, OWN_NAMESPACE, PAUSED_FIELDS, Row, Word};
-use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, because, one_line};
-use crate::diagnosis::{Blocker, Cause};
-use crate::report::verdict::{Outlook, Verdict};
+use super::observed::{ObservedObject, explained};
+use super::table::{self, Key, KindRow, Nested, OWN_NAMESPACE, PAUSED_FIELDS, Word};
+use crate::explain::text::{KUBERNETES_MAX, NAME_MAX, because, one_line};
+use crate::explain::{Blocker, Cause};
+use crate::judge::verdict::{Outlook, Verdict};
 use crate::report::{Phase, Report};
 use rollplan_core::kind::is_built_in;
 use rollplan_core::time::Time;
@@ -92,24 +92,24 @@ pub struct Item {
 
 /// What the rule has found so far.
 struct Judge<'a, 's> {
-    scene: &'a Scene<'s>,
+    object: &'a ObservedObject<'s>,
     fields: &'a Fields,
-    row: &'static Row,
+    row: &'static KindRow,
     /// Whether the row is one of the table.
     is_known: bool,
     /// The evidence that the object is complete.
     good: Option<String>,
 }
 
-pub(super) fn report(fields: &Fields, scene: &Scene<'_>) -> Report {
-    let (group, kind) = (scene.group(), scene.observed.kind.as_str());
+pub(super) fn report(fields: &Fields, object: &ObservedObject<'_>) -> Report {
+    let (group, kind) = (object.group(), object.snapshot.kind.as_str());
     let row = table::row(group, kind);
-    let row = row.filter(|row| row.unjudged_version != scene.observed.api_version);
+    let row = row.filter(|row| row.unjudged_version != object.snapshot.api_version);
     if table::is_configuration(group, kind) {
-        return scene.complete(NOTHING, Vec::new());
+        return object.complete(NOTHING, Vec::new());
     }
     let mut judge = Judge {
-        scene,
+        object,
         fields,
         row: row.unwrap_or(&table::GENERAL),
         is_known: row.is_some(),
@@ -118,14 +118,14 @@ pub(super) fn report(fields: &Fields, scene: &Scene<'_>) -> Report {
     if let Some(report) = judge.undone() {
         return report;
     }
-    let is_observed = scene.observed.observed_generation.is_some();
+    let is_observed = object.snapshot.observed_generation.is_some();
     if judge.row.is_complete_when_observed && is_observed {
         judge.good.get_or_insert("is observed".to_owned());
     }
     if let Some(what) = judge.good {
-        let is_certain = judge.is_known || is_observed || scene.condition(SUMMARY).is_some();
+        let is_certain = judge.is_known || is_observed || object.condition(SUMMARY).is_some();
         let verdict = Verdict::new(Outlook::Complete, is_certain, None);
-        return scene.report(Phase::Complete, what, Vec::new(), verdict, Vec::new());
+        return object.report(Phase::Complete, what, Vec::new(), verdict, Vec::new());
     }
     let is_unknown_word = judge.words().next().is_some();
     if judge.is_known && !is_unknown_word {
@@ -136,7 +136,7 @@ pub(super) fn report(fields: &Fields, scene: &Scene<'_>) -> Report {
     // Most kinds of Kubernetes have no controller that makes them ready.
     let is_passive = is_built_in(group) && table::row(group, kind).is_none();
     if has_none || is_passive {
-        return scene.complete(NOTHING, Vec::new());
+        return object.complete(NOTHING, Vec::new());
     }
     judge.not_judged()
 }
@@ -179,7 +179,7 @@ impl Judge<'_, '_> {
     fn unobserved(&self) -> Option<Report> {
         let behind = || {
             let (annotation, path) = self.row.generation?;
-            let annotations = &self.scene.observed.metadata.annotations;
+            let annotations = &self.object.snapshot.metadata.annotations;
             let wanted: i64 = annotations.get(annotation)?.parse().ok()?;
             let observed = self.fields.numbers.get(path).copied().unwrap_or_default();
             (observed < wanted).then(|| {
@@ -190,12 +190,12 @@ impl Judge<'_, '_> {
                 Blocker::new(Cause::GenerationUnobserved, message, "")
             })
         };
-        let blocker = self.scene.unobserved().or_else(behind)?;
-        Some(self.scene.open(Phase::Progressing, "is waiting", blocker))
+        let blocker = self.object.unobserved().or_else(behind)?;
+        Some(self.object.open(Phase::Progressing, "is waiting", blocker))
     }
 
     fn failed(&self) -> Option<Report> {
-        let conditions = self.scene.observed.conditions.iter();
+        let conditions = self.object.snapshot.conditions.iter();
         let failed = conditions.filter(|condition| {
             let kind = condition.kind.as_str();
             let is_bad =
@@ -226,7 +226,7 @@ impl Judge<'_, '_> {
             _ => format!("its condition {} is true", name(condition)),
         };
         let blocker = self
-            .scene
+            .object
             .of_condition(Cause::Reconciling, &what, condition);
         let what = "is being reconciled";
         Some(self.in_progress(what, blocker))
@@ -269,7 +269,7 @@ impl Judge<'_, '_> {
     }
 
     fn by_conditions(&mut self) -> Option<Report> {
-        let exists = |kind: &&&str| self.scene.condition(kind).is_some();
+        let exists = |kind: &&&str| self.object.condition(kind).is_some();
         let mut good: Vec<&str> = Vec::new();
         if self.is_known {
             for alternatives in self.row.required {
@@ -281,19 +281,19 @@ impl Judge<'_, '_> {
                     return Some(self.missing(format!("it has no condition {first} yet")));
                 }
             }
-        } else if self.scene.condition(SUMMARY).is_some() {
+        } else if self.object.condition(SUMMARY).is_some() {
             good.push(SUMMARY);
         } else {
             good.extend(GOOD.iter().filter(exists));
         }
         let beside = BESIDE.iter().chain(self.row.counted).copied();
         for kind in good.iter().copied().chain(beside) {
-            let Some(condition) = self.scene.condition(kind) else {
+            let Some(condition) = self.object.condition(kind) else {
                 continue;
             };
             if let Some(what) = self.fault(condition) {
-                let scene = self.scene;
-                let blocker = scene.of_condition(Cause::ConditionFalse, &what, condition);
+                let object = self.object;
+                let blocker = object.of_condition(Cause::ConditionFalse, &what, condition);
                 return Some(self.not_ready(blocker));
             }
         }
@@ -381,7 +381,7 @@ impl Judge<'_, '_> {
         Some(match condition {
             Some(condition) => {
                 let cause = Cause::ConditionFalse;
-                self.not_ready(self.scene.of_condition(cause, &what, condition))
+                self.not_ready(self.object.of_condition(cause, &what, condition))
             }
             None => self.missing(what),
         })
@@ -443,7 +443,7 @@ impl Judge<'_, '_> {
 
     /// Whether the condition was written for an earlier generation.
     fn is_stale(&self, condition: &Condition) -> bool {
-        let generation = self.scene.observed.metadata.generation;
+        let generation = self.object.snapshot.metadata.generation;
         condition
             .observed_generation
             .is_some_and(|observed| observed < generation)
@@ -460,7 +460,7 @@ impl Judge<'_, '_> {
 
     /// The first condition of these types that is true.
     fn first_true(&self, kinds: &[&str], more: &[&str]) -> Option<&Condition> {
-        let mut conditions = self.scene.observed.conditions.iter();
+        let mut conditions = self.object.snapshot.conditions.iter();
         conditions.find(|condition| {
             let kind = condition.kind.as_str();
             (kinds.contains(&kind) || more.contains(&kind)) && self.status(condition) == "True"
@@ -479,7 +479,7 @@ impl Judge<'_, '_> {
 
     fn in_progress(&self, what: &str, mut blocker: Blocker) -> Report {
         blocker.message = self.with_details(blocker.message);
-        self.scene.open(Phase::Progressing, what, blocker)
+        self.object.open(Phase::Progressing, what, blocker)
     }
 
     /// The message, with what the status reports in other places.
@@ -497,7 +497,7 @@ impl Judge<'_, '_> {
     /// The errors that the status lists, and the messages of conditions that explain why the object is not complete.
     fn details(&self) -> impl Iterator<Item = String> {
         let row = self.row;
-        let own = self.scene.observed.conditions.iter();
+        let own = self.object.snapshot.conditions.iter();
         let own = own.filter(move |it| it.kind == SUMMARY || row.explaining.contains(&&*it.kind));
         let own = own.map(|condition| (String::new(), condition));
         let inner = self.fields.inner_conditions.iter();
@@ -520,7 +520,7 @@ impl Judge<'_, '_> {
     }
 
     fn paused(&self, message: String, remedy: impl Into<String>) -> Report {
-        let (message, remedy, is_resumed) = match self.scene.resumed_by() {
+        let (message, remedy, is_resumed) = match self.object.resumed_by() {
             Some(by) => (format!("{message}; {by}"), String::new(), true),
             None => (message, remedy.into(), false),
         };
@@ -531,7 +531,7 @@ impl Judge<'_, '_> {
             Verdict::new(Outlook::NeedsChange, true, Some(&blocker))
         };
         let blockers = vec![blocker];
-        self.scene
+        self.object
             .report(Phase::Paused, "is paused", blockers, verdict, Vec::new())
     }
 
@@ -545,13 +545,13 @@ impl Judge<'_, '_> {
         let mut blocker = Blocker::new(cause, self.with_details(message), "");
         blocker.since = since;
         let verdict = Verdict::new(Outlook::NeedsChange, self.row.is_final, Some(&blocker));
-        self.scene
+        self.object
             .report(Phase::Stalled, what, vec![blocker], verdict, Vec::new())
     }
 
     /// The report on an object that no rule judges: the content of its status, and how to judge it.
     fn not_judged(&self) -> Report {
-        let conditions = &self.scene.observed.conditions;
+        let conditions = &self.object.snapshot.conditions;
         let mut found: Vec<String> = self
             .words()
             .map(|(word, text)| format!("{} is {}", word.path, one_line(text, NAME_MAX)))
@@ -588,13 +588,13 @@ impl Judge<'_, '_> {
         };
         let remedy = format!(
             "wait for what shows that it is ready, for example: rollplan wait {}{} --for {wanted}",
-            self.scene.resource(),
-            self.scene.in_namespace()
+            self.object.resource(),
+            self.object.in_namespace()
         );
         let blocker = Blocker::new(Cause::NotJudged, message, remedy);
         let verdict = Verdict::new(Outlook::NotJudged, false, Some(&blocker));
         let blockers = vec![blocker];
-        self.scene.report(
+        self.object.report(
             Phase::NotJudged,
             "is not judged",
             blockers,
@@ -635,8 +635,8 @@ fn truth(condition: &Condition) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnosis::failure::judgement::Judgement;
-    use crate::kinds::{Observed, View, report_until};
+    use crate::judge::options::VerdictOptions;
+    use crate::kinds::{ObjectSnapshot, View, report_until};
     use rollplan_core::interrupt::Never;
     use rollplan_core::snapshot::{ObjectMeta, Surroundings};
 
@@ -649,7 +649,7 @@ mod tests {
     }
 
     fn phase_of(conditions: Vec<Condition>) -> Phase {
-        let observed = Observed {
+        let observed = ObjectSnapshot {
             now: Time::MIN,
             api_version: "example.com/v1".to_owned(),
             kind: "Database".to_owned(),
@@ -670,7 +670,7 @@ mod tests {
             events: Vec::new(),
             surroundings: Surroundings::default(),
         };
-        let report = report_until(&observed, Judgement::default(), &Never);
+        let report = report_until(&observed, VerdictOptions::default(), &Never);
         report.unwrap().phase
     }
 
@@ -797,8 +797,8 @@ mod tests {
     }
 
     /// Every field, so that a new one is not forgotten.
-    fn lua_row(row: &Row) -> String {
-        let Row {
+    fn lua_row(row: &KindRow) -> String {
+        let KindRow {
             groups,
             kinds,
             words,

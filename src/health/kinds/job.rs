@@ -4,13 +4,13 @@
 use std::cmp::Reverse;
 
 use super::Condition;
-use super::scene::{Scene, counters, explained, phase_of};
-use crate::diagnosis::deletion;
-use crate::diagnosis::failure::Group;
-use crate::diagnosis::pods::Finding;
-use crate::diagnosis::text::{KUBERNETES_MAX, PROGRAM_MAX, agree, because, count, one_line, word};
-use crate::diagnosis::{BlockedPod, Blocker, Cause};
-use crate::report::verdict::{Outlook, Verdict};
+use super::observed::{ObservedObject, counters, explained, phase_of};
+use crate::explain::deletion;
+use crate::explain::pods::Explanation;
+use crate::explain::text::{KUBERNETES_MAX, PROGRAM_MAX, agree, because, count, one_line, word};
+use crate::explain::{BlockedPod, Blocker, Cause};
+use crate::judge::failure::Group;
+use crate::judge::verdict::{Outlook, Verdict};
 use crate::report::{Counter, Phase, Report};
 use rollplan_core::snapshot::Pod;
 use rollplan_core::time::{Span, Time};
@@ -95,26 +95,26 @@ impl Job {
     }
 }
 
-pub(super) fn report(job: &Job, scene: &Scene<'_>) -> Report {
+pub(super) fn report(job: &Job, object: &ObservedObject<'_>) -> Report {
     let rows = job.counters();
-    if scene.true_condition("Complete").is_some() {
+    if object.true_condition("Complete").is_some() {
         let what = format!(
             "is complete ({} of {} succeeded)",
             job.succeeded,
             job.wanted()
         );
-        return scene.complete(&what, rows);
+        return object.complete(&what, rows);
     }
-    if let Some(condition) = scene.true_condition("Failed") {
-        return scene.failed("has failed", failure(job, condition, scene), rows);
+    if let Some(condition) = object.true_condition("Failed") {
+        return object.failed("has failed", failure(job, condition, object), rows);
     }
     // The Job will fail: the controller waits for the last pods to terminate.
-    if let Some(condition) = scene.true_condition("FailureTarget") {
-        return scene.failed("fails", failure(job, condition, scene), rows);
+    if let Some(condition) = object.true_condition("FailureTarget") {
+        return object.failed("fails", failure(job, condition, object), rows);
     }
-    if let Some(condition) = scene.true_condition("SuccessCriteriaMet") {
+    if let Some(condition) = object.true_condition("SuccessCriteriaMet") {
         let number = i64::from(job.terminating.max(job.active));
-        let (progress, remedy) = overdue(scene);
+        let (progress, remedy) = overdue(object);
         let message = format!(
             "it has succeeded{} and is waiting for {} to terminate{progress}",
             explained(condition),
@@ -128,7 +128,7 @@ pub(super) fn report(job: &Job, scene: &Scene<'_>) -> Report {
             Outlook::Undecided
         };
         let verdict = Verdict::new(outlook, false, Some(&blocker));
-        return scene.report(
+        return object.report(
             Phase::Progressing,
             "is ending",
             vec![blocker],
@@ -137,7 +137,7 @@ pub(super) fn report(job: &Job, scene: &Scene<'_>) -> Report {
         );
     }
     if job.is_suspended {
-        return suspended(job, scene);
+        return suspended(job, object);
     }
     if job.start_time.is_none() {
         let by = match job.managed_by.as_str() {
@@ -146,17 +146,17 @@ pub(super) fn report(job: &Job, scene: &Scene<'_>) -> Report {
         };
         let message = format!("{by} has not started it yet");
         let blocker = Blocker::new(Cause::GenerationUnobserved, message, "");
-        return scene.open(Phase::Progressing, "is waiting", blocker);
+        return object.open(Phase::Progressing, "is waiting", blocker);
     }
-    running(job, scene)
+    running(job, object)
 }
 
-fn suspended(job: &Job, scene: &Scene<'_>) -> Report {
+fn suspended(job: &Job, object: &ObservedObject<'_>) -> Report {
     let resumed_by = match job.managed_by.as_str() {
-        "" => scene.resumed_by(),
+        "" => object.resumed_by(),
         by => Some(format!("{} resumes it", one_line(by, KUBERNETES_MAX))),
     };
-    let since = scene
+    let since = object
         .true_condition("Suspended")
         .and_then(|condition| condition.last_transition_time);
     let message = "spec.suspend is true, so it creates no pods";
@@ -165,8 +165,8 @@ fn suspended(job: &Job, scene: &Scene<'_>) -> Report {
         None => {
             let patch = format!(
                 "kubectl patch {}{} -p '{{\"spec\":{{\"suspend\":false}}}}'",
-                scene.resource(),
-                scene.in_namespace()
+                object.resource(),
+                object.in_namespace()
             );
             (message.to_owned(), patch)
         }
@@ -177,7 +177,7 @@ fn suspended(job: &Job, scene: &Scene<'_>) -> Report {
         Some(_) => Verdict::new(Outlook::Undecided, false, Some(&blocker)),
         None => Verdict::new(Outlook::NeedsChange, true, Some(&blocker)),
     };
-    scene.report(
+    object.report(
         Phase::Paused,
         "is suspended",
         vec![blocker],
@@ -186,37 +186,40 @@ fn suspended(job: &Job, scene: &Scene<'_>) -> Report {
     )
 }
 
-fn running(job: &Job, scene: &Scene<'_>) -> Report {
-    let pods = scene.observed.pods.iter().filter(|pod| !has_ended(pod));
-    let mut findings = scene.examiner.examine_all(pods);
-    findings.retain(|finding| !is_running_well(finding));
-    for finding in &mut findings {
+fn running(job: &Job, object: &ObservedObject<'_>) -> Report {
+    let pods = object.snapshot.pods.iter().filter(|pod| !has_ended(pod));
+    let mut explanations = object.context.explain_all(pods);
+    explanations.retain(|explanation| !is_running_well(explanation));
+    for explanation in &mut explanations {
         // The limits of the Job decide how often a pod may fail.
-        if finding.class.is_some_and(|class| class.counts_restarts()) {
-            finding.class = None;
+        if explanation
+            .class
+            .is_some_and(|class| class.counts_restarts())
+        {
+            explanation.class = None;
         }
     }
-    let mut blockers = scene
-        .examiner
-        .blockers(&findings, i64::from(job.active.max(1)));
+    let mut blockers = object
+        .context
+        .blockers(&explanations, i64::from(job.active.max(1)));
     let is_missing =
         job.active == 0 || i64::from(job.active) < i64::from(job.parallelism.min(job.wanted()));
     if is_missing && job.succeeded == 0 {
-        blockers.extend(scene.pods_refused());
+        blockers.extend(object.pods_refused());
     }
-    let mut failures = failures(scene);
-    failures.retain(|finding| finding.cause == Cause::PodFailed);
-    blockers.extend(failed_indexes(job, &failures, scene));
+    let mut failures = failures(object);
+    failures.retain(|explanation| explanation.cause == Cause::PodFailed);
+    blockers.extend(failed_indexes(job, &failures, object));
     if blockers.is_empty() {
-        blockers.push(awaits_pod(job, &failures, scene));
+        blockers.push(awaits_pod(job, &failures, object));
     }
     blockers.sort_by_key(|blocker| blocker.cause);
     let group = Group {
         existing: job.active.into(),
         has_ready: job.ready > 0 || job.succeeded > 0,
-        makes_room: scene.pods_terminate(),
+        makes_room: object.pods_terminate(),
     };
-    let mut verdict = scene.judge(&blockers, &findings, &group);
+    let mut verdict = object.judge(&blockers, &explanations, &group);
     if verdict.outlook == Outlook::CompletesByItself {
         // How long the pods of a Job run is unknown.
         verdict.outlook = Outlook::Undecided;
@@ -244,7 +247,7 @@ fn running(job: &Job, scene: &Scene<'_>) -> Report {
         job.wanted(),
         job.active
     );
-    let mut report = scene.report(phase, what, blockers, verdict, job.counters());
+    let mut report = object.report(phase, what, blockers, verdict, job.counters());
     report.deadline = deadline;
     report
 }
@@ -254,30 +257,30 @@ fn has_ended(pod: &Pod) -> bool {
 }
 
 /// Whether a pod is as it should be: the containers of a Job need not be ready.
-fn is_running_well(finding: &Finding<'_>) -> bool {
-    match finding.cause {
-        Cause::NotReady => finding.container.is_some(),
+fn is_running_well(explanation: &Explanation<'_>) -> bool {
+    match explanation.cause {
+        Cause::NotReady => explanation.container.is_some(),
         cause => cause == Cause::MinReadySeconds,
     }
 }
 
 /// The pods that have failed or keep crashing, the last one first.
-fn failures<'a>(scene: &Scene<'a>) -> Vec<Finding<'a>> {
-    let pods = scene.observed.pods.iter();
+fn failures<'a>(object: &ObservedObject<'a>) -> Vec<Explanation<'a>> {
+    let pods = object.snapshot.pods.iter();
     let pods = pods.filter(|pod| pod.phase != "Succeeded");
-    let findings = pods.filter_map(|pod| scene.examiner.examine(pod));
-    let mut failures: Vec<_> = findings
-        .filter(|finding| matches!(finding.cause, Cause::PodFailed | Cause::CrashLoop))
+    let explanations = pods.filter_map(|pod| object.context.explain(pod));
+    let mut failures: Vec<_> = explanations
+        .filter(|explanation| matches!(explanation.cause, Cause::PodFailed | Cause::CrashLoop))
         .collect();
     failures.sort_by(|a, b| {
-        let key = |it: &Finding<'_>| (Reverse(it.pod.since), it.pod.name.clone());
+        let key = |it: &Explanation<'_>| (Reverse(it.blocked.since), it.blocked.name.clone());
         key(a).cmp(&key(b))
     });
     failures
 }
 
 /// The last failure in a message, for example "; last failure: pod web-x, container web: Error, exit code 3".
-fn last_failure(failures: &[Finding<'_>]) -> String {
+fn last_failure(failures: &[Explanation<'_>]) -> String {
     let Some(last) = failures.first() else {
         return String::new();
     };
@@ -287,7 +290,7 @@ fn last_failure(failures: &[Finding<'_>]) -> String {
         reason,
         message,
         ..
-    } = &last.pod;
+    } = &last.blocked;
     if container.is_empty() {
         format!("; last failure: pod {name}: {reason}{}", because(message))
     } else {
@@ -298,23 +301,32 @@ fn last_failure(failures: &[Finding<'_>]) -> String {
 fn with_failures(
     cause: Cause,
     message: &str,
-    failures: &[Finding<'_>],
-    scene: &Scene<'_>,
+    failures: &[Explanation<'_>],
+    object: &ObservedObject<'_>,
 ) -> Blocker {
-    let remedy = failures.first().map(|last| scene.examiner.remedy(last));
+    let remedy = failures.first().map(|last| object.context.remedy(last));
     let message = format!("{message}{}", last_failure(failures));
-    let pods = failures.iter().map(|finding| finding.pod.clone());
+    let pods = failures
+        .iter()
+        .map(|explanation| explanation.blocked.clone());
     Blocker::new(cause, message, remedy.unwrap_or_default()).with_pods(pods.collect())
 }
 
 /// The blocker if indexes have failed. The Job fails when the others have ended (syncJob in
 /// pkg/controller/job/job_controller.go of Kubernetes).
-fn failed_indexes(job: &Job, failures: &[Finding<'_>], scene: &Scene<'_>) -> Option<Blocker> {
+fn failed_indexes(
+    job: &Job,
+    failures: &[Explanation<'_>],
+    object: &ObservedObject<'_>,
+) -> Option<Blocker> {
     let indexes = one_line(&job.failed_indexes, PROGRAM_MAX);
-    let failed = match indexes.contains([',', '-']) {
-        _ if indexes.is_empty() => return None,
-        true => format!("indexes {indexes} have failed"),
-        false => format!("index {indexes} has failed"),
+    if indexes.is_empty() {
+        return None;
+    }
+    let failed = if indexes.contains([',', '-']) {
+        format!("indexes {indexes} have failed")
+    } else {
+        format!("index {indexes} has failed")
     };
     let early = job.max_failed_indexes.map_or_else(String::new, |limit| {
         format!(", at the latest when more than {limit} have failed")
@@ -328,19 +340,19 @@ fn failed_indexes(job: &Job, failures: &[Finding<'_>], scene: &Scene<'_>) -> Opt
     let message = format!(
         "{failed} ({limit}); the other indexes continue, and then the Job fails{early}{unless}"
     );
-    Some(with_failures(Cause::Running, &message, failures, scene))
+    Some(with_failures(Cause::Running, &message, failures, object))
 }
 
 /// The blocker if nothing is wrong with the pods that exist.
-fn awaits_pod(job: &Job, failures: &[Finding<'_>], scene: &Scene<'_>) -> Blocker {
+fn awaits_pod(job: &Job, failures: &[Explanation<'_>], object: &ObservedObject<'_>) -> Blocker {
     let active = i64::from(job.active);
     let failed = i64::from(job.failed).max(i64::try_from(failures.len()).unwrap_or(i64::MAX));
     let failed_text = format!("{} failed, {}", count(failed, "pod"), job.limit());
-    let (progress, remedy) = overdue(scene);
+    let (progress, remedy) = overdue(object);
     let started = job.start_time.map_or_else(String::new, |start| {
-        format!(", started {} ago", scene.now().since(start))
+        format!(", started {} ago", object.now().since(start))
     });
-    let terminating = scene.observed.pods.iter();
+    let terminating = object.snapshot.pods.iter();
     let terminating = terminating
         .filter(|pod| pod.metadata.deletion_timestamp.is_some() && !has_ended(pod))
         .count();
@@ -369,7 +381,7 @@ fn awaits_pod(job: &Job, failures: &[Finding<'_>], scene: &Scene<'_>) -> Blocker
             let message = format!(
                 "{failed_text}; the Job controller creates the next pod after a back-off of at most {back_off}"
             );
-            with_failures(Cause::Running, &message, failures, scene)
+            with_failures(Cause::Running, &message, failures, object)
         }
         (_, 0) => {
             let message = format!("{} running{started}", agree(count(active, "pod"), active));
@@ -378,7 +390,7 @@ fn awaits_pod(job: &Job, failures: &[Finding<'_>], scene: &Scene<'_>) -> Blocker
         _ => {
             let are = agree(count(active, "pod"), active);
             let message = format!("{are} running{started}; {failed_text}");
-            with_failures(Cause::Running, &message, failures, scene)
+            with_failures(Cause::Running, &message, failures, object)
         }
     };
     blocker.since = job.start_time;
@@ -386,10 +398,10 @@ fn awaits_pod(job: &Job, failures: &[Finding<'_>], scene: &Scene<'_>) -> Blocker
 }
 
 /// The pod that should have terminated first, in a message, and a remedy. Empty if there is none.
-fn overdue(scene: &Scene<'_>) -> (String, String) {
-    let now = scene.now();
+fn overdue(object: &ObservedObject<'_>) -> (String, String) {
+    let now = object.now();
     let due = |pod: &&Pod| pod.metadata.deletion_timestamp.filter(|due| *due <= now);
-    let pods = scene.observed.pods.iter().filter(|pod| !has_ended(pod));
+    let pods = object.snapshot.pods.iter().filter(|pod| !has_ended(pod));
     let Some(pod) = pods.filter(|pod| due(pod).is_some()).min_by_key(due) else {
         return Default::default();
     };
@@ -407,7 +419,7 @@ fn overdue(scene: &Scene<'_>) -> (String, String) {
 }
 
 /// The cause of a failed Job: its condition, and the pod that failed last.
-fn failure(job: &Job, condition: &Condition, scene: &Scene<'_>) -> Blocker {
+fn failure(job: &Job, condition: &Condition, object: &ObservedObject<'_>) -> Blocker {
     let why = because(&one_line(&condition.message, KUBERNETES_MAX));
     let reason = one_line(&condition.reason, KUBERNETES_MAX);
     let limit = job.backoff_limit();
@@ -439,22 +451,27 @@ fn failure(job: &Job, condition: &Condition, scene: &Scene<'_>) -> Blocker {
         indexes => format!(" (failed indexes: {})", one_line(indexes, PROGRAM_MAX)),
     };
     let text = format!("{text}{indexes}");
-    let failures = failures(scene);
-    let mut blocker = with_failures(Cause::JobFailed, &text, &failures, scene);
+    let failures = failures(object);
+    let mut blocker = with_failures(Cause::JobFailed, &text, &failures, object);
     if failures.is_empty() {
         // The pods that a deadline ends may never have started.
-        let pods = scene.observed.pods.iter().filter(|pod| !has_ended(pod));
-        let mut findings: Vec<_> = pods.filter_map(|pod| scene.examiner.examine(pod)).collect();
-        findings.retain(|finding| !is_running_well(finding));
-        let size = i64::try_from(findings.len()).unwrap_or(i64::MAX);
-        match scene.examiner.blockers(&findings, size).into_iter().next() {
+        let pods = object.snapshot.pods.iter().filter(|pod| !has_ended(pod));
+        let mut explanations: Vec<_> = pods.filter_map(|pod| object.context.explain(pod)).collect();
+        explanations.retain(|explanation| !is_running_well(explanation));
+        let size = i64::try_from(explanations.len()).unwrap_or(i64::MAX);
+        match object
+            .context
+            .blockers(&explanations, size)
+            .into_iter()
+            .next()
+        {
             Some(cause) => {
                 blocker.message = format!("{}; {}", blocker.message, cause.message);
                 blocker.remedy = cause.remedy;
             }
             None => {
-                let job = scene.resource();
-                blocker.remedy = format!("kubectl logs {job}{}", scene.in_namespace());
+                let job = object.resource();
+                blocker.remedy = format!("kubectl logs {job}{}", object.in_namespace());
             }
         }
     }

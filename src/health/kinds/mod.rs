@@ -1,7 +1,7 @@
 //! Reports on kinds other than Deployments: the same report and verdict, from the status that their controller publishes,
 //! their pods and events. Nothing is planned for these kinds.
 //!
-//! Each kind is a file with a function from a typed view to a [`Report`]. `scene.rs` contains the rules that kinds share.
+//! Each kind is a file with a function from a typed view to a [`Report`]. `object.rs` contains the rules that kinds share.
 
 mod claim;
 mod condition;
@@ -11,9 +11,9 @@ mod definition;
 mod generic;
 mod job;
 mod job_end;
+mod observed;
 mod pod;
 mod replica_set;
-mod scene;
 mod service;
 mod stateful_set;
 pub mod table;
@@ -30,22 +30,22 @@ pub use self::replica_set::ReplicaSetView;
 pub use self::service::Service;
 pub use self::stateful_set::StatefulSet;
 
-use crate::diagnosis::failure::judgement::Judgement;
-use crate::diagnosis::peers::{Peers, Replacement};
+use crate::judge::options::VerdictOptions;
+use crate::observe::peers::{Peers, Replacement};
 use crate::report::Report;
 use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::snapshot::{ObjectMeta, ObservedEvent, Pod, Surroundings};
 use rollplan_core::template::Template;
 use rollplan_core::time::Time;
 
-use self::scene::Scene;
+use self::observed::ObservedObject;
 
 /// The label of a pod with the revision of its StatefulSet or DaemonSet.
 pub use rollplan_core::controller_revision::REVISION_LABEL;
 
 /// An object with its pods and events, as observed by the caller.
 #[derive(Clone, Debug)]
-pub struct Observed {
+pub struct ObjectSnapshot {
     /// The time of the observation.
     pub now: Time,
     /// Group and version, for example "apps/v1".
@@ -107,8 +107,8 @@ pub enum View {
 ///
 /// [`Interrupted`].
 pub fn report_until(
-    observed: &Observed,
-    judgement: Judgement,
+    observed: &ObjectSnapshot,
+    options: VerdictOptions,
     interrupt: &dyn Interrupt,
 ) -> Result<Report, Interrupted> {
     let peers = match &observed.view {
@@ -120,21 +120,21 @@ pub fn report_until(
             replacement: Replacement::AfterOld,
         },
     };
-    let scene = Scene::new(observed, peers, judgement, interrupt);
-    let report = scene
+    let object = ObservedObject::new(observed, peers, options, interrupt);
+    let report = object
         .by_conditions()
         .unwrap_or_else(|| match &observed.view {
-            View::StatefulSet(set) => stateful_set::report(set, &scene),
-            View::DaemonSet(set) => daemon_set::report(set, &scene),
-            View::ReplicaSet(set) => replica_set::report(set, &scene),
-            View::Job(job) => job::report(job, &scene),
-            View::CronJob(job) => cron_job::report(job, &scene),
-            View::Pod(_) => pod::report(&scene),
-            View::Claim(claim) => claim::report(claim, &scene),
-            View::Service(service) => service::report(service, &scene),
-            View::Definition => definition::report(&scene),
-            View::Stateless => scene.complete("exists", Vec::new()),
-            View::Other(fields) => generic::report(fields, &scene),
+            View::StatefulSet(set) => stateful_set::report(set, &object),
+            View::DaemonSet(set) => daemon_set::report(set, &object),
+            View::ReplicaSet(set) => replica_set::report(set, &object),
+            View::Job(job) => job::report(job, &object),
+            View::CronJob(job) => cron_job::report(job, &object),
+            View::Pod(_) => pod::report(&object),
+            View::Claim(claim) => claim::report(claim, &object),
+            View::Service(service) => service::report(service, &object),
+            View::Definition => definition::report(&object),
+            View::Stateless => object.complete("exists", Vec::new()),
+            View::Other(fields) => generic::report(fields, &object),
         });
     interrupt.check().map(|()| report)
 }

@@ -1,10 +1,10 @@
 //! Pods without a controller: a failed pod is not replaced.
 
-use super::scene::{Scene, phase_of};
-use crate::diagnosis::failure::Group;
-use crate::diagnosis::failure::evidence::was_ready;
-use crate::diagnosis::text::{KUBERNETES_MAX, because, one_line};
-use crate::diagnosis::{Blocker, Cause};
+use super::observed::{ObservedObject, phase_of};
+use crate::explain::text::{KUBERNETES_MAX, because, one_line};
+use crate::explain::{Blocker, Cause};
+use crate::judge::failure::Group;
+use crate::observe::pod::was_ready;
 use crate::report::{Phase, Report};
 use rollplan_core::snapshot::Pod;
 
@@ -15,22 +15,22 @@ pub struct SinglePod {
     pub is_always_restarted: bool,
 }
 
-pub(super) fn report(scene: &Scene<'_>) -> Report {
-    let Some(pod) = scene.observed.pods.first() else {
-        return scene.complete("exists", Vec::new());
+pub(super) fn report(object: &ObservedObject<'_>) -> Report {
+    let Some(pod) = object.snapshot.pods.first() else {
+        return object.complete("exists", Vec::new());
     };
     match pod.phase.as_str() {
-        "Succeeded" => return scene.complete("has succeeded", Vec::new()),
-        "Failed" => return scene.failed("has failed", failed(pod, scene), Vec::new()),
+        "Succeeded" => return object.complete("has succeeded", Vec::new()),
+        "Failed" => return object.failed("has failed", failed(pod, object), Vec::new()),
         _ => {}
     }
-    let findings = scene.examiner.examine_all(std::iter::once(pod));
+    let explanations = object.context.explain_all(std::iter::once(pod));
     let is_ready =
-        crate::diagnosis::pods::condition(pod, "Ready").is_some_and(|ready| ready.status == "True");
+        crate::observe::pod::condition(pod, "Ready").is_some_and(|ready| ready.status == "True");
     if is_ready {
-        return scene.complete("is ready", Vec::new());
+        return object.complete("is ready", Vec::new());
     }
-    let mut blockers = scene.examiner.blockers(&findings, 1);
+    let mut blockers = object.context.blockers(&explanations, 1);
     if blockers.is_empty() {
         let message =
             "its containers have terminated or are running, but it is not ready".to_owned();
@@ -41,7 +41,7 @@ pub(super) fn report(scene: &Scene<'_>) -> Report {
         has_ready: false,
         makes_room: false,
     };
-    let verdict = scene.judge(&blockers, &findings, &group);
+    let verdict = object.judge(&blockers, &explanations, &group);
     let phase = if was_ready(pod) {
         Phase::Degraded
     } else {
@@ -53,23 +53,26 @@ pub(super) fn report(scene: &Scene<'_>) -> Report {
         Phase::Degraded => "is degraded",
         _ => "is not ready",
     };
-    scene.report(phase, what, blockers, verdict, Vec::new())
+    object.report(phase, what, blockers, verdict, Vec::new())
 }
 
 /// The cause of a failed pod.
-fn failed(pod: &Pod, scene: &Scene<'_>) -> Blocker {
-    let finding = scene.examiner.examine(pod);
-    let (text, remedy) = match &finding {
-        Some(finding) if finding.container.is_some() => {
+fn failed(pod: &Pod, object: &ObservedObject<'_>) -> Blocker {
+    let explanation = object.context.explain(pod);
+    let (text, remedy) = match &explanation {
+        Some(explanation) if explanation.container.is_some() => {
             let text = format!(
                 "container {}: {}",
-                finding.pod.container, finding.pod.message
+                explanation.blocked.container, explanation.blocked.message
             );
-            (text, scene.examiner.remedy(finding))
+            (text, object.context.remedy(explanation))
         }
-        Some(finding) if finding.pod.reason != pod.phase => {
-            let why = because(&finding.pod.message);
-            (format!("{}{why}", finding.pod.reason), String::new())
+        Some(explanation) if explanation.blocked.reason != pod.phase => {
+            let why = because(&explanation.blocked.message);
+            (
+                format!("{}{why}", explanation.blocked.reason),
+                String::new(),
+            )
         }
         _ => {
             let why = because(&one_line(&pod.message, KUBERNETES_MAX));

@@ -1,12 +1,12 @@
 //! ReplicaSets.
 
-use super::scene::{Scene, counters, explained, phase_of};
-use crate::diagnosis::failure::Group;
-use crate::diagnosis::failure::evidence::was_ready;
-use crate::diagnosis::pods::condition;
-use crate::diagnosis::text::{agree, count, share, word};
-use crate::diagnosis::{Blocker, Cause};
+use super::observed::{ObservedObject, counters, explained, phase_of};
+use crate::explain::text::{agree, count, share, word};
+use crate::explain::{Blocker, Cause};
+use crate::judge::failure::Group;
 use crate::messages::refusal;
+use crate::observe::pod::condition;
+use crate::observe::pod::was_ready;
 use crate::report::{Phase, Report};
 
 /// The fields of a ReplicaSet that a report uses.
@@ -24,21 +24,21 @@ pub struct ReplicaSetView {
     pub available: i32,
 }
 
-pub(super) fn report(set: &ReplicaSetView, scene: &Scene<'_>) -> Report {
+pub(super) fn report(set: &ReplicaSetView, object: &ObservedObject<'_>) -> Report {
     let rows = counters([
         ("desired", set.replicas),
         ("total", set.existing),
         ("ready", set.ready),
         ("available", set.available),
     ]);
-    let refused = scene.true_condition("ReplicaFailure").map(|condition| {
+    let refused = object.true_condition("ReplicaFailure").map(|condition| {
         let message = format!("the API server rejects the pods{}", explained(condition));
-        let remedy = if scene.pods_terminate() {
+        let remedy = if object.pods_terminate() {
             String::new()
         } else {
             refusal::remedy(
                 &condition.message,
-                &word(&scene.observed.metadata.namespace),
+                &word(&object.snapshot.metadata.namespace),
             )
         };
         let mut blocker = Blocker::new(Cause::PodsRefused, message, remedy);
@@ -51,14 +51,14 @@ pub(super) fn report(set: &ReplicaSetView, scene: &Scene<'_>) -> Report {
             "is complete ({})",
             share(set.available, set.replicas, "available")
         );
-        return scene.complete(&what, rows);
+        return object.complete(&what, rows);
     }
-    let findings = if set.available >= set.replicas {
+    let explanations = if set.available >= set.replicas {
         Vec::new()
     } else {
-        scene.examiner.examine_all(scene.observed.pods.iter())
+        object.context.explain_all(object.snapshot.pods.iter())
     };
-    let mut blockers = scene.examiner.blockers(&findings, set.replicas.into());
+    let mut blockers = object.context.blockers(&explanations, set.replicas.into());
     blockers.extend(refused);
     if blockers.is_empty() {
         blockers.push(unexplained(set));
@@ -67,11 +67,14 @@ pub(super) fn report(set: &ReplicaSetView, scene: &Scene<'_>) -> Report {
     let is_ready = |pod| condition(pod, "Ready").is_some_and(|ready| ready.status == "True");
     let group = Group {
         existing: set.existing.into(),
-        has_ready: set.ready > 0 || scene.observed.pods.iter().any(is_ready),
-        makes_room: scene.pods_terminate(),
+        has_ready: set.ready > 0 || object.snapshot.pods.iter().any(is_ready),
+        makes_room: object.pods_terminate(),
     };
-    let verdict = scene.judge(&blockers, &findings, &group);
-    let is_degraded = is_sized && findings.iter().any(|finding| was_ready(finding.source));
+    let verdict = object.judge(&blockers, &explanations, &group);
+    let is_degraded = is_sized
+        && explanations
+            .iter()
+            .any(|explanation| was_ready(explanation.pod));
     let phase = phase_of(
         &verdict,
         if is_degraded {
@@ -87,7 +90,7 @@ pub(super) fn report(set: &ReplicaSetView, scene: &Scene<'_>) -> Report {
     };
     let available = share(set.available, set.replicas, "available");
     let what = format!("{state} ({available})");
-    scene.report(phase, what, blockers, verdict, rows)
+    object.report(phase, what, blockers, verdict, rows)
 }
 
 fn unexplained(set: &ReplicaSetView) -> Blocker {

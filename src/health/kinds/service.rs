@@ -1,8 +1,8 @@
 //! Services: complete at once, unless they need a load balancer.
 
-use super::scene::Scene;
-use crate::diagnosis::text::{KUBERNETES_MAX, because, one_line};
-use crate::diagnosis::{Blocker, Cause};
+use super::observed::ObservedObject;
+use crate::explain::text::{KUBERNETES_MAX, because, one_line};
+use crate::explain::{Blocker, Cause};
 use crate::report::{Phase, Report};
 
 /// The fields of a Service that a report uses.
@@ -16,9 +16,9 @@ pub struct Service {
     pub addresses: Vec<String>,
 }
 
-pub(super) fn report(service: &Service, scene: &Scene<'_>) -> Report {
+pub(super) fn report(service: &Service, object: &ObservedObject<'_>) -> Report {
     if !service.is_load_balancer {
-        return scene.complete("is ready", Vec::new());
+        return object.complete("is ready", Vec::new());
     }
     if let Some(address) = service
         .addresses
@@ -26,9 +26,9 @@ pub(super) fn report(service: &Service, scene: &Scene<'_>) -> Report {
         .filter(|_| !service.cluster_ip.is_empty())
     {
         let address = one_line(address, KUBERNETES_MAX);
-        return scene.complete(&format!("has a load balancer at {address}"), Vec::new());
+        return object.complete(&format!("has a load balancer at {address}"), Vec::new());
     }
-    let events = scene.examiner.events_about(&scene.observed.metadata.uid);
+    let events = object.context.events_about(&object.snapshot.metadata.uid);
     let failed = events
         .filter(|event| event.kind == "Warning" && event.reason.contains("LoadBalancer"))
         .max_by_key(|event| event.last);
@@ -46,5 +46,5 @@ pub(super) fn report(service: &Service, scene: &Scene<'_>) -> Report {
         None => ("its load balancer has no address yet".to_owned(), ""),
     };
     let blocker = Blocker::new(Cause::NoAddress, message, remedy);
-    scene.open(Phase::Progressing, "is not ready", blocker)
+    object.open(Phase::Progressing, "is not ready", blocker)
 }

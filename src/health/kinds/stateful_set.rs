@@ -1,14 +1,15 @@
 //! StatefulSets: updated from the highest ordinal down to the partition. Ordered ones are updated one pod at a time.
 
 use super::REVISION_LABEL;
-use super::scene::{Scene, counters, phase_of, rollout_words};
-use crate::diagnosis::failure::evidence::{is_node_lost, was_ready};
-use crate::diagnosis::failure::{Failure, Finality, Group};
-use crate::diagnosis::pods::{Finding, condition};
-use crate::diagnosis::text::{NAME_MAX, agree, count, one_line, share, word};
-use crate::diagnosis::{BlockedPod, Blocker, Cause, deletion};
-use crate::report::verdict::weighing::certain;
-use crate::report::verdict::{Outlook, Verdict};
+use super::observed::{ObservedObject, counters, phase_of, rollout_words};
+use crate::explain::pods::Explanation;
+use crate::explain::text::{NAME_MAX, agree, count, one_line, share, word};
+use crate::explain::{BlockedPod, Blocker, Cause, deletion};
+use crate::judge::failure::{Certainty, Failure, Group};
+use crate::judge::pending::certain;
+use crate::judge::verdict::{Outlook, Verdict};
+use crate::observe::pod::condition;
+use crate::observe::pod::{is_node_lost, was_ready};
 use crate::report::{Phase, Report};
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::Pod;
@@ -96,7 +97,7 @@ impl StatefulSet {
     }
 }
 
-pub(super) fn report(set: &StatefulSet, scene: &Scene<'_>) -> Report {
+pub(super) fn report(set: &StatefulSet, object: &ObservedObject<'_>) -> Report {
     let mut rows = counters([
         ("desired", set.replicas),
         ("total", set.existing),
@@ -107,15 +108,15 @@ pub(super) fn report(set: &StatefulSet, scene: &Scene<'_>) -> Report {
     if set.partition > 0 {
         rows.extend(counters([("partition", set.partition)]));
     }
-    let outdated = outdated(set, scene);
+    let outdated = outdated(set, object);
     let is_waiting_for_deletion = set.is_on_delete
         && set.current_revision != set.update_revision
         && set.is_sized()
         && set.updated < set.replicas;
     if is_waiting_for_deletion {
-        let blocker = on_delete(&outdated, set, scene);
+        let blocker = on_delete(&outdated, set, object);
         let verdict = Verdict::new(Outlook::NeedsChange, true, Some(&blocker));
-        return scene.report(Phase::Paused, "is waiting", vec![blocker], verdict, rows);
+        return object.report(Phase::Paused, "is waiting", vec![blocker], verdict, rows);
     }
     if set.is_sized() && (set.is_on_delete || set.is_updated()) {
         let what = match (set.replicas, set.partition) {
@@ -132,26 +133,26 @@ pub(super) fn report(set: &StatefulSet, scene: &Scene<'_>) -> Report {
                 set.available()
             ),
         };
-        return scene.complete(&what, rows);
+        return object.complete(&what, rows);
     }
-    let new = scene.observed.pods.iter().filter(|pod| set.is_new(pod));
-    let findings = if set.available() >= set.replicas {
+    let new = object.snapshot.pods.iter().filter(|pod| set.is_new(pod));
+    let explanations = if set.available() >= set.replicas {
         Vec::new()
     } else {
-        scene.examiner.examine_all(new.clone())
+        object.context.explain_all(new.clone())
     };
-    let mut blockers = scene.examiner.blockers(&findings, set.replicas.into());
-    let (blocking, finality) = blocking_old_pod(set, scene);
+    let mut blockers = object.context.blockers(&explanations, set.replicas.into());
+    let (blocking, certainty) = blocking_old_pod(set, object);
     blockers.extend(blocking);
     if set.existing < set.replicas {
-        blockers.extend(scene.pods_refused());
+        blockers.extend(object.pods_refused());
     }
-    blockers.extend(scene.terminating());
+    blockers.extend(object.terminating());
     if blockers.is_empty() {
-        blockers.push(unexplained(set, scene));
+        blockers.push(unexplained(set, object));
     }
     blockers.sort_by_key(|blocker| blocker.cause);
-    note_own_fix(set, &mut blockers, scene);
+    note_own_fix(set, &mut blockers, object);
     let group = Group {
         existing: if set.current_revision == set.update_revision {
             set.existing.into()
@@ -159,15 +160,17 @@ pub(super) fn report(set: &StatefulSet, scene: &Scene<'_>) -> Report {
             set.updated.into()
         },
         has_ready: new.clone().any(is_ready),
-        makes_room: scene.pods_terminate(),
+        makes_room: object.pods_terminate(),
     };
-    let verdict = match finality {
+    let verdict = match certainty {
         Some(verdict) => verdict,
-        None => scene.judge(&blockers, &findings, &group),
+        None => object.judge(&blockers, &explanations, &group),
     };
     let is_degraded = set.is_updated()
         && set.existing == set.replicas
-        && findings.iter().any(|finding| was_ready(finding.source));
+        && explanations
+            .iter()
+            .any(|explanation| was_ready(explanation.pod));
     let phase = if is_degraded {
         Phase::Degraded
     } else {
@@ -181,7 +184,7 @@ pub(super) fn report(set: &StatefulSet, scene: &Scene<'_>) -> Report {
         share(set.updated, wanted, "updated"),
         share(set.available(), set.replicas, "available")
     );
-    scene.report(phase, what, blockers, verdict, rows)
+    object.report(phase, what, blockers, verdict, rows)
 }
 
 fn is_ready(pod: &Pod) -> bool {
@@ -189,9 +192,9 @@ fn is_ready(pod: &Pod) -> bool {
 }
 
 /// The pods of older revisions that the update replaces, ordered from the highest ordinal down.
-fn outdated<'a>(set: &StatefulSet, scene: &Scene<'a>) -> Vec<&'a Pod> {
+fn outdated<'a>(set: &StatefulSet, object: &ObservedObject<'a>) -> Vec<&'a Pod> {
     let first = i64::from(set.start) + i64::from(set.partition);
-    let pods = scene.observed.pods.iter();
+    let pods = object.snapshot.pods.iter();
     let mut pods: Vec<_> = pods
         .filter_map(|pod| Some((set.ordinal(pod)?, pod)))
         .filter(|(ordinal, pod)| *ordinal >= first && !set.is_new(pod))
@@ -201,7 +204,7 @@ fn outdated<'a>(set: &StatefulSet, scene: &Scene<'a>) -> Vec<&'a Pod> {
 }
 
 /// The old pods that a user must delete, because the strategy is OnDelete.
-fn on_delete(outdated: &[&Pod], set: &StatefulSet, scene: &Scene<'_>) -> Blocker {
+fn on_delete(outdated: &[&Pod], set: &StatefulSet, object: &ObservedObject<'_>) -> Blocker {
     let missing = i64::from(set.replicas) - i64::from(set.updated);
     let have = if missing == 1 { "has" } else { "have" };
     let message = format!(
@@ -212,7 +215,7 @@ fn on_delete(outdated: &[&Pod], set: &StatefulSet, scene: &Scene<'_>) -> Blocker
         format!(
             "kubectl delete pod {}{}",
             word(&pod.metadata.name),
-            scene.in_namespace()
+            object.in_namespace()
         )
     });
     let pods = outdated.iter().map(|pod| BlockedPod {
@@ -225,12 +228,15 @@ fn on_delete(outdated: &[&Pod], set: &StatefulSet, scene: &Scene<'_>) -> Blocker
 
 /// The pod of an older revision that is not ready: the controller waits for it although the update would replace it
 /// (kubernetes/kubernetes#67250). For an ordered set, it waits until the pod is ready.
-fn blocking_old_pod(set: &StatefulSet, scene: &Scene<'_>) -> (Option<Blocker>, Option<Verdict>) {
+fn blocking_old_pod(
+    set: &StatefulSet,
+    object: &ObservedObject<'_>,
+) -> (Option<Blocker>, Option<Verdict>) {
     if set.is_on_delete || set.updated >= set.wanted_updates() {
         return (None, None);
     }
-    let mut pods: Vec<_> = scene
-        .observed
+    let mut pods: Vec<_> = object
+        .snapshot
         .pods
         .iter()
         .filter_map(|pod| Some((set.ordinal(pod)?, pod)))
@@ -244,7 +250,7 @@ fn blocking_old_pod(set: &StatefulSet, scene: &Scene<'_>) -> (Option<Blocker>, O
     if set.is_new(pod) || is_replaced || pod.metadata.deletion_timestamp.is_some() {
         return (None, None);
     }
-    let Some(finding) = scene.examiner.examine(pod) else {
+    let Some(explanation) = object.context.explain(pod) else {
         return (None, None);
     };
     let unavailable = set.replicas.saturating_sub(set.available());
@@ -253,12 +259,12 @@ fn blocking_old_pod(set: &StatefulSet, scene: &Scene<'_>) -> (Option<Blocker>, O
     }
     let name = &pod.metadata.name;
     let is_held = ordinal < i64::from(set.start) + i64::from(set.partition);
-    let is_lost = is_node_lost(pod) || scene.examiner.awaits_kubelet(pod);
+    let is_lost = is_node_lost(pod) || object.context.awaits_kubelet(pod);
     let reason = if is_lost {
         let node = one_line(&pod.node_name, NAME_MAX);
         format!("node {node} has stopped reporting")
     } else {
-        finding.pod.reason.clone()
+        explanation.blocked.reason.clone()
     };
     let message = if is_held {
         format!(
@@ -273,33 +279,33 @@ fn blocking_old_pod(set: &StatefulSet, scene: &Scene<'_>) -> (Option<Blocker>, O
     let remedy = match (is_lost, is_held) {
         (true, _) => deletion::of_lost_node(pod),
         (false, true) => "lower the partition, or fix the older revision".to_owned(),
-        (false, false) => format!("kubectl delete pod {}{}", word(name), scene.in_namespace()),
+        (false, false) => format!("kubectl delete pod {}{}", word(name), object.in_namespace()),
     };
     let mut blocker = Blocker::new(Cause::OldPodBlocks, message, remedy);
-    blocker.since = finding.pod.since;
+    blocker.since = explanation.blocked.since;
     let group = Group {
         existing: 1,
         has_ready: false,
         makes_room: false,
     };
-    let findings: [Finding<'_>; 1] = [finding];
-    let failure = scene
-        .examiner
-        .shared_failure(&findings, &group, Some(Cause::OldPodBlocks))
+    let explanations: [Explanation<'_>; 1] = [explanation];
+    let failure = object
+        .context
+        .shared_failure(&explanations, &group, Some(Cause::OldPodBlocks))
         .filter(|_| set.is_ordered);
-    let [finding] = findings;
-    blocker = blocker.with_pods(vec![finding.pod]);
+    let [explanation] = explanations;
+    blocker = blocker.with_pods(vec![explanation.blocked]);
     let verdict = failure.and_then(
         |Failure {
-             finality, since, ..
-         }| match finality {
-            Finality::Certain => Some(certain(&blocker, Some(since))),
-            Finality::Pending(at) => Some(Verdict {
+             certainty, since, ..
+         }| match certainty {
+            Certainty::Certain => Some(certain(&blocker, Some(since))),
+            Certainty::Pending(at) => Some(Verdict {
                 since: Some(since),
                 decided_after: at,
                 ..Verdict::new(Outlook::Undecided, false, Some(&blocker))
             }),
-            Finality::Open => None,
+            Certainty::Open => None,
         },
     );
     (Some(blocker), verdict)
@@ -307,7 +313,7 @@ fn blocking_old_pod(set: &StatefulSet, scene: &Scene<'_>) -> (Option<Blocker>, O
 
 /// Adds to the remedy that a broken new pod must be deleted: a corrected template does not replace it, because an ordered
 /// set waits for the pod to become ready.
-fn note_own_fix(set: &StatefulSet, blockers: &mut [Blocker], scene: &Scene<'_>) {
+fn note_own_fix(set: &StatefulSet, blockers: &mut [Blocker], object: &ObservedObject<'_>) {
     if !set.is_ordered || set.is_on_delete {
         return;
     }
@@ -326,19 +332,19 @@ fn note_own_fix(set: &StatefulSet, blockers: &mut [Blocker], scene: &Scene<'_>) 
         first.remedy = format!(
             "{before}after a change of the template also: kubectl delete pod {}{}",
             word(&pod.name),
-            scene.in_namespace()
+            object.in_namespace()
         );
     }
 }
 
 /// The blocker if no pod explains why the status is incomplete.
-fn unexplained(set: &StatefulSet, scene: &Scene<'_>) -> Blocker {
+fn unexplained(set: &StatefulSet, object: &ObservedObject<'_>) -> Blocker {
     let extra = i64::from(set.existing) - i64::from(set.replicas);
     let left = i64::from(set.wanted_updates()) - i64::from(set.updated);
     let missing = i64::from(set.replicas) - i64::from(set.available());
     let message = if extra > 0 {
         format!("{} still to be removed", agree(count(extra, "pod"), extra))
-    } else if missing > 0 && scene.observed.pods.is_empty() && !scene.observed.pods_complete {
+    } else if missing > 0 && object.snapshot.pods.is_empty() && !object.snapshot.pods_complete {
         format!(
             "{} not available, and the snapshot does not contain the pods that would show why",
             agree(count(missing, "pod"), missing)

@@ -3,7 +3,7 @@
 
 /// A row of the table: what the fields of some kinds mean.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct KindRow {
     /// The API groups. "*.example.com" matches each group that ends in ".example.com".
     pub groups: &'static [&'static str],
     /// The kinds. Empty for every kind of the groups.
@@ -121,7 +121,7 @@ const WORD: Word = Word {
     failed: &[],
 };
 
-const ROW: Row = Row {
+const ROW: KindRow = KindRow {
     groups: &[],
     kinds: &[],
     words: &[],
@@ -165,8 +165,8 @@ pub const WORKLOAD_GENERATION: &str = "rollout.argoproj.io/workload-generation";
 pub(super) const PAUSED_FIELDS: [&str; 2] = ["spec.suspend", "spec.paused"];
 
 /// The table. The first row with the group and kind of an object applies.
-pub static TABLE: [Row; 45] = [
-    Row {
+pub static TABLE: [KindRow; 45] = [
+    KindRow {
         groups: &["argoproj.io"],
         kinds: &["Rollout"],
         words: &[Word {
@@ -183,7 +183,7 @@ pub static TABLE: [Row; 45] = [
         generation: Some((WORKLOAD_GENERATION, "status.workloadObservedGeneration")),
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["argoproj.io"],
         kinds: &["Application"],
         words: &[
@@ -214,7 +214,7 @@ pub static TABLE: [Row; 45] = [
         ],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["argoproj.io"],
         kinds: &["AnalysisRun", "Workflow"],
         words: &[Word {
@@ -226,13 +226,13 @@ pub static TABLE: [Row; 45] = [
         is_final: true,
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["argoproj.io"],
         kinds: &["ApplicationSet"],
         required: &[&["ResourcesUpToDate"]],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["*.toolkit.fluxcd.io"],
         // A HelmRepository of type oci has no status.
         kinds: &[
@@ -250,7 +250,7 @@ pub static TABLE: [Row; 45] = [
         required: READY,
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["cert-manager.io"],
         kinds: &["Certificate"],
         // A certificate is also issued to renew one that is valid. A failed issuance is retried (failIssueCertificate in
@@ -261,7 +261,7 @@ pub static TABLE: [Row; 45] = [
     },
     // A request is never retried (pkg/apis/certmanager/v1/types_certificaterequest.go). A denied one stays denied even if an
     // issuer signs it.
-    Row {
+    KindRow {
         groups: &["cert-manager.io"],
         kinds: &["CertificateRequest"],
         required: READY,
@@ -272,7 +272,7 @@ pub static TABLE: [Row; 45] = [
     },
     // The states of RFC 8555, section 7.1.6, and those of cert-manager (pkg/apis/acme/v1/types_order.go). An order that is
     // ready has no certificate yet.
-    Row {
+    KindRow {
         groups: &["acme.cert-manager.io"],
         kinds: &["Challenge", "Order"],
         words: &[Word {
@@ -286,13 +286,13 @@ pub static TABLE: [Row; 45] = [
         is_final: true,
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["cert-manager.io"],
         kinds: &["ClusterIssuer", "Issuer"],
         required: READY,
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["external-secrets.io"],
         kinds: &[
             "ClusterSecretStore",
@@ -303,14 +303,14 @@ pub static TABLE: [Row; 45] = [
         required: READY,
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["bitnami.com"],
         kinds: &["SealedSecret"],
         required: &[&["Synced"]],
         fails_when_false: &["Synced"],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["gateway.networking.k8s.io", "gateway.networking.x-k8s.io"],
         kinds: &["Gateway", "ListenerSet", "XListenerSet"],
         required: &[&["Accepted"], &["Programmed"]],
@@ -328,7 +328,7 @@ pub static TABLE: [Row; 45] = [
         ..ROW
     },
     // One of several controllers that report on a parent is enough: some report only what they add to it.
-    Row {
+    KindRow {
         groups: &["gateway.networking.k8s.io"],
         kinds: &["GRPCRoute", "HTTPRoute", "TCPRoute", "TLSRoute", "UDPRoute"],
         nested: Some(Nested {
@@ -356,13 +356,13 @@ pub static TABLE: [Row; 45] = [
         }),
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["gateway.networking.k8s.io"],
         kinds: &["GatewayClass"],
         required: &[&["Accepted"]],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["cluster.x-k8s.io"],
         kinds: &["Cluster"],
         words: &[Word {
@@ -375,7 +375,7 @@ pub static TABLE: [Row; 45] = [
         required: &[&["Ready", "Available"]],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["cluster.x-k8s.io"],
         kinds: &["Machine", "MachineDeployment"],
         words: &[Word {
@@ -401,19 +401,19 @@ pub static TABLE: [Row; 45] = [
         },
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["pkg.crossplane.io"],
         kinds: &["Configuration", "Function", "Provider"],
         required: &[&["Installed"], &["Healthy"]],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["apiextensions.crossplane.io"],
         kinds: &["CompositeResourceDefinition"],
         required: &[&["Established"]],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &[
             "*.aws.upbound.io",
             "*.aws.m.upbound.io",
@@ -429,26 +429,26 @@ pub static TABLE: [Row; 45] = [
         required: &[&["Ready"], &["Synced"]],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["serving.knative.dev"],
         kinds: &["Service"],
         required: &[&["Ready"], &["ConfigurationsReady"], &["RoutesReady"]],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["serving.knative.dev"],
         kinds: &["Configuration", "Revision", "Route"],
         required: READY,
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["keda.sh"],
         kinds: &["ScaledJob", "ScaledObject"],
         required: READY,
         busy: &["Fallback"],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["tekton.dev"],
         kinds: &["CustomRun", "PipelineRun", "TaskRun"],
         required: &[&["Succeeded"]],
@@ -456,7 +456,7 @@ pub static TABLE: [Row; 45] = [
         is_final: true,
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["kafka.strimzi.io"],
         kinds: &[
             "Kafka",
@@ -471,7 +471,7 @@ pub static TABLE: [Row; 45] = [
         paused: &["ReconciliationPaused"],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["karpenter.sh"],
         kinds: &["NodeClaim", "NodePool"],
         required: READY,
@@ -479,7 +479,7 @@ pub static TABLE: [Row; 45] = [
         ..ROW
     },
     // Until its first metrics exist, ScalingActive is temporarily false.
-    Row {
+    KindRow {
         groups: &["autoscaling"],
         kinds: &["HorizontalPodAutoscaler"],
         required: &[&["AbleToScale"]],
@@ -488,13 +488,13 @@ pub static TABLE: [Row; 45] = [
         unjudged_version: "autoscaling/v1",
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["apiregistration.k8s.io"],
         kinds: &["APIService"],
         required: &[&["Available"]],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["policy"],
         kinds: &["PodDisruptionBudget"],
         counted: &["DisruptionAllowed"],
@@ -502,7 +502,7 @@ pub static TABLE: [Row; 45] = [
         is_complete_when_observed: true,
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["certificates.k8s.io"],
         kinds: &["CertificateSigningRequest"],
         words: &[Word {
@@ -514,7 +514,7 @@ pub static TABLE: [Row; 45] = [
         is_final: true,
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["snapshot.storage.k8s.io"],
         kinds: &["VolumeSnapshot", "VolumeSnapshotContent"],
         words: &[Word {
@@ -526,7 +526,7 @@ pub static TABLE: [Row; 45] = [
         }],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["postgresql.cnpg.io"],
         kinds: &["Cluster"],
         words: &[Word {
@@ -547,7 +547,7 @@ pub static TABLE: [Row; 45] = [
         },
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["elasticsearch.k8s.elastic.co"],
         kinds: &["Elasticsearch"],
         words: &[
@@ -572,13 +572,13 @@ pub static TABLE: [Row; 45] = [
         },
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["rabbitmq.com"],
         kinds: &["RabbitmqCluster"],
         required: &[&["ClusterAvailable"], &["AllReplicasReady"]],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["monitoring.coreos.com"],
         kinds: &[
             "Alertmanager",
@@ -589,7 +589,7 @@ pub static TABLE: [Row; 45] = [
         required: &[&["Available"], &["Reconciled"]],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["flagger.app"],
         kinds: &["Canary"],
         words: &[Word {
@@ -607,7 +607,7 @@ pub static TABLE: [Row; 45] = [
         }],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["serving.kserve.io"],
         kinds: &["InferenceService"],
         words: &[Word {
@@ -629,7 +629,7 @@ pub static TABLE: [Row; 45] = [
         paused: &["Stopped"],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["operators.coreos.com"],
         kinds: &["Subscription"],
         words: &[Word {
@@ -647,7 +647,7 @@ pub static TABLE: [Row; 45] = [
         busy: &["InstallPlanPending"],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["kubevirt.io"],
         kinds: &["VirtualMachine"],
         words: &[Word {
@@ -659,12 +659,12 @@ pub static TABLE: [Row; 45] = [
         required: READY,
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["*.services.k8s.aws"],
         required: &[&["Ready", "ACK.ResourceSynced"]],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["acid.zalan.do"],
         kinds: &["postgresql"],
         words: &[Word {
@@ -678,7 +678,7 @@ pub static TABLE: [Row; 45] = [
     },
     // It runs to completion, so RUNNING is not the end. A failed submission is retried, or the application fails
     // (reconcileFailedSubmissionSparkApplication in internal/controller/sparkapplication/controller.go of the operator).
-    Row {
+    KindRow {
         groups: &["sparkoperator.k8s.io"],
         kinds: &["SparkApplication"],
         words: &[Word {
@@ -705,7 +705,7 @@ pub static TABLE: [Row; 45] = [
         ..ROW
     },
     // The conditions of api/jobset/v1alpha2/jobset_types.go of JobSet.
-    Row {
+    KindRow {
         groups: &["jobset.x-k8s.io"],
         kinds: &["JobSet"],
         required: &[&["Completed"]],
@@ -715,7 +715,7 @@ pub static TABLE: [Row; 45] = [
         is_final: true,
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["flink.apache.org"],
         kinds: &["FlinkDeployment"],
         words: &[
@@ -749,7 +749,7 @@ pub static TABLE: [Row; 45] = [
         ],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["clickhouse.altinity.com"],
         kinds: &["ClickHouseInstallation"],
         words: &[Word {
@@ -762,7 +762,7 @@ pub static TABLE: [Row; 45] = [
         }],
         ..ROW
     },
-    Row {
+    KindRow {
         groups: &["velero.io"],
         kinds: &["Backup", "Restore"],
         words: &[Word {
@@ -790,7 +790,7 @@ pub static TABLE: [Row; 45] = [
 const READY: &[&[&str]] = &[&["Ready"]];
 
 /// The rule for the kinds that are not in the table.
-pub(super) static GENERAL: Row = Row {
+pub(super) static GENERAL: KindRow = KindRow {
     words: &[
         general_word("status.phase"),
         general_word("status.state"),
@@ -958,7 +958,7 @@ pub const CONFIGURATION: [(&[&str], &[&str]); 16] = [
 
 /// The row for objects of this group and kind.
 #[must_use]
-pub fn row(group: &str, kind: &str) -> Option<&'static Row> {
+pub fn row(group: &str, kind: &str) -> Option<&'static KindRow> {
     let mut rows = TABLE.iter();
     rows.find(|row| {
         has_group(row.groups, group) && (row.kinds.is_empty() || row.kinds.contains(&kind))
@@ -967,7 +967,7 @@ pub fn row(group: &str, kind: &str) -> Option<&'static Row> {
 
 /// The row for objects of this group and kind, or that for all kinds without one.
 #[must_use]
-pub fn rule(group: &str, kind: &str) -> &'static Row {
+pub fn rule(group: &str, kind: &str) -> &'static KindRow {
     row(group, kind).unwrap_or(&GENERAL)
 }
 
@@ -998,9 +998,9 @@ impl Word {
     }
 }
 
-// === impl Row ===
+// === impl KindRow ===
 
-impl Row {
+impl KindRow {
     /// The paths of all texts that the rule reads.
     pub fn texts(&self) -> impl Iterator<Item = &'static str> {
         let words = self.words.iter().flat_map(|word| [word.path, word.message]);
@@ -1033,7 +1033,7 @@ mod tests {
     }
 
     /// The values of each word, from one of its lists.
-    fn words(row: &Row, list: fn(&Word) -> &'static [&'static str]) -> Vec<String> {
+    fn words(row: &KindRow, list: fn(&Word) -> &'static [&'static str]) -> Vec<String> {
         let words = row.words.iter().filter(|word| !list(word).is_empty());
         words
             .map(|word| format!("`{}` {}", word.path, list(word).join(", ")))
@@ -1053,7 +1053,7 @@ mod tests {
     }
 
     /// The row in docs/verdict.md.
-    fn line(row: &Row) -> String {
+    fn line(row: &KindRow) -> String {
         let kinds = match row.kinds {
             [] => "every kind".to_owned(),
             kinds => kinds.join(", "),

@@ -5,7 +5,7 @@
 //! (pkg/kubelet/kuberuntime/kuberuntime_container.go, `startContainer`). Only the message shows whether the program itself
 //! is wrong. runc executes it last, so an error about the program proves that everything before has succeeded.
 
-use super::Certainty::UnlessOnVolume;
+use super::Persistence::UnlessOnVolume;
 use super::Resolver::{Cluster, Image, Node, Platform, Template, Time};
 use super::mount::{MISSING_CONFIG_MAP, MISSING_SECRET};
 use super::{Row, Table};

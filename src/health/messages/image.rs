@@ -8,6 +8,9 @@
 use super::Resolver::{Image, Node, Platform, Registry, Template, Time};
 use super::{Row, Table};
 
+/// The beginning of an event about a failed attempt to pull an image (kubelet: pkg/kubelet/images/image_manager.go).
+pub(crate) const FAILED_PULL: &str = "Failed to pull image ";
+
 /// The remedy if an image does not exist.
 const PUSH: &str = "correct the image name or its tag, or push the image";
 /// The remedy if a registry denies access.

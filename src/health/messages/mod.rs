@@ -1,8 +1,8 @@
 //! What the messages of Kubernetes, of container runtimes and of registries mean, as data.
 //!
 //! A [`Table`] has the messages about one subject, one file each. A [`Row`] is one message: the format string of the
-//! component that prints it, what a person needs of it, how certain it is that the failure persists, who can resolve it, and
-//! how. Anyone who meets a new message adds a row, the source file and function beside it, and a story in `tests/stories`.
+//! component that prints it, what a person needs of it, whether the failure persists, who can resolve it, and how.
+//! Anyone who meets a new message adds a row, the source file and function beside it, and a story in `tests/stories`.
 //!
 //! A pattern is a format string with named holes. `<name>` stands for one word, and `<name...>` for any text, which may be
 //! empty. A pattern must match a whole clause: it begins at the start of the message or after a wrapper, which only says
@@ -24,7 +24,7 @@ pub(crate) mod volume;
 
 pub(crate) use self::quota::quota_may_have_room;
 
-use crate::diagnosis::text::{KUBERNETES_MAX, one_line};
+use crate::explain::text::{KUBERNETES_MAX, one_line};
 
 use self::pattern::{Holes, begins_with_text, fill, matched, without_beginning, without_ending};
 
@@ -47,17 +47,17 @@ pub(crate) struct Row {
     pattern: &'static str,
     /// What a person needs of it, with holes. Empty if it is the clause that matches.
     cause: &'static str,
-    /// How certain it is that the failure persists.
-    certainty: Certainty,
+    /// Whether the failure persists.
+    persistence: Persistence,
     /// Who can resolve it.
     resolver: Resolver,
     /// What to do, with holes. Empty if it is what the resolver always does.
     remedy: &'static str,
 }
 
-/// How certain it is that a failure persists until an object is changed, once it has lasted for the time of its class.
+/// Whether a failure persists until an object is changed, once it has lasted for the time of its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Certainty {
+pub(crate) enum Persistence {
     /// It may pass.
     Undecided,
     /// It persists.
@@ -199,14 +199,14 @@ impl Table {
 impl Row {
     const fn new(
         pattern: &'static str,
-        certainty: Certainty,
+        persistence: Persistence,
         resolver: Resolver,
         remedy: &'static str,
     ) -> Self {
         Self {
             pattern,
             cause: "",
-            certainty,
+            persistence,
             resolver,
             remedy,
         }
@@ -218,7 +218,7 @@ impl Row {
         resolver: Resolver,
         remedy: &'static str,
     ) -> Self {
-        Self::new(pattern, Certainty::Definite, resolver, remedy)
+        Self::new(pattern, Persistence::Definite, resolver, remedy)
     }
 
     /// A failure that may pass.
@@ -227,7 +227,7 @@ impl Row {
         resolver: Resolver,
         remedy: &'static str,
     ) -> Self {
-        Self::new(pattern, Certainty::Undecided, resolver, remedy)
+        Self::new(pattern, Persistence::Undecided, resolver, remedy)
     }
 
     /// The row with what a person needs of the message.
@@ -236,9 +236,9 @@ impl Row {
         self
     }
 
-    /// The row with another certainty.
-    const fn with(mut self, certainty: Certainty) -> Self {
-        self.certainty = certainty;
+    /// The row with another persistence.
+    const fn with(mut self, persistence: Persistence) -> Self {
+        self.persistence = persistence;
         self
     }
 }
@@ -275,22 +275,22 @@ impl Message {
         fill(remedy, &self.holes, facts)
     }
 
-    /// How certain it is that the failure persists, according to the message.
-    pub(crate) fn certainty(&self) -> Certainty {
+    /// Whether the failure persists, according to the message.
+    pub(crate) fn persistence(&self) -> Persistence {
         let hole = |name| self.hole(name).unwrap_or_default();
-        let row = self.row.map(|row| row.certainty);
+        let row = self.row.map(|row| row.persistence);
         let is_definite = match row {
-            Some(Certainty::IfOverLimit) => quota::exceeds(hole("requested"), hole("limited")),
-            Some(Certainty::IfExplained) => {
+            Some(Persistence::IfOverLimit) => quota::exceeds(hole("requested"), hole("limited")),
+            Some(Persistence::IfExplained) => {
                 let explanation = hole("explanation").to_lowercase();
                 !TEMPORARY.iter().any(|part| explanation.contains(part))
             }
-            _ => return row.unwrap_or(Certainty::Undecided),
+            _ => return row.unwrap_or(Persistence::Undecided),
         };
         if is_definite {
-            Certainty::Definite
+            Persistence::Definite
         } else {
-            Certainty::Undecided
+            Persistence::Undecided
         }
     }
 
@@ -301,7 +301,10 @@ impl Message {
 
     /// Whether the failure persists, according to the message alone.
     pub(crate) fn is_definite(&self) -> bool {
-        matches!(self.certainty(), Certainty::Definite | Certainty::Missing)
+        matches!(
+            self.persistence(),
+            Persistence::Definite | Persistence::Missing
+        )
     }
 
     /// The text of a hole.
@@ -400,11 +403,13 @@ mod tests {
                     let known = [own.as_slice(), &outer, &FACTS].concat();
                     assert!(known.contains(&hole), "{}: {hole}", row.pattern);
                 }
-                let file = match row.certainty {
-                    Certainty::UnlessOnVolume => "file",
-                    Certainty::IfOverLimit => "limited",
-                    Certainty::IfExplained => "explanation",
-                    Certainty::Undecided | Certainty::Definite | Certainty::Missing => continue,
+                let file = match row.persistence {
+                    Persistence::UnlessOnVolume => "file",
+                    Persistence::IfOverLimit => "limited",
+                    Persistence::IfExplained => "explanation",
+                    Persistence::Undecided | Persistence::Definite | Persistence::Missing => {
+                        continue;
+                    }
                 };
                 assert!(own.contains(&file), "{}", row.pattern);
             }

@@ -1,6 +1,6 @@
 //! Pods and ReplicaSets that the API server rejects.
 
-use super::Certainty::{IfExplained, IfOverLimit, Missing};
+use super::Persistence::{IfExplained, IfOverLimit, Missing};
 use super::Resolver::{Cluster, Template, Time};
 use super::{Facts, Row, Table};
 

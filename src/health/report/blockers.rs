@@ -1,9 +1,9 @@
 //! The blockers of a rollout: those in the snapshot, and those that depend on the plan (its limits, deadline and
 //! conditions).
 
-use super::assessment::{Assessment, is_unobserved};
-use crate::diagnosis::text::{KUBERNETES_MAX, agree, because, count, one_line, resource, word};
-use crate::diagnosis::{Blocker, Cause, deletion};
+use super::predicted::{PredictedRollout, is_unobserved};
+use crate::explain::text::{KUBERNETES_MAX, agree, because, count, one_line, resource, word};
+use crate::explain::{Blocker, Cause, deletion};
 use crate::messages::{quota_may_have_room, refusal};
 use rollplan_core::interrupt::Never;
 use rollplan_core::revision;
@@ -15,15 +15,15 @@ use rollplan_core::time::Span;
 /// sooner.
 const FRESH_SECONDS: i64 = 30;
 
-impl Assessment<'_> {
+impl PredictedRollout<'_> {
     pub(super) fn blockers(&self) -> Vec<Blocker> {
-        let mut blockers = self.diagnosis.blockers();
+        let mut blockers = self.observed.blockers();
         if self.deployment.spec.selector.is_empty() {
             return blockers;
         }
         let metadata = &self.deployment.metadata;
         if metadata.deletion_timestamp.is_some() {
-            let now = self.diagnosis.snapshot.now;
+            let now = self.observed.snapshot.now;
             return deletion::finalizers(metadata, now).into_iter().collect();
         }
         if self.is_complete() {
@@ -66,7 +66,7 @@ impl Assessment<'_> {
                 .filter(|condition| condition.reason == "DeploymentPaused")
                 .and_then(|condition| condition.last_update_time);
             if let Some(since) = blocker.since {
-                let age = self.diagnosis.snapshot.now.since(since);
+                let age = self.observed.snapshot.now.since(since);
                 blocker.message = format!("the rollout has been paused for {age}");
             }
             blocker
@@ -74,10 +74,10 @@ impl Assessment<'_> {
     }
 
     pub(super) fn replica_set_refused(&self) -> Option<Blocker> {
-        let failure = self.diagnosis.refused_create();
+        let failure = self.observed.refused_create();
         let condition = status::condition(self.status, status::PROGRESSING)
             .filter(|condition| condition.reason == "ReplicaSetCreateError")
-            .filter(|_| self.diagnosis.new_set().is_none());
+            .filter(|_| self.observed.new_set().is_none());
         let (reason, message) = match (failure, condition) {
             (Some(failure), _) => (&failure.reason, &failure.message),
             (None, Some(condition)) => (&condition.reason, &condition.message),
@@ -105,7 +105,7 @@ impl Assessment<'_> {
         let why = because(&one_line(&condition.message, KUBERNETES_MAX));
         let namespace = word(&self.deployment.metadata.namespace);
         let mut message = format!("{what}{why}");
-        let mut remedy = if self.diagnosis.own_pods_terminate() {
+        let mut remedy = if self.observed.own_pods_terminate() {
             String::new()
         } else {
             refusal::remedy(&condition.message, &namespace)
@@ -124,16 +124,16 @@ impl Assessment<'_> {
     /// A note that a quota may have capacity again, because the message of the last rejection remains until the next
     /// attempt.
     fn room_after(&self, condition: &Condition) -> Option<String> {
-        let diagnosis = self.diagnosis;
-        let pods = diagnosis.new_pods().iter().chain(diagnosis.old_pods());
+        let observed = self.observed;
+        let pods = observed.new_pods().iter().chain(observed.old_pods());
         let using = pods.filter(|pod| !matches!(pod.phase.as_str(), "Failed" | "Succeeded"));
         let using = i64::try_from(using.count()).unwrap_or(i64::MAX);
-        let last = diagnosis.last_refusal_of_pods();
-        let age = diagnosis
+        let last = observed.last_refusal_of_pods();
+        let age = observed
             .snapshot
             .now
             .since(last.or(condition.last_transition_time)?);
-        let may_have_room = diagnosis.snapshot.pods_complete
+        let may_have_room = observed.snapshot.pods_complete
             && age >= Span::from_seconds(FRESH_SECONDS)
             && quota_may_have_room(&refusal::TABLE.look_up(&condition.message), using);
         may_have_room.then(|| {
@@ -153,14 +153,14 @@ impl Assessment<'_> {
 
     /// The blocker for new pods that are not available without a pod or a rejection that shows why.
     fn unexplained(&self) -> Option<Blocker> {
-        let diagnosis = self.diagnosis;
-        let missing = diagnosis.missing_pods();
-        if missing == 0 || !diagnosis.findings().is_empty() || self.replica_failure().is_some() {
+        let observed = self.observed;
+        let missing = observed.missing_pods();
+        if missing == 0 || !observed.explanations().is_empty() || self.replica_failure().is_some() {
             return None;
         }
-        let size = diagnosis.new_set().map_or(0, |new| new.replicas.into());
+        let size = observed.new_set().map_or(0, |new| new.replicas.into());
         let are = agree(format!("{missing} of {}", count(size, "new pod")), missing);
-        let alive = diagnosis.new_pods().iter();
+        let alive = observed.new_pods().iter();
         let alive = alive.filter(|pod| pod.metadata.deletion_timestamp.is_none());
         let alive = i64::try_from(alive.count()).unwrap_or(i64::MAX);
         let (message, remedy) = if alive >= size {
@@ -168,7 +168,7 @@ impl Assessment<'_> {
                 format!("{are} not counted as available yet, although all pods are ready"),
                 "",
             )
-        } else if diagnosis.snapshot.pods_complete {
+        } else if observed.snapshot.pods_complete {
             (
                 format!("{are} not available: {alive} exist, the others have not been created yet"),
                 "",
@@ -228,7 +228,7 @@ impl Assessment<'_> {
             return None;
         }
         let wanted = self.limits.replicas;
-        let (new, old) = (self.diagnosis.new_set(), self.diagnosis.old_sets());
+        let (new, old) = (self.observed.new_set(), self.observed.old_sets());
         let mut sets = new.iter().chain(old);
         let set = sets.find(|set| {
             revision::is_scaled_for_another(&set.metadata.annotations, set.replicas, wanted)
@@ -278,7 +278,7 @@ impl Assessment<'_> {
     fn undo_command(&self) -> String {
         let deployment = self.deployment;
         let metadata = &deployment.metadata;
-        let snapshot = self.diagnosis.snapshot;
+        let snapshot = self.observed.snapshot;
         let target = if rollplan_core::previous_was_never_available(snapshot, &Never) {
             " --to-revision last-available"
         } else {

@@ -1,22 +1,23 @@
-//! Reports the progress of a rollout and what blocks it, for people and for programs: the [diagnosis](crate::diagnosis) of a
-//! snapshot, with the status and the steps of a plan.
+//! Reports the progress of a rollout and what blocks it, for people and for programs: what a snapshot
+//! [shows](crate::observe), with the status and the steps of a plan.
 //!
 //! Reasons are part of the API; the wording of messages may change. Blockers are ranked: those that need a fix come first,
 //! followed by those that only need time, and by those that are consequences of others.
 
-mod assessment;
 mod blockers;
 mod old_pods;
+mod predicted;
 mod steps;
-pub mod verdict;
+mod verdict;
 
-use crate::diagnosis::{Blocker, Diagnosis};
+use crate::explain::Blocker;
+use crate::judge::verdict::Verdict;
+use crate::observe::ObservedRollout;
 use rollplan_core::action::Step;
 use rollplan_core::snapshot::DeploymentStatus;
 use rollplan_core::time::Time;
 
-use self::assessment::Assessment;
-use self::verdict::Verdict;
+use self::predicted::PredictedRollout;
 
 /// The progress of a rollout, and what blocks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub struct Report {
     /// A human-readable sentence.
     pub message: String,
     /// Numbers of pods, and the limits of the rollout. Absent without all ReplicaSets, and for other kinds.
-    pub counts: Option<Counts>,
+    pub counts: Option<RolloutCounts>,
     /// The numbers of another kind than a Deployment.
     pub counters: Vec<Counter>,
     /// Whether the kind is judged by the table of kinds or by the rule for all others.
@@ -71,7 +72,7 @@ pub enum Phase {
 
 /// The numbers of pods of a rollout, and its limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct RolloutCounts {
     /// Desired pods.
     pub desired: i32,
     /// Pods that are not terminating.
@@ -116,6 +117,6 @@ pub struct Reason {
 
 /// Reports on a rollout. `status` and `steps` are those of the plan. Without steps, the report describes the current state.
 #[must_use]
-pub fn report(diagnosis: &Diagnosis<'_>, status: &DeploymentStatus, steps: &[Step]) -> Report {
-    Assessment::new(diagnosis, status, steps).report(steps)
+pub fn report(observed: &ObservedRollout<'_>, status: &DeploymentStatus, steps: &[Step]) -> Report {
+    PredictedRollout::new(observed, status, steps).report(steps)
 }

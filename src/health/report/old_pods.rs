@@ -1,18 +1,18 @@
 //! Old pods that Recreate waits for.
 
-use super::assessment::Assessment;
-use crate::diagnosis::pods::or;
-use crate::diagnosis::text::count;
-use crate::diagnosis::{BlockedPod, Blocker, Cause, deletion};
+use super::predicted::PredictedRollout;
+use crate::explain::text::count;
+use crate::explain::text::or;
+use crate::explain::{BlockedPod, Blocker, Cause, deletion};
 use rollplan_core::snapshot::Pod;
 use rollplan_core::time::Time;
 
-impl Assessment<'_> {
+impl PredictedRollout<'_> {
     /// Recreate waits for the old pods to terminate, and for a list of pods that is known to be complete.
     pub(super) fn old_pods_running(&self) -> Option<Blocker> {
         let wanted = i64::from(self.limits.replicas);
         let is_sized = self.new_size == wanted && wanted > 0;
-        let old_sets = self.diagnosis.old_sets();
+        let old_sets = self.observed.old_sets();
         if !self.strategy.awaits_old_pods() || old_sets.is_empty() || is_sized {
             return None;
         }
@@ -28,7 +28,7 @@ impl Assessment<'_> {
             );
             return Some(Blocker::new(Cause::OldPodsRunning, message, ""));
         }
-        (!self.diagnosis.snapshot.pods_complete).then(|| {
+        (!self.observed.snapshot.pods_complete).then(|| {
             let message =
                 "Recreate is waiting: the list of pods is incomplete, so old pods may still be running".to_owned();
             let remedy = "send all pods of the old ReplicaSets, and set podsComplete";
@@ -38,14 +38,14 @@ impl Assessment<'_> {
 
     /// The old pods that the ReplicaSets count or the snapshot contains.
     fn terminating(&self) -> Option<Blocker> {
-        let now = self.diagnosis.snapshot.now;
+        let now = self.observed.snapshot.now;
         let due = |pod: &Pod| pod.metadata.deletion_timestamp;
-        let pods = self.diagnosis.old_pods().iter().copied();
+        let pods = self.observed.old_pods().iter().copied();
         let mut running: Vec<&Pod> = pods
             .filter(|pod| !matches!(pod.phase.as_str(), "Failed" | "Succeeded"))
             .collect();
         running.sort_by_key(|pod| (due(pod).is_none(), due(pod), &pod.metadata.name));
-        let counted = self.diagnosis.old_sets().iter();
+        let counted = self.observed.old_sets().iter();
         let counted: i64 = counted.map(|set| i64::from(set.status.replicas)).sum();
         let number = counted.max(i64::try_from(running.len()).unwrap_or(i64::MAX));
         if number <= 0 {

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::Reason;
-use crate::diagnosis::Diagnosis;
+use crate::observe::ObservedRollout;
 use rollplan_core::action::{Action, NewReplicaSet, Step};
 use rollplan_core::revision::REVISION;
 use rollplan_core::snapshot::{Deployment, ReplicaSet};
 
 /// The sizes of the new ReplicaSet and of all old ones once the steps are carried out.
-pub(super) fn sizes(diagnosis: &Diagnosis<'_>, steps: &[Step]) -> (i64, i64) {
+pub(super) fn sizes(observed: &ObservedRollout<'_>, steps: &[Step]) -> (i64, i64) {
     let mut sizes: BTreeMap<&str, i32> = BTreeMap::new();
     for action in steps.iter().filter_map(|step| step.action.as_ref()) {
         if let Action::ScaleReplicaSet { set, to, .. } = action {
@@ -22,8 +22,8 @@ pub(super) fn sizes(diagnosis: &Diagnosis<'_>, steps: &[Step]) -> (i64, i64) {
     };
     let created = created(steps).map_or(0, |set| i64::from(set.replicas));
     (
-        diagnosis.new_set().map_or(created, size),
-        diagnosis.old_sets().iter().map(|set| size(set)).sum(),
+        observed.new_set().map_or(created, size),
+        observed.old_sets().iter().map(|set| size(set)).sum(),
     )
 }
 

@@ -1,4 +1,4 @@
-//! Tests of diagnoses, reports and verdicts, by subject.
+//! Tests of observations, reports and verdicts, by subject.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,7 +6,7 @@
     reason = "a test that fails may panic"
 )]
 
-mod diagnosis;
+mod observe;
 mod report;
 mod surroundings;
 mod verdict;

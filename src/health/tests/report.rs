@@ -14,13 +14,13 @@ use rollplan_core::snapshot::{
 };
 use rollplan_core::time::Span;
 use rollplan_core::{Plan, compute_status, plan_pass};
-use rollplan_health::diagnosis::failure::judgement::Judgement;
-use rollplan_health::diagnosis::{BLOCKED_PODS_MAX, BlockedPod, Blocker, Cause, diagnose};
-use rollplan_health::report::verdict::Outlook;
+use rollplan_health::explain::{BLOCKED_PODS_MAX, BlockedPod, Blocker, Cause};
+use rollplan_health::judge::{Outlook, VerdictOptions};
+use rollplan_health::observe::observe;
 use rollplan_health::report::{Phase, Report, report};
 use rollplan_world::{
-    at, mk_condition, mk_deployment, mk_pod, mk_set, mk_set_status, mk_snapshot, mk_template, now,
-    rolling, strings,
+    at, mk_condition, mk_deployment, mk_pod, mk_pod_condition, mk_set, mk_set_status, mk_snapshot,
+    mk_template, now, rolling, strings,
 };
 
 /// A rolling update of 4 pods with maxSurge 1 and maxUnavailable 1: 3 old pods, and 2 new pods that are not available.
@@ -49,12 +49,12 @@ pub(super) fn reported(snapshot: &Snapshot) -> Report {
 }
 
 fn of_status(snapshot: &Snapshot, status: &DeploymentStatus) -> Report {
-    report(&diagnose(snapshot, Judgement::default()), status, &[])
+    report(&observe(snapshot, VerdictOptions::default()), status, &[])
 }
 
 pub(super) fn of_plan(snapshot: &Snapshot, plan: &Plan) -> Report {
-    let diagnosis = diagnose(snapshot, Judgement::default());
-    report(&diagnosis, &plan.status, &plan.steps)
+    let observed = observe(snapshot, VerdictOptions::default());
+    report(&observed, &plan.status, &plan.steps)
 }
 
 /// A Deployment that completed ten minutes ago and has these pods now.
@@ -132,11 +132,8 @@ pub(super) fn condition(
     seconds: i64,
 ) -> PodCondition {
     PodCondition {
-        kind: kind.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
         message: message.to_owned(),
-        last_transition_time: Some(at(-seconds)),
+        ..mk_pod_condition(kind, status, reason, at(-seconds))
     }
 }
 
@@ -641,8 +638,8 @@ fn complete_but_unobserved() -> Snapshot {
 fn plan_that_publishes_the_generation_reports_it_as_observed() {
     let snapshot = complete_but_unobserved();
     let plan = plan_settled(&snapshot, Options::default());
-    let diagnosis = diagnose(&snapshot, Judgement::default());
-    let of_plan = |steps: &[Step]| report(&diagnosis, &plan.status, steps);
+    let observed = observe(&snapshot, VerdictOptions::default());
+    let of_plan = |steps: &[Step]| report(&observed, &plan.status, steps);
     assert_eq!(of_plan(&plan.steps).phase, Phase::Complete);
     let (last, others) = plan.steps.split_last().unwrap();
     assert!(matches!(

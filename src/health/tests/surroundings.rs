@@ -8,11 +8,11 @@ use super::report::{
 use super::verdict::{
     check_decided, check_never, crash, missing_config, past_the_deadline, verdict, young,
 };
-use rollplan_core::snapshot::{Container, DeploymentStatus, OwnerReference, Pod, Snapshot};
-use rollplan_health::diagnosis::Cause;
+use rollplan_core::snapshot::{Container, DeploymentStatus, Pod, Snapshot};
+use rollplan_health::explain::Cause;
+use rollplan_health::judge::Outlook;
 use rollplan_health::report::Phase;
-use rollplan_health::report::verdict::Outlook;
-use rollplan_world::{at, mk_pod, mk_set, mk_set_status, mk_template};
+use rollplan_world::{at, mk_controller, mk_pod, mk_set, mk_set_status, mk_template};
 
 /// The rollout of [`half_way`] after its completion.
 fn done() -> Snapshot {
@@ -228,14 +228,7 @@ fn pods_of_a_hook_job_do_not_count() {
     // The pods of the Job have the labels that the Deployment selects.
     let hook = |name: &str, phase: &str, containers: Vec<Container>| {
         let mut pod = pod(name, phase, containers);
-        pod.metadata.owner_references = vec![OwnerReference {
-            api_version: "batch/v1".to_owned(),
-            kind: "Job".to_owned(),
-            name: "web-migrate".to_owned(),
-            uid: "web-migrate-uid".to_owned(),
-            controller: Some(true),
-            block_owner_deletion: Some(true),
-        }];
+        pod.metadata.owner_references = vec![mk_controller("batch/v1", "Job", "web-migrate")];
         pod
     };
     let beside = |mut snapshot: Snapshot| {

@@ -7,7 +7,7 @@ use rollplan_core::interrupt::Never;
 use rollplan_core::time::Time;
 use rollplan_restart::{
     Condition, Configuration, ConfigurationKind, Content, Data, Decision, Effect, Hasher, Input,
-    Options, Plan, Profile, Rollout, Started, Step, Workload, WorkloadPlan, plan_restarts,
+    Options, Plan, Profile, RestartStep, Rollout, Started, Workload, WorkloadPlan, plan_restarts,
     references,
 };
 use rollplan_world::patch::{apply, strings};
@@ -212,7 +212,7 @@ impl World {
     /// Plans and executes steps until a plan has none.
     pub(crate) fn settle(&mut self) {
         for _ in 0..20 {
-            let steps: Vec<Step> = self.steps();
+            let steps: Vec<RestartStep> = self.steps();
             if steps.is_empty() {
                 return;
             }
@@ -239,13 +239,13 @@ impl World {
         }
     }
 
-    pub(crate) fn steps(&self) -> Vec<Step> {
+    pub(crate) fn steps(&self) -> Vec<RestartStep> {
         let plans = self.plan().workloads.into_iter();
         plans.flat_map(|plan| plan.steps).collect()
     }
 
     /// Executes the call of a step. Fails if the API server would reject it.
-    pub(crate) fn carry_out(&mut self, step: &Step) -> Result<(), String> {
+    pub(crate) fn carry_out(&mut self, step: &RestartStep) -> Result<(), String> {
         let ApiCall {
             verb,
             kind,

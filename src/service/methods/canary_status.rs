@@ -3,7 +3,7 @@
 use rollplan_canary::{ANNOTATION, HELD_MIN_READY, Input, Phase, Policy, Report, plan_canary};
 use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::snapshot::Snapshot;
-use rollplan_health::diagnosis::Cause;
+use rollplan_health::explain::Cause;
 use rollplan_wire::{proto, timestamp};
 
 /// The reason of the blocker.

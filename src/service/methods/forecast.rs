@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::snapshot::{Options, Snapshot};
 use rollplan_forecast::{Failure, forecast_until};
-use rollplan_health::diagnosis::diagnose_until;
-use rollplan_health::diagnosis::failure::class::Class;
-use rollplan_health::diagnosis::failure::judgement::Judgement;
+use rollplan_health::judge::class::Class;
+use rollplan_health::judge::{Outlook, VerdictOptions};
+use rollplan_health::observe::observe_until;
 use rollplan_health::report::report;
-use rollplan_health::report::verdict::Outlook;
 use rollplan_wire::{Context, Error, ForecastInput, proto, read_forecast};
 
 /// Forecasts what a change of a Deployment will do, before it is applied, or how a rollout is likely to continue.
@@ -32,18 +31,18 @@ pub(crate) fn forecast_rollout(
 /// The UIDs of pods.
 type Uids = BTreeSet<String>;
 
-/// Why pods with the current template do not become available, according to the diagnosis, and the UIDs of pods that fail. A
+/// Why pods with the current template do not become available, according to the snapshot, and the UIDs of pods that fail. A
 /// lack of capacity does not count, because the rollout may free some.
 fn failures(
     snapshot: &Snapshot,
     options: Options,
     interrupt: &dyn Interrupt,
 ) -> Result<(Option<Failure>, Uids), Error> {
-    let diagnosis = diagnose_until(snapshot, Judgement::default(), interrupt)?;
-    let failing = diagnosis.failing_pods().map(str::to_owned).collect();
-    let shared = diagnosis.failure();
+    let observed = observe_until(snapshot, VerdictOptions::default(), interrupt)?;
+    let failing = observed.failing_pods().map(str::to_owned).collect();
+    let shared = observed.failure();
     let shared = shared.filter(|it| !matches!(it.class, Class::Unschedulable | Class::NotReady));
-    let refusal = diagnosis.refusal_text().map(resolving_fields);
+    let refusal = observed.refusal_text().map(resolving_fields);
     let resolved_by = match (&shared, refusal) {
         (Some(failure), _) => match failure.class {
             Class::ImageName | Class::ImagePull => Some(IMAGE_FIELDS),
@@ -54,10 +53,10 @@ fn failures(
         (None, _) => return Ok((None, failing)),
     };
     let status = rollplan_core::compute_status_until(snapshot, options, interrupt)?;
-    let verdict = report(&diagnosis, &status, &[]).verdict;
+    let verdict = report(&observed, &status, &[]).verdict;
     let is_certain = verdict.outlook == Outlook::NeedsChange && verdict.is_certain;
-    let container = match diagnosis.findings() {
-        [finding, ..] if shared.is_some() => finding.pod.container.clone(),
+    let container = match observed.explanations() {
+        [explanation, ..] if shared.is_some() => explanation.blocked.container.clone(),
         _ => String::new(),
     };
     let failure = Failure {

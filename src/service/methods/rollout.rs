@@ -2,8 +2,8 @@
 
 use rollplan_core::Plan;
 use rollplan_core::interrupt::{Interrupt, Interrupted};
-use rollplan_health::diagnosis::diagnose_until;
-use rollplan_health::diagnosis::failure::judgement::Judgement;
+use rollplan_health::judge::VerdictOptions;
+use rollplan_health::observe::observe_until;
 use rollplan_health::report::report;
 use rollplan_wire::{Context, Error, Horizon, RolloutInput, proto, read_rollout};
 
@@ -18,8 +18,8 @@ pub(crate) fn plan_rollout(
     let plan = plan(&input, interrupt)?;
     // If ReplicaSets may be missing, the report is the whole answer: it states why nothing is planned.
     let report = if input.has_report || !snapshot.replica_sets_complete {
-        let diagnosis = diagnose_until(snapshot, Judgement::default(), interrupt)?;
-        Some(report(&diagnosis, &plan.status, &plan.steps))
+        let observed = observe_until(snapshot, VerdictOptions::default(), interrupt)?;
+        Some(report(&observed, &plan.status, &plan.steps))
     } else {
         None
     };

@@ -1,7 +1,7 @@
 //! Statuses of objects of every kind.
 
-use rollplan_health::diagnosis::diagnose_until;
 use rollplan_health::kinds::report_until;
+use rollplan_health::observe::observe_until;
 use rollplan_health::report::report;
 use rollplan_wire::{
     Context, Error, StatusInput, Subject, print_observed_status, print_rollout_status, proto,
@@ -29,8 +29,8 @@ pub(crate) fn compute_status(
         subject => subject.deployment()?,
     };
     let status = rollplan_core::compute_status_until(&snapshot, options, interrupt)?;
-    let diagnosis = diagnose_until(&snapshot, judgement, interrupt)?;
-    let report = report(&diagnosis, &status, &[]);
+    let observed = observe_until(&snapshot, judgement, interrupt)?;
+    let report = report(&observed, &status, &[]);
     let mut answer = print_rollout_status(&snapshot, status, report);
     if let Some(report) = &mut answer.report {
         add_canary(report, &snapshot, interrupt)?;

@@ -3,8 +3,8 @@
 
 use rollplan_core::kind::group;
 use rollplan_core::template::{Value, parse_time};
-use rollplan_health::kinds::table::{self, Key, Nested, OWN_NAMESPACE, Row};
-use rollplan_health::kinds::{Condition, Fields, Item, Observed, View};
+use rollplan_health::kinds::table::{self, Key, KindRow, Nested, OWN_NAMESPACE};
+use rollplan_health::kinds::{Condition, Fields, Item, ObjectSnapshot, View};
 
 use super::views;
 use crate::read::{kubernetes, objects};
@@ -36,9 +36,9 @@ objects! {
 
 pub(super) fn object(
     object: AnyObject,
-    base: Observed,
+    base: ObjectSnapshot,
     has_status_subresource: Option<bool>,
-) -> Observed {
+) -> ObjectSnapshot {
     let AnyObject {
         metadata,
         spec,
@@ -47,7 +47,7 @@ pub(super) fn object(
     let row = table::rule(group(&base.api_version), &base.kind);
     let namespace = &base.metadata.namespace;
     let fields = fields(row, namespace, &spec, &status, has_status_subresource);
-    Observed {
+    ObjectSnapshot {
         metadata: views::metadata(base.metadata, metadata),
         // Some controllers write a string.
         observed_generation: status.get("observedGeneration").and_then(number),
@@ -59,7 +59,7 @@ pub(super) fn object(
 
 /// The fields that a row reads.
 fn fields(
-    row: &Row,
+    row: &KindRow,
     namespace: &str,
     spec: &Value,
     status: &Value,

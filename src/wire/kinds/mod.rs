@@ -10,7 +10,7 @@ use rollplan_core::interrupt::Interrupt;
 use rollplan_core::kind::{self, Dependents, Kind};
 use rollplan_core::snapshot::{ObjectMeta, Surroundings};
 use rollplan_core::time::Time;
-use rollplan_health::kinds::{Observed, REVISION_LABEL, View};
+use rollplan_health::kinds::{ObjectSnapshot, REVISION_LABEL, View};
 
 pub(super) use self::history::read_history;
 
@@ -40,10 +40,10 @@ pub(super) fn read<'a>(
     now: Time,
     parser: &mut Parser<'_>,
     interrupt: &'a dyn Interrupt,
-) -> Result<Observed, Error> {
+) -> Result<ObjectSnapshot, Error> {
     let mut contents = ContentReader::new(interrupt);
     let kind = kind::find(&target.api_version, &target.kind);
-    let base = Observed {
+    let base = ObjectSnapshot {
         now,
         api_version: target.api_version.clone().into_owned(),
         kind: target.kind.clone().into_owned(),
@@ -131,11 +131,11 @@ fn read_target<'a>(
     objects: &ObjectIndex<'a, Found<'a>>,
     target: &Found<'a>,
     kind: Option<&Kind>,
-    base: Observed,
+    base: ObjectSnapshot,
     has_status_subresource: Option<bool>,
     contents: &mut ContentReader<'a>,
     parser: &mut Parser<'_>,
-) -> Result<Option<Observed>, Error> {
+) -> Result<Option<ObjectSnapshot>, Error> {
     let origin = target.origin();
     let path = &Path::Object(&origin);
     let violations = &mut parser.violations;
@@ -150,11 +150,13 @@ fn read_target<'a>(
         "Job" => contents
             .content(target, violations)?
             .map(|it| views::job(it, base, parser, path)),
-        "Pod" => contents.content(target, violations)?.map(|it| Observed {
-            // It has the fields of a template.
-            template: Some(parser.template(kubernetes::TemplateJson(target.text()), path)),
-            ..views::small(it, base)
-        }),
+        "Pod" => contents
+            .content(target, violations)?
+            .map(|it| ObjectSnapshot {
+                // It has the fields of a template.
+                template: Some(parser.template(kubernetes::TemplateJson(target.text()), path)),
+                ..views::small(it, base)
+            }),
         "CronJob"
         | "PersistentVolumeClaim"
         | "Service"

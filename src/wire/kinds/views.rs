@@ -4,7 +4,7 @@ use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::ObjectMeta;
 use rollplan_core::template::Template;
 use rollplan_health::kinds::{
-    Claim, Condition, CronJob, DaemonSet, Job, Observed, ReplicaSetView, Service, SinglePod,
+    Claim, Condition, CronJob, DaemonSet, Job, ObjectSnapshot, ReplicaSetView, Service, SinglePod,
     StatefulSet, View,
 };
 
@@ -14,11 +14,11 @@ use crate::read::kubernetes;
 /// A StatefulSet or a DaemonSet. `revision` is the hash of the newest ControllerRevision of a DaemonSet.
 pub(super) fn workload(
     set: kubernetes::Workload<'_>,
-    base: Observed,
+    base: ObjectSnapshot,
     revision: Option<String>,
     parser: &mut Parser<'_>,
     path: &Path<'_>,
-) -> Observed {
+) -> ObjectSnapshot {
     let (spec, status) = (set.spec.unwrap_or_default(), set.status);
     let template = template(spec.template, parser, path);
     let rolling = spec.update_strategy.rolling_update;
@@ -67,7 +67,7 @@ pub(super) fn workload(
             misscheduled: count(status.number_misscheduled, ".status.numberMisscheduled"),
         })
     };
-    Observed {
+    ObjectSnapshot {
         metadata: metadata(base.metadata, set.metadata.unwrap_or_default()),
         observed_generation: status.observed_generation,
         conditions: conditions(status.conditions),
@@ -80,14 +80,14 @@ pub(super) fn workload(
 
 pub(super) fn replica_set(
     set: kubernetes::ReplicaSet<'_>,
-    base: Observed,
+    base: ObjectSnapshot,
     parser: &mut Parser<'_>,
     path: &Path<'_>,
-) -> Observed {
+) -> ObjectSnapshot {
     let (spec, status) = (set.spec, set.status);
     let template = template(spec.template, parser, path);
     let mut count = |value: i32, field| parser.count(value, &path.text(field));
-    Observed {
+    ObjectSnapshot {
         metadata: metadata(base.metadata, set.metadata.unwrap_or_default()),
         observed_generation: status.observed_generation,
         conditions: conditions(status.conditions),
@@ -109,10 +109,10 @@ pub(super) fn replica_set(
 
 pub(super) fn job(
     job: kubernetes::Job<'_>,
-    base: Observed,
+    base: ObjectSnapshot,
     parser: &mut Parser<'_>,
     path: &Path<'_>,
-) -> Observed {
+) -> ObjectSnapshot {
     let (spec, status) = (job.spec, job.status);
     let template = template(spec.template, parser, path);
     let pod = template.as_ref().and_then(|it| it.value().get("spec"));
@@ -151,7 +151,7 @@ pub(super) fn job(
         failed: count(status.failed, ".status.failed"),
         failed_indexes: status.failed_indexes,
     };
-    Observed {
+    ObjectSnapshot {
         metadata: metadata(base.metadata, job.metadata),
         conditions: conditions(status.conditions),
         view: View::Job(view),
@@ -161,7 +161,7 @@ pub(super) fn job(
 }
 
 /// An object of a kind with few fields.
-pub(super) fn small(object: kubernetes::SmallObject, base: Observed) -> Observed {
+pub(super) fn small(object: kubernetes::SmallObject, base: ObjectSnapshot) -> ObjectSnapshot {
     let (spec, status) = (object.spec, object.status);
     let view = match &*base.kind {
         "CronJob" => View::CronJob(CronJob {
@@ -188,7 +188,7 @@ pub(super) fn small(object: kubernetes::SmallObject, base: Observed) -> Observed
         "CustomResourceDefinition" => View::Definition,
         _ => View::Stateless,
     };
-    Observed {
+    ObjectSnapshot {
         metadata: metadata(base.metadata, object.metadata),
         observed_generation: status.observed_generation,
         conditions: conditions(status.conditions),

@@ -1,8 +1,8 @@
 //! Parses the rules for judging a rollout.
 
-use rollplan_health::diagnosis::Cause;
-use rollplan_health::diagnosis::failure::class::{Class, Limit, Rules, TABLE};
-use rollplan_health::diagnosis::failure::judgement::Judgement;
+use rollplan_health::explain::Cause;
+use rollplan_health::judge::VerdictOptions;
+use rollplan_health::judge::class::{Class, Limit, Rules, TABLE};
 
 use super::Parser;
 use super::path::Path;
@@ -15,7 +15,7 @@ impl Parser<'_> {
         &mut self,
         previous: Option<proto::Verdict>,
         rules: Vec<proto::FailureRule>,
-    ) -> Judgement {
+    ) -> VerdictOptions {
         let previous = previous.and_then(|verdict| {
             let path = Path::Root("previous_verdict");
             let since = self.optional_time(verdict.since, &path.field("since"))?;
@@ -29,7 +29,7 @@ impl Parser<'_> {
                 None => rules,
             }
         });
-        Judgement { rules, previous }
+        VerdictOptions { rules, previous }
     }
 
     fn rule(

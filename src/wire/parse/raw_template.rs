@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rollplan_core::template::{Prepared, Source, Value, equal, images, prepare};
+use rollplan_core::template::{EncodedTemplate, Prepared, Value, equal, images, prepare};
 
 use crate::read::Fault;
 use crate::read::kubernetes;
@@ -31,7 +31,7 @@ impl RawTemplate {
     }
 }
 
-impl Source for RawTemplate {
+impl EncodedTemplate for RawTemplate {
     fn value(&self) -> Value {
         self.valid_tape().to_value()
     }

@@ -3,8 +3,8 @@
 use prost::Message as _;
 use rollplan_core::interrupt::Interrupt;
 use rollplan_restart::{
-    Change, ChangeKind, Condition, Counts, Decision, Effect, Input, Plan, Step, Usage, Use,
-    Workload, WorkloadPlan,
+    Change, ChangeKind, Condition, Decision, Effect, Input, Plan, RestartCounts, RestartStep,
+    Usage, Use, Workload, WorkloadPlan,
 };
 
 use crate::error::Violation;
@@ -124,8 +124,14 @@ impl Printer<'_> {
         }
     }
 
-    fn step(&self, step: Step, index: usize, workload: &Workload, resource: &str) -> proto::Step {
-        let Step {
+    fn step(
+        &self,
+        step: RestartStep,
+        index: usize,
+        workload: &Workload,
+        resource: &str,
+    ) -> proto::Step {
+        let RestartStep {
             summary,
             call,
             done_codes,
@@ -177,8 +183,8 @@ fn place(workload: &Workload) -> String {
     format!("{namespace} {kind} {name} {uid}")
 }
 
-fn counts(counts: Counts) -> proto::RestartCounts {
-    let Counts {
+fn counts(counts: RestartCounts) -> proto::RestartCounts {
+    let RestartCounts {
         workloads,
         selected,
         references,

@@ -6,6 +6,7 @@ use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD, Engine as _};
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{PlanRestartsRequest, RollbackRequest};
 use rollplan::wire::json;
+use rollplan_world::json::workload;
 use serde_json::{Value, json};
 use tonic::Code;
 
@@ -31,34 +32,16 @@ fn mk_plan(wrong: bool) -> Request {
     if wrong {
         labels["hunter2 not a key"] = json!(SECRET);
     }
-    let deployment = json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {
-            "namespace": "shop",
-            "name": "web",
-            "uid": "1",
-            "resourceVersion": "1",
-            "annotations": {SECRET: SECRET},
-        },
-        "spec": {
-            "replicas": 3,
-            "selector": {"matchLabels": labels},
-            "strategy": {"type": if wrong { SECRET } else { "Recreate" }},
-            "template": {
-                "metadata": {
-                    "labels": {"app": "web"},
-                    "annotations": {SECRET: SECRET, "hunter2 quoted": annotation},
-                },
-                "spec": {"containers": [{
-                    "name": "app",
-                    "image": SECRET,
-                    "args": [SECRET],
-                    "env": [{"name": SECRET, "value": SECRET}],
-                }]},
-            },
-        },
-    });
+    let container =
+        json!({"image": SECRET, "args": [SECRET], "env": [{"name": SECRET, "value": SECRET}]});
+    let mut deployment = workload("web", json!({SECRET: SECRET}), container);
+    deployment["metadata"]["resourceVersion"] = "1".into();
+    let spec = &mut deployment["spec"];
+    spec["template"]["metadata"]["annotations"] =
+        json!({SECRET: SECRET, "hunter2 quoted": annotation});
+    spec["replicas"] = 3.into();
+    spec["selector"] = json!({"matchLabels": labels});
+    spec["strategy"] = json!({"type": if wrong { SECRET } else { "Recreate" }});
     Request::at("2026-01-01T00:00:00Z", vec![deployment])
 }
 

@@ -3,6 +3,7 @@
 use rollplan::proto;
 use rollplan::wire::{self, Error, Reason};
 use rollplan_core::template::{MAX_DEPTH, Template, Value as CoreValue, equal, template_hash};
+use rollplan_world::json;
 use rollplan_world::random::Random;
 use serde_json::{Map, Value, json};
 
@@ -152,8 +153,7 @@ fn rolled_out(deployment: &Value, replica_set: &Value) -> Option<Value> {
     let template = request.spec()["template"].clone();
     let with = |fields: &Value| {
         let mut template = template.clone();
-        let spec = template["spec"].as_object_mut().unwrap();
-        spec.extend(fields.as_object().unwrap().clone());
+        template["spec"] = json::with(template["spec"].take(), fields);
         template
     };
     request.spec()["template"] = with(deployment);

@@ -5,11 +5,11 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use rollplan_core::snapshot::{
-    Container, ContainerState, ObjectMeta, OwnerReference, Pod, PodCondition, ReplicaSet,
+    Container, ContainerState, ObjectMeta, OwnerReference, Pod, ReplicaSet,
 };
 use rollplan_simulation::pods::{PodState, StoredPod};
-use rollplan_simulation::replica_set::Counts;
-use rollplan_world::at;
+use rollplan_simulation::replica_set::PodCounts;
+use rollplan_world::{at, mk_controller, mk_pod_condition};
 
 /// The number of nodes.
 const NODES: u32 = 2;
@@ -67,9 +67,9 @@ pub fn counts<P: Borrow<SimPod>>(
     terminating: usize,
     min_ready_seconds: i32,
     now: i64,
-) -> Counts {
+) -> PodCounts {
     let stored = || active.iter().map(|pod| &pod.borrow().stored);
-    Counts {
+    PodCounts {
         active: active.len(),
         ready: stored().filter(|pod| pod.is_ready()).count(),
         available: stored()
@@ -180,7 +180,7 @@ impl SimPod {
             PodState::Pending | PodState::Scheduled => "Pending",
             PodState::Running | PodState::Ready => "Running",
         };
-        let scheduled = match (stored.node, fault) {
+        let (scheduled, reason) = match (stored.node, fault) {
             (Some(_), _) => ("True", ""),
             (None, Fault::Unschedulable) => ("False", "Unschedulable"),
             (None, _) => ("Unknown", ""),
@@ -191,13 +191,6 @@ impl SimPod {
             "False"
         };
         let since = at(stored.ready_since.unwrap_or(stored.created));
-        let condition = |kind: &str, (status, reason): (&str, &str)| PodCondition {
-            kind: kind.to_owned(),
-            status: status.to_owned(),
-            reason: reason.to_owned(),
-            message: String::new(),
-            last_transition_time: Some(since),
-        };
         let evicted = if self.is_evicted { "Evicted" } else { "" };
         Pod {
             metadata: ObjectMeta {
@@ -207,12 +200,8 @@ impl SimPod {
                 creation_timestamp: Some(at(stored.created)),
                 deletion_timestamp: stored.deleting.map(at),
                 owner_references: vec![OwnerReference {
-                    api_version: "apps/v1".to_owned(),
-                    kind: "ReplicaSet".to_owned(),
-                    name: self.set_name.to_string(),
                     uid: self.set_uid.to_string(),
-                    controller: Some(true),
-                    block_owner_deletion: Some(true),
+                    ..mk_controller("apps/v1", "ReplicaSet", &self.set_name)
                 }],
                 ..ObjectMeta::default()
             },
@@ -220,8 +209,8 @@ impl SimPod {
             reason: evicted.to_owned(),
             message: String::new(),
             conditions: vec![
-                condition("PodScheduled", scheduled),
-                condition("Ready", (ready_text, "")),
+                mk_pod_condition("PodScheduled", scheduled, reason, since),
+                mk_pod_condition("Ready", ready_text, "", since),
             ],
             containers: vec![self.container(fault)],
             start_time: stored.node.map(|_| at(stored.created)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rollplan_core::revision::POD_TEMPLATE_HASH;
 use rollplan_core::snapshot::{ObjectMeta, OwnerReference, ReplicaSet, ReplicaSetStatus};
 use rollplan_core::template::Template;
-use rollplan_world::{at, mk_deployment, mk_template, strings};
+use rollplan_world::{at, mk_controller, mk_deployment, mk_template, strings};
 
 use crate::adapter::{Adapter, View};
 use crate::check::{Native, Violation};
@@ -73,16 +73,9 @@ impl World {
         };
         world.create_deployment(0);
         if setup.stranger {
-            let owner = OwnerReference {
-                // The planner refuses a custom resource if its selector matches pods of another Deployment, but not if it
-                // matches those of another kind.
-                api_version: "argoproj.io/v1alpha1".to_owned(),
-                kind: "Rollout".to_owned(),
-                name: "other".to_owned(),
-                uid: "other-uid".to_owned(),
-                controller: Some(true),
-                block_owner_deletion: Some(true),
-            };
+            // The planner refuses a custom resource if its selector matches pods of another Deployment, but not if it
+            // matches those of another kind.
+            let owner = mk_controller("argoproj.io/v1alpha1", "Rollout", "other");
             world.add_set("web-stranger", 0, 1, vec![owner]);
         }
         if setup.orphan {

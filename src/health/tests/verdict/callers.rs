@@ -5,7 +5,7 @@ use super::deadline::past_the_deadline;
 use super::scheduling::unschedulable;
 use super::verdict;
 use crate::report::half_way;
-use rollplan_health::report::verdict::Verdict;
+use rollplan_health::judge::Verdict;
 use rollplan_world::at;
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{check_decided, check_never, judged, verdict, with_rule, young};
 use crate::report::{container, running, waiting, with_pods};
 use rollplan_core::snapshot::{Container, ContainerState, Snapshot};
-use rollplan_health::diagnosis::failure::class::{Class, Limit};
+use rollplan_health::judge::class::{Class, Limit};
 use rollplan_world::at;
 
 /// A container that crashes after a second, `crashes` times, with the backoff of the kubelet.
@@ -68,7 +68,7 @@ fn crashes_until_a_dependency_is_ready_are_never_failed() {
         check_never(|seconds| crash(seconds, crashes, "Error"));
     }
     // With a rule of its own, a caller can fail it earlier.
-    let judgement = with_rule(Class::CrashLoop, Limit::Restarts(2));
-    assert!(judged(&crash(20, 3, "Error"), judgement).verdict.is_certain);
-    assert!(!judged(&crash(3, 3, "Error"), judgement).verdict.is_certain);
+    let options = with_rule(Class::CrashLoop, Limit::Restarts(2));
+    assert!(judged(&crash(20, 3, "Error"), options).verdict.is_certain);
+    assert!(!judged(&crash(3, 3, "Error"), options).verdict.is_certain);
 }

@@ -5,8 +5,8 @@ use super::{both, missing_config, verdict};
 use crate::report::{ready, reported, running, with_pods};
 use rollplan_core::snapshot::Snapshot;
 use rollplan_core::template::Value;
+use rollplan_health::judge::Outlook;
 use rollplan_health::report::Phase;
-use rollplan_health::report::verdict::Outlook;
 use rollplan_world::{at, mk_condition, now};
 
 pub(crate) fn past_the_deadline(mut snapshot: Snapshot) -> Snapshot {

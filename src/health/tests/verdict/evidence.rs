@@ -7,7 +7,7 @@ use crate::report::{
     with_conditions, with_pods,
 };
 use rollplan_core::snapshot::{Container, Pod, Snapshot};
-use rollplan_health::diagnosis::Cause;
+use rollplan_health::explain::Cause;
 use rollplan_health::report::Phase;
 use rollplan_world::{at, mk_pod, mk_set, mk_set_status};
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::{both, decided_at, event, with_rule, young};
 use crate::report::{condition, container, running, waiting, with_conditions, with_pods};
 use rollplan_core::snapshot::{Container, ContainerState, Pod, Snapshot};
-use rollplan_health::diagnosis::failure::class::{Class, Limit};
-use rollplan_health::diagnosis::failure::judgement::Judgement;
+use rollplan_health::judge::VerdictOptions;
+use rollplan_health::judge::class::{Class, Limit};
 
 /// How long a story is polled, in seconds.
 const LONGEST: i64 = 400;
@@ -134,7 +134,7 @@ fn snapshot(missing: Missing, kubelets: &[Kubelet; 2], seconds: i64, has_events:
 }
 
 /// Polls two pods of which what is missing is created at a time, and checks the decision.
-fn check(missing: Missing, seed: i64, created: i64, grace: i64, judgement: Judgement) {
+fn check(missing: Missing, seed: i64, created: i64, grace: i64, options: VerdictOptions) {
     let kubelets = |created| [seed, seed + 7].map(|seed| Kubelet::new(missing, seed, created));
     // Both pods fail for the first time at 0.
     let forever = kubelets(i64::MAX);
@@ -147,7 +147,7 @@ fn check(missing: Missing, seed: i64, created: i64, grace: i64, judgement: Judge
         for has_events in [true, false] {
             let story = |seconds| snapshot(missing, &kubelets, seconds, has_events);
             let polls = (offset..LONGEST).step_by(usize::try_from(interval).unwrap());
-            let decided = decided_at(polls, judgement, &story, skew, true);
+            let decided = decided_at(polls, options, &story, skew, true);
             let about = format!(
                 "{missing:?} created after {created} s, attempts {:?}, seed {seed}, {interval} s, {offset} s, {skew} s, \
                  {has_events}: {decided:?}",
@@ -172,7 +172,7 @@ fn what_is_created_before_the_first_attempt_after_the_grace_is_never_failed() {
     for missing in Missing::ALL {
         for seed in [-2, 2] {
             for created in (0..=120).step_by(5).chain([i64::MAX]) {
-                check(missing, seed, created, 90, Judgement::default());
+                check(missing, seed, created, 90, VerdictOptions::default());
             }
         }
     }
@@ -183,8 +183,8 @@ fn what_is_created_before_the_first_attempt_after_the_grace_is_never_failed() {
 fn limit_of_the_caller_requires_an_attempt_after_it() {
     for seed in [-2, 2] {
         for created in (0..=80).step_by(5) {
-            let judgement = with_rule(Class::ImagePull, Limit::Grace(30));
-            check(Missing::Image, seed, created, 30, judgement);
+            let options = with_rule(Class::ImagePull, Limit::Grace(30));
+            check(Missing::Image, seed, created, 30, options);
         }
     }
 }
@@ -200,7 +200,7 @@ fn status_proves_nothing_while_another_container_delays_the_kubelet() {
             .map(|name| -> Pod { young(name, vec![container(state.clone()), sidecar.clone()]) });
         let story = |_| with_pods(pods.clone());
         let polls = (0..LONGEST).step_by(5);
-        decided_at(polls, Judgement::default(), &story, 0, true)
+        decided_at(polls, VerdictOptions::default(), &story, 0, true)
     };
     assert_eq!(judged_with(running(-5)), Some(130));
     assert_eq!(judged_with(state.clone()), Some(130));
@@ -228,7 +228,7 @@ fn time_before_the_first_attempt_does_not_count() {
     };
     let once = |seconds: i64, snapshot: &dyn Fn() -> Snapshot| {
         let polls = std::iter::once(seconds);
-        decided_at(polls, Judgement::default(), &|_| snapshot(), 0, false)
+        decided_at(polls, VerdictOptions::default(), &|_| snapshot(), 0, false)
     };
     assert_eq!(once(500, &late), None);
     assert_eq!(once(500, &|| both(&Missing::Image.failure())), Some(500));
@@ -256,7 +256,7 @@ fn volume_is_certain_after_an_attempt_that_follows_its_grace() {
         };
         for offset in 0..5 {
             let polls = (offset..LONGEST).step_by(5);
-            let decided = decided_at(polls, Judgement::default(), &story, 0, true);
+            let decided = decided_at(polls, VerdictOptions::default(), &story, 0, true);
             match decided {
                 Some(decided) => assert!(created > 127 && (127..132).contains(&decided)),
                 None => assert!(created <= 127),

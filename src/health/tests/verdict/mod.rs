@@ -22,10 +22,10 @@ use crate::report::{condition, container, pod, reported, with_conditions, with_p
 use rollplan_core::compute_status;
 use rollplan_core::snapshot::{Container, ContainerState, ObservedEvent, Options, Pod, Snapshot};
 use rollplan_core::time::Time;
-use rollplan_health::diagnosis::failure::class::{Class, Limit, Rules};
-use rollplan_health::diagnosis::failure::judgement::Judgement;
-use rollplan_health::diagnosis::{Cause, diagnose};
-use rollplan_health::report::verdict::{Outlook, Verdict};
+use rollplan_health::explain::Cause;
+use rollplan_health::judge::class::{Class, Limit, Rules};
+use rollplan_health::judge::{Outlook, Verdict, VerdictOptions};
+use rollplan_health::observe::observe;
 use rollplan_health::report::{Phase, Report, report};
 use rollplan_world::at;
 
@@ -35,17 +35,17 @@ const INTERVAL: i64 = 2;
 /// The maximum length of a story that is not decided, in seconds.
 const LONGEST: i64 = 1200;
 
-fn judged(snapshot: &Snapshot, judgement: Judgement) -> Report {
+fn judged(snapshot: &Snapshot, options: VerdictOptions) -> Report {
     let status = compute_status(snapshot, Options::default());
-    report(&diagnose(snapshot, judgement), &status, &[])
+    report(&observe(snapshot, options), &status, &[])
 }
 
 pub(super) fn verdict(snapshot: &Snapshot) -> Verdict {
     reported(snapshot).verdict
 }
 
-fn with_rule(class: Class, limit: Limit) -> Judgement {
-    Judgement {
+fn with_rule(class: Class, limit: Limit) -> VerdictOptions {
+    VerdictOptions {
         rules: Rules::default().with(class, limit),
         previous: None,
     }
@@ -55,14 +55,14 @@ fn with_rule(class: Class, limit: Limit) -> Judgement {
 #[track_caller]
 fn decided_by(story: &impl Fn(i64) -> Snapshot, skew: i64, feeds_back: bool) -> Option<i64> {
     let polls = (0..=LONGEST).step_by(INTERVAL as usize);
-    decided_at(polls, Judgement::default(), story, skew, feeds_back)
+    decided_at(polls, VerdictOptions::default(), story, skew, feeds_back)
 }
 
 /// Polls a story at these times.
 #[track_caller]
 fn decided_at(
     polls: impl Iterator<Item = i64>,
-    mut judgement: Judgement,
+    mut options: VerdictOptions,
     story: &impl Fn(i64) -> Snapshot,
     skew: i64,
     feeds_back: bool,
@@ -74,7 +74,7 @@ fn decided_at(
         previous = Some(seconds);
         let mut snapshot = story(seconds);
         snapshot.now = at(seconds + skew);
-        let Report { verdict, phase, .. } = judged(&snapshot, judgement);
+        let Report { verdict, phase, .. } = judged(&snapshot, options);
         if verdict.outlook == Outlook::NeedsChange && verdict.is_certain {
             assert_eq!(phase, Phase::Stalled);
             assert_ne!(verdict.reason, "");
@@ -91,7 +91,7 @@ fn decided_at(
         promised = verdict.decided_after;
         if feeds_back {
             let cause = Cause::from_reason(verdict.reason);
-            judgement.previous = cause.zip(verdict.since);
+            options.previous = cause.zip(verdict.since);
         }
     }
     None

@@ -7,9 +7,9 @@ use rollplan_core::action::Step;
 use rollplan_core::plan_settled;
 use rollplan_core::revision::{DESIRED_REPLICAS, MAX_REPLICAS};
 use rollplan_core::snapshot::{Options, Strategy};
-use rollplan_health::diagnosis::Cause;
+use rollplan_health::explain::Cause;
+use rollplan_health::judge::Outlook;
 use rollplan_health::report::Phase;
-use rollplan_health::report::verdict::Outlook;
 use rollplan_world::{at, mk_condition, mk_set_status, strings};
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{both, check_never, event, judged, with_rule};
 use crate::report::{condition, pod, reported, running, with_conditions, with_pods};
 use rollplan_core::snapshot::Snapshot;
-use rollplan_health::diagnosis::failure::class::{Class, Limit};
+use rollplan_health::judge::class::{Class, Limit};
 use rollplan_world::{at, mk_pod};
 
 pub(super) fn unschedulable() -> Snapshot {
@@ -25,14 +25,14 @@ fn unschedulable_and_unready_pods_are_certain_only_with_a_rule() {
         message.ends_with(": 0/1 nodes are available: 1 Insufficient cpu."),
         "{message}"
     );
-    let judgement = with_rule(Class::Unschedulable, Limit::Grace(120));
-    assert!(judged(&unschedulable(), judgement).verdict.is_certain);
+    let options = with_rule(Class::Unschedulable, Limit::Grace(120));
+    assert!(judged(&unschedulable(), options).verdict.is_certain);
     // A nominated node, an autoscaler that reacted, and terminating pods of the Deployment may resolve it.
     let mut nominated = unschedulable();
     let mut pods = nominated.pods.to_vec();
     pods[1].nominated_node_name = "node-1".to_owned();
     nominated.pods = pods.into();
-    assert!(!judged(&nominated, judgement).verdict.is_certain);
+    assert!(!judged(&nominated, options).verdict.is_certain);
     let mut scaled = unschedulable();
     scaled.events = Arc::new([event(
         "a-uid",
@@ -41,12 +41,12 @@ fn unschedulable_and_unready_pods_are_certain_only_with_a_rule() {
         -10,
         -10,
     )]);
-    assert!(!judged(&scaled, judgement).verdict.is_certain);
+    assert!(!judged(&scaled, options).verdict.is_certain);
     let mut terminating = unschedulable();
     let mut old = mk_pod(&terminating.replica_sets[1], "old", "Running");
     old.metadata.deletion_timestamp = Some(at(20));
     terminating.pods = terminating.pods.iter().cloned().chain([old]).collect();
-    assert!(!judged(&terminating, judgement).verdict.is_certain);
+    assert!(!judged(&terminating, options).verdict.is_certain);
     let not_ready = with_rule(Class::NotReady, Limit::Grace(60));
     let mut polled = both(&running(0));
     polled.now = at(600);
@@ -62,8 +62,8 @@ fn attempts_of_the_scheduler_and_of_probes_are_evidence() {
         snapshot.events = ["a-uid", "b-uid"]
             .map(|uid| event(uid, event_reason, "", 0, 120))
             .into();
-        let judgement = with_rule(class, Limit::Grace(100));
-        judged(&snapshot, judgement).verdict.is_certain
+        let options = with_rule(class, Limit::Grace(100));
+        judged(&snapshot, options).verdict.is_certain
     };
     let mut pending = unschedulable();
     let mut pods = pending.pods.to_vec();

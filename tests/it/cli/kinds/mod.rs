@@ -23,13 +23,11 @@ fn object(api_version: &str, kind: &str, name: &str, spec: Value, status: Value)
 
 /// A spec with a selector and a template.
 fn spec(fields: Value) -> Value {
-    let mut spec = json!({
+    let spec = json!({
         "selector": {"matchLabels": {"app": "db"}},
         "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "db", "image": "db:1"}]}},
     });
-    let fields = fields.as_object().unwrap().clone();
-    spec.as_object_mut().unwrap().extend(fields);
-    spec
+    json::with(spec, &fields)
 }
 
 pub(super) fn stateful_set(available: i32) -> Value {
@@ -85,10 +83,7 @@ fn replica_set(available: i32) -> Value {
 }
 
 fn job(status: Value) -> Value {
-    let mut all = json!({"startTime": "2026-11-20T11:59:00Z"});
-    all.as_object_mut()
-        .unwrap()
-        .extend(status.as_object().unwrap().clone());
+    let all = json::with(json!({"startTime": "2026-11-20T11:59:00Z"}), &status);
     let spec = spec(json!({"completions": 2, "parallelism": 1, "backoffLimit": 3}));
     object("batch/v1", "Job", "db", spec, all)
 }

@@ -100,9 +100,7 @@ fn pod(name: &str, owner: &Value, revision: &str, node: &str, status: Value) -> 
     let pod = object("v1", "Pod", name, json!({"nodeName": node}), pending);
     let mut pod = json::controlled(pod, owner);
     pod["metadata"]["labels"] = json!({"controller-revision-hash": revision});
-    for (key, value) in status.as_object().unwrap() {
-        pod["status"][key] = value.clone();
-    }
+    pod["status"] = json::with(pod["status"].take(), &status);
     pod
 }
 
@@ -134,25 +132,23 @@ fn warning(uid: &str, reason: &str, message: &str, first: i64, last: i64) -> Val
 }
 
 fn stateful_set(spec: Value, status: Value) -> Value {
-    let mut all = json!({"replicas": 3, "template": {"spec": {"containers": [{"name": "web"}]}}});
-    for (key, value) in spec.as_object().unwrap() {
-        all[key] = value.clone();
-    }
-    let mut counts = json!({"observedGeneration": 1, "replicas": 3, "readyReplicas": 3, "availableReplicas": 3,
+    let all = json!({"replicas": 3, "template": {"spec": {"containers": [{"name": "web"}]}}});
+    let counts = json!({"observedGeneration": 1, "replicas": 3, "readyReplicas": 3, "availableReplicas": 3,
         "updatedReplicas": 3, "currentRevision": "web-new", "updateRevision": "web-new"});
-    for (key, value) in status.as_object().unwrap() {
-        counts[key] = value.clone();
-    }
-    object("apps/v1", "StatefulSet", "web", all, counts)
+    let (spec, status) = (json::with(all, &spec), json::with(counts, &status));
+    object("apps/v1", "StatefulSet", "web", spec, status)
 }
 
 fn daemon_set(spec: Value, status: Value) -> Value {
-    let mut counts = json!({"observedGeneration": 1, "desiredNumberScheduled": 3, "currentNumberScheduled": 3,
+    let counts = json!({"observedGeneration": 1, "desiredNumberScheduled": 3, "currentNumberScheduled": 3,
         "updatedNumberScheduled": 3, "numberReady": 3, "numberAvailable": 3, "numberMisscheduled": 0});
-    for (key, value) in status.as_object().unwrap() {
-        counts[key] = value.clone();
-    }
-    object("apps/v1", "DaemonSet", "agent", spec, counts)
+    object(
+        "apps/v1",
+        "DaemonSet",
+        "agent",
+        spec,
+        json::with(counts, &status),
+    )
 }
 
 fn job(spec: Value, status: Value) -> Value {

@@ -2,6 +2,7 @@
 
 use rollplan::proto::{self, Outlook, Phase};
 use rollplan_health::kinds::table::{CONFIGURATION, TABLE, row};
+use rollplan_world::json;
 use serde_json::{Value, json};
 
 use super::super::{read, root};
@@ -233,17 +234,14 @@ fn reports_that_do_not_judge_list_the_first_conditions() {
 #[test]
 fn replication_controllers_are_judged_by_their_pods() {
     let of = |ready: i64, status: Value| {
-        let mut all = json!({"observedGeneration": 1, "replicas": 3, "fullyLabeledReplicas": 3, "readyReplicas": ready,
-                             "availableReplicas": ready});
-        for (key, value) in status.as_object().unwrap() {
-            all[key] = value.clone();
-        }
+        let all = json!({"observedGeneration": 1, "replicas": 3, "fullyLabeledReplicas": 3, "readyReplicas": ready,
+                         "availableReplicas": ready});
         let object = object(
             "v1",
             "ReplicationController",
             "web",
             json!({"replicas": 3}),
-            all,
+            json::with(all, &status),
         );
         let pods = [super::pod("web-1", &object, "", "n", super::no_image())];
         report(600, &object, &pods)

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use rollplan_core::revision::ROLLBACK_TO;
 use rollplan_core::snapshot::{Deployment, Options, Strategy};
-use rollplan_health::diagnosis::failure::judgement::Judgement;
-use rollplan_health::diagnosis::{Cause, diagnose};
+use rollplan_health::explain::Cause;
+use rollplan_health::judge::VerdictOptions;
+use rollplan_health::observe::observe;
 use rollplan_health::report::{Phase, report};
 use rollplan_simulation::pods::PodState;
 
@@ -27,8 +28,8 @@ impl World {
             return;
         };
         let plan = self.flaw.plan(&snapshot, Options::default());
-        let diagnosis = diagnose(&snapshot, Judgement::default());
-        let report = report(&diagnosis, &plan.status, &plan.steps);
+        let observed = observe(&snapshot, VerdictOptions::default());
+        let report = report(&observed, &plan.status, &plan.steps);
         let truth = self.truth(&deployment);
         let wanted = deployment.spec.replicas;
         let rejected = self.is_create_rejected(&deployment);

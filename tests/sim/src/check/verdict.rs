@@ -3,11 +3,11 @@
 
 use rollplan_core::compute_status;
 use rollplan_core::snapshot::{Options, Snapshot};
-use rollplan_health::diagnosis::failure::class::{Class, Limit, Rules};
-use rollplan_health::diagnosis::failure::judgement::Judgement;
-use rollplan_health::diagnosis::{Cause, diagnose};
+use rollplan_health::explain::Cause;
+use rollplan_health::judge::class::{Class, Limit, Rules};
+use rollplan_health::judge::{Outlook, Verdict, VerdictOptions};
+use rollplan_health::observe::observe;
 use rollplan_health::report::report;
-use rollplan_health::report::verdict::{Outlook, Verdict};
 use rollplan_world::at;
 
 use crate::flaw::Flaw;
@@ -20,9 +20,9 @@ const INTERVAL: i64 = 10;
 /// Longer than all deadlines and graces, in seconds.
 const LONGEST: i64 = 1800;
 
-fn judge(snapshot: &Snapshot, judgement: Judgement) -> Verdict {
+fn judge(snapshot: &Snapshot, options: VerdictOptions) -> Verdict {
     let status = compute_status(snapshot, Options::default());
-    report(&diagnose(snapshot, judgement), &status, &[]).verdict
+    report(&observe(snapshot, options), &status, &[]).verdict
 }
 
 impl World {
@@ -38,9 +38,9 @@ impl World {
     }
 
     /// The verdict about the next plan.
-    fn judge_plan(&self, snapshot: &Snapshot, judgement: Judgement) -> Verdict {
+    fn judge_plan(&self, snapshot: &Snapshot, options: VerdictOptions) -> Verdict {
         let plan = self.flaw.plan(snapshot, Options::default());
-        report(&diagnose(snapshot, judgement), &plan.status, &plan.steps).verdict
+        report(&observe(snapshot, options), &plan.status, &plan.steps).verdict
     }
 
     /// A rollout that certainly needs a change does not complete without one, whatever the actors do.
@@ -60,14 +60,14 @@ impl World {
         if !is_current || seen.deletion_timestamp.is_some() {
             return;
         }
-        let judgement = Judgement {
+        let options = VerdictOptions {
             rules: self.hasty_rules(),
             previous: None,
         };
         // The adapter makes no plan while it carries one out.
         let is_planning = self.adapter.running.is_none();
-        let of_plan = is_planning.then(|| self.judge_plan(&snapshot, judgement));
-        let certain = [judge(&snapshot, judgement)]
+        let of_plan = is_planning.then(|| self.judge_plan(&snapshot, options));
+        let certain = [judge(&snapshot, options)]
             .into_iter()
             .chain(of_plan)
             .find(|verdict| verdict.outlook == Outlook::NeedsChange && verdict.is_certain);
@@ -95,12 +95,12 @@ impl World {
 
     /// A stuck rollout is decided by the time that its verdict promises, if the caller polls.
     pub(super) fn check_decided(&mut self, snapshot: &Snapshot) {
-        let mut judgement = Judgement::default();
+        let mut options = VerdictOptions::default();
         let mut promised = None;
         for seconds in (0..LONGEST).step_by(INTERVAL.unsigned_abs() as usize) {
             let mut later = snapshot.clone();
             later.now = at(self.now + seconds);
-            let verdict = judge(&later, judgement);
+            let verdict = judge(&later, options);
             match verdict.outlook {
                 Outlook::NeedsChange => return self.tallies.count(Tally::CheckDecided),
                 Outlook::Undecided => {}
@@ -113,7 +113,7 @@ impl World {
                 return self.violate("verdict", format!("not decided as promised: {verdict:?}"));
             }
             if self.flaw != Flaw::ForgetsVerdict {
-                judgement.previous = Cause::from_reason(verdict.reason).zip(verdict.since);
+                options.previous = Cause::from_reason(verdict.reason).zip(verdict.since);
             }
         }
     }

@@ -1,11 +1,12 @@
-//! Weighs the causes: the first certain one is the verdict, and the others are recorded.
+//! A verdict that collects failures: the first certain one decides it, and the others are recorded.
 
-use super::{Outlook, Verdict};
-use crate::diagnosis::{Blocker, Failure, Finality};
+use super::failure::{Certainty, Failure};
+use super::verdict::{Outlook, Verdict};
+use crate::explain::Blocker;
 use rollplan_core::time::Time;
 
-/// The causes so far, none of which is certain.
-pub(crate) struct Weighing<'b> {
+/// What is known about a verdict that no failure has decided.
+pub(crate) struct PendingVerdict<'b> {
     /// The blocker to report.
     pub(crate) lead: Option<&'b Blocker>,
     /// The time of the first snapshot that showed the failure, if `lead` is one.
@@ -14,9 +15,9 @@ pub(crate) struct Weighing<'b> {
     pub(crate) certain_at: Option<Time>,
 }
 
-// === impl Weighing ===
+// === impl PendingVerdict ===
 
-impl<'b> Weighing<'b> {
+impl<'b> PendingVerdict<'b> {
     pub(crate) fn new(lead: Option<&'b Blocker>) -> Self {
         Self {
             lead,
@@ -26,11 +27,15 @@ impl<'b> Weighing<'b> {
     }
 
     /// Adds a call that the API server rejects. Returns the verdict if it is certain.
-    pub(crate) fn add_refusal(&mut self, blocker: &Blocker, finality: Finality) -> Option<Verdict> {
-        match finality {
-            Finality::Certain => return Some(certain(blocker, None)),
-            Finality::Pending(at) => self.certain_at = self.certain_at.or(at),
-            Finality::Open => {}
+    pub(crate) fn add_refusal(
+        &mut self,
+        blocker: &Blocker,
+        certainty: Certainty,
+    ) -> Option<Verdict> {
+        match certainty {
+            Certainty::Certain => return Some(certain(blocker, None)),
+            Certainty::Pending(at) => self.certain_at = self.certain_at.or(at),
+            Certainty::Open => {}
         }
         None
     }
@@ -41,15 +46,15 @@ impl<'b> Weighing<'b> {
         blocker: &'b Blocker,
         failure: &Failure,
     ) -> Option<Verdict> {
-        match failure.finality {
-            Finality::Certain => return Some(certain(blocker, Some(failure.since))),
-            Finality::Pending(at) => {
+        match failure.certainty {
+            Certainty::Certain => return Some(certain(blocker, Some(failure.since))),
+            Certainty::Pending(at) => {
                 self.since = Some(failure.since);
                 // The caller sends this reason back in the next request.
                 self.lead = Some(blocker);
                 self.certain_at = self.certain_at.or(at);
             }
-            Finality::Open => {}
+            Certainty::Open => {}
         }
         None
     }

@@ -1,4 +1,4 @@
-//! Diagnoses: the failures of a rollout that a policy can use before planning.
+//! What a snapshot shows before anything is planned, and the failures that a policy can use then.
 
 use std::sync::Arc;
 
@@ -10,16 +10,17 @@ use rollplan_core::interrupt::Interrupt;
 use rollplan_core::plan_settled;
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::snapshot::{ObservedEvent, Options, ReplicaSet, Snapshot};
-use rollplan_health::diagnosis::failure::class::{Class, Limit, Rules};
-use rollplan_health::diagnosis::failure::judgement::Judgement;
-use rollplan_health::diagnosis::{Cause, Diagnosis, Finality, diagnose, diagnose_until};
+use rollplan_health::explain::Cause;
+use rollplan_health::judge::class::{Class, Limit, Rules};
+use rollplan_health::judge::{Certainty, VerdictOptions};
+use rollplan_health::observe::{ObservedRollout, observe, observe_until};
 use rollplan_world::{at, mk_pod, rolling};
 
 /// A policy that holds a rollout as soon as a failure of its new pods is certain.
 fn plan_with_hold(snapshot: &Snapshot, options: Options) -> Plan {
-    let is_certain = diagnose(snapshot, Judgement::default())
+    let is_certain = observe(snapshot, VerdictOptions::default())
         .failure()
-        .is_some_and(|failure| failure.finality == Finality::Certain);
+        .is_some_and(|failure| failure.certainty == Certainty::Certain);
     let mut snapshot = snapshot.clone();
     snapshot.deployment.spec.paused |= is_certain;
     plan_settled(&snapshot, options)
@@ -73,23 +74,25 @@ fn failure_is_pending_during_its_grace() {
     );
     let mut snapshot =
         with_pods(["a", "b"].map(|name| young(name, vec![container(missing.clone())])));
-    let failure = diagnose(&snapshot, Judgement::default()).failure().unwrap();
+    let failure = observe(&snapshot, VerdictOptions::default())
+        .failure()
+        .unwrap();
     assert_eq!(
         (failure.cause, failure.class, failure.since),
         (Cause::ImagePull, Class::ImagePull, at(0))
     );
-    assert_eq!(failure.finality, Finality::Pending(Some(at(240))));
+    assert_eq!(failure.certainty, Certainty::Pending(Some(at(240))));
 
     // The caller received the failure 130 seconds ago, and the attempt is at most 40 seconds old.
     snapshot.now = at(130);
-    let judgement = Judgement {
+    let options = VerdictOptions {
         previous: Some((failure.cause, failure.since)),
-        ..Judgement::default()
+        ..VerdictOptions::default()
     };
-    let failure = diagnose(&snapshot, judgement).failure().unwrap();
+    let failure = observe(&snapshot, options).failure().unwrap();
     assert_eq!(
-        (failure.finality, failure.since),
-        (Finality::Certain, at(0))
+        (failure.certainty, failure.since),
+        (Certainty::Certain, at(0))
     );
 }
 
@@ -100,29 +103,32 @@ fn pods_and_replica_sets_have_roles() {
     new.node_name = "node-1".to_owned();
     let old = mk_pod(&snapshot.replica_sets[1], "old", "Running");
     snapshot.pods = [new, old].into();
-    let diagnosis = diagnose(&snapshot, Judgement::default());
-    assert_eq!(diagnosis.new_set().unwrap().metadata.name, "web-v2");
+    let observed = observe(&snapshot, VerdictOptions::default());
+    assert_eq!(observed.new_set().unwrap().metadata.name, "web-v2");
     let names = |sets: &[&ReplicaSet]| {
         let names = sets.iter().map(|set| set.metadata.name.clone());
         names.collect::<Vec<_>>()
     };
-    assert_eq!(names(diagnosis.old_sets()), ["web-v1"]);
-    assert_eq!(diagnosis.new_pods()[0].metadata.name, "new");
-    assert_eq!(diagnosis.old_pods()[0].metadata.name, "old");
-    assert_eq!(diagnosis.missing_pods(), 2);
-    let causes: Vec<_> = diagnosis.findings().iter().map(|it| it.cause).collect();
+    assert_eq!(names(observed.old_sets()), ["web-v1"]);
+    assert_eq!(observed.new_pods()[0].metadata.name, "new");
+    assert_eq!(observed.old_pods()[0].metadata.name, "old");
+    assert_eq!(observed.missing_pods(), 2);
+    let causes: Vec<_> = observed.explanations().iter().map(|it| it.cause).collect();
     assert_eq!(causes, [Cause::Starting]);
 }
 
 /// A report adds only blockers that depend on the plan: the limits of the rollout, its conditions and a pause.
 #[test]
-fn diagnosis_has_the_blockers_of_the_snapshot() {
-    let causes = |diagnosis: &Diagnosis<'_>| {
-        let blockers = diagnosis.blockers().into_iter();
+fn blockers_of_the_snapshot_need_no_plan() {
+    let causes = |observed: &ObservedRollout<'_>| {
+        let blockers = observed.blockers().into_iter();
         blockers.map(|blocker| blocker.cause).collect::<Vec<_>>()
     };
     let check = |snapshot: &Snapshot, expected: &[Cause]| {
-        assert_eq!(causes(&diagnose(snapshot, Judgement::default())), expected);
+        assert_eq!(
+            causes(&observe(snapshot, VerdictOptions::default())),
+            expected
+        );
     };
     check(&misnamed(), &[Cause::ImagePull]);
     check(&half_way(), &[]);
@@ -151,9 +157,9 @@ fn diagnosis_has_the_blockers_of_the_snapshot() {
     let mut incomplete = misnamed();
     incomplete.replica_sets_complete = false;
     check(&incomplete, &[Cause::ReplicaSetsIncomplete]);
-    let diagnosis = diagnose(&incomplete, Judgement::default());
-    assert!(diagnosis.new_set().is_none() && diagnosis.findings().is_empty());
-    assert_eq!(diagnosis.failure(), None);
+    let observed = observe(&incomplete, VerdictOptions::default());
+    assert!(observed.new_set().is_none() && observed.explanations().is_empty());
+    assert_eq!(observed.failure(), None);
 }
 
 /// If another pod is ready, the failure may be that of a node.
@@ -163,17 +169,17 @@ fn failure_of_some_new_pods_is_not_a_shared_failure() {
     let mut snapshot = with_pods([young("a", vec![container(state)]), ready("b", 0)]);
     snapshot.replica_sets[0].status.ready_replicas = 1;
     snapshot.replica_sets[0].status.available_replicas = 1;
-    let diagnosis = diagnose(&snapshot, Judgement::default());
-    assert_eq!(diagnosis.findings().len(), 1);
-    assert_eq!(diagnosis.failure(), None);
+    let observed = observe(&snapshot, VerdictOptions::default());
+    assert_eq!(observed.explanations().len(), 1);
+    assert_eq!(observed.failure(), None);
 }
 
 #[test]
 fn rejection_of_pods_is_certain_after_a_repetition() {
     let mut snapshot = half_way();
     assert_eq!(
-        diagnose(&snapshot, Judgement::default()).refusal_of_pods(),
-        Finality::Open
+        observe(&snapshot, VerdictOptions::default()).refusal_of_pods(),
+        Certainty::Open
     );
     snapshot.events = Arc::new([ObservedEvent {
         object_uid: snapshot.replica_sets[0].metadata.uid.clone(),
@@ -185,13 +191,13 @@ fn rejection_of_pods_is_certain_after_a_repetition() {
         last: Some(at(-10)),
         ..ObservedEvent::default()
     }]);
-    let diagnosis = diagnose(&snapshot, Judgement::default());
-    assert_eq!(diagnosis.refusal_of_pods(), Finality::Certain);
-    assert_eq!(diagnosis.refusal_of_replica_set(), Finality::Open);
+    let observed = observe(&snapshot, VerdictOptions::default());
+    assert_eq!(observed.refusal_of_pods(), Certainty::Certain);
+    assert_eq!(observed.refusal_of_replica_set(), Certainty::Open);
 }
 
 #[test]
-fn interrupted_diagnosis_is_an_error() {
+fn interrupted_observation_is_an_error() {
     struct Interrupted;
     impl Interrupt for Interrupted {
         fn is_interrupted(&self) -> bool {
@@ -199,7 +205,7 @@ fn interrupted_diagnosis_is_an_error() {
         }
     }
     let snapshot = half_way();
-    assert!(diagnose_until(&snapshot, Judgement::default(), &Interrupted).is_err());
+    assert!(observe_until(&snapshot, VerdictOptions::default(), &Interrupted).is_err());
 }
 
 /// A single rejection proves nothing, even with a rule without a grace.
@@ -216,14 +222,14 @@ fn single_rejection_of_pods_is_not_certain() {
             last: Some(at(-10)),
             ..ObservedEvent::default()
         }]);
-        let judgement = Judgement {
+        let options = VerdictOptions {
             rules: Rules::default().with(Class::Refused, Limit::Grace(0)),
             previous: None,
         };
-        diagnose(&snapshot, judgement).refusal_of_pods()
+        observe(&snapshot, options).refusal_of_pods()
     };
-    assert!(matches!(rejected(-10), Finality::Pending(Some(_))));
-    assert_eq!(rejected(-11), Finality::Certain);
+    assert!(matches!(rejected(-10), Certainty::Pending(Some(_))));
+    assert_eq!(rejected(-11), Certainty::Certain);
 }
 
 /// A rule of the caller also applies to rejections because something is missing.
@@ -241,16 +247,16 @@ fn rule_for_rejections_applies_to_missing_objects() {
         ..ObservedEvent::default()
     }]);
     let refusal = |rules: Rules| {
-        let judgement = Judgement {
+        let options = VerdictOptions {
             rules,
             previous: None,
         };
-        diagnose(&snapshot, judgement).refusal_of_pods()
+        observe(&snapshot, options).refusal_of_pods()
     };
-    assert_ne!(refusal(Rules::default()), Finality::Certain);
+    assert_ne!(refusal(Rules::default()), Certainty::Certain);
     // The controller has waited for 40 s, and waits for at most twice the grace.
     let rules = Rules::default().with(Class::Refused, Limit::Grace(50));
-    assert_eq!(refusal(rules), Finality::Pending(Some(at(60))));
+    assert_eq!(refusal(rules), Certainty::Pending(Some(at(60))));
     let rules = Rules::default().with(Class::Refused, Limit::Grace(30));
-    assert_eq!(refusal(rules), Finality::Certain);
+    assert_eq!(refusal(rules), Certainty::Certain);
 }

@@ -1,16 +1,15 @@
 //! Determines why a pod is not available.
 
 use super::scheduling::scheduler_text;
-use super::{
-    Finding, GATES_NOT_READY, NODE_LOST, POST_START_ERROR, RUN_ERROR, START_ERROR, condition, or,
-};
-use crate::diagnosis::Cause;
-use crate::diagnosis::examiner::{Examiner, may_concern};
-use crate::diagnosis::failure::class::Class;
-use crate::diagnosis::failure::evidence::{FAILED_PULL, is_node_lost};
-use crate::diagnosis::template::ProbeKind;
-use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, because, last_line, one_line, word};
-use crate::messages::{self, Certainty, Facts, Message};
+use super::{Explanation, NODE_LOST, POST_START_ERROR, RUN_ERROR, START_ERROR};
+use crate::explain::Cause;
+use crate::explain::template::ProbeKind;
+use crate::explain::text::{KUBERNETES_MAX, NAME_MAX, because, last_line, one_line, or, word};
+use crate::judge::class::Class;
+use crate::messages::image::FAILED_PULL;
+use crate::messages::{self, Facts, Message, Persistence};
+use crate::observe::context::{PodContext, may_concern};
+use crate::observe::pod::{GATES_NOT_READY, condition, is_creating, is_node_lost};
 use rollplan_core::snapshot::{Container, ContainerState, ObservedEvent, Pod};
 use rollplan_core::time::{Span, Time};
 
@@ -20,24 +19,24 @@ const BACKOFF_RESET_SECONDS: i64 = 600;
 /// How many seconds controllers may take to count a pod as available. A busy one takes several.
 const COUNTING_SECONDS: i64 = 60;
 
-impl<'a> Examiner<'a> {
+impl<'a> PodContext<'a> {
     /// The reasons why pods are not available. Pods that are being deleted are skipped.
-    pub(crate) fn examine_all(&self, pods: impl Iterator<Item = &'a Pod>) -> Vec<Finding<'a>> {
+    pub(crate) fn explain_all(&self, pods: impl Iterator<Item = &'a Pod>) -> Vec<Explanation<'a>> {
         pods.filter(|pod| pod.metadata.deletion_timestamp.is_none())
             .take_while(|_| !self.interrupt.is_interrupted())
-            .filter_map(|pod| self.examine(pod))
+            .filter_map(|pod| self.explain(pod))
             .collect()
     }
 
     /// The reason why a pod is not available. `None` if it is.
-    pub(crate) fn examine(&self, pod: &'a Pod) -> Option<Finding<'a>> {
+    pub(crate) fn explain(&self, pod: &'a Pod) -> Option<Explanation<'a>> {
         let now = self.now;
         let created = pod.metadata.creation_timestamp;
         let ready = condition(pod, "Ready");
         if matches!(pod.phase.as_str(), "Failed" | "Succeeded") {
             let since = ready.and_then(|condition| condition.last_transition_time);
-            let finding = |reason: &str, message: &str, since| {
-                Finding::new(Cause::PodFailed, pod, reason, message, since)
+            let explanation = |reason: &str, message: &str, since| {
+                Explanation::new(Cause::PodFailed, pod, reason, message, since)
             };
             // The reason of a pod is set only by what has ended the pod from outside, for example an eviction.
             let disrupted = condition(pod, "DisruptionTarget").filter(|it| it.status == "True");
@@ -45,17 +44,17 @@ impl<'a> Examiner<'a> {
                 (Some((container, reason)), None) if pod.reason.is_empty() => {
                     let how = self.termination(pod, container, &container.state);
                     let (how, at) = how.unwrap_or_default();
-                    let finding = finding(or(reason, &pod.phase), "", at.or(since));
-                    let mut finding = finding.with_message(how).of_container(container);
+                    let explanation = explanation(or(reason, &pod.phase), "", at.or(since));
+                    let mut explanation = explanation.with_message(how).of_container(container);
                     if let Some(error) = start_error(&container.state) {
-                        finding.remedy = self.start_remedy(pod, container, &error);
+                        explanation.remedy = self.start_remedy(pod, container, &error);
                     }
-                    finding
+                    explanation
                 }
                 (_, Some(condition)) if pod.reason.is_empty() => {
-                    finding(&condition.reason, &condition.message, since.or(created))
+                    explanation(&condition.reason, &condition.message, since.or(created))
                 }
-                _ => finding(or(&pod.reason, &pod.phase), &pod.message, since.or(created)),
+                _ => explanation(or(&pod.reason, &pod.phase), &pod.message, since.or(created)),
             });
         }
         if let Some(condition) = ready.filter(|condition| condition.status == "True") {
@@ -63,9 +62,10 @@ impl<'a> Examiner<'a> {
             let since = condition.last_transition_time;
             let ready_for = since.map_or(Span::default(), |since| now.since(since));
             return (ready_for < Span::from_seconds(min_ready)).then(|| {
-                let mut finding = Finding::new(Cause::MinReadySeconds, pod, "Ready", "", since);
-                finding.available_by = self.counted_by(pod);
-                finding
+                let mut explanation =
+                    Explanation::new(Cause::MinReadySeconds, pod, "Ready", "", since);
+                explanation.available_by = self.counted_by(pod);
+                explanation
             });
         }
         if let Some(condition) =
@@ -74,12 +74,12 @@ impl<'a> Examiner<'a> {
             let reason = or(&condition.reason, "Unschedulable");
             let message = scheduler_text(&condition.message);
             let since = condition.last_transition_time.or(created);
-            let finding = Finding::new(Cause::Unschedulable, pod, reason, message, since);
-            return Some(finding.of_class(Class::Unschedulable, false));
+            let explanation = Explanation::new(Cause::Unschedulable, pod, reason, message, since);
+            return Some(explanation.of_class(Class::Unschedulable, false));
         }
         if self.awaits_scheduler(pod) {
-            let finding = Finding::new(Cause::Unschedulable, pod, "Pending", "", created);
-            return Some(finding.of_class(Class::Unschedulable, false));
+            let explanation = Explanation::new(Cause::Unschedulable, pod, "Pending", "", created);
+            return Some(explanation.of_class(Class::Unschedulable, false));
         }
         let has_started = pod.containers.iter().any(|container| {
             !container.init && matches!(container.state, ContainerState::Running { .. })
@@ -88,29 +88,29 @@ impl<'a> Examiner<'a> {
         let worst = pod
             .containers
             .iter()
-            .filter_map(|container| self.examine_container(pod, container, has_started))
-            .min_by_key(|finding| (finding.cause, finding.failing.is_none()));
+            .filter_map(|container| self.explain_container(pod, container, has_started))
+            .min_by_key(|explanation| (explanation.cause, explanation.failing.is_none()));
         let worst = match (worst, self.kept_running(pod)) {
             (Some(mut worst), Some(kept)) if worst.cause < Cause::NotReady => {
                 let state = worst.container.map(|container| &container.state);
                 if matches!(state, Some(ContainerState::Terminated { .. })) {
-                    worst.detail = format!("container {} keeps running", kept.pod.container);
+                    worst.detail = format!("container {} keeps running", kept.blocked.container);
                 }
                 Some(worst)
             }
             (worst, kept) => kept.or(worst),
         };
-        if let Some(mut finding) = worst {
+        if let Some(mut explanation) = worst {
             let scheduled = condition(pod, "PodScheduled");
-            finding.pod.since = finding
-                .pod
+            explanation.blocked.since = explanation
+                .blocked
                 .since
                 .or_else(|| scheduled.and_then(|condition| condition.last_transition_time))
                 .or(created);
-            if finding.cause == Cause::Starting && finding.available_by.is_none() {
-                self.explain_start(&mut finding);
+            if explanation.cause == Cause::Starting && explanation.available_by.is_none() {
+                self.explain_start(&mut explanation);
             }
-            return Some(finding);
+            return Some(explanation);
         }
         if let Some(condition) = ready {
             let since = condition.last_transition_time.or(created);
@@ -118,23 +118,23 @@ impl<'a> Examiner<'a> {
             let is_gated = reason == GATES_NOT_READY;
             if is_gated || is_node_lost(pod) {
                 let reason = if is_gated { reason } else { NODE_LOST };
-                let finding = Finding::new(Cause::NotReady, pod, reason, message, since);
-                return Some(finding.of_class(Class::NotReady, false));
+                let explanation = Explanation::new(Cause::NotReady, pod, reason, message, since);
+                return Some(explanation.of_class(Class::NotReady, false));
             }
         }
         if self.may_complete && pod.phase == "Running" {
             // Its containers have completed or are running.
             return None;
         }
-        let mut finding =
-            Finding::new(Cause::Starting, pod, or(&pod.phase, "Pending"), "", created);
-        self.explain_start(&mut finding);
-        Some(finding)
+        let mut explanation =
+            Explanation::new(Cause::Starting, pod, or(&pod.phase, "Pending"), "", created);
+        self.explain_start(&mut explanation);
+        Some(explanation)
     }
 
     /// A container that keeps a pod running although another one has ended for good. The kubelet stops native sidecars
     /// itself, which are init containers.
-    fn kept_running(&self, pod: &'a Pod) -> Option<Finding<'a>> {
+    fn kept_running(&self, pod: &'a Pod) -> Option<Explanation<'a>> {
         let containers = || pod.containers.iter().filter(|container| !container.init);
         let ended = containers().filter_map(|container| match &container.state {
             ContainerState::Terminated { finished_at, .. } => Some((container, *finished_at)),
@@ -146,11 +146,12 @@ impl<'a> Examiner<'a> {
         let (ended, at) = ended?;
         containers().find_map(|container| match &container.state {
             ContainerState::Running { started_at } => {
-                let mut finding = Finding::new(Cause::Running, pod, "Running", "", *started_at);
+                let mut explanation =
+                    Explanation::new(Cause::Running, pod, "Running", "", *started_at);
                 let ago = at.map(|at| format!(" {} ago", self.now.since(at)));
                 let ago = ago.unwrap_or_default();
-                finding.detail = format!("container {} completed{ago}", ended.name);
-                Some(finding.of_container(container))
+                explanation.detail = format!("container {} completed{ago}", ended.name);
+                Some(explanation.of_container(container))
             }
             _ => None,
         })
@@ -158,28 +159,28 @@ impl<'a> Examiner<'a> {
 
     /// The reason why a container is not ready. `has_started` means that the pod is initialized, so that an init container
     /// that is still running is a sidecar.
-    fn examine_container(
+    fn explain_container(
         &self,
         pod: &'a Pod,
         container: &'a Container,
         has_started: bool,
-    ) -> Option<Finding<'a>> {
-        let finding = |cause, reason: &str, message: &str, since| {
-            Finding::new(cause, pod, reason, message, since).of_container(container)
+    ) -> Option<Explanation<'a>> {
+        let explanation = |cause, reason: &str, message: &str, since| {
+            Explanation::new(cause, pod, reason, message, since).of_container(container)
         };
         let crash = |reason: &str, state: &ContainerState, otherwise: &str| {
             let class = self.class_of_crash(pod, container, state);
             let end = self.termination(pod, container, state);
             let at = end.as_ref().and_then(|(_, at)| *at);
             let how = end.map_or_else(|| otherwise.to_owned(), |(how, _)| how);
-            let mut finding = finding(Cause::CrashLoop, reason, &how, at);
-            finding = finding.of_class(class, !self.is_inherited(pod));
+            let mut explanation = explanation(Cause::CrashLoop, reason, &how, at);
+            explanation = explanation.of_class(class, !self.is_inherited(pod));
             if let Some(error) = start_error(state) {
-                finding.is_definite &= self.is_certain(&error, Some(container));
-                finding.remedy = self.start_remedy(pod, container, &error);
+                explanation.is_definite &= self.is_certain(&error, Some(container));
+                explanation.remedy = self.start_remedy(pod, container, &error);
             }
-            self.explain_kill(&mut finding, pod, class);
-            finding
+            self.explain_kill(&mut explanation, pod, class);
+            explanation
         };
         match &container.state {
             ContainerState::Waiting { reason, message } => {
@@ -188,30 +189,32 @@ impl<'a> Examiner<'a> {
                 if messages::image::TABLE.reasons.contains(&reason) {
                     let text = self.pull_error(pod, container, message);
                     let error = messages::image::TABLE.look_up(text);
-                    let mut finding = finding(Cause::ImagePull, reason, message, None);
-                    finding.detail = error.cause(&facts);
-                    finding.remedy = error.remedy(&facts);
+                    let mut explanation = explanation(Cause::ImagePull, reason, message, None);
+                    explanation.detail = error.cause(&facts);
+                    explanation.remedy = error.remedy(&facts);
                     let (class, is_definite) = match reason {
                         "InvalidImageName" => (Class::ImageName, true),
                         "ErrImageNeverPull" => (Class::ImagePull, true),
                         _ => (Class::ImagePull, error.is_definite()),
                     };
-                    Some(finding.of_class(class, is_definite))
+                    Some(explanation.of_class(class, is_definite))
                 } else if messages::container::TABLE.reasons.contains(&reason) {
                     let error = messages::container::TABLE.look_up(message);
-                    let mut finding = finding(Cause::ContainerConfig, reason, message, None);
-                    finding.detail = error.cause(&facts);
-                    finding.remedy = self.start_remedy(pod, container, &error);
+                    let mut explanation =
+                        explanation(Cause::ContainerConfig, reason, message, None);
+                    explanation.detail = error.cause(&facts);
+                    explanation.remedy = self.start_remedy(pod, container, &error);
                     let is_definite = self.is_certain(&error, Some(container));
-                    Some(finding.of_class(Class::Config, is_definite))
+                    Some(explanation.of_class(Class::Config, is_definite))
                 } else if reason == RUN_ERROR && termination_of(&container.last_state).is_none() {
                     let error = messages::container::TABLE.look_up(message);
-                    let mut finding = finding(Cause::CrashLoop, reason, message, None);
-                    finding.pod.message = error.cause(&facts);
-                    finding.remedy = self.start_remedy(pod, container, &error);
+                    let mut explanation = explanation(Cause::CrashLoop, reason, message, None);
+                    explanation.blocked.message = error.cause(&facts);
+                    explanation.remedy = self.start_remedy(pod, container, &error);
                     let is_definite = self.is_certain(&error, Some(container));
                     Some(
-                        finding.of_class(Class::StartError, is_definite && !self.is_inherited(pod)),
+                        explanation
+                            .of_class(Class::StartError, is_definite && !self.is_inherited(pod)),
                     )
                 } else if matches!(reason, "CrashLoopBackOff" | RUN_ERROR | POST_START_ERROR)
                     || container.restarts > 0
@@ -223,19 +226,19 @@ impl<'a> Examiner<'a> {
                     };
                     Some(crash(reason, &container.last_state, otherwise))
                 } else {
-                    Some(finding(Cause::Starting, reason, message, None))
+                    Some(explanation(Cause::Starting, reason, message, None))
                 }
             }
             ContainerState::Running { .. } if container.ready => None,
             ContainerState::Running { started_at }
                 if container.init && !has_started && !self.is_sidecar(container) =>
             {
-                let mut finding = finding(Cause::Starting, "Init", "", *started_at);
-                finding.detail = format!(
+                let mut explanation = explanation(Cause::Starting, "Init", "", *started_at);
+                explanation.detail = format!(
                     "init container {} is running",
                     one_line(&container.name, NAME_MAX)
                 );
-                Some(finding)
+                Some(explanation)
             }
             ContainerState::Running { started_at } => {
                 let recent = started_at.is_some_and(|started| {
@@ -243,11 +246,12 @@ impl<'a> Examiner<'a> {
                 });
                 let last = self.termination(pod, container, &container.last_state);
                 if let Some((how, _)) = last.filter(|_| container.restarts > 0 && recent) {
-                    let mut finding = finding(Cause::CrashLoop, "Running", &how, *started_at);
+                    let mut explanation =
+                        explanation(Cause::CrashLoop, "Running", &how, *started_at);
                     // It is running now, so it has not failed again.
                     let class = self.class_of_crash(pod, container, &container.last_state);
-                    self.explain_kill(&mut finding, pod, class);
-                    return Some(finding);
+                    self.explain_kill(&mut explanation, pod, class);
+                    return Some(explanation);
                 }
                 let startup = self.probe(container, ProbeKind::Startup);
                 let is_starting = startup.is_some() && container.started == Some(false);
@@ -263,23 +267,23 @@ impl<'a> Examiner<'a> {
                 });
                 let available_by = available_by.filter(|_| container.restarts == 0);
                 if let Some(probe) = startup.filter(|_| is_starting) {
-                    let mut finding = finding(Cause::Starting, "Running", "", *started_at);
+                    let mut explanation = explanation(Cause::Starting, "Running", "", *started_at);
                     let action = probe.action;
-                    finding.detail = format!("startup probe {action} has not passed yet");
-                    finding.available_by = available_by;
+                    explanation.detail = format!("startup probe {action} has not passed yet");
+                    explanation.available_by = available_by;
                     let end = started_at.map(|started| started.plus_seconds(probe.budget));
                     if let Some(end) = end.filter(|_| container.restarts == 0) {
                         let left = end.since(self.now);
-                        finding.detail = format!("{}, {left} left", finding.detail);
+                        explanation.detail = format!("{}, {left} left", explanation.detail);
                     }
-                    return Some(finding);
+                    return Some(explanation);
                 }
-                let mut finding = finding(Cause::NotReady, "Running", "", *started_at);
-                finding.available_by = available_by.filter(|end| *end > self.now);
+                let mut explanation = explanation(Cause::NotReady, "Running", "", *started_at);
+                explanation.available_by = available_by.filter(|end| *end > self.now);
                 let failure = self.readiness_failure(pod, container, *started_at);
                 // A webhook may have added the container, and its probe.
                 let action = readiness.map(|probe| format!(" {}", probe.action));
-                finding.detail = match (&failure, action) {
+                explanation.detail = match (&failure, action) {
                     (Some(failure), action) => {
                         let action = action.unwrap_or_default();
                         format!("readiness probe{action} fails{}", because(failure))
@@ -287,8 +291,8 @@ impl<'a> Examiner<'a> {
                     (None, Some(action)) => format!("readiness probe{action} has not passed yet"),
                     (None, None) => String::new(),
                 };
-                finding.failing = failure.map(|failure| (ProbeKind::Readiness, failure));
-                Some(finding.of_class(Class::NotReady, false))
+                explanation.failing = failure.map(|failure| (ProbeKind::Readiness, failure));
+                Some(explanation.of_class(Class::NotReady, false))
             }
             ContainerState::Terminated {
                 exit_code, reason, ..
@@ -339,7 +343,7 @@ impl<'a> Examiner<'a> {
     fn start_remedy(&self, pod: &Pod, container: &Container, error: &Message) -> String {
         let facts = self.facts(pod, container);
         match self.volume_of(error, Some(container)) {
-            Some(mount) if error.certainty() == Certainty::UnlessOnVolume => format!(
+            Some(mount) if error.persistence() == Persistence::UnlessOnVolume => format!(
                 "check which container puts {} on the volume at {}, or correct the command of container {}",
                 one_line(error.hole("file").unwrap_or_default(), NAME_MAX),
                 one_line(&mount, NAME_MAX),
@@ -380,53 +384,53 @@ impl<'a> Examiner<'a> {
     }
 
     /// Why a pod has not started. Problems with volumes and networks are reported in events only.
-    fn explain_start(&self, finding: &mut Finding<'a>) {
-        let failed = self.start_failure(finding.source);
-        if let Some(pulling) = self.pulling(finding)
+    fn explain_start(&self, explanation: &mut Explanation<'a>) {
+        let failed = self.start_failure(explanation.pod);
+        if let Some(pulling) = self.pulling(explanation)
             && failed.is_none_or(|failed| failed.last < pulling.last)
         {
-            finding.pod.reason.clone_from(&pulling.reason);
-            finding.pod.since = pulling.last.or(finding.pod.since);
-            finding.detail = one_line(&pulling.message, KUBERNETES_MAX);
+            explanation.blocked.reason.clone_from(&pulling.reason);
+            explanation.blocked.since = pulling.last.or(explanation.blocked.since);
+            explanation.detail = one_line(&pulling.message, KUBERNETES_MAX);
             return;
         }
         let Some(event) = failed else {
             return;
         };
-        finding.event = Some(event);
+        explanation.event = Some(event);
         let error = messages::mount::TABLE.look_up(&event.message);
         if event.reason == "FailedMount" && error.is_definite() {
-            finding.cause = Cause::ContainerConfig;
-            finding.class = Some(Class::Config);
-            finding.is_definite = true;
-            finding.is_from_event = true;
-            finding.pod.container.clear();
-            finding.pod.message = one_line(&event.message, KUBERNETES_MAX);
-            finding.detail.clone_from(&finding.pod.message);
+            explanation.cause = Cause::ContainerConfig;
+            explanation.class = Some(Class::Config);
+            explanation.is_definite = true;
+            explanation.is_from_event = true;
+            explanation.blocked.container.clear();
+            explanation.blocked.message = one_line(&event.message, KUBERNETES_MAX);
+            explanation.detail.clone_from(&explanation.blocked.message);
             let facts = Facts {
                 namespace: word(self.namespace),
                 ..Facts::default()
             };
-            finding.remedy = error.remedy(&facts);
+            explanation.remedy = error.remedy(&facts);
         } else {
             let text = format!("{}: {}", event.reason, event.message);
-            finding.detail = one_line(&text, KUBERNETES_MAX);
+            explanation.detail = one_line(&text, KUBERNETES_MAX);
         }
     }
 
     /// The event about an image that the kubelet is still pulling. While it does, the status of the container shows the
     /// state before, which is ContainerCreating at first.
-    fn pulling(&self, finding: &Finding<'_>) -> Option<&'a ObservedEvent> {
-        let is_creating = |container: &Container| {
+    fn pulling(&self, explanation: &Explanation<'_>) -> Option<&'a ObservedEvent> {
+        let is_being_created = |container: &Container| {
             let ContainerState::Waiting { reason, .. } = &container.state else {
                 return false;
             };
-            super::is_creating(reason)
+            is_creating(reason)
         };
-        if !finding.container.is_some_and(is_creating) {
+        if !explanation.container.is_some_and(is_being_created) {
             return None;
         }
-        let events = || self.events_about(&finding.source.metadata.uid);
+        let events = || self.events_about(&explanation.pod.metadata.uid);
         let pulling = events().filter(|event| event.reason == "Pulling");
         let pulling = pulling.max_by_key(|event| event.last)?;
         // kubelet: pkg/kubelet/images/image_manager.go, pullImage: Pulled, or Failed, ends the attempt.

@@ -1,12 +1,12 @@
 //! How a caller wants rollouts to be judged.
 
 use super::class::Rules;
-use crate::diagnosis::cause::Cause;
+use crate::explain::Cause;
 use rollplan_core::time::Time;
 
 /// How a caller wants rollouts to be judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Judgement {
+pub struct VerdictOptions {
     /// When failures are certain.
     pub rules: Rules,
     /// The failure in the previous answer, and the time at which it was first reported, by the clock of the caller.

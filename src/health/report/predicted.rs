@@ -1,13 +1,14 @@
-//! The input of a report: the diagnosis, and the numbers after the plan.
+//! The input of a report: what the snapshot shows, and the numbers after the plan.
 
 use std::collections::BTreeSet;
 use std::slice;
 
-use super::verdict::{Outlook, Verdict};
-use super::{Counts, Phase, Report, steps};
-use crate::diagnosis::failure::evidence::was_ready;
-use crate::diagnosis::text::{NAME_MAX, one_line, share};
-use crate::diagnosis::{Blocker, Cause, Diagnosis, deletion, pods};
+use super::{Phase, Report, RolloutCounts, steps};
+use crate::explain::text::{NAME_MAX, one_line, share};
+use crate::explain::{Blocker, Cause, deletion};
+use crate::judge::verdict::{Outlook, Verdict};
+use crate::observe::ObservedRollout;
+use crate::observe::pod::{condition, was_ready};
 use rollplan_core::action::Step;
 use rollplan_core::pass;
 use rollplan_core::size::Limits;
@@ -16,8 +17,8 @@ use rollplan_core::status;
 use rollplan_core::strategy::{self, Arithmetic, RolloutStrategy};
 
 /// A rollout as it will be once the plan is carried out.
-pub(super) struct Assessment<'a> {
-    pub(super) diagnosis: &'a Diagnosis<'a>,
+pub(super) struct PredictedRollout<'a> {
+    pub(super) observed: &'a ObservedRollout<'a>,
     pub(super) deployment: &'a Deployment,
     pub(super) strategy: Box<dyn RolloutStrategy>,
     pub(super) limits: Limits,
@@ -32,19 +33,19 @@ pub(super) struct Assessment<'a> {
     pub(super) awaits_observation: bool,
 }
 
-impl<'a> Assessment<'a> {
+impl<'a> PredictedRollout<'a> {
     pub(super) fn new(
-        diagnosis: &'a Diagnosis<'a>,
+        observed: &'a ObservedRollout<'a>,
         status: &'a DeploymentStatus,
         steps: &[Step],
     ) -> Self {
-        let snapshot = diagnosis.snapshot;
+        let snapshot = observed.snapshot;
         let deployment = &snapshot.deployment;
         let strategy = strategy::of(deployment);
         let limits = strategy.limits(deployment.spec.replicas);
-        let (new_size, old_size) = steps::sizes(diagnosis, steps);
+        let (new_size, old_size) = steps::sizes(observed, steps);
         Self {
-            diagnosis,
+            observed,
             deployment,
             arithmetic: strategy.explain(limits),
             strategy,
@@ -63,19 +64,19 @@ impl<'a> Assessment<'a> {
     }
 
     pub(super) fn report(&self, steps: &[Step]) -> Report {
-        if let Some(blocker) = self.diagnosis.replica_sets_incomplete() {
+        if let Some(blocker) = self.observed.replica_sets_incomplete() {
             return self.without_all_sets(blocker);
         }
         let mut blockers = self.blockers();
         let verdict = self.verdict(&blockers);
         let phase = self.phase(&verdict);
-        let new = self.diagnosis.new_set();
+        let new = self.observed.new_set();
         let name = new.map(|set| &set.metadata.name);
         let name = name.or_else(|| steps::created(steps).map(|set| &set.metadata.name));
         let message = self.message(phase, &blockers);
         // Added last, because it is only a warning: it has no effect on the phase, the verdict and the message.
         if phase != Phase::Deleting {
-            blockers.extend(self.diagnosis.selector_overlap());
+            blockers.extend(self.observed.selector_overlap());
         }
         Report {
             phase,
@@ -96,7 +97,7 @@ impl<'a> Assessment<'a> {
     /// The report if the list of ReplicaSets may be incomplete. Nothing can be counted, so it has only the phase that the
     /// Deployment alone shows.
     fn without_all_sets(&self, blocker: Blocker) -> Report {
-        let now = self.diagnosis.snapshot.now;
+        let now = self.observed.snapshot.now;
         let deletion = deletion::finalizers(&self.deployment.metadata, now);
         let is_deletion = deletion.is_some();
         let blocker = deletion.unwrap_or(blocker);
@@ -132,7 +133,7 @@ impl<'a> Assessment<'a> {
         let is_certain = verdict.outlook == Outlook::NeedsChange && verdict.is_certain;
         if deployment.metadata.deletion_timestamp.is_some() {
             Phase::Deleting
-        } else if self.diagnosis.is_refused() {
+        } else if self.observed.is_refused() {
             Phase::Refused
         } else if self.is_complete() {
             Phase::Complete
@@ -156,7 +157,7 @@ impl<'a> Assessment<'a> {
     pub(super) fn is_complete(&self) -> bool {
         status::is_complete(self.deployment, self.status)
             && !self.awaits_observation
-            && self.diagnosis.replica_set_unobserved().is_none()
+            && self.observed.replica_set_unobserved().is_none()
             && self.replica_set_refused().is_none()
     }
 
@@ -164,7 +165,7 @@ impl<'a> Assessment<'a> {
     /// an earlier generation. An exception is a rejected call of the caller to create the new ReplicaSet, because no
     /// generation is published before that call succeeds.
     pub(super) fn may_be_stalled(&self) -> bool {
-        !self.awaits_observation || self.diagnosis.refused_create().is_some()
+        !self.awaits_observation || self.observed.refused_create().is_some()
     }
 
     /// The condition that reports that the progress deadline has passed.
@@ -185,10 +186,10 @@ impl<'a> Assessment<'a> {
         };
         let wanted = self.limits.replicas;
         let is_updated = self.status.updated_replicas == wanted && self.status.replicas == wanted;
-        let mut alive = self.diagnosis.new_pods().iter();
+        let mut alive = self.observed.new_pods().iter();
         is_updated
             && alive.any(|pod| {
-                let is_ready = pods::condition(pod, "Ready").is_some_and(|it| it.status == "True");
+                let is_ready = condition(pod, "Ready").is_some_and(|it| it.status == "True");
                 let created = pod.metadata.creation_timestamp;
                 let is_older = created
                     .zip(completed)
@@ -234,7 +235,7 @@ impl<'a> Assessment<'a> {
                 let paused = since.map_or_else(
                     || "is paused".to_owned(),
                     |since| {
-                        let now = self.diagnosis.snapshot.now;
+                        let now = self.observed.snapshot.now;
                         format!("has been paused for {}", now.since(since))
                     },
                 );
@@ -250,8 +251,8 @@ impl<'a> Assessment<'a> {
 
     /// The pods of a complete rollout that have become unready, which the controllers have not counted yet.
     fn unready_note(&self) -> String {
-        let unready = self.diagnosis.new_pods().iter().filter(|pod| {
-            let ready = pods::condition(pod, "Ready");
+        let unready = self.observed.new_pods().iter().filter(|pod| {
+            let ready = condition(pod, "Ready");
             pod.metadata.deletion_timestamp.is_none()
                 && !matches!(pod.phase.as_str(), "Failed" | "Succeeded")
                 && ready.is_some_and(|ready| ready.status != "True")
@@ -267,9 +268,9 @@ impl<'a> Assessment<'a> {
         }
     }
 
-    fn counts(&self) -> Counts {
+    fn counts(&self) -> RolloutCounts {
         let status = self.status;
-        Counts {
+        RolloutCounts {
             desired: self.limits.replicas,
             total: status.replicas,
             updated: status.updated_replicas,

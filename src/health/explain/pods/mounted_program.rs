@@ -3,9 +3,9 @@
 //! Another container of the pod, or another pod, may put a program on a volume while the container fails to start. Then it
 //! starts without a change, so its failure is not certain.
 
-use crate::diagnosis::examiner::Examiner;
-use crate::diagnosis::template;
-use crate::messages::{Certainty, Message};
+use crate::explain::template;
+use crate::messages::{Message, Persistence};
+use crate::observe::context::PodContext;
 use rollplan_core::snapshot::Container;
 
 /// The directories in which runtimes look for programs if the image does not set PATH.
@@ -15,16 +15,12 @@ const SOFTWARE: [&str; 5] = ["opt", "usr", "app", "home", "root"];
 /// Directories of data, which programs do not use as their working directory.
 const DATA: [&str; 7] = ["dev", "etc", "proc", "run", "sys", "tmp", "var"];
 
-impl Examiner<'_> {
+impl PodContext<'_> {
     /// Whether a message about a container proves that its failure persists.
-    pub(in crate::diagnosis) fn is_certain(
-        &self,
-        message: &Message,
-        container: Option<&Container>,
-    ) -> bool {
-        match message.certainty() {
-            Certainty::UnlessOnVolume => self.volume_of(message, container).is_none(),
-            certainty => matches!(certainty, Certainty::Definite | Certainty::Missing),
+    pub(crate) fn is_certain(&self, message: &Message, container: Option<&Container>) -> bool {
+        match message.persistence() {
+            Persistence::UnlessOnVolume => self.volume_of(message, container).is_none(),
+            persistence => matches!(persistence, Persistence::Definite | Persistence::Missing),
         }
     }
 

@@ -1,40 +1,34 @@
 //! How long a failure has lasted. Because clocks differ, times are compared only if they are from the same clock, or with a
 //! margin.
 
-use crate::diagnosis::examiner::{Examiner, may_concern};
-use crate::diagnosis::pods::{Finding, GATES_NOT_READY, condition};
+use crate::explain::pods::Explanation;
+use crate::messages::image::FAILED_PULL;
 use crate::messages::{container, image, mount};
-use rollplan_core::snapshot::{Container, ContainerState, ObservedEvent, Pod};
+use crate::observe::context::{CLOCK_SKEW_SECONDS, PodContext, may_concern};
+use crate::observe::pod::condition;
+use rollplan_core::snapshot::{ContainerState, ObservedEvent};
 use rollplan_core::time::{Span, Time};
 
 use super::class::Class;
 use super::retries::{BACK_OFF, NEVER_PULL, Retries};
 
-/// The maximum difference between the clocks of the caller and of the cluster.
-pub(in crate::diagnosis) const CLOCK_SKEW_SECONDS: i64 = 300;
 /// The minimum time for which the containers of a pod must have kept terminating, because a short backoff allows many
 /// restarts within seconds.
 const CRASHING_SECONDS: i64 = 60;
-/// A condition Ready that changed later than this after the start of its pod shows that the pod was ready before. The first
-/// report of a kubelet takes less.
-const READY_BEFORE_SECONDS: i64 = 10;
 
-/// The beginning of an event about a failed attempt to pull an image (kubelet: pkg/kubelet/images/image_manager.go).
-pub(in crate::diagnosis) const FAILED_PULL: &str = "Failed to pull image ";
-
-impl Examiner<'_> {
+impl PodContext<'_> {
     /// The time, by the clock of the caller, at which it is certain that an attempt after the grace of a failure has failed:
     /// now if this is already certain, and otherwise a later estimate.
     pub(super) fn grace_ends(
         &self,
-        finding: &Finding<'_>,
+        explanation: &Explanation<'_>,
         grace: i64,
         reported: Time,
     ) -> Option<Time> {
         let now = self.now;
-        let retries = Retries::of(finding);
+        let retries = Retries::of(explanation);
         let mut ends = Vec::new();
-        if let Some(span) = self.attempts_span(finding) {
+        if let Some(span) = self.attempts_span(explanation) {
             if span.seconds() >= grace {
                 return Some(now);
             }
@@ -43,14 +37,14 @@ impl Examiner<'_> {
             ends.push(reported.plus_seconds(next));
             ends.push(now.plus_seconds(next - span.seconds()));
         }
-        if !finding.is_from_event && is_synchronized(finding, grace) {
+        if !explanation.is_from_event && is_synchronized(explanation, grace) {
             let begins = [
                 // The failure was reported to the caller by its own clock.
                 Some(reported),
-                attempts_since(finding).map(|since| since.plus_seconds(CLOCK_SKEW_SECONDS)),
+                attempts_since(explanation).map(|since| since.plus_seconds(CLOCK_SKEW_SECONDS)),
             ];
             for begin in begins.into_iter().flatten() {
-                let proven = retries.proven_after(grace, &finding.pod.reason);
+                let proven = retries.proven_after(grace, &explanation.blocked.reason);
                 if begin.plus_seconds(proven) <= now {
                     return Some(now);
                 }
@@ -65,22 +59,22 @@ impl Examiner<'_> {
     }
 
     /// The time from the first to the last attempt that events report, by the clock of the kubelet.
-    fn attempts_span(&self, finding: &Finding<'_>) -> Option<Span> {
-        let class = finding.class?;
-        let name = &finding.pod.container;
-        let is_chosen = self.judgement.rules.changes(class);
+    fn attempts_span(&self, explanation: &Explanation<'_>) -> Option<Span> {
+        let class = explanation.class?;
+        let name = &explanation.blocked.container;
+        let is_chosen = self.options.rules.changes(class);
         let definite = |event: &ObservedEvent| {
             let table = match class {
                 Class::ImagePull => &image::TABLE,
-                Class::Config if finding.is_from_event => &mount::TABLE,
+                Class::Config if explanation.is_from_event => &mount::TABLE,
                 Class::Config => &container::TABLE,
                 _ => return true,
             };
-            self.is_certain(&table.look_up(&event.message), finding.container)
+            self.is_certain(&table.look_up(&event.message), explanation.container)
         };
         let attempts: Vec<_> = self
-            .events_about(&finding.source.metadata.uid)
-            .filter(|event| may_concern(event, name) && is_attempt(event, finding))
+            .events_about(&explanation.pod.metadata.uid)
+            .filter(|event| may_concern(event, name) && is_attempt(event, explanation))
             .filter(|event| is_chosen || definite(event))
             .collect();
         let first = attempts.iter().filter_map(|event| event.first).min()?;
@@ -89,8 +83,8 @@ impl Examiner<'_> {
     }
 
     /// How often the container of a failure has been restarted in the current rollout.
-    pub(super) fn restarts(&self, finding: &Finding<'_>) -> i32 {
-        let Some(container) = finding.container.filter(|_| finding.is_definite) else {
+    pub(super) fn restarts(&self, explanation: &Explanation<'_>) -> i32 {
+        let Some(container) = explanation.container.filter(|_| explanation.is_definite) else {
             return 0;
         };
         let finished = match (&container.state, &container.last_state) {
@@ -99,62 +93,26 @@ impl Examiner<'_> {
             _ => None,
         };
         // Both times are from the clock of the kubelet. All crashes are within this time.
-        let lasted = finished.zip(finding.source.start_time);
-        let is_chosen = finding
+        let lasted = finished.zip(explanation.pod.start_time);
+        let is_chosen = explanation
             .class
-            .is_some_and(|class| self.judgement.rules.changes(class));
+            .is_some_and(|class| self.options.rules.changes(class));
         let is_short = lasted.is_none_or(|(finished, start)| {
             finished.since(start) < Span::from_seconds(CRASHING_SECONDS)
         });
-        if finding.class == Some(Class::CrashLoop) && is_short && !is_chosen {
+        if explanation.class == Some(Class::CrashLoop) && is_short && !is_chosen {
             return 0;
         }
         container.restarts
     }
 }
 
-/// Whether a pod that is not ready has been ready before.
-pub(crate) fn was_ready(pod: &Pod) -> bool {
-    let ready = condition(pod, "Ready").filter(|ready| ready.status != "True");
-    let changed = ready.and_then(|ready| ready.last_transition_time);
-    let changed = changed.zip(pod.start_time);
-    let is_later = changed.is_some_and(|(changed, start)| {
-        changed.since(start) > Span::from_seconds(READY_BEFORE_SECONDS)
-    });
-    is_later || is_node_lost(pod)
-}
-
-/// Whether a pod is not ready although its containers are: its node has stopped reporting. kube-controller-manager:
-/// pkg/controller/util/node/controller_utils.go, `MarkPodsNotReady`. The kubelet changes both conditions, unless a readiness
-/// gate is not met, which it states as the reason.
-pub(crate) fn is_node_lost(pod: &Pod) -> bool {
-    if matches!(pod.phase.as_str(), "Failed" | "Succeeded") {
-        return false;
-    }
-    let is_ready = |container: &Container| {
-        let is_done = matches!(
-            container.state,
-            ContainerState::Terminated { exit_code: 0, .. }
-        );
-        // A sidecar counts like the main containers.
-        container.ready || container.init && is_done
-    };
-    let are_ready = || match condition(pod, "ContainersReady") {
-        Some(containers) => containers.status == "True",
-        None => {
-            pod.containers.iter().any(|container| !container.init)
-                && pod.containers.iter().all(is_ready)
-        }
-    };
-    condition(pod, "Ready").is_some_and(|ready| {
-        ready.status != "True" && ready.reason != GATES_NOT_READY && are_ready()
-    })
-}
-
 /// The earliest possible time of the first attempt that failed.
-fn attempts_since(finding: &Finding<'_>) -> Option<Time> {
-    let pod = finding.source;
-    let is_init = finding.container.is_some_and(|container| container.init);
+fn attempts_since(explanation: &Explanation<'_>) -> Option<Time> {
+    let pod = explanation.pod;
+    let is_init = explanation
+        .container
+        .is_some_and(|container| container.init);
     let scheduled = condition(pod, "PodScheduled").and_then(|it| it.last_transition_time);
     let initialized = condition(pod, "Initialized").filter(|it| it.status == "True" && !is_init);
     let initialized = initialized.and_then(|it| it.last_transition_time);
@@ -180,13 +138,13 @@ fn attempts_since(finding: &Finding<'_>) -> Option<Time> {
 
 /// Whether no other container of the pod can have delayed the synchronizations since the grace ended. The kubelet pulls
 /// images one by one, and waits longer while a container crashes.
-fn is_synchronized(finding: &Finding<'_>, grace: i64) -> bool {
-    let pod = finding.source;
+fn is_synchronized(explanation: &Explanation<'_>, grace: i64) -> bool {
+    let pod = explanation.pod;
     let mut others = pod.containers.iter();
     others.all(|other| match &other.state {
-        _ if other.name == finding.pod.container => true,
+        _ if other.name == explanation.blocked.container => true,
         ContainerState::Waiting { reason, .. } => {
-            reason == "PodInitializing" || *reason == finding.pod.reason
+            reason == "PodInitializing" || *reason == explanation.blocked.reason
         }
         // Both by the clock of the kubelet.
         ContainerState::Running { started_at } => {
@@ -199,14 +157,14 @@ fn is_synchronized(finding: &Finding<'_>, grace: i64) -> bool {
 }
 
 /// Whether an event reports another attempt of the kubelet or the scheduler.
-fn is_attempt(event: &ObservedEvent, finding: &Finding<'_>) -> bool {
+fn is_attempt(event: &ObservedEvent, explanation: &Explanation<'_>) -> bool {
     let reason = event.reason.as_str();
-    match finding.class {
+    match explanation.class {
         Some(Class::ImagePull) => {
             reason == NEVER_PULL || reason == "Failed" && event.message.starts_with(FAILED_PULL)
         }
         // The kubelet also reports that it is still waiting for the volumes.
-        Some(Class::Config) if finding.is_from_event => {
+        Some(Class::Config) if explanation.is_from_event => {
             reason == "FailedMount"
                 && !event
                     .message

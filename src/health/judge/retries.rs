@@ -14,7 +14,7 @@
 //! result of an attempt that is up to two synchronizations old.
 
 use super::class::Class;
-use crate::diagnosis::pods::Finding;
+use crate::explain::pods::Explanation;
 
 /// The maximum time until the kubelet synchronizes a failing pod.
 const SYNC_SECONDS: i64 = 15;
@@ -66,11 +66,11 @@ const CURRENT: Retries = Retries {
 // === impl Retries ===
 
 impl Retries {
-    pub(super) fn of(finding: &Finding<'_>) -> Self {
-        match finding.class {
-            Some(Class::ImagePull) if finding.pod.reason == NEVER_PULL => CREATE,
+    pub(super) fn of(explanation: &Explanation<'_>) -> Self {
+        match explanation.class {
+            Some(Class::ImagePull) if explanation.blocked.reason == NEVER_PULL => CREATE,
             Some(Class::ImagePull) => PULL,
-            Some(Class::Config) if finding.is_from_event => MOUNT,
+            Some(Class::Config) if explanation.is_from_event => MOUNT,
             Some(Class::Config) => CREATE,
             _ => CURRENT,
         }

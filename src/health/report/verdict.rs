@@ -1,16 +1,16 @@
 //! The verdict about the rollout of a Deployment.
 
-use super::events::{self, Subject};
-use super::weighing::Weighing;
-use super::{Outlook, Verdict};
-use crate::diagnosis::{Blocker, Cause};
-use crate::report::assessment::Assessment;
-use crate::report::steps;
+use super::predicted::PredictedRollout;
+use super::steps;
+use crate::explain::{Blocker, Cause};
+use crate::judge::events::{self, Subject};
+use crate::judge::pending::PendingVerdict;
+use crate::judge::verdict::{Outlook, Verdict};
 use rollplan_core::pass::{self, rollback_annotation};
 use rollplan_core::status;
 
-impl Assessment<'_> {
-    pub(in crate::report) fn verdict(&self, blockers: &[Blocker]) -> Verdict {
+impl PredictedRollout<'_> {
+    pub(super) fn verdict(&self, blockers: &[Blocker]) -> Verdict {
         let mut verdict = self
             .without_failures(blockers)
             .unwrap_or_else(|| self.by_failures(blockers));
@@ -19,7 +19,7 @@ impl Assessment<'_> {
         verdict.event_selectors = events::selectors(
             blockers,
             Subject {
-                now: self.diagnosis.snapshot.now,
+                now: self.observed.snapshot.now,
                 has_conditions_about_pods: true,
                 has_pods: true,
             },
@@ -28,7 +28,7 @@ impl Assessment<'_> {
     }
 
     /// The verdict if it does not depend on pods.
-    pub(in crate::report) fn without_failures(&self, blockers: &[Blocker]) -> Option<Verdict> {
+    pub(super) fn without_failures(&self, blockers: &[Blocker]) -> Option<Verdict> {
         let find = |cause| find(blockers, cause);
         if self.deployment.metadata.deletion_timestamp.is_some() {
             return Some(Verdict::deleting("Deployment", find(Cause::Deleting)));
@@ -62,41 +62,41 @@ impl Assessment<'_> {
 
     /// The verdict based on rejections by the API server and on the reasons why new pods are not available.
     fn by_failures(&self, blockers: &[Blocker]) -> Verdict {
-        let diagnosis = self.diagnosis;
+        let observed = self.observed;
         let find = |cause| find(blockers, cause);
         // A pause that delays nothing is not the cause.
         let lead = blockers
             .iter()
             .find(|blocker| blocker.cause != Cause::Paused);
-        let mut weighing = Weighing::new(lead);
+        let mut pending = PendingVerdict::new(lead);
         let refusals = [
-            (Cause::ReplicaSetRefused, diagnosis.refusal_of_replica_set()),
-            (Cause::PodsRefused, diagnosis.refusal_of_pods()),
+            (Cause::ReplicaSetRefused, observed.refusal_of_replica_set()),
+            (Cause::PodsRefused, observed.refusal_of_pods()),
         ];
-        for (cause, finality) in refusals {
+        for (cause, certainty) in refusals {
             if let Some(blocker) = find(cause)
-                && let Some(verdict) = weighing.add_refusal(blocker, finality)
+                && let Some(verdict) = pending.add_refusal(blocker, certainty)
             {
                 return verdict;
             }
         }
-        if let Some(failure) = diagnosis.failure()
+        if let Some(failure) = observed.failure()
             && let Some(blocker) = find(failure.cause)
-            && let Some(verdict) = weighing.add_failure(blocker, &failure)
+            && let Some(verdict) = pending.add_failure(blocker, &failure)
         {
             return verdict;
         }
-        self.undecided(blockers, weighing)
+        self.undecided(blockers, pending)
     }
 
     /// The verdict if no failure is certain.
-    fn undecided(&self, blockers: &[Blocker], weighing: Weighing<'_>) -> Verdict {
-        let Weighing {
+    fn undecided(&self, blockers: &[Blocker], pending: PendingVerdict<'_>) -> Verdict {
+        let PendingVerdict {
             lead,
             since,
             certain_at,
-        } = weighing;
-        let available_by = self.diagnosis.available_by();
+        } = pending;
+        let available_by = self.observed.available_by();
         if find(blockers, Cause::DeadlineExceeded).is_some() && available_by.is_none() {
             // The deadline of Kubernetes has passed, and no failure is certain.
             return Verdict {
@@ -108,7 +108,7 @@ impl Assessment<'_> {
         let only_time = match blockers {
             // Only old pods remain to be removed.
             [] => self
-                .diagnosis
+                .observed
                 .new_set()
                 .is_some_and(|new| new.status.available_replicas >= wanted),
             all => all
@@ -143,13 +143,13 @@ impl Assessment<'_> {
     fn waits_for_resume(&self) -> bool {
         // A ReplicaSet with this template but without a controller may still be adopted.
         let may_be_adopted = || {
-            let mut sets = self.diagnosis.snapshot.replica_sets.iter();
+            let mut sets = self.observed.snapshot.replica_sets.iter();
             sets.any(|set| {
                 set.metadata.controller().is_none() && pass::has_template_of(set, self.deployment)
             })
         };
         // Uses the stored sizes, because the plan may not be carried out completely.
-        let (new_size, old_size) = steps::sizes(self.diagnosis, &[]);
+        let (new_size, old_size) = steps::sizes(self.observed, &[]);
         // Proportional scaling ignores a pause, and adds no pods to an empty ReplicaSet.
         let is_scaled = new_size == 0
             || !self.strategy.scales_proportionally()
@@ -157,7 +157,7 @@ impl Assessment<'_> {
         // The last old pods are removed in spite of a pause once all new ones are available.
         let is_sized = new_size >= i64::from(self.limits.replicas);
         old_size > 0 && !is_sized && is_scaled
-            || self.diagnosis.new_set().is_none() && self.limits.replicas > 0 && !may_be_adopted()
+            || self.observed.new_set().is_none() && self.limits.replicas > 0 && !may_be_adopted()
     }
 }
 

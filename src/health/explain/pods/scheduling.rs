@@ -1,12 +1,12 @@
 //! Why no node can run a pod, and what can be changed: the scheduler's reasons, the reaction of an autoscaler, and what
 //! other pods have.
 
-use super::condition;
-use crate::diagnosis::examiner::Examiner;
-use crate::diagnosis::peers::{Holder, Replacement, Role};
-use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, one_line, word};
+use crate::explain::text::{KUBERNETES_MAX, NAME_MAX, one_line, word};
 use crate::messages::scheduler::{Subject, TABLES};
 use crate::messages::{Facts, Message, autoscaler};
+use crate::observe::context::PodContext;
+use crate::observe::peers::{Holder, Replacement, Role};
+use crate::observe::pod::condition;
 use rollplan_core::autoscaler::Reaction;
 use rollplan_core::snapshot::{HostPort, ObservedVolume, Pod};
 use rollplan_core::time::Span;
@@ -26,7 +26,7 @@ struct Reason {
     message: Message,
 }
 
-impl<'a> Examiner<'a> {
+impl<'a> PodContext<'a> {
     /// Whether no scheduler has reported on a pod for longer than one needs.
     pub(super) fn awaits_scheduler(&self, pod: &Pod) -> bool {
         let created = pod.metadata.creation_timestamp;
@@ -39,7 +39,7 @@ impl<'a> Examiner<'a> {
     }
 
     /// Whether an autoscaler is adding a node for a pod.
-    pub(in crate::diagnosis) fn is_adding_node(&self, pod: &Pod) -> bool {
+    pub(crate) fn is_adding_node(&self, pod: &Pod) -> bool {
         let reaction = self.reaction(pod);
         reaction.is_some_and(|reaction| reaction.adds_node(self.now))
     }

@@ -1,16 +1,20 @@
-//! The context in which pods are examined, regardless of their owner.
+//! What is known about pods besides their own fields, regardless of their owner.
 
 use std::collections::BTreeMap;
 
-use super::failure::judgement::Judgement;
 use super::peers::Peers;
+use crate::judge::options::VerdictOptions;
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::snapshot::ObservedEvent;
 use rollplan_core::template::Template;
 use rollplan_core::time::Time;
 
-/// Examines pods: why they are not available, and how certain it is that this persists.
-pub(crate) struct Examiner<'a> {
+/// The maximum difference between the clocks of the caller and of the cluster.
+pub(crate) const CLOCK_SKEW_SECONDS: i64 = 300;
+
+/// What is known about pods besides their own fields. `explain` and `judge` have more of its methods: why a pod is not
+/// available, and how certain it is that this persists.
+pub(crate) struct PodContext<'a> {
     /// The time of the snapshot.
     pub(crate) now: Time,
     /// Checked for each pod.
@@ -26,7 +30,7 @@ pub(crate) struct Examiner<'a> {
     /// The events, by the UID of the object that they are about.
     pub(crate) events: BTreeMap<&'a str, Vec<&'a ObservedEvent>>,
     /// How the caller wants failures to be judged.
-    pub(crate) judgement: Judgement,
+    pub(crate) options: VerdictOptions,
     /// Whether containers may complete, so that exit code 0 is a success, as in pods of Jobs.
     pub(crate) may_complete: bool,
     /// The word for a pod in messages, for example "new pod".
@@ -35,9 +39,9 @@ pub(crate) struct Examiner<'a> {
     pub(crate) peers: Peers<'a>,
 }
 
-// === impl Examiner ===
+// === impl PodContext ===
 
-impl<'a> Examiner<'a> {
+impl<'a> PodContext<'a> {
     /// The events about an object.
     pub(crate) fn events_about(
         &self,

@@ -1,6 +1,6 @@
 //! The events that may explain a state, or make the verdict about it certain.
 
-use crate::diagnosis::{Blocker, Cause};
+use crate::explain::{Blocker, Cause};
 use rollplan_core::time::{Span, Time};
 
 /// How long pods may take to start before events are needed to explain why they are not ready.
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn documentation_has_the_selectors() {
-        let page = include_str!("../../../../docs/verdict.md");
+        let page = include_str!("../../../docs/verdict.md");
         let lists = [
             WARNINGS,
             OF_AUTOSCALERS,

@@ -1,10 +1,10 @@
-//! The pods around the examined ones, which may have what these wait for, and how the rollout replaces them.
+//! The pods around those that are not available, which may have what these wait for, and how the rollout replaces them.
 
 use rollplan_core::selector::{LabelSelector, Operator, Requirement};
 use rollplan_core::snapshot::{ObservedClaim, Pod, StringMap, Surroundings};
 use rollplan_core::template::{Template, Value};
 
-/// The pods around the examined ones.
+/// The pods around those that are not available.
 pub(crate) struct Peers<'a> {
     /// The pods that the rollout replaces, each with its template if that is known.
     pub(crate) old: Vec<(&'a Pod, Option<&'a Template>)>,

@@ -1,9 +1,8 @@
 //! Objects that are being deleted: what they wait for.
 
-use super::failure::evidence::is_node_lost;
-use super::pods::or;
-use super::text::{NAME_MAX, one_line, word};
+use super::text::{NAME_MAX, one_line, or, word};
 use super::{Blocker, Cause};
+use crate::observe::pod::is_node_lost;
 use rollplan_core::snapshot::{ContainerState, ObjectMeta, Pod};
 use rollplan_core::time::Time;
 

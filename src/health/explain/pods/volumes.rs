@@ -1,13 +1,14 @@
 //! Why the volumes of a pod are not ready. Only events show it: some are reported once, while the kubelet repeats that it
 //! waits.
 
+use super::Explanation;
 use super::scheduling::named;
-use super::{Finding, condition, is_creating};
-use crate::diagnosis::Cause;
-use crate::diagnosis::examiner::Examiner;
-use crate::diagnosis::peers::{Replacement, Role};
-use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, one_line, word};
+use crate::explain::Cause;
+use crate::explain::text::{KUBERNETES_MAX, NAME_MAX, one_line, word};
 use crate::messages::{Facts, Table, mount, sandbox, volume};
+use crate::observe::context::PodContext;
+use crate::observe::peers::{Replacement, Role};
+use crate::observe::pod::{condition, is_creating};
 use rollplan_core::snapshot::{ContainerState, ObservedEvent, Pod};
 use rollplan_core::time::Span;
 
@@ -25,7 +26,7 @@ static STARTS: [&Table; 4] = [
     &sandbox::TABLE,
 ];
 
-impl<'a> Examiner<'a> {
+impl<'a> PodContext<'a> {
     /// The event that shows why a pod has not started: the latest, except that the kubelet only repeats that it waits. A
     /// volume that has been attached since is not the reason.
     pub(super) fn start_failure(&self, pod: &Pod) -> Option<&'a ObservedEvent> {
@@ -60,15 +61,15 @@ impl<'a> Examiner<'a> {
     }
 
     /// What to do about a pod that has not started.
-    pub(super) fn remedy_for_start(&self, finding: &Finding<'_>) -> String {
-        let pod = finding.source;
+    pub(super) fn remedy_for_start(&self, explanation: &Explanation<'_>) -> String {
+        let pod = explanation.pod;
         if self.awaits_kubelet(pod) {
             return format!(
                 "check the node: kubectl describe node {}",
                 word(&pod.node_name)
             );
         }
-        let Some(event) = finding.event else {
+        let Some(event) = explanation.event else {
             return if self.may_await_claims(pod) {
                 self.remedy_for_claims(pod)
             } else {
@@ -217,17 +218,17 @@ impl<'a> Examiner<'a> {
     }
 
     /// What the message about a starting pod adds to its detail.
-    pub(super) fn start_detail(&self, finding: &Finding<'_>) -> String {
-        let pod = finding.source;
-        if finding.cause != Cause::Starting {
+    pub(super) fn start_detail(&self, explanation: &Explanation<'_>) -> String {
+        let pod = explanation.pod;
+        if explanation.cause != Cause::Starting {
             return String::new();
         }
         if self.awaits_kubelet(pod) {
             let node = one_line(&pod.node_name, NAME_MAX);
             return format!(": the kubelet of node {node} has not acknowledged the pod");
         }
-        let is_waiting = finding.event.is_some_and(is_wait);
-        match finding.event {
+        let is_waiting = explanation.event.is_some_and(is_wait);
+        match explanation.event {
             None if self.may_await_claims(pod) => format!(
                 ": its volumes or its network are not ready; it may be waiting for its volumes{}",
                 self.claims_of(pod)

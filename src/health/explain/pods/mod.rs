@@ -1,19 +1,19 @@
 //! Why pods are not available.
 
-mod examine;
-mod explain;
+mod blockers;
 mod mounted_program;
 mod probe;
 mod scheduling;
+mod unavailable;
 mod volumes;
 
 use std::cmp::Reverse;
 
-use super::failure::class::Class;
 use super::template::ProbeKind;
 use super::text::{KUBERNETES_MAX, one_line};
 use super::{BlockedPod, Cause, Log};
-use rollplan_core::snapshot::{Container, ObservedEvent, Pod, PodCondition};
+use crate::judge::class::Class;
+use rollplan_core::snapshot::{Container, ObservedEvent, Pod};
 use rollplan_core::time::Time;
 
 /// The reason of a pod that waits for a scheduling gate.
@@ -26,20 +26,11 @@ const START_ERROR: [&str; 2] = ["StartError", "ContainerCannotRun"];
 const RUN_ERROR: &str = "RunContainerError";
 /// The reason of a container whose postStart hook failed.
 const POST_START_ERROR: &str = "PostStartHookError";
-/// The reason of a pod with a readiness gate that is not met.
-pub(super) const GATES_NOT_READY: &str = "ReadinessGatesNotReady";
 /// The reason of a pod that is not ready although its containers are.
 const NODE_LOST: &str = "ContainersReady";
 
-/// Whether a container with this reason waits for what comes before it: the volumes, the network and the init containers of
-/// its pod (`ContainerCreating` and `PodInitializing` in pkg/kubelet/kubelet_pods.go of Kubernetes).
-#[must_use]
-pub fn is_creating(reason: &str) -> bool {
-    matches!(reason, "ContainerCreating" | "PodInitializing")
-}
-
-/// The reason why a pod is not available.
-pub struct Finding<'a> {
+/// Why a pod is not available.
+pub struct Explanation<'a> {
     /// The kind of the cause.
     pub cause: Cause,
     /// The class of the failure. `None` if it is not a failure.
@@ -52,11 +43,11 @@ pub struct Finding<'a> {
     /// `minReadySeconds`.
     pub(crate) available_by: Option<Time>,
     /// The pod in the snapshot.
-    pub source: &'a Pod,
+    pub pod: &'a Pod,
     /// The container that causes the problem. `None` if the pod as a whole does.
     pub container: Option<&'a Container>,
     /// The pod in the report.
-    pub pod: BlockedPod,
+    pub blocked: BlockedPod,
     /// Additional text for the message.
     detail: String,
     /// The event that shows why the pod has not started.
@@ -67,24 +58,18 @@ pub struct Finding<'a> {
     failing: Option<(ProbeKind, String)>,
 }
 
-impl<'a> Finding<'a> {
-    fn new(
-        cause: Cause,
-        source: &'a Pod,
-        reason: &str,
-        message: &str,
-        since: Option<Time>,
-    ) -> Self {
+impl<'a> Explanation<'a> {
+    fn new(cause: Cause, pod: &'a Pod, reason: &str, message: &str, since: Option<Time>) -> Self {
         Self {
             cause,
             class: None,
             is_definite: false,
             is_from_event: false,
             available_by: None,
-            source,
+            pod,
             container: None,
-            pod: BlockedPod {
-                name: source.metadata.name.clone(),
+            blocked: BlockedPod {
+                name: pod.metadata.name.clone(),
                 container: String::new(),
                 reason: reason.to_owned(),
                 message: one_line(message, KUBERNETES_MAX),
@@ -100,15 +85,15 @@ impl<'a> Finding<'a> {
     }
 
     fn of_container(mut self, container: &'a Container) -> Self {
-        self.pod.container.clone_from(&container.name);
-        self.pod.restarts = container.restarts;
-        self.pod.log = Log::of(container);
+        self.blocked.container.clone_from(&container.name);
+        self.blocked.restarts = container.restarts;
+        self.blocked.log = Log::of(container);
         self.container = Some(container);
         self
     }
 
     fn with_message(mut self, message: String) -> Self {
-        self.pod.message = message;
+        self.blocked.message = message;
         self
     }
 
@@ -120,7 +105,7 @@ impl<'a> Finding<'a> {
 
     /// Pods with the most restarts, which decide, come first, and then those that have been blocked longest.
     fn rank(&self) -> (Reverse<i32>, bool, Option<Time>, &str) {
-        let pod = &self.pod;
+        let pod = &self.blocked;
         (
             Reverse(pod.restarts),
             pod.since.is_none(),
@@ -128,15 +113,4 @@ impl<'a> Finding<'a> {
             &pod.name,
         )
     }
-}
-
-pub(crate) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
-    pod.conditions
-        .iter()
-        .find(|condition| condition.kind == kind)
-}
-
-/// A text, or another one if it is empty.
-pub(crate) fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
-    if text.is_empty() { otherwise } else { text }
 }

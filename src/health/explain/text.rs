@@ -10,6 +10,11 @@ pub(crate) const PROGRAM_MAX: usize = 200;
 /// The maximum length of the name of an object, in characters.
 pub(crate) const NAME_MAX: usize = 253;
 
+/// A text, or another one if it is empty.
+pub(crate) fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
+    if text.is_empty() { otherwise } else { text }
+}
+
 /// A name as one word of a shell command.
 pub(crate) fn word(name: &str) -> String {
     let name = one_line(name, NAME_MAX);

@@ -3,42 +3,46 @@
 use std::collections::BTreeMap;
 
 use super::scheduling::scheduler_name;
-use super::{Finding, GATED, NODE_LOST, OOM_KILLED, condition};
-use crate::diagnosis::examiner::Examiner;
-use crate::diagnosis::failure::class::Class;
-use crate::diagnosis::template::{self, ProbeKind};
-use crate::diagnosis::text::{NAME_MAX, agree, because, count, one_line, word};
-use crate::diagnosis::{BlockedPod, Blocker, Cause};
+use super::{Explanation, GATED, NODE_LOST, OOM_KILLED};
+use crate::explain::template::{self, ProbeKind};
+use crate::explain::text::{NAME_MAX, agree, because, count, one_line, word};
+use crate::explain::{BlockedPod, Blocker, Cause};
+use crate::judge::class::Class;
 use crate::messages::{Facts, probe};
+use crate::observe::context::PodContext;
+use crate::observe::pod::condition;
 use rollplan_core::snapshot::{ContainerState, Pod};
 use rollplan_core::time::Span;
 
-impl Examiner<'_> {
+impl PodContext<'_> {
     /// Why pods are not available: one blocker for each cause. `size` is the number of desired pods.
-    pub(crate) fn blockers(&self, findings: &[Finding<'_>], size: i64) -> Vec<Blocker> {
-        let mut found: BTreeMap<Cause, Vec<&Finding<'_>>> = BTreeMap::new();
-        for finding in findings {
-            found.entry(finding.cause).or_default().push(finding);
+    pub(crate) fn blockers(&self, explanations: &[Explanation<'_>], size: i64) -> Vec<Blocker> {
+        let mut found: BTreeMap<Cause, Vec<&Explanation<'_>>> = BTreeMap::new();
+        for explanation in explanations {
+            found
+                .entry(explanation.cause)
+                .or_default()
+                .push(explanation);
         }
         let found = found.into_iter();
         found
-            .map(|(cause, findings)| self.blocker(cause, findings, size))
+            .map(|(cause, explanations)| self.blocker(cause, explanations, size))
             .collect()
     }
 
     /// One blocker for all pods with the same cause.
-    fn blocker(&self, cause: Cause, mut findings: Vec<&Finding<'_>>, size: i64) -> Blocker {
-        findings.sort_by(|a, b| a.rank().cmp(&b.rank()));
+    fn blocker(&self, cause: Cause, mut explanations: Vec<&Explanation<'_>>, size: i64) -> Blocker {
+        explanations.sort_by(|a, b| a.rank().cmp(&b.rank()));
         let now = self.now;
         let noun = self.noun;
-        let number = i64::try_from(findings.len()).unwrap_or(i64::MAX);
+        let number = i64::try_from(explanations.len()).unwrap_or(i64::MAX);
         // The ReplicaSet does not count failed pods.
         let of = if cause == Cause::PodFailed {
             count(number, self.noun)
         } else {
             format!("{number} of {}", count(size, self.noun))
         };
-        let Some(first) = findings.first() else {
+        let Some(first) = explanations.first() else {
             return Blocker::new(cause, of, "");
         };
         let BlockedPod {
@@ -49,7 +53,7 @@ impl Examiner<'_> {
             restarts,
             since,
             log: _,
-        } = &first.pod;
+        } = &first.blocked;
         let age = since.map_or_else(String::new, |since| format!(" for {}", now.since(since)));
         let what = format!("{name} {reason}{age}");
         let example = format!("{of}: {what}");
@@ -82,7 +86,7 @@ impl Examiner<'_> {
                         let verb = match class {
                             Some(Class::StartError) => "cannot be started",
                             Some(Class::StartupProbe) => "keeps being killed by its startup probe",
-                            _ if first.pod.message.starts_with(OOM_KILLED) => {
+                            _ if first.blocked.message.starts_with(OOM_KILLED) => {
                                 "keeps running out of memory"
                             }
                             _ => "keeps crashing",
@@ -94,14 +98,14 @@ impl Examiner<'_> {
             }
             Cause::PodFailed => format!("{of} failed: {what}{why}"),
             Cause::Unschedulable if reason == GATED => {
-                let gates = match gates(first.source).as_str() {
+                let gates = match gates(first.pod).as_str() {
                     "" => "a scheduling gate".to_owned(),
                     gates => gates.to_owned(),
                 };
                 format!("the {noun}s are waiting for {gates} ({example}){why}")
             }
             Cause::Unschedulable => {
-                let pod = first.source;
+                let pod = first.pod;
                 let claim = self.claim_problem(pod).map(|(text, _)| text);
                 let claim = claim.unwrap_or_default();
                 let autoscaling = self.autoscaling(pod);
@@ -121,7 +125,7 @@ impl Examiner<'_> {
             }
             Cause::NotReady if reason == NODE_LOST => format!(
                 "the containers are ready, but the pod is not ({example}): node {} may have stopped reporting",
-                one_line(&first.source.node_name, NAME_MAX)
+                one_line(&first.pod.node_name, NAME_MAX)
             ),
             Cause::NotReady if container.is_empty() => {
                 format!("the {noun}s are running but waiting for a readiness gate ({example}){why}")
@@ -138,7 +142,7 @@ impl Examiner<'_> {
             Cause::MinReadySeconds => {
                 let wanted = Span::from_seconds(self.min_ready_seconds.into());
                 let are = agree(of, number);
-                let left = self.min_ready_left(&findings);
+                let left = self.min_ready_left(&explanations);
                 let left = left.map_or_else(String::new, |left| format!(", {left} left"));
                 format!("{are} ready, but not yet for minReadySeconds ({wanted}): {what}{left}")
             }
@@ -150,87 +154,91 @@ impl Examiner<'_> {
         let remedy = self.remedy(first);
         let mut blocker = Blocker::new(cause, text, remedy);
         if cause == Cause::MinReadySeconds {
-            blocker.remaining = self.min_ready_left(&findings);
+            blocker.remaining = self.min_ready_left(&explanations);
         }
         blocker.with_pods(
-            findings
+            explanations
                 .into_iter()
-                .map(|finding| finding.pod.clone())
+                .map(|explanation| explanation.blocked.clone())
                 .collect(),
         )
     }
 
     /// The time until the first of the ready pods is available.
-    fn min_ready_left(&self, findings: &[&Finding<'_>]) -> Option<Span> {
+    fn min_ready_left(&self, explanations: &[&Explanation<'_>]) -> Option<Span> {
         let min_ready = i64::from(self.min_ready_seconds);
-        let ready = findings.iter().filter_map(|finding| finding.pod.since);
+        let ready = explanations
+            .iter()
+            .filter_map(|explanation| explanation.blocked.since);
         ready
             .map(|since| since.plus_seconds(min_ready).since(self.now))
             .min()
     }
 
     /// The remedy for a pod that is not available. Commands are complete and can be pasted.
-    pub(crate) fn remedy(&self, finding: &Finding<'_>) -> String {
+    pub(crate) fn remedy(&self, explanation: &Explanation<'_>) -> String {
         let namespace = word(self.namespace);
-        let name = word(&finding.pod.name);
-        let container = word(&finding.pod.container);
-        let reason = finding.pod.reason.as_str();
-        let message = finding.pod.message.as_str();
+        let name = word(&explanation.blocked.name);
+        let container = word(&explanation.blocked.container);
+        let reason = explanation.blocked.reason.as_str();
+        let message = explanation.blocked.message.as_str();
         // Without --previous, kubectl prints the log of the running container, or of the last one if none is running.
-        let is_running = finding
+        let is_running = explanation
             .container
             .is_some_and(|it| matches!(it.state, ContainerState::Running { .. }));
         let previous = if is_running { " --previous" } else { "" };
         let log = |previous| format!("kubectl logs {name} -n {namespace} -c {container}{previous}");
-        match finding.cause {
-            Cause::ImagePull | Cause::ContainerConfig => finding.remedy.clone(),
-            Cause::CrashLoop if finding.class == Some(Class::StartError) => finding.remedy.clone(),
+        match explanation.cause {
+            Cause::ImagePull | Cause::ContainerConfig => explanation.remedy.clone(),
+            Cause::CrashLoop if explanation.class == Some(Class::StartError) => {
+                explanation.remedy.clone()
+            }
             Cause::CrashLoop | Cause::PodFailed if message.starts_with(OOM_KILLED) => {
-                let container = finding.container;
+                let container = explanation.container;
                 let template =
                     container.and_then(|it| template::container(self.template?, &it.name, it.init));
                 let limit = template.and_then(template::memory_limit);
                 let limit = limit.map_or_else(String::new, |limit| format!(" (now {limit})"));
                 format!(
                     "raise resources.limits.memory of container {}{limit}",
-                    finding.pod.container
+                    explanation.blocked.container
                 )
             }
-            Cause::CrashLoop if !finding.remedy.is_empty() => finding.remedy.clone(),
-            Cause::CrashLoop => match &finding.failing {
+            Cause::CrashLoop if !explanation.remedy.is_empty() => explanation.remedy.clone(),
+            Cause::CrashLoop => match &explanation.failing {
                 Some(failing) => probe_remedy(failing, log(previous)),
                 None => format!("read its log: {}", log(previous)),
             },
-            Cause::PodFailed if !finding.remedy.is_empty() => finding.remedy.clone(),
-            Cause::PodFailed if finding.container.is_some() => {
+            Cause::PodFailed if !explanation.remedy.is_empty() => explanation.remedy.clone(),
+            Cause::PodFailed if explanation.container.is_some() => {
                 format!("read its log: {}", log(previous))
             }
             Cause::PodFailed => {
                 "check why the pods failed: their events and the state of the node".to_owned()
             }
-            Cause::Unschedulable if reason == GATED => match gates(finding.source).as_str() {
+            Cause::Unschedulable if reason == GATED => match gates(explanation.pod).as_str() {
                 "" => "check which controller must remove the gate".to_owned(),
                 gates => format!("check the controller that must remove {gates}"),
             },
-            Cause::Unschedulable => self.remedy_for_unscheduled(finding.source, message),
-            Cause::Starting => self.remedy_for_start(finding),
+            Cause::Unschedulable => self.remedy_for_unscheduled(explanation.pod, message),
+            Cause::Starting => self.remedy_for_start(explanation),
             Cause::NotReady if reason == NODE_LOST => {
                 format!(
                     "check the node: kubectl describe node {}",
-                    word(&finding.source.node_name)
+                    word(&explanation.pod.node_name)
                 )
             }
-            Cause::NotReady if finding.container.is_none() => {
+            Cause::NotReady if explanation.container.is_none() => {
                 "check which controller must set the condition of the gate".to_owned()
             }
-            Cause::NotReady => match &finding.failing {
+            Cause::NotReady => match &explanation.failing {
                 Some(failing) => probe_remedy(failing, log("")),
                 None => String::new(),
             },
             Cause::Running => format!(
                 "if container {0} does not end by itself, run it as a native sidecar: move it to initContainers, with \
                  restartPolicy Always",
-                finding.pod.container
+                explanation.blocked.container
             ),
             _ => String::new(),
         }

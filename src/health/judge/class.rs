@@ -38,7 +38,7 @@ pub enum Limit {
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct ClassRow {
     /// The class.
     pub class: Class,
     /// Its name.
@@ -55,15 +55,15 @@ pub struct Row {
 const ANY_ORDER: Limit = Limit::Grace(90);
 
 /// The table, in the order of [`Class`].
-pub const TABLE: [Row; 9] = [
-    Row {
+pub const TABLE: [ClassRow; 9] = [
+    ClassRow {
         class: Class::ImageName,
         name: "image-name",
         limit: Limit::Grace(0),
         evidence: "reason InvalidImageName",
         resolved_by_room: false,
     },
-    Row {
+    ClassRow {
         class: Class::ImagePull,
         name: "image-pull",
         limit: ANY_ORDER,
@@ -72,7 +72,7 @@ pub const TABLE: [Row; 9] = [
                    pull policy is Never and the node does not have the image",
         resolved_by_room: false,
     },
-    Row {
+    ClassRow {
         class: Class::Config,
         name: "config",
         limit: ANY_ORDER,
@@ -81,7 +81,7 @@ pub const TABLE: [Row; 9] = [
                    not create the container, for a reason of `start-error`",
         resolved_by_room: false,
     },
-    Row {
+    ClassRow {
         class: Class::Refused,
         name: "refused",
         limit: Limit::Grace(30),
@@ -90,7 +90,7 @@ pub const TABLE: [Row; 9] = [
                    PriorityClass or RuntimeClass (after 90 s), or a quota that one pod alone exceeds",
         resolved_by_room: true,
     },
-    Row {
+    ClassRow {
         class: Class::StartError,
         name: "start-error",
         limit: Limit::Restarts(3),
@@ -98,28 +98,28 @@ pub const TABLE: [Row; 9] = [
                    which no volume of the container can provide; or a mount that can never succeed",
         resolved_by_room: false,
     },
-    Row {
+    ClassRow {
         class: Class::StartupProbe,
         name: "startup-probe",
         limit: Limit::Restarts(3),
         evidence: "the kubelet killed the container because its startup probe failed, according to its events",
         resolved_by_room: true,
     },
-    Row {
+    ClassRow {
         class: Class::CrashLoop,
         name: "crash-loop",
         limit: Limit::Restarts(5),
         evidence: "restarts within the current rollout, for at least a minute, of a container that could be started",
         resolved_by_room: true,
     },
-    Row {
+    ClassRow {
         class: Class::Unschedulable,
         name: "unschedulable",
         limit: Limit::Never,
         evidence: "",
         resolved_by_room: true,
     },
-    Row {
+    ClassRow {
         class: Class::NotReady,
         name: "not-ready",
         limit: Limit::Never,
@@ -144,7 +144,7 @@ impl Class {
 
     /// The row of the table.
     #[must_use]
-    pub fn row(self) -> &'static Row {
+    pub fn row(self) -> &'static ClassRow {
         // A test checks the order of the table.
         &TABLE[self as usize]
     }
@@ -182,7 +182,7 @@ impl Rules {
     }
 
     /// When a failure of the class is certain. `is_definite` is whether its text proves that it persists.
-    pub(in crate::diagnosis) fn limit(&self, class: Class, is_definite: bool) -> Limit {
+    pub(crate) fn limit(&self, class: Class, is_definite: bool) -> Limit {
         let by_default = || {
             if is_definite {
                 class.row().limit
@@ -216,8 +216,8 @@ mod tests {
 
     #[test]
     fn documentation_has_the_table() {
-        let page = include_str!("../../../../docs/verdict.md");
-        let row = |row: &Row| {
+        let page = include_str!("../../../docs/verdict.md");
+        let row = |row: &ClassRow| {
             let room = if row.resolved_by_room { "yes" } else { "no" };
             let evidence = if row.evidence.is_empty() {
                 "–"

@@ -5,11 +5,7 @@
 //!    nominated, or an autoscaler has reacted.
 //! 3. A failure with a limit is certain once it exceeds the limit of its class. Everything else is undecided.
 
-pub(crate) mod events;
-mod rollout;
-pub(crate) mod weighing;
-
-use crate::diagnosis::{Blocker, Cause};
+use crate::explain::{Blocker, Cause};
 use rollplan_core::time::Time;
 
 /// The verdict about a rollout.

@@ -1,13 +1,13 @@
 //! Failing probes according to events, and containers that the kubelet stops because of them.
 
-use super::examine::start_error;
-use super::{Finding, OOM_KILLED, POST_START_ERROR};
-use crate::diagnosis::examiner::{Examiner, may_concern};
-use crate::diagnosis::failure::class::Class;
-use crate::diagnosis::failure::evidence::{CLOCK_SKEW_SECONDS, was_ready};
-use crate::diagnosis::template::{self, Probe, ProbeKind};
-use crate::diagnosis::text::{PROGRAM_MAX, because, one_line};
+use super::unavailable::start_error;
+use super::{Explanation, OOM_KILLED, POST_START_ERROR};
+use crate::explain::template::{self, Probe, ProbeKind};
+use crate::explain::text::{PROGRAM_MAX, because, one_line};
+use crate::judge::class::Class;
 use crate::messages::{Facts, probe};
+use crate::observe::context::{CLOCK_SKEW_SECONDS, PodContext, may_concern};
+use crate::observe::pod::was_ready;
 use rollplan_core::snapshot::{Container, ContainerState, ObservedEvent, Pod};
 use rollplan_core::time::Time;
 
@@ -20,7 +20,7 @@ const PRE_STOP_FAILED: &str = "FailedPreStopHook";
 /// The exit codes of a container that the kubelet has stopped or killed.
 const KILLED: [i32; 3] = [0, 137, 143];
 
-impl<'a> Examiner<'a> {
+impl<'a> PodContext<'a> {
     /// A probe of a container, if the template has one.
     pub(super) fn probe(&self, container: &Container, kind: ProbeKind) -> Option<Probe> {
         let container = template::container(self.template?, &container.name, container.init)?;
@@ -87,8 +87,8 @@ impl<'a> Examiner<'a> {
     }
 
     /// Adds the probe because of which the kubelet kills a container, and the failure of this probe.
-    pub(super) fn explain_kill(&self, finding: &mut Finding<'_>, pod: &Pod, class: Class) {
-        let Some(container) = finding.container else {
+    pub(super) fn explain_kill(&self, explanation: &mut Explanation<'_>, pod: &Pod, class: Class) {
+        let Some(container) = explanation.container else {
             return;
         };
         let end = match &container.state {
@@ -115,11 +115,11 @@ impl<'a> Examiner<'a> {
         let hook = self.latest(pod, container, POST_START_FAILED);
         if class == Class::CrashLoop
             && is_killed
-            && (finding.pod.reason == POST_START_ERROR || hook.is_some_and(is_recent))
+            && (explanation.blocked.reason == POST_START_ERROR || hook.is_some_and(is_recent))
         {
-            finding.detail =
+            explanation.detail =
                 format!("killed because its postStart hook fails ({POST_START_FAILED})");
-            finding.remedy = format!(
+            explanation.remedy = format!(
                 "correct lifecycle.postStart of container {}: only the log of the kubelet has its output",
                 self.facts(pod, container).container
             );
@@ -154,11 +154,11 @@ impl<'a> Examiner<'a> {
         } else {
             String::new()
         };
-        finding.detail = format!(
+        explanation.detail = format!(
             "{what} its {name} probe{action} {verb}{}{stop}",
             because(&output)
         );
-        finding.failing = Some((kind, output));
+        explanation.failing = Some((kind, output));
     }
 
     /// The latest failure of a probe: the event, and the output, which may be empty.

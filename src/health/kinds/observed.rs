@@ -1,19 +1,20 @@
-//! Shared by the reports on all kinds: the object with its pods and events, and the rules that precede those of the kind.
+//! What the reports on all kinds share: the object with its pods and events, and the rules that precede those of the kind.
 
 use std::fmt;
 
-use super::{Condition, Observed, View};
-use crate::diagnosis::examiner::{Examiner, by_object};
-use crate::diagnosis::failure::judgement::Judgement;
-use crate::diagnosis::failure::{Group, is_terminating};
-use crate::diagnosis::peers::Peers;
-use crate::diagnosis::pods::Finding;
-use crate::diagnosis::text::{KUBERNETES_MAX, NAME_MAX, agree, because, count, one_line, word};
-use crate::diagnosis::{BlockedPod, Blocker, Cause, deletion};
+use super::{Condition, ObjectSnapshot, View};
+use crate::explain::pods::Explanation;
+use crate::explain::text::{KUBERNETES_MAX, NAME_MAX, agree, because, count, one_line, word};
+use crate::explain::{BlockedPod, Blocker, Cause, deletion};
+use crate::judge::events::{self, Subject};
+use crate::judge::failure::Group;
+use crate::judge::options::VerdictOptions;
+use crate::judge::pending::PendingVerdict;
+use crate::judge::verdict::{Outlook, Verdict};
 use crate::messages::refusal;
-use crate::report::verdict::events::{self, Subject};
-use crate::report::verdict::weighing::Weighing;
-use crate::report::verdict::{Outlook, Verdict};
+use crate::observe::context::{PodContext, by_object};
+use crate::observe::peers::Peers;
+use crate::observe::pod::is_terminating;
 use crate::report::{Counter, Phase, Report};
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::kind;
@@ -43,36 +44,36 @@ const CONTENT: [(&str, &str); 5] = [
     ("NamespaceContentRemaining", ""),
 ];
 
-/// An object, and the examiner of its pods.
-pub(super) struct Scene<'a> {
-    pub(super) observed: &'a Observed,
-    pub(super) examiner: Examiner<'a>,
+/// An object as its snapshot shows it, with what is known about its pods.
+pub(super) struct ObservedObject<'a> {
+    pub(super) snapshot: &'a ObjectSnapshot,
+    pub(super) context: PodContext<'a>,
     /// For example `statefulset "web"`.
     pub(super) subject: String,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> ObservedObject<'a> {
     pub(super) fn new(
-        observed: &'a Observed,
+        snapshot: &'a ObjectSnapshot,
         peers: Peers<'a>,
-        judgement: Judgement,
+        options: VerdictOptions,
         interrupt: &'a dyn Interrupt,
     ) -> Self {
-        let has_revisions = matches!(observed.view, View::StatefulSet(_) | View::DaemonSet(_));
+        let has_revisions = matches!(snapshot.view, View::StatefulSet(_) | View::DaemonSet(_));
         Self {
-            observed,
-            examiner: Examiner {
-                now: observed.now,
+            snapshot,
+            context: PodContext {
+                now: snapshot.now,
                 interrupt,
-                namespace: &observed.metadata.namespace,
-                template: observed.template.as_ref(),
-                min_ready_seconds: observed.min_ready_seconds,
+                namespace: &snapshot.metadata.namespace,
+                template: snapshot.template.as_ref(),
+                min_ready_seconds: snapshot.min_ready_seconds,
                 rollout_began: None,
-                events: by_object(&observed.events),
-                judgement,
+                events: by_object(&snapshot.events),
+                options,
                 noun: if has_revisions { "new pod" } else { "pod" },
                 peers,
-                may_complete: match &observed.view {
+                may_complete: match &snapshot.view {
                     View::Job(_) => true,
                     View::Pod(pod) => !pod.is_always_restarted,
                     _ => false,
@@ -80,24 +81,24 @@ impl<'a> Scene<'a> {
             },
             subject: format!(
                 "{} {}",
-                observed.kind.to_lowercase(),
-                quote(&observed.metadata.name)
+                snapshot.kind.to_lowercase(),
+                quote(&snapshot.metadata.name)
             ),
         }
     }
 
     pub(super) fn now(&self) -> Time {
-        self.observed.now
+        self.snapshot.now
     }
 
     /// The API group. Empty for "v1".
     pub(super) fn group(&self) -> &'a str {
-        kind::group(&self.observed.api_version)
+        kind::group(&self.snapshot.api_version)
     }
 
     /// The condition of a type.
     pub(super) fn condition(&self, kind: &str) -> Option<&'a Condition> {
-        let mut conditions = self.observed.conditions.iter();
+        let mut conditions = self.snapshot.conditions.iter();
         conditions.find(|condition| condition.kind == kind)
     }
 
@@ -109,13 +110,13 @@ impl<'a> Scene<'a> {
 
     /// Resource and name as one word of a command, for example "statefulset/web".
     pub(super) fn resource(&self) -> String {
-        let kind = self.observed.kind.to_lowercase();
-        word(&format!("{kind}/{}", self.observed.metadata.name))
+        let kind = self.snapshot.kind.to_lowercase();
+        word(&format!("{kind}/{}", self.snapshot.metadata.name))
     }
 
     /// The options of a command, for example " -n shop".
     pub(super) fn in_namespace(&self) -> String {
-        match self.observed.metadata.namespace.as_str() {
+        match self.snapshot.metadata.namespace.as_str() {
             "" => String::new(),
             namespace => format!(" -n {}", word(namespace)),
         }
@@ -124,7 +125,7 @@ impl<'a> Scene<'a> {
     /// Who resumes the object, if it was not suspended by a user: the controller of its queue, or its owner, for example a
     /// JobSet.
     pub(super) fn resumed_by(&self) -> Option<String> {
-        let metadata = &self.observed.metadata;
+        let metadata = &self.snapshot.metadata;
         if metadata.labels.contains_key(QUEUE_LABEL) {
             return Some("the controller of its queue resumes it".to_owned());
         }
@@ -139,14 +140,14 @@ impl<'a> Scene<'a> {
     /// after the first.
     pub(super) fn by_conditions(&self) -> Option<Report> {
         // A finished Job keeps its result while its time to live deletes it.
-        let is_finished = matches!(self.observed.view, View::Job(_))
+        let is_finished = matches!(self.snapshot.view, View::Job(_))
             && ["Complete", "Failed"]
                 .iter()
                 .any(|kind| self.true_condition(kind).is_some());
-        if self.observed.metadata.deletion_timestamp.is_some() && !is_finished {
+        if self.snapshot.metadata.deletion_timestamp.is_some() && !is_finished {
             return Some(self.deleting());
         }
-        if matches!(self.observed.view, View::Other(_)) {
+        if matches!(self.snapshot.view, View::Other(_)) {
             return None;
         }
         if let Some(blocker) = self.unobserved() {
@@ -179,8 +180,8 @@ impl<'a> Scene<'a> {
 
     fn deleting(&self) -> Report {
         let now = self.now();
-        let metadata = &self.observed.metadata;
-        let ending = || match (&self.observed.view, self.observed.pods.first()) {
+        let metadata = &self.snapshot.metadata;
+        let ending = || match (&self.snapshot.view, self.snapshot.pods.first()) {
             (View::Pod(_), Some(pod)) => {
                 let due = metadata.deletion_timestamp?;
                 let message = deletion::progress(due, now);
@@ -190,7 +191,7 @@ impl<'a> Scene<'a> {
             _ => self.remaining_content(),
         };
         let blocker = deletion::finalizers(metadata, now).or_else(ending);
-        let verdict = Verdict::deleting(&self.observed.kind, blocker.as_ref());
+        let verdict = Verdict::deleting(&self.snapshot.kind, blocker.as_ref());
         self.report(
             Phase::Deleting,
             "is being deleted",
@@ -203,7 +204,7 @@ impl<'a> Scene<'a> {
     /// The blocker if the deletion of a namespace waits for its content (kube-controller-manager:
     /// pkg/controller/namespace/deletion/status_condition_utils.go).
     fn remaining_content(&self) -> Option<Blocker> {
-        let is_namespace = self.group().is_empty() && self.observed.kind == "Namespace";
+        let is_namespace = self.group().is_empty() && self.snapshot.kind == "Namespace";
         let mut conditions = CONTENT.iter().filter(|_| is_namespace);
         conditions.find_map(|(kind, remedy)| {
             let condition = self.true_condition(kind)?;
@@ -216,17 +217,17 @@ impl<'a> Scene<'a> {
 
     /// The blocker if the status is missing or of an earlier generation.
     pub(super) fn unobserved(&self) -> Option<Blocker> {
-        let generation = self.observed.metadata.generation;
-        let is_behind = match self.observed.observed_generation {
+        let generation = self.snapshot.metadata.generation;
+        let is_behind = match self.snapshot.observed_generation {
             Some(observed) => observed < generation,
             // The controllers of these kinds always report the generation.
             None => matches!(
-                self.observed.view,
+                self.snapshot.view,
                 View::StatefulSet(_) | View::DaemonSet(_) | View::ReplicaSet(_)
             ),
         };
         is_behind.then(|| {
-            let message = match self.observed.observed_generation {
+            let message = match self.snapshot.observed_generation {
                 Some(observed) => format!(
                     "no controller has observed the latest change (generation {generation}, observed {observed})"
                 ),
@@ -272,7 +273,7 @@ impl<'a> Scene<'a> {
     ) -> Report {
         let first = blockers.first();
         let cause = first.map_or("", |blocker| blocker.message.as_str());
-        let has_pods = match &self.observed.view {
+        let has_pods = match &self.snapshot.view {
             View::Job(job) => job.active > 0,
             _ => true,
         };
@@ -293,7 +294,7 @@ impl<'a> Scene<'a> {
             phase,
             counts: None,
             counters,
-            is_generic: matches!(self.observed.view, View::Other(_)),
+            is_generic: matches!(self.snapshot.view, View::Other(_)),
             reasons: Vec::new(),
             blockers,
             revision: String::new(),
@@ -306,7 +307,7 @@ impl<'a> Scene<'a> {
     /// The pods that must terminate before the controller continues.
     pub(super) fn terminating(&self) -> Option<Blocker> {
         let now = self.now();
-        let pods = self.observed.pods.iter();
+        let pods = self.snapshot.pods.iter();
         let mut ending: Vec<_> = pods
             .filter_map(|pod| Some((pod.metadata.deletion_timestamp?, pod)))
             .filter(|(_, pod)| !matches!(pod.phase.as_str(), "Failed" | "Succeeded"))
@@ -335,13 +336,13 @@ impl<'a> Scene<'a> {
 
     /// Whether a pod of the object is terminating within its grace period.
     pub(super) fn pods_terminate(&self) -> bool {
-        let mut pods = self.observed.pods.iter();
+        let mut pods = self.snapshot.pods.iter();
         pods.any(|pod| is_terminating(pod, self.now()))
     }
 
     /// The blocker if events report that the API server rejects pods: these kinds have no condition for it.
     pub(super) fn pods_refused(&self) -> Option<Blocker> {
-        let events = self.examiner.events_about(&self.observed.metadata.uid);
+        let events = self.context.events_about(&self.snapshot.metadata.uid);
         let latest = events
             .filter(|event| event.reason == "FailedCreate")
             .max_by_key(|event| event.last)?;
@@ -352,7 +353,7 @@ impl<'a> Scene<'a> {
         let remedy = if self.pods_terminate() {
             String::new()
         } else {
-            refusal::remedy(&latest.message, &word(&self.observed.metadata.namespace))
+            refusal::remedy(&latest.message, &word(&self.snapshot.metadata.namespace))
         };
         let mut blocker = Blocker::new(Cause::PodsRefused, message, remedy);
         blocker.since = latest.first;
@@ -364,21 +365,21 @@ impl<'a> Scene<'a> {
     pub(super) fn judge(
         &self,
         blockers: &[Blocker],
-        findings: &[Finding<'_>],
+        explanations: &[Explanation<'_>],
         group: &Group,
     ) -> Verdict {
         let find = |cause| blockers.iter().find(|blocker| blocker.cause == cause);
-        let mut weighing = Weighing::new(blockers.first());
+        let mut pending = PendingVerdict::new(blockers.first());
         if let Some(blocker) = find(Cause::PodsRefused) {
-            let uid = &self.observed.metadata.uid;
-            let finality = self.examiner.refusal(uid, "FailedCreate", group.makes_room);
-            if let Some(verdict) = weighing.add_refusal(blocker, finality) {
+            let uid = &self.snapshot.metadata.uid;
+            let certainty = self.context.refusal(uid, "FailedCreate", group.makes_room);
+            if let Some(verdict) = pending.add_refusal(blocker, certainty) {
                 return verdict;
             }
         }
-        if let Some(failure) = self.examiner.shared_failure(findings, group, None)
+        if let Some(failure) = self.context.shared_failure(explanations, group, None)
             && let Some(blocker) = find(failure.cause)
-            && let Some(verdict) = weighing.add_failure(blocker, &failure)
+            && let Some(verdict) = pending.add_failure(blocker, &failure)
         {
             return verdict;
         }
@@ -392,9 +393,9 @@ impl<'a> Scene<'a> {
             Outlook::Undecided
         };
         Verdict {
-            decided_after: weighing.certain_at,
-            since: weighing.since,
-            ..Verdict::new(outlook, false, weighing.lead)
+            decided_after: pending.certain_at,
+            since: pending.since,
+            ..Verdict::new(outlook, false, pending.lead)
         }
     }
 }
