@@ -11,3 +11,4 @@ pub mod kinds;
 mod messages;
 pub mod observe;
 pub mod report;
+mod text;

@@ -1,8 +1,8 @@
 //! Objects that are being deleted: what they wait for.
 
-use super::text::{NAME_MAX, one_line, or, word};
 use super::{Blocker, Cause};
 use crate::observe::pod::is_node_lost;
+use crate::text::{NAME_MAX, one_line, or, word};
 use rollplan_core::snapshot::{ContainerState, ObjectMeta, Pod};
 use rollplan_core::time::Time;
 

@@ -7,9 +7,8 @@ pub(crate) mod deletion;
 pub(crate) mod pods;
 mod rollout;
 pub(crate) mod template;
-pub(crate) mod text;
 
 pub use self::blocker::{BLOCKED_PODS_MAX, BlockedPod, Blocker, Log};
 pub use self::cause::Cause;
 pub use self::pods::Explanation;
-pub use self::text::error_line;
+pub use crate::text::error_line;

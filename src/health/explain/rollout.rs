@@ -5,8 +5,8 @@ use crate::observe::ObservedRollout;
 use rollplan_core::pass::overlap;
 use rollplan_core::time::Time;
 
-use super::text::{self, NAME_MAX, one_line};
 use super::{Blocker, Cause};
+use crate::text::{self, NAME_MAX, one_line};
 
 impl<'a> ObservedRollout<'a> {
     /// The causes that the snapshot shows, the one to fix first at the beginning. They do not include causes that depend on

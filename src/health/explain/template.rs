@@ -2,7 +2,7 @@
 
 use rollplan_core::template::{Template, Value};
 
-use super::text::{PROGRAM_MAX, one_line};
+use crate::text::{PROGRAM_MAX, one_line};
 
 /// The kinds of probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! PersistentVolumeClaims.
 
 use super::observed::ObservedObject;
-use crate::explain::text::{KUBERNETES_MAX, because, one_line};
 use crate::explain::{Blocker, Cause};
 use crate::judge::verdict::{Outlook, Verdict};
 use crate::report::{Phase, Report};
+use crate::text::{KUBERNETES_MAX, because, one_line};
 
 /// The fields of a PersistentVolumeClaim that a report uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use super::observed::{ObservedObject, counters, phase_of, rollout_words};
 use super::{ObjectSnapshot, REVISION_LABEL};
 use crate::explain::pods::Explanation;
-use crate::explain::text::{NAME_MAX, agree, count, one_line, word};
 use crate::explain::{BlockedPod, Blocker, Cause};
 use crate::judge::failure::Group;
 use crate::judge::verdict::{Outlook, Verdict};
@@ -13,6 +12,7 @@ use crate::observe::peers::{Peers, Replacement};
 use crate::observe::pod::condition;
 use crate::observe::pod::was_ready;
 use crate::report::{Phase, Report};
+use crate::text::{NAME_MAX, agree, count, one_line, word};
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::Pod;
 

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use super::Condition;
 use super::observed::{ObservedObject, explained};
 use super::table::{self, Key, KindRow, Nested, OWN_NAMESPACE, PAUSED_FIELDS, Word};
-use crate::explain::text::{KUBERNETES_MAX, NAME_MAX, because, one_line};
 use crate::explain::{Blocker, Cause};
 use crate::judge::verdict::{Outlook, Verdict};
 use crate::report::{Phase, Report};
+use crate::text::{KUBERNETES_MAX, NAME_MAX, because, one_line};
 use rollplan_core::kind::is_built_in;
 use rollplan_core::time::Time;
 

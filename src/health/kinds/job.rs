@@ -7,11 +7,11 @@ use super::Condition;
 use super::observed::{ObservedObject, counters, explained, phase_of};
 use crate::explain::deletion;
 use crate::explain::pods::Explanation;
-use crate::explain::text::{KUBERNETES_MAX, PROGRAM_MAX, agree, because, count, one_line, word};
 use crate::explain::{BlockedPod, Blocker, Cause};
 use crate::judge::failure::Group;
 use crate::judge::verdict::{Outlook, Verdict};
 use crate::report::{Counter, Phase, Report};
+use crate::text::{KUBERNETES_MAX, PROGRAM_MAX, agree, because, count, one_line, word};
 use rollplan_core::snapshot::Pod;
 use rollplan_core::time::{Span, Time};
 

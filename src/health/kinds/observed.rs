@@ -4,7 +4,6 @@ use std::fmt;
 
 use super::{Condition, ObjectSnapshot, View};
 use crate::explain::pods::Explanation;
-use crate::explain::text::{KUBERNETES_MAX, NAME_MAX, agree, because, count, one_line, word};
 use crate::explain::{BlockedPod, Blocker, Cause, deletion};
 use crate::judge::events::{self, Subject};
 use crate::judge::failure::Group;
@@ -16,6 +15,7 @@ use crate::observe::context::{PodContext, by_object};
 use crate::observe::peers::Peers;
 use crate::observe::pod::is_terminating;
 use crate::report::{Counter, Phase, Report};
+use crate::text::{KUBERNETES_MAX, NAME_MAX, agree, because, count, one_line, word};
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::kind;
 use rollplan_core::pass::quote;

@@ -1,13 +1,13 @@
 //! ReplicaSets.
 
 use super::observed::{ObservedObject, counters, explained, phase_of};
-use crate::explain::text::{agree, count, share, word};
 use crate::explain::{Blocker, Cause};
 use crate::judge::failure::Group;
 use crate::messages::refusal;
 use crate::observe::pod::condition;
 use crate::observe::pod::was_ready;
 use crate::report::{Phase, Report};
+use crate::text::{agree, count, share, word};
 
 /// The fields of a ReplicaSet that a report uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

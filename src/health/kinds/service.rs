@@ -1,9 +1,9 @@
 //! Services: complete at once, unless they need a load balancer.
 
 use super::observed::ObservedObject;
-use crate::explain::text::{KUBERNETES_MAX, because, one_line};
 use crate::explain::{Blocker, Cause};
 use crate::report::{Phase, Report};
+use crate::text::{KUBERNETES_MAX, because, one_line};
 
 /// The fields of a Service that a report uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 use super::REVISION_LABEL;
 use super::observed::{ObservedObject, counters, phase_of, rollout_words};
 use crate::explain::pods::Explanation;
-use crate::explain::text::{NAME_MAX, agree, count, one_line, share, word};
 use crate::explain::{BlockedPod, Blocker, Cause, deletion};
 use crate::judge::failure::{Certainty, Failure, Group};
 use crate::judge::pending::certain;
@@ -11,6 +10,7 @@ use crate::judge::verdict::{Outlook, Verdict};
 use crate::observe::pod::condition;
 use crate::observe::pod::{is_node_lost, was_ready};
 use crate::report::{Phase, Report};
+use crate::text::{NAME_MAX, agree, count, one_line, share, word};
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::Pod;
 

@@ -24,7 +24,7 @@ pub(crate) mod volume;
 
 pub(crate) use self::quota::quota_may_have_room;
 
-use crate::explain::text::{KUBERNETES_MAX, one_line};
+use crate::text::{KUBERNETES_MAX, one_line};
 
 use self::pattern::{Holes, begins_with_text, fill, matched, without_beginning, without_ending};
 

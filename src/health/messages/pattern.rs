@@ -1,7 +1,7 @@
 //! Matches texts with format strings that have named holes.
 
 use super::Facts;
-use crate::explain::text::{NAME_MAX, one_line};
+use crate::text::{NAME_MAX, one_line};
 
 /// The texts of holes by name. The last one with a name applies.
 pub(super) type Holes = Vec<(&'static str, String)>;

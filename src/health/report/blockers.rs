@@ -2,9 +2,9 @@
 //! conditions).
 
 use super::predicted::{PredictedRollout, is_unobserved};
-use crate::explain::text::{KUBERNETES_MAX, agree, because, count, one_line, resource, word};
 use crate::explain::{Blocker, Cause, deletion};
 use crate::messages::{quota_may_have_room, refusal};
+use crate::text::{KUBERNETES_MAX, agree, because, count, one_line, resource, word};
 use rollplan_core::interrupt::Never;
 use rollplan_core::revision;
 use rollplan_core::snapshot::Condition;

@@ -1,9 +1,9 @@
 //! Old pods that Recreate waits for.
 
 use super::predicted::PredictedRollout;
-use crate::explain::text::count;
-use crate::explain::text::or;
 use crate::explain::{BlockedPod, Blocker, Cause, deletion};
+use crate::text::count;
+use crate::text::or;
 use rollplan_core::snapshot::Pod;
 use rollplan_core::time::Time;
 

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::slice;
 
 use super::{Phase, Report, RolloutCounts, steps};
-use crate::explain::text::{NAME_MAX, one_line, share};
 use crate::explain::{Blocker, Cause, deletion};
 use crate::judge::verdict::{Outlook, Verdict};
 use crate::observe::ObservedRollout;
 use crate::observe::pod::{condition, was_ready};
+use crate::text::{NAME_MAX, one_line, share};
 use rollplan_core::action::Step;
 use rollplan_core::pass;
 use rollplan_core::size::Limits;

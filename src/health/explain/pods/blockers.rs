@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use super::scheduling::scheduler_name;
 use super::{Explanation, GATED, NODE_LOST, OOM_KILLED};
 use crate::explain::template::{self, ProbeKind};
-use crate::explain::text::{NAME_MAX, agree, because, count, one_line, word};
 use crate::explain::{BlockedPod, Blocker, Cause};
 use crate::judge::class::Class;
 use crate::messages::{Facts, probe};
 use crate::observe::context::PodContext;
 use crate::observe::pod::condition;
+use crate::text::{NAME_MAX, agree, because, count, one_line, word};
 use rollplan_core::snapshot::{ContainerState, Pod};
 use rollplan_core::time::Span;
 

@@ -10,9 +10,9 @@ mod volumes;
 use std::cmp::Reverse;
 
 use super::template::ProbeKind;
-use super::text::{KUBERNETES_MAX, one_line};
 use super::{BlockedPod, Cause, Log};
 use crate::judge::class::Class;
+use crate::text::{KUBERNETES_MAX, one_line};
 use rollplan_core::snapshot::{Container, ObservedEvent, Pod};
 use rollplan_core::time::Time;
 

@@ -3,11 +3,11 @@
 use super::unavailable::start_error;
 use super::{Explanation, OOM_KILLED, POST_START_ERROR};
 use crate::explain::template::{self, Probe, ProbeKind};
-use crate::explain::text::{PROGRAM_MAX, because, one_line};
 use crate::judge::class::Class;
 use crate::messages::{Facts, probe};
 use crate::observe::context::{CLOCK_SKEW_SECONDS, PodContext, may_concern};
 use crate::observe::pod::was_ready;
+use crate::text::{PROGRAM_MAX, because, one_line};
 use rollplan_core::snapshot::{Container, ContainerState, ObservedEvent, Pod};
 use rollplan_core::time::Time;
 

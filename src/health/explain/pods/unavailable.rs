@@ -4,12 +4,12 @@ use super::scheduling::scheduler_text;
 use super::{Explanation, NODE_LOST, POST_START_ERROR, RUN_ERROR, START_ERROR};
 use crate::explain::Cause;
 use crate::explain::template::ProbeKind;
-use crate::explain::text::{KUBERNETES_MAX, NAME_MAX, because, last_line, one_line, or, word};
 use crate::judge::class::Class;
 use crate::messages::image::FAILED_PULL;
 use crate::messages::{self, Facts, Message, Persistence};
 use crate::observe::context::{PodContext, may_concern};
 use crate::observe::pod::{GATES_NOT_READY, condition, is_creating, is_node_lost};
+use crate::text::{KUBERNETES_MAX, NAME_MAX, because, last_line, one_line, or, word};
 use rollplan_core::snapshot::{Container, ContainerState, ObservedEvent, Pod};
 use rollplan_core::time::{Span, Time};
 

@@ -4,11 +4,11 @@
 use super::Explanation;
 use super::scheduling::named;
 use crate::explain::Cause;
-use crate::explain::text::{KUBERNETES_MAX, NAME_MAX, one_line, word};
 use crate::messages::{Facts, Table, mount, sandbox, volume};
 use crate::observe::context::PodContext;
 use crate::observe::peers::{Replacement, Role};
 use crate::observe::pod::{condition, is_creating};
+use crate::text::{KUBERNETES_MAX, NAME_MAX, one_line, word};
 use rollplan_core::snapshot::{ContainerState, ObservedEvent, Pod};
 use rollplan_core::time::Span;
 
