@@ -98,6 +98,21 @@ pub enum Strategy {
     Recreate,
 }
 
+impl Strategy {
+    /// The names of all strategies.
+    pub const NAMES: [&str; 2] = ["RollingUpdate", "Recreate"];
+
+    /// The name in the API, one of [`NAMES`](Self::NAMES).
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        let [rolling_update, recreate] = Self::NAMES;
+        match self {
+            Self::RollingUpdate { .. } => rolling_update,
+            Self::Recreate => recreate,
+        }
+    }
+}
+
 /// The status of a Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeploymentStatus {

@@ -214,16 +214,13 @@ fn spec_changes(before: &DeploymentSpec, after: &DeploymentSpec) -> Vec<Template
             IntOrPercent::Int(pods) => Value::from(pods),
             percent => Value::from(percent.to_string()),
         };
-        let (kind, surge, unavailable) = match spec.strategy {
-            Strategy::Recreate => ("Recreate", None, None),
+        let kind = spec.strategy.name();
+        let (surge, unavailable) = match spec.strategy {
+            Strategy::Recreate => (None, None),
             Strategy::RollingUpdate {
                 max_surge,
                 max_unavailable,
-            } => (
-                "RollingUpdate",
-                Some(limit(max_surge)),
-                Some(limit(max_unavailable)),
-            ),
+            } => (Some(limit(max_surge)), Some(limit(max_unavailable))),
         };
         [
             ("minReadySeconds", number(spec.min_ready_seconds)),

@@ -21,8 +21,8 @@ pub struct Facts {
     pub namespace: String,
     /// The name of the owner. It is not validated yet.
     pub name: String,
-    /// Whether the strategy is Recreate.
-    pub is_recreate: bool,
+    /// The name of the strategy of a Deployment.
+    pub strategy: &'static str,
     /// The number of pods of a Deployment.
     pub pods: usize,
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use rollplan_core::controller_revision::Workload;
 use rollplan_core::interrupt::{Interrupt, Never};
-use rollplan_core::snapshot::{Snapshot, Strategy};
+use rollplan_core::snapshot::Snapshot;
 use rollplan_core::time::Time;
 use rollplan_health::kinds::ObjectSnapshot;
 
@@ -126,8 +126,7 @@ fn read(
     };
     let snapshot = reader.deployment(&objects, owner, snapshot, now)?;
     if let Some(snapshot) = &snapshot {
-        let strategy = &snapshot.deployment.spec.strategy;
-        context.facts.is_recreate = matches!(strategy, Strategy::Recreate);
+        context.facts.strategy = snapshot.deployment.spec.strategy.name();
         context.facts.pods = snapshot.pods.len();
     }
     Ok(snapshot.map(|snapshot| Subject::Deployment(Box::new(snapshot))))

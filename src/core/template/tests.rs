@@ -6,8 +6,9 @@ mod random;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::*;
 use rollplan_world::random::Random;
+
+use super::*;
 
 /// Checks that all implementations of equality give the expected result, in either order of the templates.
 #[track_caller]

@@ -1,8 +1,9 @@
 //! What blocks a rollout, for people and for programs.
 
-use super::cause::Cause;
 use rollplan_core::snapshot::{Container, ContainerState};
 use rollplan_core::time::{Span, Time};
+
+use super::cause::Cause;
 
 /// The maximum number of pods that a blocker lists.
 pub const BLOCKED_PODS_MAX: usize = 20;

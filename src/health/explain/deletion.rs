@@ -1,10 +1,11 @@
 //! Objects that are being deleted: what they wait for.
 
+use rollplan_core::snapshot::{ContainerState, ObjectMeta, Pod};
+use rollplan_core::time::Time;
+
 use super::{Blocker, Cause};
 use crate::observe::pod::is_node_lost;
 use crate::text::{NAME_MAX, one_line, or, word};
-use rollplan_core::snapshot::{ContainerState, ObjectMeta, Pod};
-use rollplan_core::time::Time;
 
 /// A finalizer of Kubernetes.
 struct Finalizer {

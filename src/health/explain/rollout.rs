@@ -1,9 +1,10 @@
 //! Why a rollout is not complete, as far as the snapshot alone shows it.
 
-use crate::judge::class::Class;
-use crate::observe::ObservedRollout;
 use rollplan_core::pass::overlap;
 use rollplan_core::time::Time;
+
+use crate::judge::class::Class;
+use crate::observe::ObservedRollout;
 
 use super::{Blocker, Cause};
 use crate::text::{self, NAME_MAX, one_line};

@@ -1,13 +1,14 @@
 //! How long a failure has lasted. Because clocks differ, times are compared only if they are from the same clock, or with a
 //! margin.
 
+use rollplan_core::snapshot::{ContainerState, ObservedEvent};
+use rollplan_core::time::{Span, Time};
+
 use crate::explain::pods::Explanation;
 use crate::messages::image::FAILED_PULL;
 use crate::messages::{container, image, mount};
 use crate::observe::context::{CLOCK_SKEW_SECONDS, PodContext, may_concern};
 use crate::observe::pod::condition;
-use rollplan_core::snapshot::{ContainerState, ObservedEvent};
-use rollplan_core::time::{Span, Time};
 
 use super::class::Class;
 use super::retries::{BACK_OFF, NEVER_PULL, Retries};

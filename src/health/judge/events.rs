@@ -1,7 +1,8 @@
 //! The events that may explain a state, or make the verdict about it certain.
 
-use crate::explain::{Blocker, Cause};
 use rollplan_core::time::{Span, Time};
+
+use crate::explain::{Blocker, Cause};
 
 /// How long pods may take to start before events are needed to explain why they are not ready.
 const STARTING_SECONDS: i64 = 15;

@@ -1,13 +1,14 @@
 //! Whether it is certain that a failure persists: one that all unready pods with the same template share, or the rejection
 //! of pods.
 
+use rollplan_core::time::Time;
+
 use super::class::{Class, Limit};
 use crate::explain::Cause;
 use crate::explain::pods::Explanation;
 use crate::messages::{Persistence, refusal};
 use crate::observe::context::PodContext;
 use crate::observe::pod::was_ready;
-use rollplan_core::time::Time;
 
 /// A failure that all unready pods share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

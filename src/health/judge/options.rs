@@ -1,8 +1,9 @@
 //! How a caller wants rollouts to be judged.
 
+use rollplan_core::time::Time;
+
 use super::class::Rules;
 use crate::explain::Cause;
-use rollplan_core::time::Time;
 
 /// How a caller wants rollouts to be judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! A verdict that collects failures: the first certain one decides it, and the others are recorded.
 
+use rollplan_core::time::Time;
+
 use super::failure::{Certainty, Failure};
 use super::verdict::{Outlook, Verdict};
 use crate::explain::Blocker;
-use rollplan_core::time::Time;
 
 /// What is known about a verdict that no failure has decided.
 pub(crate) struct PendingVerdict<'b> {

@@ -1,8 +1,9 @@
 //! Whether the failures of a rollout persist, as far as the snapshot alone shows it.
 
+use rollplan_core::snapshot::ReplicaSet;
+
 use crate::messages::{Persistence, refusal};
 use crate::observe::ObservedRollout;
-use rollplan_core::snapshot::ReplicaSet;
 
 use super::failure::{Certainty, Failure, Group};
 

@@ -5,8 +5,9 @@
 //!    nominated, or an autoscaler has reacted.
 //! 3. A failure with a limit is certain once it exceeds the limit of its class. Everything else is undecided.
 
-use crate::explain::{Blocker, Cause};
 use rollplan_core::time::Time;
+
+use crate::explain::{Blocker, Cause};
 
 /// The verdict about a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]

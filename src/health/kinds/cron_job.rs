@@ -1,8 +1,9 @@
 //! CronJobs: they only create Jobs, so there is nothing to wait for.
 
+use rollplan_core::time::Time;
+
 use super::observed::{ObservedObject, counters};
 use crate::report::Report;
-use rollplan_core::time::Time;
 
 /// The fields of a CronJob that a report uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

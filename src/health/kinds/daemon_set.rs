@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use rollplan_core::size::IntOrPercent;
+use rollplan_core::snapshot::Pod;
+
 use super::observed::{ObservedObject, counters, phase_of, rollout_words};
 use super::{ObjectSnapshot, REVISION_LABEL};
 use crate::explain::pods::Explanation;
@@ -13,8 +16,6 @@ use crate::observe::pod::condition;
 use crate::observe::pod::was_ready;
 use crate::report::{Phase, Report};
 use crate::text::{NAME_MAX, agree, count, one_line, word};
-use rollplan_core::size::IntOrPercent;
-use rollplan_core::snapshot::Pod;
 
 /// The generation of the template: a label of pods, and an annotation of the DaemonSet.
 const TEMPLATE_LABEL: &str = "pod-template-generation";

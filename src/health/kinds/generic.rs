@@ -6,6 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use rollplan_core::kind::is_built_in;
+use rollplan_core::time::Time;
+
 use super::Condition;
 use super::observed::{ObservedObject, explained};
 use super::table::{self, Key, KindRow, Nested, OWN_NAMESPACE, PAUSED_FIELDS, Word};
@@ -13,8 +16,6 @@ use crate::explain::{Blocker, Cause};
 use crate::judge::verdict::{Outlook, Verdict};
 use crate::report::{Phase, Report};
 use crate::text::{KUBERNETES_MAX, NAME_MAX, because, one_line};
-use rollplan_core::kind::is_built_in;
-use rollplan_core::time::Time;
 
 /// Conditions that report a failure while they are true, of any kind. So do types that end in [`TERMINAL`].
 const BAD: [&str; 6] = [
@@ -634,11 +635,12 @@ fn truth(condition: &Condition) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use rollplan_core::interrupt::Never;
+    use rollplan_core::snapshot::{ObjectMeta, Surroundings};
+
     use super::*;
     use crate::judge::options::VerdictOptions;
     use crate::kinds::{ObjectSnapshot, View, report_until};
-    use rollplan_core::interrupt::Never;
-    use rollplan_core::snapshot::{ObjectMeta, Surroundings};
 
     fn condition(kind: &str, status: &str) -> Condition {
         Condition {

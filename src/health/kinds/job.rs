@@ -3,6 +3,9 @@
 
 use std::cmp::Reverse;
 
+use rollplan_core::snapshot::Pod;
+use rollplan_core::time::{Span, Time};
+
 use super::Condition;
 use super::observed::{ObservedObject, counters, explained, phase_of};
 use crate::explain::deletion;
@@ -12,8 +15,6 @@ use crate::judge::failure::Group;
 use crate::judge::verdict::{Outlook, Verdict};
 use crate::report::{Counter, Phase, Report};
 use crate::text::{KUBERNETES_MAX, PROGRAM_MAX, agree, because, count, one_line, word};
-use rollplan_core::snapshot::Pod;
-use rollplan_core::time::{Span, Time};
 
 /// The default of `spec.backoffLimit`.
 const BACKOFF_LIMIT: i32 = 6;

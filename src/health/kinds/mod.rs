@@ -18,6 +18,11 @@ mod service;
 mod stateful_set;
 pub mod table;
 
+use rollplan_core::interrupt::{Interrupt, Interrupted};
+use rollplan_core::snapshot::{ObjectMeta, ObservedEvent, Pod, Surroundings};
+use rollplan_core::template::Template;
+use rollplan_core::time::Time;
+
 pub use self::claim::Claim;
 pub use self::condition::Condition;
 pub use self::cron_job::CronJob;
@@ -33,10 +38,6 @@ pub use self::stateful_set::StatefulSet;
 use crate::judge::options::VerdictOptions;
 use crate::observe::peers::{Peers, Replacement};
 use crate::report::Report;
-use rollplan_core::interrupt::{Interrupt, Interrupted};
-use rollplan_core::snapshot::{ObjectMeta, ObservedEvent, Pod, Surroundings};
-use rollplan_core::template::Template;
-use rollplan_core::time::Time;
 
 use self::observed::ObservedObject;
 

@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use rollplan_core::interrupt::Interrupt;
+use rollplan_core::kind;
+use rollplan_core::pass::quote;
+use rollplan_core::time::Time;
+
 use super::{Condition, ObjectSnapshot, View};
 use crate::explain::pods::Explanation;
 use crate::explain::{BlockedPod, Blocker, Cause, deletion};
@@ -16,10 +21,6 @@ use crate::observe::peers::Peers;
 use crate::observe::pod::is_terminating;
 use crate::report::{Counter, Phase, Report};
 use crate::text::{KUBERNETES_MAX, NAME_MAX, agree, because, count, one_line, word};
-use rollplan_core::interrupt::Interrupt;
-use rollplan_core::kind;
-use rollplan_core::pass::quote;
-use rollplan_core::time::Time;
 
 /// The label of objects that Kueue admits and resumes.
 const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";

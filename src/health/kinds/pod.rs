@@ -1,12 +1,13 @@
 //! Pods without a controller: a failed pod is not replaced.
 
+use rollplan_core::snapshot::Pod;
+
 use super::observed::{ObservedObject, phase_of};
 use crate::explain::{Blocker, Cause};
 use crate::judge::failure::Group;
 use crate::observe::pod::was_ready;
 use crate::report::{Phase, Report};
 use crate::text::{KUBERNETES_MAX, because, one_line};
-use rollplan_core::snapshot::Pod;
 
 /// The fields of a single pod that a report uses in addition to those of every pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

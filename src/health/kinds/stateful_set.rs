@@ -1,5 +1,8 @@
 //! StatefulSets: updated from the highest ordinal down to the partition. Ordered ones are updated one pod at a time.
 
+use rollplan_core::size::IntOrPercent;
+use rollplan_core::snapshot::Pod;
+
 use super::REVISION_LABEL;
 use super::observed::{ObservedObject, counters, phase_of, rollout_words};
 use crate::explain::pods::Explanation;
@@ -11,8 +14,6 @@ use crate::observe::pod::condition;
 use crate::observe::pod::{is_node_lost, was_ready};
 use crate::report::{Phase, Report};
 use crate::text::{NAME_MAX, agree, count, one_line, share, word};
-use rollplan_core::size::IntOrPercent;
-use rollplan_core::snapshot::Pod;
 
 /// The fields of a StatefulSet that a report uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::peers::Peers;
-use crate::judge::options::VerdictOptions;
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::snapshot::ObservedEvent;
 use rollplan_core::template::Template;
 use rollplan_core::time::Time;
+
+use super::peers::Peers;
+use crate::judge::options::VerdictOptions;
 
 /// The maximum difference between the clocks of the caller and of the cluster.
 pub(crate) const CLOCK_SKEW_SECONDS: i64 = 300;

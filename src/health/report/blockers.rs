@@ -1,15 +1,16 @@
 //! The blockers of a rollout: those in the snapshot, and those that depend on the plan (its limits, deadline and
 //! conditions).
 
-use super::predicted::{PredictedRollout, is_unobserved};
-use crate::explain::{Blocker, Cause, deletion};
-use crate::messages::{quota_may_have_room, refusal};
-use crate::text::{KUBERNETES_MAX, agree, because, count, one_line, resource, word};
 use rollplan_core::interrupt::Never;
 use rollplan_core::revision;
 use rollplan_core::snapshot::Condition;
 use rollplan_core::status;
 use rollplan_core::time::Span;
+
+use super::predicted::{PredictedRollout, is_unobserved};
+use crate::explain::{Blocker, Cause, deletion};
+use crate::messages::{quota_may_have_room, refusal};
+use crate::text::{KUBERNETES_MAX, agree, because, count, one_line, resource, word};
 
 /// How long the message of a rejection counts as the current state. The first retries of the ReplicaSet controller are
 /// sooner.

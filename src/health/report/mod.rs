@@ -10,12 +10,13 @@ mod predicted;
 mod steps;
 mod verdict;
 
-use crate::explain::Blocker;
-use crate::judge::verdict::Verdict;
-use crate::observe::ObservedRollout;
 use rollplan_core::action::Step;
 use rollplan_core::snapshot::DeploymentStatus;
 use rollplan_core::time::Time;
+
+use crate::explain::Blocker;
+use crate::judge::verdict::Verdict;
+use crate::observe::ObservedRollout;
 
 use self::predicted::PredictedRollout;
 

@@ -1,11 +1,11 @@
-//! Old pods that Recreate waits for.
+//! Old pods that a strategy waits for.
+
+use rollplan_core::snapshot::Pod;
+use rollplan_core::time::Time;
 
 use super::predicted::PredictedRollout;
 use crate::explain::{BlockedPod, Blocker, Cause, deletion};
-use crate::text::count;
-use crate::text::or;
-use rollplan_core::snapshot::Pod;
-use rollplan_core::time::Time;
+use crate::text::{count, or};
 
 impl PredictedRollout<'_> {
     /// Recreate waits for the old pods to terminate, and for a list of pods that is known to be complete.
@@ -23,17 +23,24 @@ impl PredictedRollout<'_> {
         let lagging = sets.find(|set| set.status.observed_generation < set.metadata.generation);
         if let Some(set) = lagging {
             let message = format!(
-                "Recreate is waiting: the ReplicaSet controller has not observed the latest size of old ReplicaSet {} yet",
+                "{} is waiting: the ReplicaSet controller has not observed the latest size of old ReplicaSet {} yet",
+                self.strategy_name(),
                 set.metadata.name
             );
             return Some(Blocker::new(Cause::OldPodsRunning, message, ""));
         }
         (!self.observed.snapshot.pods_complete).then(|| {
-            let message =
-                "Recreate is waiting: the list of pods is incomplete, so old pods may still be running".to_owned();
+            let message = format!(
+                "{} is waiting: the list of pods is incomplete, so old pods may still be running",
+                self.strategy_name()
+            );
             let remedy = "send all pods of the old ReplicaSets, and set podsComplete";
             Blocker::new(Cause::PodsIncomplete, message, remedy)
         })
+    }
+
+    fn strategy_name(&self) -> &'static str {
+        self.observed.snapshot.deployment.spec.strategy.name()
     }
 
     /// The old pods that the ReplicaSets count or the snapshot contains.
@@ -59,7 +66,8 @@ impl PredictedRollout<'_> {
             )
         });
         let message = format!(
-            "Recreate is waiting for {} to terminate{example}",
+            "{} is waiting for {} to terminate{example}",
+            self.strategy_name(),
             count(number, "old pod")
         );
         let remedy = running

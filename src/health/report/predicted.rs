@@ -3,18 +3,19 @@
 use std::collections::BTreeSet;
 use std::slice;
 
-use super::{Phase, Report, RolloutCounts, steps};
-use crate::explain::{Blocker, Cause, deletion};
-use crate::judge::verdict::{Outlook, Verdict};
-use crate::observe::ObservedRollout;
-use crate::observe::pod::{condition, was_ready};
-use crate::text::{NAME_MAX, one_line, share};
 use rollplan_core::action::Step;
 use rollplan_core::pass;
 use rollplan_core::size::Limits;
 use rollplan_core::snapshot::{Condition, Deployment, DeploymentStatus};
 use rollplan_core::status;
 use rollplan_core::strategy::{self, Arithmetic, RolloutStrategy};
+
+use super::{Phase, Report, RolloutCounts, steps};
+use crate::explain::{Blocker, Cause, deletion};
+use crate::judge::verdict::{Outlook, Verdict};
+use crate::observe::ObservedRollout;
+use crate::observe::pod::{condition, was_ready};
+use crate::text::{NAME_MAX, one_line, share};
 
 /// A rollout as it will be once the plan is carried out.
 pub(super) struct PredictedRollout<'a> {

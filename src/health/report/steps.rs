@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::Reason;
-use crate::observe::ObservedRollout;
 use rollplan_core::action::{Action, NewReplicaSet, Step};
 use rollplan_core::revision::REVISION;
 use rollplan_core::snapshot::{Deployment, ReplicaSet};
+
+use super::Reason;
+use crate::observe::ObservedRollout;
 
 /// The sizes of the new ReplicaSet and of all old ones once the steps are carried out.
 pub(super) fn sizes(observed: &ObservedRollout<'_>, steps: &[Step]) -> (i64, i64) {

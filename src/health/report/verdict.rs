@@ -1,13 +1,14 @@
 //! The verdict about the rollout of a Deployment.
 
+use rollplan_core::pass::{self, rollback_annotation};
+use rollplan_core::status;
+
 use super::predicted::PredictedRollout;
 use super::steps;
 use crate::explain::{Blocker, Cause};
 use crate::judge::events::{self, Subject};
 use crate::judge::pending::PendingVerdict;
 use crate::judge::verdict::{Outlook, Verdict};
-use rollplan_core::pass::{self, rollback_annotation};
-use rollplan_core::status;
 
 impl PredictedRollout<'_> {
     pub(super) fn verdict(&self, blockers: &[Blocker]) -> Verdict {

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use super::report::{container, half_way, pod, ready, reported, waiting, with_pods};
-use super::verdict::young;
 use rollplan_core::Plan;
 use rollplan_core::action::Step;
 use rollplan_core::interrupt::Interrupt;
@@ -15,6 +13,9 @@ use rollplan_health::judge::class::{Class, Limit, Rules};
 use rollplan_health::judge::{Certainty, VerdictOptions};
 use rollplan_health::observe::{ObservedRollout, observe, observe_until};
 use rollplan_world::{at, mk_pod, rolling};
+
+use super::report::{container, half_way, pod, ready, reported, waiting, with_pods};
+use super::verdict::young;
 
 /// A policy that holds a rollout as soon as a failure of its new pods is certain.
 fn plan_with_hold(snapshot: &Snapshot, options: Options) -> Plan {

@@ -1,6 +1,12 @@
 //! Verdicts during changes outside of the rollout: controllers, nodes, autoscalers, other workloads and earlier templates.
 //! A rollout that recovers is never reported as failed, and only failures of the current template count.
 
+use rollplan_core::snapshot::{Container, DeploymentStatus, Pod, Snapshot};
+use rollplan_health::explain::Cause;
+use rollplan_health::judge::Outlook;
+use rollplan_health::report::Phase;
+use rollplan_world::{at, mk_controller, mk_pod, mk_set, mk_set_status, mk_template};
+
 use super::report::{
     completed, condition, container, half_way, old_pod, pod, ready, recreate, reported, running,
     terminated, waiting, with_conditions, with_pods,
@@ -8,11 +14,6 @@ use super::report::{
 use super::verdict::{
     check_decided, check_never, crash, missing_config, past_the_deadline, verdict, young,
 };
-use rollplan_core::snapshot::{Container, DeploymentStatus, Pod, Snapshot};
-use rollplan_health::explain::Cause;
-use rollplan_health::judge::Outlook;
-use rollplan_health::report::Phase;
-use rollplan_world::{at, mk_controller, mk_pod, mk_set, mk_set_status, mk_template};
 
 /// The rollout of [`half_way`] after its completion.
 fn done() -> Snapshot {

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
+use rollplan_restart::*;
 use serde_json::{Value as Json, json};
 
 use super::world::*;
-use rollplan_restart::*;
 
 /// A Deployment "web" that opted in, and a ConfigMap "app" with two keys, both recorded.
 fn recorded(template: Json) -> World {

@@ -1,10 +1,10 @@
 //! Bugs of the xing controller that rollplan avoids (docs/restarts.md, "Differences"). Each test states the behavior of the
 //! xing controller, "the original".
 
+use rollplan_restart::*;
 use serde_json::json;
 
 use super::world::*;
-use rollplan_restart::*;
 
 fn xing() -> World {
     World::new(Profile::Xing)

@@ -1,9 +1,9 @@
 //! What a first observation and a change of template and configuration at once do.
 
+use rollplan_restart::*;
 use serde_json::json;
 
 use super::world::*;
-use rollplan_restart::*;
 
 const PROFILES: [Profile; 3] = [Profile::Rollplan, Profile::Xing, Profile::Reloader];
 

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
+use rollplan_restart::*;
 use serde_json::json;
 
 use super::world::*;
-use rollplan_restart::*;
 
 /// Deployments that read the same ConfigMap, recorded.
 fn many(count: usize) -> World {

@@ -6,11 +6,11 @@
 //! `resource_selector` and `watch_globally` in `flags/` are rows of tests/e2e/adapter/restarts_test.go. Those of
 //! `annotations/pause_period_test.go` have a separate test below.
 
+use rollplan_core::interrupt::Never;
+use rollplan_restart::*;
 use serde_json::{Value as Json, json};
 
 use super::world::*;
-use rollplan_core::interrupt::Never;
-use rollplan_restart::*;
 
 const ALL: &[&str] = &["Deployment", "DaemonSet", "StatefulSet"];
 const ONE: &[&str] = &["Deployment"];

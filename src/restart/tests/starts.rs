@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use rollplan_restart::*;
 use serde_json::{Value as Json, json};
 
 use super::world::*;
-use rollplan_restart::*;
 
 const PROFILES: [Profile; 3] = [Profile::Rollplan, Profile::Xing, Profile::Reloader];
 

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use rollplan_restart::*;
 use serde_json::{Value as Json, json};
 
 use super::world::*;
-use rollplan_restart::*;
 
 const APPLIED: &str = "com.xing.deployment-restart.applied-config-checksums";
 const BOTH: &str = r#"{"configmap/shop/a":"abc","secret/shop/b":"def"}"#;

@@ -5,7 +5,6 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::render;
 use rollplan_core::action::{Action, ApiCall, apply};
 use rollplan_core::lint::lint;
 use rollplan_core::plan_settled;
@@ -27,6 +26,8 @@ use rollplan_world::{
     at, mk_condition, mk_deployment, mk_owner, mk_pod, mk_set, mk_set_status, mk_snapshot,
     mk_template, set_label,
 };
+
+use super::render;
 
 /// A story during its execution.
 #[derive(Default)]

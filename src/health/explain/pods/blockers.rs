@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use rollplan_core::snapshot::{ContainerState, Pod};
+use rollplan_core::time::Span;
+
 use super::scheduling::scheduler_name;
 use super::{Explanation, GATED, NODE_LOST, OOM_KILLED};
 use crate::explain::template::{self, ProbeKind};
@@ -11,8 +14,6 @@ use crate::messages::{Facts, probe};
 use crate::observe::context::PodContext;
 use crate::observe::pod::condition;
 use crate::text::{NAME_MAX, agree, because, count, one_line, word};
-use rollplan_core::snapshot::{ContainerState, Pod};
-use rollplan_core::time::Span;
 
 impl PodContext<'_> {
     /// Why pods are not available: one blocker for each cause. `size` is the number of desired pods.

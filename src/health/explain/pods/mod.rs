@@ -9,12 +9,13 @@ mod volumes;
 
 use std::cmp::Reverse;
 
+use rollplan_core::snapshot::{Container, ObservedEvent, Pod};
+use rollplan_core::time::Time;
+
 use super::template::ProbeKind;
 use super::{BlockedPod, Cause, Log};
 use crate::judge::class::Class;
 use crate::text::{KUBERNETES_MAX, one_line};
-use rollplan_core::snapshot::{Container, ObservedEvent, Pod};
-use rollplan_core::time::Time;
 
 /// The reason of a pod that waits for a scheduling gate.
 const GATED: &str = "SchedulingGated";

@@ -3,10 +3,11 @@
 //! Another container of the pod, or another pod, may put a program on a volume while the container fails to start. Then it
 //! starts without a change, so its failure is not certain.
 
+use rollplan_core::snapshot::Container;
+
 use crate::explain::template;
 use crate::messages::{Message, Persistence};
 use crate::observe::context::PodContext;
-use rollplan_core::snapshot::Container;
 
 /// The directories in which runtimes look for programs if the image does not set PATH.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -1,5 +1,8 @@
 //! Failing probes according to events, and containers that the kubelet stops because of them.
 
+use rollplan_core::snapshot::{Container, ContainerState, ObservedEvent, Pod};
+use rollplan_core::time::Time;
+
 use super::unavailable::start_error;
 use super::{Explanation, OOM_KILLED, POST_START_ERROR};
 use crate::explain::template::{self, Probe, ProbeKind};
@@ -8,8 +11,6 @@ use crate::messages::{Facts, probe};
 use crate::observe::context::{CLOCK_SKEW_SECONDS, PodContext, may_concern};
 use crate::observe::pod::was_ready;
 use crate::text::{PROGRAM_MAX, because, one_line};
-use rollplan_core::snapshot::{Container, ContainerState, ObservedEvent, Pod};
-use rollplan_core::time::Time;
 
 /// How long the kubelet may take to stop a container after its grace period.
 const KILL_MARGIN_SECONDS: i64 = 10;

@@ -1,15 +1,16 @@
 //! Why no node can run a pod, and what can be changed: the scheduler's reasons, the reaction of an autoscaler, and what
 //! other pods have.
 
+use rollplan_core::autoscaler::Reaction;
+use rollplan_core::snapshot::{HostPort, ObservedVolume, Pod};
+use rollplan_core::time::Span;
+
 use crate::messages::scheduler::{Subject, TABLES};
 use crate::messages::{Facts, Message, autoscaler};
 use crate::observe::context::PodContext;
 use crate::observe::peers::{Holder, Replacement, Role};
 use crate::observe::pod::condition;
 use crate::text::{KUBERNETES_MAX, NAME_MAX, one_line, word};
-use rollplan_core::autoscaler::Reaction;
-use rollplan_core::snapshot::{HostPort, ObservedVolume, Pod};
-use rollplan_core::time::Span;
 
 /// How long a scheduler may take to report on a new pod.
 const SCHEDULER_SECONDS: i64 = 15;

@@ -1,5 +1,8 @@
 //! Determines why a pod is not available.
 
+use rollplan_core::snapshot::{Container, ContainerState, ObservedEvent, Pod};
+use rollplan_core::time::{Span, Time};
+
 use super::scheduling::scheduler_text;
 use super::{Explanation, NODE_LOST, POST_START_ERROR, RUN_ERROR, START_ERROR};
 use crate::explain::Cause;
@@ -10,8 +13,6 @@ use crate::messages::{self, Facts, Message, Persistence};
 use crate::observe::context::{PodContext, may_concern};
 use crate::observe::pod::{GATES_NOT_READY, condition, is_creating, is_node_lost};
 use crate::text::{KUBERNETES_MAX, NAME_MAX, because, last_line, one_line, or, word};
-use rollplan_core::snapshot::{Container, ContainerState, ObservedEvent, Pod};
-use rollplan_core::time::{Span, Time};
 
 /// The number of seconds after which a running container no longer counts as crashing, because the kubelet resets its
 /// backoff.

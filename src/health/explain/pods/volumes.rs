@@ -1,6 +1,9 @@
 //! Why the volumes of a pod are not ready. Only events show it: some are reported once, while the kubelet repeats that it
 //! waits.
 
+use rollplan_core::snapshot::{ContainerState, ObservedEvent, Pod};
+use rollplan_core::time::Span;
+
 use super::Explanation;
 use super::scheduling::named;
 use crate::explain::Cause;
@@ -9,8 +12,6 @@ use crate::observe::context::PodContext;
 use crate::observe::peers::{Replacement, Role};
 use crate::observe::pod::{condition, is_creating};
 use crate::text::{KUBERNETES_MAX, NAME_MAX, one_line, word};
-use rollplan_core::snapshot::{ContainerState, ObservedEvent, Pod};
-use rollplan_core::time::Span;
 
 /// How long a pod may take to mount its volumes and to join the network.
 const START_SECONDS: i64 = 30;

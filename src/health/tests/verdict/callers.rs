@@ -1,12 +1,13 @@
 //! The facts of a verdict for programs that wait: when to stop, and which events to read.
 
+use rollplan_health::judge::Verdict;
+use rollplan_world::at;
+
 use super::crashes::crashed;
 use super::deadline::past_the_deadline;
 use super::scheduling::unschedulable;
 use super::verdict;
 use crate::report::half_way;
-use rollplan_health::judge::Verdict;
-use rollplan_world::at;
 
 #[test]
 fn failed_rollout_is_final_and_reported_once_its_deadline_has_passed() {

@@ -1,9 +1,10 @@
 //! ConfigMaps and Secrets that are missing, or that are created after the pods.
 
-use super::{both, check_decided, check_never, decided_by, event, verdict, without_events};
-use crate::report::{condition, waiting};
 use rollplan_core::snapshot::Snapshot;
 use rollplan_world::{at, now};
+
+use super::{both, check_decided, check_never, decided_by, event, verdict, without_events};
+use crate::report::{condition, waiting};
 
 pub(crate) fn missing_config(seconds: i64) -> Snapshot {
     let text = "configmap \"web\" not found";

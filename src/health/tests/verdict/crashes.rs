@@ -1,10 +1,11 @@
 //! Crashing containers, judged by their restarts during the rollout.
 
-use super::{check_decided, check_never, judged, verdict, with_rule, young};
-use crate::report::{container, running, waiting, with_pods};
 use rollplan_core::snapshot::{Container, ContainerState, Snapshot};
 use rollplan_health::judge::class::{Class, Limit};
 use rollplan_world::at;
+
+use super::{check_decided, check_never, judged, verdict, with_rule, young};
+use crate::report::{container, running, waiting, with_pods};
 
 /// A container that crashes after a second, `crashes` times, with the backoff of the kubelet.
 pub(crate) fn crash(seconds: i64, crashes: usize, reason: &str) -> Snapshot {

@@ -1,13 +1,14 @@
 //! Verdicts after the progress deadline.
 
-use super::scheduling::unschedulable;
-use super::{both, missing_config, verdict};
-use crate::report::{ready, reported, running, with_pods};
 use rollplan_core::snapshot::Snapshot;
 use rollplan_core::template::Value;
 use rollplan_health::judge::Outlook;
 use rollplan_health::report::Phase;
 use rollplan_world::{at, mk_condition, now};
+
+use super::scheduling::unschedulable;
+use super::{both, missing_config, verdict};
+use crate::report::{ready, reported, running, with_pods};
 
 pub(crate) fn past_the_deadline(mut snapshot: Snapshot) -> Snapshot {
     let timed_out = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-5));

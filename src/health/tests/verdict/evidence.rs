@@ -1,15 +1,16 @@
 //! Which pods count as evidence of a failure, and how many of them must share it.
 
+use rollplan_core::snapshot::{Container, Pod, Snapshot};
+use rollplan_health::explain::Cause;
+use rollplan_health::report::Phase;
+use rollplan_world::{at, mk_pod, mk_set, mk_set_status};
+
 use super::crashes::crashed;
 use super::{verdict, young};
 use crate::report::{
     condition, container, crashing, pod, ready, reported, running, terminated, waiting,
     with_conditions, with_pods,
 };
-use rollplan_core::snapshot::{Container, Pod, Snapshot};
-use rollplan_health::explain::Cause;
-use rollplan_health::report::Phase;
-use rollplan_world::{at, mk_pod, mk_set, mk_set_status};
 
 #[test]
 fn failure_is_certain_only_if_all_unready_new_pods_share_it() {

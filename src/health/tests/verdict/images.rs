@@ -1,9 +1,10 @@
 //! Images that cannot be pulled: names, registries and grace periods.
 
-use super::{both, check_decided, check_never, decided_by, event, verdict, without_events};
-use crate::report::{running, waiting};
 use rollplan_core::snapshot::Snapshot;
 use rollplan_world::at;
+
+use super::{both, check_decided, check_never, decided_by, event, verdict, without_events};
+use crate::report::{running, waiting};
 
 const NOT_FOUND: &str = "Back-off pulling image \"web:2\": ErrImagePull: failed to resolve reference \"web:2\": not found";
 

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use super::{both, decided_at, event, with_rule, young};
-use crate::report::{condition, container, running, waiting, with_conditions, with_pods};
 use rollplan_core::snapshot::{Container, ContainerState, Pod, Snapshot};
 use rollplan_health::judge::VerdictOptions;
 use rollplan_health::judge::class::{Class, Limit};
+
+use super::{both, decided_at, event, with_rule, young};
+use crate::report::{condition, container, running, waiting, with_conditions, with_pods};
 
 /// How long a story is polled, in seconds.
 const LONGEST: i64 = 400;

@@ -18,7 +18,6 @@ pub(super) use self::deadline::past_the_deadline;
 
 use std::sync::Arc;
 
-use crate::report::{condition, container, pod, reported, with_conditions, with_pods};
 use rollplan_core::compute_status;
 use rollplan_core::snapshot::{Container, ContainerState, ObservedEvent, Options, Pod, Snapshot};
 use rollplan_core::time::Time;
@@ -28,6 +27,8 @@ use rollplan_health::judge::{Outlook, Verdict, VerdictOptions};
 use rollplan_health::observe::observe;
 use rollplan_health::report::{Phase, Report, report};
 use rollplan_world::at;
+
+use crate::report::{condition, container, pod, reported, with_conditions, with_pods};
 
 /// The polling interval of the stories, in seconds.
 const INTERVAL: i64 = 2;

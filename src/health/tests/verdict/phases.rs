@@ -1,8 +1,5 @@
 //! Verdicts without failed pods: phases, generations, and rollouts that only need time.
 
-use super::crashes::crashed;
-use super::verdict;
-use crate::report::{half_way, of_plan, ready, rejected, reported, with_pods};
 use rollplan_core::action::Step;
 use rollplan_core::plan_settled;
 use rollplan_core::revision::{DESIRED_REPLICAS, MAX_REPLICAS};
@@ -11,6 +8,10 @@ use rollplan_health::explain::Cause;
 use rollplan_health::judge::Outlook;
 use rollplan_health::report::Phase;
 use rollplan_world::{at, mk_condition, mk_set_status, strings};
+
+use super::crashes::crashed;
+use super::verdict;
+use crate::report::{half_way, of_plan, ready, rejected, reported, with_pods};
 
 #[test]
 fn unobserved_changes_take_precedence_and_are_never_failed() {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{check_decided, check_never, event, without_events};
-use crate::report::half_way;
 use rollplan_core::snapshot::Snapshot;
 use rollplan_world::{at, mk_condition, mk_pod, mk_set_status};
+
+use super::{check_decided, check_never, event, without_events};
+use crate::report::half_way;
 
 /// Attempts of the ReplicaSet controller to create pods, with exponential backoff.
 fn refused(seconds: i64, texts: &[&str]) -> Snapshot {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{both, check_never, event, judged, with_rule};
-use crate::report::{condition, pod, reported, running, with_conditions, with_pods};
 use rollplan_core::snapshot::Snapshot;
 use rollplan_health::judge::class::{Class, Limit};
 use rollplan_world::{at, mk_pod};
+
+use super::{both, check_never, event, judged, with_rule};
+use crate::report::{condition, pod, reported, running, with_conditions, with_pods};
 
 pub(super) fn unschedulable() -> Snapshot {
     let text = "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available";

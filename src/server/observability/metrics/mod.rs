@@ -12,6 +12,7 @@ use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram, with_local_r
 use metrics_exporter_prometheus::{
     BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
 };
+use rollplan_core::snapshot::Strategy;
 use rollplan_wire::Facts;
 use rollplan_wire::proto::{Phase, PlanRolloutResponse};
 use tonic::Code;
@@ -90,7 +91,7 @@ pub(crate) struct Series {
     methods: Vec<Arc<MethodMetrics>>,
     /// The metrics of all unknown methods: their names are text that clients chose.
     unknown: Arc<MethodMetrics>,
-    plans: [[Counter; PHASES.len()]; 2],
+    plans: [[Counter; PHASES.len()]; Strategy::NAMES.len()],
     plan_seconds: Histogram,
     plan_steps: Histogram,
     snapshot_pods: Histogram,
@@ -189,7 +190,7 @@ impl Series {
         let lines = |reason| counter!("rollplan_log_lines_dropped_total", "reason" => reason);
         let closed = |reason| counter!("rollplan_connections_closed_total", "reason" => reason);
         let reload = |outcome| counter!("rollplan_tls_reloads_total", "outcome" => outcome);
-        let plans = ["RollingUpdate", "Recreate"].map(|strategy| {
+        let plans = Strategy::NAMES.map(|strategy| {
             PHASES.map(|(_, outcome)| {
                 counter!("rollplan_plans_total", "strategy" => strategy, "outcome" => outcome)
             })
@@ -242,16 +243,16 @@ impl Series {
     }
 
     pub(crate) fn planned(&self, snapshot: &Facts, plan: &PlanRolloutResponse, took: Duration) {
-        let Facts {
-            is_recreate, pods, ..
-        } = *snapshot;
+        let Facts { strategy, pods, .. } = *snapshot;
         let phase = plan
             .report
             .as_ref()
             .map_or(Phase::Unspecified, |it| it.phase());
-        for ((candidate, _), counter) in PHASES.iter().zip(&self.plans[usize::from(is_recreate)]) {
-            if *candidate == phase {
-                counter.increment(1);
+        for (name, counters) in Strategy::NAMES.iter().zip(&self.plans) {
+            for ((candidate, _), counter) in PHASES.iter().zip(counters) {
+                if *name == strategy && *candidate == phase {
+                    counter.increment(1);
+                }
             }
         }
         self.plan_seconds.record(took.as_secs_f64());
