@@ -1,7 +1,25 @@
 //! What each method of the service does, without a transport: reads the request with `rollplan-wire`, decides with the planner
 //! and its neighbors, and prints the response.
 //!
-//! [`answer`] takes a message, and [`Method::call`] an encoded one.
+//! [`answer`] takes a message, and [`Method::call`] an encoded one:
+//!
+//! ```
+//! use rollplan_service::answer;
+//! use rollplan_wire::proto::{ComputeStatusRequest, Phase, Snapshot};
+//!
+//! let request = ComputeStatusRequest {
+//!     snapshot: Some(Snapshot {
+//!         now: Some("2026-11-20T23:26:19Z".parse().unwrap()),
+//!         objects: vec![include_str!("../../examples/mid-rollout.json").to_owned()],
+//!         replica_sets_complete: true,
+//!         pods_complete: true,
+//!         ..Snapshot::default()
+//!     }),
+//!     ..ComputeStatusRequest::default()
+//! };
+//! let report = answer(request).unwrap().report.unwrap();
+//! assert_eq!(report.phase(), Phase::Progressing);
+//! ```
 
 mod details;
 mod estimate;

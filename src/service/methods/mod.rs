@@ -39,6 +39,7 @@ macro_rules! for_each_method {
         }
     };
 }
+
 macro_rules! implement {
     ($($method:ident = $answer:ident($request:ident) -> $response:ident, $memory:expr;)*) => {
         /// All methods.
