@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rollplan_canary::{CallerVerdict, Fields, HELD_MIN_READY};
-use rollplan_core::size::Limits;
+use rollplan_core::size::{IntOrPercent, Limits};
 use rollplan_core::snapshot::{Deployment, Snapshot};
 use rollplan_core::template::{Template, with_defaults};
 use rollplan_world::at;
@@ -94,6 +94,10 @@ pub(super) struct CanaryWorld {
     pub(super) was_scaled: bool,
     /// Whether pods were lost with their ReplicaSet.
     pub(super) lost_set: bool,
+    /// Whether the state was removed, and then a copy with its ReplicaSet.
+    pub(super) lost_copy: bool,
+    /// The limits of the hold, from the patch that wrote them to the one that restores those of the user.
+    pub(super) held: Option<(IntOrPercent, IntOrPercent)>,
 }
 
 // === impl CanaryWorld ===
@@ -148,6 +152,8 @@ impl CanaryWorld {
             reported: BTreeMap::new(),
             was_scaled: false,
             lost_set: false,
+            lost_copy: false,
+            held: None,
         };
         this.settle();
         this
