@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use rollplan_core::size::IntOrPercent::Int;
+use rollplan_core::size::IntOrPercent::{Int, PaddedPercent, Percent};
 
 use super::Command::{Abort, Go, Promote};
-use super::Event::{Interfere, Judge, Native, Patch, Plan, Pod, Scale, Sync, Watch};
+use super::Event::{
+    Crash, DeletePod, Interfere, Judge, Native, Patch, Plan, Pod, Scale, Sync, Time, Watch,
+};
 use super::Interference::{Apply, DeleteStable, DropState, Limits, PutBack, SetTemplate, Undo};
 use super::{CanaryFlaw, Event, Judgement, Script, Setup, generate, run};
 use crate::pods::Fault;
@@ -251,4 +253,101 @@ fn abort_that_the_deployment_controller_never_completes_is_released() {
         Interfere(DeleteStable),
     ];
     is_exempt(Tally::ExemptCanaryStuck, SETUP, &events);
+}
+
+#[test]
+fn ready_pods_that_are_kept_after_a_third_template() {
+    let setup = Setup {
+        replicas: 11,
+        surge: Int(3),
+        unavailable: Percent(30),
+        min_ready: 3,
+        pods: 2,
+        bake: 3,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(0),
+        DeletePod(9),
+        Watch(Deployments, 1),
+        Crash(5),
+        Sync(9),
+        Pod(0),
+        Native,
+        Pod(7),
+        Pod(4),
+        Pod(0),
+        Interfere(SetTemplate(3)),
+    ];
+    is_exempt(Tally::ExemptCanaryReady, setup, &events);
+}
+
+#[test]
+fn stable_pods_that_count_as_unavailable_after_an_undo() {
+    let setup = Setup {
+        replicas: 3,
+        surge: PaddedPercent(24, 1),
+        fault: Fault::ImagePull,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(0),
+        Watch(Deployments, 1),
+        Native,
+        Watch(Deployments, 1),
+        Interfere(Undo),
+        Interfere(SetTemplate(2)),
+        Watch(Deployments, 1),
+        Native,
+    ];
+    is_exempt(Tally::ExemptCanaryUndone, setup, &events);
+}
+
+#[test]
+fn rollout_of_another_client_in_an_abort() {
+    let setup = Setup {
+        replicas: 11,
+        surge: PaddedPercent(17, 1),
+        unavailable: Int(3),
+        min_ready: 3,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(0),
+        Plan(Abort),
+        Watch(Deployments, 5),
+        Patch(0),
+        DeletePod(4),
+        Native,
+        Sync(4),
+        Crash(8),
+        Sync(1),
+        Interfere(SetTemplate(3)),
+    ];
+    is_exempt(Tally::ExemptCanaryNative, setup, &events);
+}
+
+#[test]
+fn looser_unavailability_is_detected_after_a_third_template() {
+    let setup = Setup {
+        unavailable: Int(1),
+        min_ready: 3,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(0),
+        Watch(Deployments, 1),
+        Native,
+        Interfere(SetTemplate(3)),
+        Watch(Deployments, 1),
+        Native,
+        Time(5),
+    ];
+    let outcome = run(&script(setup, &events), CanaryFlaw::LooseUnavailable);
+    let violation = outcome.violation.map(|it| it.check);
+    assert_eq!(violation, Some("canary-floor"));
 }
