@@ -143,7 +143,9 @@ fn ready_at(hold: &Hold<'_>, waits: &mut Vec<Reason>) -> Option<Time> {
         })
         .collect();
     let is_unready = ready.len() < pods.len();
-    let count = i32::try_from(ready.len()).unwrap_or(i32::MAX);
+    // The ReplicaSet controller may delete pods above the size at any time, for example after scaling.
+    let size = observed.new.map_or(0, |set| set.replicas);
+    let count = i32::try_from(ready.len()).unwrap_or(i32::MAX).min(size);
     if is_unready || count < wanted || wanted == 0 {
         let total = wanted.max(i32::try_from(pods.len()).unwrap_or(i32::MAX));
         wait(format!("{count} of {total} canary pods are ready"));

@@ -191,6 +191,7 @@ impl Planner<'_> {
             reasons: Vec::new(),
             is_recovered: false,
         };
+        let newest = self.newest_copy();
         if let Some(text) = metadata.annotations.get(ANNOTATION) {
             let state = State::parse(text).map_err(|unreadable| match unreadable {
                 Unreadable::Newer => RefusalCause::Newer,
@@ -199,10 +200,10 @@ impl Planner<'_> {
             if state.uid != metadata.uid && !matches!(self.input.command, Some(Command::Release)) {
                 return Err(RefusalCause::Foreign);
             }
-            if self.is_stale(&state) {
+            if self.is_stale(&state, newest.as_ref()) {
                 found.reasons.push(reason(
                     ReasonKind::StaleState,
-                    "the state is that of an earlier canary, for example after `kubectl rollout undo`",
+                    "the state is an earlier one, for example after `kubectl rollout undo`",
                 ));
             } else {
                 found.state = Some(state);
@@ -212,19 +213,13 @@ impl Planner<'_> {
         let is_held = observed.is_held();
         let has_label = metadata.labels.contains_key(LABEL);
         if !has_canary && (is_held || has_label) {
-            let copies = observed.sets().filter_map(|set| {
-                let copy = State::parse(set.metadata.annotations.get(ANNOTATION)?).ok()?;
-                let started = copy.canary.as_ref()?.started;
-                (copy.uid == metadata.uid).then_some(((started, copy.sequence), copy))
-            });
-            let copy = copies.max_by_key(|it| it.0).map(|it| it.1);
             // Without the fields of a hold, the label of a canary shows that it has not ended. A state from before it may
             // have been restored.
             let is_newest = |copy: &State| {
                 let state = found.state.as_ref();
                 state.is_none_or(|it| it.sequence < copy.sequence)
             };
-            let copy = copy.filter(|copy| is_held || (copy.label && is_newest(copy)));
+            let copy = newest.filter(|copy| is_held || (copy.label && is_newest(copy)));
             if let Some(mut copy) = copy {
                 if let Some(canary) = &mut copy.canary {
                     canary.revision = observed.revision_besides(&canary.digest);
@@ -242,13 +237,35 @@ impl Planner<'_> {
         Ok(found)
     }
 
-    /// Whether `kubectl rollout undo` has restored the state of an earlier canary with its template.
-    fn is_stale(&self, state: &State) -> bool {
-        state.canary.as_ref().is_some_and(|canary| {
-            canary.stage != Stage::Aborting
-                && canary.digest == self.observed.digest
-                && self.observed.revision_besides(&canary.digest) > canary.revision
-        })
+    /// The newest copy of the state of a canary on a ReplicaSet.
+    fn newest_copy(&self) -> Option<State> {
+        let uid = &self.observed.deployment().metadata.uid;
+        let copies = self.observed.sets().filter_map(|set| {
+            let copy = State::parse(set.metadata.annotations.get(ANNOTATION)?).ok()?;
+            (copy.uid == *uid).then_some((copy.order()?, copy))
+        });
+        copies.max_by_key(|it| it.0).map(|it| it.1)
+    }
+
+    /// Whether `kubectl rollout undo` has restored an earlier state: one of this canary, or that of an earlier canary with its
+    /// template.
+    fn is_stale(&self, state: &State, newest: Option<&State>) -> bool {
+        let Some(canary) = &state.canary else {
+            return false;
+        };
+        let newest = newest.and_then(State::order);
+        if newest.is_some_and(|(started, sequence)| {
+            started == canary.started && sequence > state.sequence
+        }) {
+            return true;
+        }
+        // The Deployment controller may create a ReplicaSet late, for a template from before the state. Then the revision is
+        // higher as well, but the label is there.
+        let is_in_progress = state.label && self.has_label() && newest <= state.order();
+        canary.stage != Stage::Aborting
+            && canary.digest == self.observed.digest
+            && self.observed.revision_besides(&canary.digest) > canary.revision
+            && !is_in_progress
     }
 
     // Without a canary.

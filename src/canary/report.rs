@@ -116,7 +116,7 @@ pub enum ReasonKind {
     RejectedTemplate,
     /// The state was removed, and restored from a ReplicaSet.
     Recovered,
-    /// The state is that of an earlier canary.
+    /// The state is an earlier one, which another client has restored.
     StaleState,
     /// The ReplicaSet of the stable template was deleted.
     StableGone,

@@ -116,8 +116,8 @@ pub(crate) struct Canary {
     pub(crate) started: Time,
     /// The digest of its template.
     pub(crate) digest: String,
-    /// The highest revision of the ReplicaSets with other templates. With a higher one, the state is that of an earlier
-    /// canary, which `kubectl rollout undo` has restored.
+    /// The highest revision of the ReplicaSets with other templates. With a higher one, and without the label, the state is
+    /// that of an earlier canary, which `kubectl rollout undo` has restored.
     pub(crate) revision: i64,
     /// The fields of the user.
     pub(crate) user: Fields,
@@ -153,6 +153,12 @@ impl State {
         self.forgive(&digest);
         self.rejected.insert(0, Rejected { digest, pipeline });
         self.rejected.truncate(REJECTED_MAX);
+    }
+
+    /// The order of the states of canaries: by their start, and then by their patches.
+    pub(crate) fn order(&self) -> Option<(Time, i64)> {
+        let canary = self.canary.as_ref()?;
+        Some((canary.started, self.sequence))
     }
 
     pub(crate) fn rejects(&self, digest: &str) -> bool {

@@ -91,6 +91,21 @@ fn the_rest_of_a_bake_is_rounded_up() {
     );
 }
 
+/// The Deployment controller has scaled the canary to 0, as it may after scaling down, and the ReplicaSet controller has not
+/// deleted its pods yet.
+#[test]
+fn pods_above_the_size_do_not_make_a_canary_good() {
+    let mut world = hold(Fault::None);
+    world.now += 120;
+    let plan = world.plan(&policy(), None).unwrap();
+    assert_eq!(plan.report.outcome, Some(Outcome::Good));
+    world.stored.replica_sets[1].replicas = 0;
+    let plan = world.plan(&policy(), None).unwrap();
+    assert_eq!(plan.report.outcome, Some(Outcome::Undecided));
+    let waits = "the canary waits: 0 of 2 canary pods are ready";
+    assert_eq!(plan.report.message, waits);
+}
+
 #[test]
 fn canary_is_good_after_its_bake() {
     let mut world = hold(Fault::None);

@@ -43,6 +43,22 @@ fn undo(world: &mut World, image: &str) {
     });
 }
 
+/// One sync of the Deployment controller, which has not observed the Deployment since `seen`.
+fn sync_late(world: &mut World, seen: Deployment) {
+    let current = std::mem::replace(&mut world.stored.deployment, seen);
+    world.sync_deployment();
+    world.stored.deployment = current;
+}
+
+fn delete_stable_set(world: &mut World) {
+    let uid = world.set("v1").unwrap().metadata.uid.clone();
+    world
+        .stored
+        .replica_sets
+        .retain(|set| set.metadata.uid != uid);
+    world.pods.retain(|pod| *pod.set_uid != *uid);
+}
+
 fn set_limits(deployment: &mut Deployment, surge: IntOrPercent, unavailable: IntOrPercent) {
     deployment.spec.strategy = Strategy::RollingUpdate {
         max_surge: surge,
@@ -272,12 +288,7 @@ fn nothing_is_decided_while_paused() {
 #[test]
 fn deleted_stable_replica_set_can_only_be_promoted() {
     let mut world = hold();
-    let uid = world.set("v1").unwrap().metadata.uid.clone();
-    world
-        .stored
-        .replica_sets
-        .retain(|set| set.metadata.uid != uid);
-    world.pods.retain(|pod| *pod.set_uid != *uid);
+    delete_stable_set(&mut world);
     let refusal = world.plan(&policy(), Some(abort())).unwrap_err();
     assert!(
         refusal
@@ -318,6 +329,70 @@ fn state_of_an_earlier_canary_is_removed() {
     world.settle();
     assert!(world.has_user_fields());
     assert_eq!(world.size_of(NEW), 10);
+}
+
+/// The ReplicaSet of the first canary is created after the plan that replaces its template, and has a higher revision.
+#[test]
+fn late_replica_set_of_an_earlier_template_does_not_make_the_state_stale() {
+    let mut world = World::new(10, IntOrPercent::Percent(30), IntOrPercent::Int(0), 0);
+    let start = world.start(NEW);
+    world.steer(&policy(), Some(start));
+    let started = world.stored.deployment.clone();
+    world.edit(|it| {
+        it.spec.template = template("v3");
+        set_limits(it, IntOrPercent::Percent(50), IntOrPercent::Int(1));
+    });
+    (world.surge, world.unavailable) = (IntOrPercent::Percent(50), IntOrPercent::Int(1));
+    world.steer(&policy(), None);
+    sync_late(&mut world, started);
+    assert_eq!(world.size_of(NEW), 2);
+    let plan = world.steer(&policy(), None);
+    assert_eq!((plan.report.phase, plan.step), (Phase::Hold, None));
+    world.settle();
+    world.steer(&policy(), Some(promote()));
+    assert!(world.has_user_fields());
+    assert_eq!(end(&mut world), Phase::Rest);
+    assert_eq!(world.size_of("v3"), 10);
+}
+
+/// The Deployment controller has not observed the canary yet, and creates the ReplicaSet again, with a higher revision than
+/// that of any other.
+#[test]
+fn stable_replica_set_that_is_created_again_does_not_make_the_state_stale() {
+    let mut world = World::new(10, IntOrPercent::Percent(30), IntOrPercent::Int(0), 0);
+    let before = world.stored.deployment.clone();
+    let start = world.start(NEW);
+    world.steer(&policy(), Some(start));
+    delete_stable_set(&mut world);
+    world.steer(&policy(), Some(promote()));
+    sync_late(&mut world, before);
+    assert_eq!(world.size_of("v1"), 10);
+    let plan = world.plan(&policy(), None).unwrap();
+    assert_eq!((plan.report.phase, plan.step), (Phase::Promoting, None));
+    assert_eq!(end(&mut world), Phase::Rest);
+    assert_eq!(world.size_of(NEW), 10);
+    assert!(world.stored.deployment.metadata.labels.is_empty());
+}
+
+/// The user changes the limits in an abort to those of the hold. The state of the hold would undo that.
+#[test]
+fn earlier_state_of_the_canary_gives_way_to_the_newest_copy() {
+    let mut world = hold();
+    world.steer(&policy(), Some(abort()));
+    world.settle_controllers();
+    world.edit(|it| set_limits(it, IntOrPercent::Percent(20), IntOrPercent::Int(1)));
+    (world.surge, world.unavailable) = (IntOrPercent::Percent(20), IntOrPercent::Int(1));
+    undo(&mut world, NEW);
+    world.apply_image("v3");
+    let plan = world.steer(&policy(), None);
+    assert_eq!(
+        (plan.report.phase, reasons(&plan)),
+        (Phase::Aborted, vec!["STALE_STATE", "RECOVERED"])
+    );
+    assert!(world.has_user_fields());
+    world.settle();
+    assert_eq!(world.size_of("v3"), 10);
+    assert!(world.stored.deployment.metadata.labels.is_empty());
 }
 
 #[test]

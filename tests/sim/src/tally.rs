@@ -71,6 +71,10 @@ tallies! {
     CheckCanaryUser = "at the end: the Deployment is the user's",
     ExemptCanaryScaled = "ceiling without a hold, and floor: the Deployment was scaled, as without a canary",
     ExemptCanaryNative = "floor: the Deployment controller alone, without a hold",
+    ExemptCanaryReady = "floor: after a third template, ready pods were kept instead of available ones",
+    ExemptCanaryUndone = "floor: after an undo and a third template, stable pods count as unavailable",
+    ExemptCanaryStuck = "end: a scaling event is detected indefinitely, as upstream: released",
+    ExemptCanaryLabel = "end: the last copy of the state was deleted, so the label was released",
     ExemptCanaryOldCopy = "a state was not removed, because there was no copy yet",
     ExemptCanaryLost = "end: the state was removed before there was a copy";
     "responses to the adapter":

@@ -8,7 +8,8 @@ use rollplan_core::snapshot::Deployment;
 use rollplan_world::at;
 use serde_json::{Value, json};
 
-use super::world::{CanaryWorld, Part, Seen};
+use super::STABLE;
+use super::world::{CanaryWorld, Decrease, Part, Seen};
 use crate::server::StoredSet;
 use crate::tally::Tally;
 
@@ -22,7 +23,12 @@ impl CanaryWorld {
         let after = stored.set.replicas;
         if after < before {
             let uid = stored.set.metadata.uid.clone();
-            self.decreases.insert(uid, seen.clone());
+            let decrease = Decrease {
+                seen: seen.clone(),
+                is_stable: stored.template == STABLE,
+                is_held: stored.set.min_ready_seconds == HELD_MIN_READY,
+            };
+            self.decreases.insert(uid, decrease);
         }
         if after <= before {
             return;
@@ -51,23 +57,40 @@ impl CanaryWorld {
         let Some(decrease) = self.decreases.get(uid).cloned() else {
             return;
         };
-        let is_held = matches!(decrease.part, Part::Hold | Part::Abort);
-        if self.lost_set || !is_held {
+        let Decrease {
+            seen,
+            is_stable,
+            is_held,
+        } = decrease;
+        let part = seen.part;
+        if self.lost_set || !matches!(part, Part::Hold | Part::Abort) {
             return self.count(Tally::ExemptCanaryNative);
         }
         // It scales without regard to availability: the canary gets its share, rounded, also if its pods are not ready.
         if self.was_scaled {
             return self.count(Tally::ExemptCanaryScaled);
         }
+        let is_replaced = part == Part::Hold && seen.has_third && is_stable;
+        // Another client has restored the stable template before that.
+        if is_replaced && is_held {
+            return self.count(Tally::ExemptCanaryUndone);
+        }
         self.count(Tally::CheckCanaryFloor);
-        let failed = self.unknown_failures(&decrease);
-        let (_, floor) = self.extremes(decrease.generation);
-        let available = i64::try_from(available).unwrap_or(i64::MAX);
-        let failed = failed + self.recovered(uid, deleted, &decrease);
-        if available + failed >= floor {
+        let mut recovered = self.recovered(uid, deleted, &seen);
+        if is_replaced {
+            // The Deployment controller removes as many stable pods as are unavailable, but the ReplicaSet controller keeps
+            // the ready ones of these, and deletes available pods instead.
+            recovered += self.recovered(uid, &self.ready(uid), &seen);
+            if recovered >= deleted.len() {
+                return self.count(Tally::ExemptCanaryReady);
+            }
+        }
+        let (_, floor) = self.extremes(seen.generation);
+        let count = |it: usize| i64::try_from(it).unwrap_or(i64::MAX);
+        let failed = self.unknown_failures(&seen) + count(recovered);
+        if count(available) + failed >= floor {
             return;
         }
-        let part = decrease.part;
         let message =
             format!("{available} available pods, {failed} failed, fewer than {floor} ({part:?})");
         self.violate("canary-floor", message);

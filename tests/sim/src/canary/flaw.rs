@@ -22,6 +22,8 @@ pub enum CanaryFlaw {
     OtherLimits,
     /// A canary that is not decided is promoted.
     PromotesEarly,
+    /// The last patch of a canary is not carried out.
+    NeverEnds,
     /// Verdicts about any template count as verdicts about the canary.
     MisusesVerdicts,
 }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use rollplan_canary::{ANNOTATION, Fields, parse_limit};
+use rollplan_canary::{ANNOTATION, Fields};
 use rollplan_core::rollback;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Deployment, StringMap};
-use serde_json::Value;
 
 use super::world::CanaryWorld;
 use super::{Interference, STABLE, strategy};
@@ -59,7 +58,7 @@ impl CanaryWorld {
     /// look like a change. If the user wanted another one, nothing is written.
     fn set_fields(&mut self, fields: Fields, more: impl FnOnce(&mut Deployment)) {
         let user = self.user;
-        let held = self.held_limits();
+        let held = self.held;
         let is_hidden =
             |held: IntOrPercent, new: IntOrPercent, user: IntOrPercent| new == held && user != held;
         if held.is_some_and(|(surge, unavailable)| {
@@ -78,23 +77,6 @@ impl CanaryWorld {
             it.spec.progress_deadline_seconds = fields.progress_deadline_seconds;
             more(it);
         });
-    }
-
-    /// The limits at a hold: those of the state, or if it was removed, those of the Deployment.
-    fn held_limits(&self) -> Option<(IntOrPercent, IntOrPercent)> {
-        let deployment = self.deployment();
-        let state = deployment.metadata.annotations.get(ANNOTATION);
-        let state = state.and_then(|it| serde_json::from_str::<Value>(it).ok());
-        let state = state.filter(|it| it["phase"] == "hold");
-        // A number, or a percentage in quotes.
-        let surge = state.and_then(|it| parse_limit(it["surge"].to_string().trim_matches('"')));
-        match surge {
-            Some(surge) => Some((surge, IntOrPercent::Int(0))),
-            None if self.is_held() => {
-                Fields::of(&deployment).map(|it| (it.max_surge, it.max_unavailable))
-            }
-            None => None,
-        }
     }
 
     /// A change that may remove the state. Kubernetes copies each state to a ReplicaSet. Before that it would be lost, so
@@ -138,6 +120,9 @@ impl CanaryWorld {
         let stable = sets.filter(|it| it.template == STABLE).map(Arc::clone);
         for stored in stable.collect::<Vec<_>>() {
             self.lost_set |= stored.set.replicas > 0;
+            let has_state = |annotations: &StringMap| annotations.contains_key(ANNOTATION);
+            self.lost_copy |= has_state(&stored.set.metadata.annotations)
+                && !has_state(&self.deployment().metadata.annotations);
             let name = &stored.set.metadata.name;
             self.world.store.remove_set(name, Writer::Other);
         }

@@ -1,18 +1,19 @@
 //! Steerers: each observes, plans, and carries out its patch at once, later, or never.
 
 use rollplan_canary::{
-    ANNOTATION, CallerVerdict, CheckResult, Command as Action, Fields, Input, Outcome, Phase, Plan,
-    Policy, Refusal, RefusalCause, Start, plan_canary,
+    ANNOTATION, CallerVerdict, CheckResult, Command as Action, Fields, Input, LABEL, Outcome,
+    Phase, Plan, Policy, Refusal, RefusalCause, Start, plan_canary,
 };
 use rollplan_core::interrupt::Never;
 use rollplan_core::size::IntOrPercent;
-use rollplan_core::snapshot::Deployment;
+use rollplan_core::snapshot::{Deployment, StringMap};
 use rollplan_core::time::Span;
 use rollplan_world::at;
 use rollplan_world::patch::apply_to_deployment;
 
 use super::world::CanaryWorld;
 use super::{CanaryFlaw, Command, Judgement, NEW};
+use crate::check::is_scaled;
 use crate::tally::Tally;
 
 /// The verdict that a canary with a gate needs.
@@ -168,6 +169,10 @@ impl CanaryWorld {
     }
 
     fn carry_out(&mut self, planned: &Planned) {
+        let is_end = matches!(planned.phase, Phase::Rest | Phase::Done | Phase::Aborted);
+        if is_end && self.flaw == CanaryFlaw::NeverEnds {
+            return;
+        }
         let before = self.deployment();
         let mut after = Deployment::clone(&before);
         let body = self.flaw.patch(&planned.body);
@@ -190,6 +195,10 @@ impl CanaryWorld {
             Phase::Rest | Phase::Done | Phase::Aborted => Tally::CanaryEnded,
         });
         self.has_started |= planned.phase == Phase::Hold;
+        let limits = Fields::of(&after).map(|it| (it.max_surge, it.max_unavailable));
+        self.held = limits.filter(|_| planned.phase == Phase::Hold);
+        self.world
+            .trace(|| format!("  patched: {:?}", planned.phase));
         self.put(after);
     }
 
@@ -275,19 +284,53 @@ impl CanaryWorld {
                 return None;
             }
         };
+        if plan.report.phase == Phase::Rest && self.has_only_label() {
+            self.count(Tally::ExemptCanaryLabel);
+            return self.ask_release();
+        }
+        if plan.report.phase == Phase::Aborting && round >= ROUNDS_BEFORE_RELEASE && self.is_stuck()
+        {
+            self.count(Tally::ExemptCanaryStuck);
+            return self.ask_release();
+        }
         let goes_on = matches!(plan.report.phase, Phase::Hold | Phase::Promoting);
         if !goes_on || round < ROUNDS_BEFORE_ABORT {
             return Some(plan);
         }
         // Without stable pods, an abort may be impossible, or never safe. A promotion would never end if the new pods never
         // become ready.
-        let plan = if round < ROUNDS_BEFORE_RELEASE {
-            self.ask(Some(abort()))
-        } else {
-            self.ask(Some(Action::Release))
-        };
-        let plan = plan.or_else(|_| self.ask(Some(Action::Release)));
+        if round < ROUNDS_BEFORE_RELEASE
+            && let Ok(plan) = self.ask(Some(abort()))
+        {
+            return Some(plan);
+        }
+        self.ask_release()
+    }
+
+    fn ask_release(&mut self) -> Option<Plan> {
+        let plan = self.ask(Some(Action::Release));
         plan.map_err(|refusal| self.violate("canary-end", refusal.to_string()))
             .ok()
+    }
+
+    /// Whether only the label is left of a canary, because its state was removed, and the last copy with its ReplicaSet.
+    fn has_only_label(&self) -> bool {
+        let deployment = self.deployment();
+        let metadata = &deployment.metadata;
+        let has_state = |annotations: &StringMap| annotations.contains_key(ANNOTATION);
+        let mut sets = self.world.store.sets.values();
+        self.lost_copy
+            && metadata.labels.contains_key(LABEL)
+            && !has_state(&metadata.annotations)
+            && !sets.any(|it| has_state(&it.set.metadata.annotations))
+    }
+
+    /// Whether the Deployment controller detects a scaling event indefinitely, as upstream: the stable ReplicaSet was deleted,
+    /// and the only one with pods has the desired size already.
+    fn is_stuck(&self) -> bool {
+        let desired = self.deployment().spec.replicas;
+        let sets = self.world.store.sets.values();
+        let sizes = sets.map(|it| it.set.replicas).filter(|size| *size > 0);
+        self.lost_set && is_scaled(&self.snapshot()) && sizes.eq([desired])
     }
 }

@@ -2,7 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::{CanaryFlaw, generate, run};
+use rollplan_core::size::IntOrPercent::{Int, PaddedPercent, Percent};
+
+use super::Command::{Abort, Go, Promote};
+use super::Event::{
+    Crash, DeletePod, Interfere, Judge, Native, Patch, Plan, Pod, Scale, Sync, Time, Watch,
+};
+use super::Interference::{Apply, DeleteStable, DropState, Limits, PutBack, SetTemplate, Undo};
+use super::{CanaryFlaw, Event, Judgement, Script, Setup, generate, run};
+use crate::pods::Fault;
+use crate::script::Kind::{Deployments, Sets};
+use crate::tally::Tally;
 
 /// The number of worlds in which each bug must be detected.
 const WORLDS: u64 = 1_500;
@@ -60,6 +70,11 @@ fn other_limits_at_the_end_are_detected() {
 }
 
 #[test]
+fn canary_that_does_not_end_is_detected() {
+    detect(CanaryFlaw::NeverEnds, "canary-user");
+}
+
+#[test]
 fn promotion_without_a_decision_is_detected() {
     detect(CanaryFlaw::PromotesEarly, "canary-promotion");
 }
@@ -76,4 +91,263 @@ fn same_seed_gives_the_same_canary() {
         let (a, b) = (run(&a, CanaryFlaw::None), run(&b, CanaryFlaw::None));
         assert_eq!(format!("{:?}", a.tallies), format!("{:?}", b.tallies));
     }
+}
+
+/// Most scripts are shrunk from worlds that have violated a check.
+const SETUP: Setup = Setup {
+    replicas: 8,
+    surge: Int(2),
+    unavailable: Int(0),
+    min_ready: 0,
+    pods: 1,
+    bake: 0,
+    has_gate: false,
+    promotes: false,
+    aborts_on_timeout: false,
+    rolls_back: false,
+    fault: Fault::None,
+};
+
+fn script(setup: Setup, events: &[Event]) -> Script {
+    Script {
+        setup,
+        events: events.to_vec(),
+    }
+}
+
+fn passes(setup: Setup, events: &[Event]) {
+    let violation = run(&script(setup, events), CanaryFlaw::None).violation;
+    assert_eq!(violation, None);
+}
+
+/// The script passes, and the exemption applies to it.
+fn is_exempt(tally: Tally, setup: Setup, events: &[Event]) {
+    let outcome = run(&script(setup, events), CanaryFlaw::None);
+    assert_eq!(outcome.violation, None);
+    assert!(outcome.tallies.get(tally) > 0, "{tally:?}");
+}
+
+/// Until then, the Deployment controller has not observed the canary.
+#[test]
+fn stable_set_that_is_created_again_during_a_promotion() {
+    let events = [
+        Plan(Go),
+        Interfere(DeleteStable),
+        Patch(0),
+        Watch(Sets, 20),
+        Plan(Promote),
+        Native,
+        Patch(0),
+        Plan(Go),
+        Patch(0),
+    ];
+    passes(SETUP, &events);
+}
+
+#[test]
+fn set_of_an_earlier_template_that_is_created_during_a_hold() {
+    let events = [
+        Plan(Go),
+        Patch(0),
+        Interfere(SetTemplate(2)),
+        Interfere(Limits(3, 1)),
+        Plan(Go),
+        Watch(Deployments, 1),
+        Native,
+        Patch(0),
+        Plan(Go),
+        Patch(0),
+    ];
+    passes(SETUP, &events);
+}
+
+/// The limits of the user are those of the hold.
+#[test]
+fn undo_to_a_state_from_before_the_abort() {
+    let events = [
+        Plan(Go),
+        Patch(0),
+        Watch(Deployments, 1),
+        Native,
+        Plan(Abort),
+        Patch(0),
+        Interfere(Limits(1, 2)),
+        Watch(Deployments, 5),
+        Native,
+        Interfere(Undo),
+        Interfere(SetTemplate(2)),
+    ];
+    passes(SETUP, &events);
+}
+
+#[test]
+fn canary_that_was_scaled_to_zero_pods() {
+    let setup = Setup {
+        surge: Int(1),
+        has_gate: true,
+        promotes: true,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(0),
+        Watch(Deployments, 1),
+        Native,
+        Watch(Deployments, 1),
+        Sync(2),
+        Pod(6),
+        Pod(10),
+        Scale(3),
+        Watch(Deployments, 1),
+        Native,
+        Pod(3),
+        Judge(Judgement::Pass),
+        Plan(Go),
+    ];
+    passes(setup, &events);
+}
+
+#[test]
+fn limits_of_a_hold_without_its_state_are_not_a_change() {
+    let setup = Setup {
+        surge: Int(4),
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(0),
+        Watch(Deployments, 1),
+        Interfere(PutBack),
+        Native,
+        Interfere(DropState),
+        Interfere(Limits(1, 2)),
+    ];
+    passes(setup, &events);
+}
+
+#[test]
+fn label_without_a_state_and_its_copy_is_released() {
+    let events = [
+        Plan(Go),
+        Patch(0),
+        Interfere(Apply(0)),
+        Watch(Deployments, 2),
+        Native,
+        Interfere(DropState),
+        Interfere(DeleteStable),
+    ];
+    is_exempt(Tally::ExemptCanaryLabel, SETUP, &events);
+}
+
+/// `desired-replicas` of the ReplicaSet of the canary is never updated.
+#[test]
+fn abort_that_the_deployment_controller_never_completes_is_released() {
+    let events = [
+        Plan(Go),
+        Patch(0),
+        Watch(Deployments, 1),
+        Native,
+        Plan(Abort),
+        Patch(0),
+        Scale(1),
+        Interfere(DeleteStable),
+    ];
+    is_exempt(Tally::ExemptCanaryStuck, SETUP, &events);
+}
+
+#[test]
+fn ready_pods_that_are_kept_after_a_third_template() {
+    let setup = Setup {
+        replicas: 11,
+        surge: Int(3),
+        unavailable: Percent(30),
+        min_ready: 3,
+        pods: 2,
+        bake: 3,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(0),
+        DeletePod(9),
+        Watch(Deployments, 1),
+        Crash(5),
+        Sync(9),
+        Pod(0),
+        Native,
+        Pod(7),
+        Pod(4),
+        Pod(0),
+        Interfere(SetTemplate(3)),
+    ];
+    is_exempt(Tally::ExemptCanaryReady, setup, &events);
+}
+
+#[test]
+fn stable_pods_that_count_as_unavailable_after_an_undo() {
+    let setup = Setup {
+        replicas: 3,
+        surge: PaddedPercent(24, 1),
+        fault: Fault::ImagePull,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(0),
+        Watch(Deployments, 1),
+        Native,
+        Watch(Deployments, 1),
+        Interfere(Undo),
+        Interfere(SetTemplate(2)),
+        Watch(Deployments, 1),
+        Native,
+    ];
+    is_exempt(Tally::ExemptCanaryUndone, setup, &events);
+}
+
+#[test]
+fn rollout_of_another_client_in_an_abort() {
+    let setup = Setup {
+        replicas: 11,
+        surge: PaddedPercent(17, 1),
+        unavailable: Int(3),
+        min_ready: 3,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(0),
+        Plan(Abort),
+        Watch(Deployments, 5),
+        Patch(0),
+        DeletePod(4),
+        Native,
+        Sync(4),
+        Crash(8),
+        Sync(1),
+        Interfere(SetTemplate(3)),
+    ];
+    is_exempt(Tally::ExemptCanaryNative, setup, &events);
+}
+
+#[test]
+fn looser_unavailability_is_detected_after_a_third_template() {
+    let setup = Setup {
+        unavailable: Int(1),
+        min_ready: 3,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(0),
+        Watch(Deployments, 1),
+        Native,
+        Interfere(SetTemplate(3)),
+        Watch(Deployments, 1),
+        Native,
+        Time(5),
+    ];
+    let outcome = run(&script(setup, &events), CanaryFlaw::LooseUnavailable);
+    let violation = outcome.violation.map(|it| it.check);
+    assert_eq!(violation, Some("canary-floor"));
 }

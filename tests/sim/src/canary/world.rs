@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rollplan_canary::{CallerVerdict, Fields, HELD_MIN_READY};
-use rollplan_core::size::Limits;
+use rollplan_core::size::{IntOrPercent, Limits};
 use rollplan_core::snapshot::{Deployment, Snapshot};
 use rollplan_core::template::{Template, with_defaults};
 use rollplan_world::at;
@@ -56,6 +56,18 @@ pub(super) struct Seen {
     pub(super) versions: BTreeMap<String, u64>,
     /// Whether the Deployment has been scaled since the ReplicaSets were.
     pub(super) is_scaled: bool,
+    /// Whether another client has replaced the template of a canary that still has pods.
+    pub(super) has_third: bool,
+}
+
+/// A decrease of a ReplicaSet.
+#[derive(Clone, Debug)]
+pub(super) struct Decrease {
+    pub(super) seen: Seen,
+    /// Whether it is the stable ReplicaSet.
+    pub(super) is_stable: bool,
+    /// Whether its pods count as unavailable, because it has `minReadySeconds` of a hold.
+    pub(super) is_held: bool,
 }
 
 /// What a status of a ReplicaSet takes into account.
@@ -85,7 +97,7 @@ pub(super) struct CanaryWorld {
     /// Since when the Deployment has its template.
     pub(super) template_since: i64,
     /// The last decrease of each ReplicaSet since its controller synced it, by UID.
-    pub(super) decreases: BTreeMap<String, Seen>,
+    pub(super) decreases: BTreeMap<String, Decrease>,
     /// How many available pods of each ReplicaSet have failed, by UID.
     pub(super) failures: BTreeMap<String, u32>,
     /// What the status of each ReplicaSet takes into account: by UID, and by the version with this status.
@@ -94,6 +106,10 @@ pub(super) struct CanaryWorld {
     pub(super) was_scaled: bool,
     /// Whether pods were lost with their ReplicaSet.
     pub(super) lost_set: bool,
+    /// Whether the state was removed, and then a copy with its ReplicaSet.
+    pub(super) lost_copy: bool,
+    /// The limits of the hold, from the patch that wrote them to the one that restores those of the user.
+    pub(super) held: Option<(IntOrPercent, IntOrPercent)>,
 }
 
 // === impl CanaryWorld ===
@@ -148,6 +164,8 @@ impl CanaryWorld {
             reported: BTreeMap::new(),
             was_scaled: false,
             lost_set: false,
+            lost_copy: false,
+            held: None,
         };
         this.settle();
         this
@@ -307,11 +325,17 @@ impl CanaryWorld {
     }
 
     /// How many of these pods of a ReplicaSet had not been available when the Deployment controller decreased its size.
-    pub(super) fn recovered(&self, uid: &str, pods: &BTreeSet<u32>, seen: &Seen) -> i64 {
+    pub(super) fn recovered(&self, uid: &str, pods: &BTreeSet<u32>, seen: &Seen) -> usize {
         let known = self.reported(uid, seen);
         let is_known = |pod: &&u32| known.is_some_and(|it| it.available.contains(pod));
-        let recovered = pods.iter().filter(|it| !is_known(it)).count();
-        i64::try_from(recovered).unwrap_or(i64::MAX)
+        pods.iter().filter(|it| !is_known(it)).count()
+    }
+
+    /// The numbers of the ready pods of a ReplicaSet, available or not.
+    pub(super) fn ready(&self, uid: &str) -> BTreeSet<u32> {
+        let pods = self.world.store.pods_of(uid);
+        let ready = pods.filter(|pod| pod.stored.is_ready());
+        ready.map(|pod| pod.stored.number).collect()
     }
 
     /// The highest ceiling and the lowest floor of the user since a generation.
@@ -380,8 +404,12 @@ fn part_of(deployment: &Deployment, before: Part) -> Part {
     let state: Option<Value> = state.and_then(|it| serde_json::from_str(it).ok());
     let phase = state.as_ref().and_then(|it| it["phase"].as_str());
     let is_held = deployment.spec.min_ready_seconds == HELD_MIN_READY;
+    let stable = state.as_ref().and_then(|it| it["stable"].as_str());
+    let is_stable = stable == Some(deployment.spec.template.canonical_sha256());
     match (phase, before) {
         (Some("promoting"), _) if !is_held => Part::Promotion,
+        // Another client has changed the template, so this rollout is its own.
+        (Some("aborting"), _) if !is_stable => Part::Native,
         (Some("aborting"), Part::Hold | Part::Abort) => Part::Abort,
         (Some("aborting"), _) => Part::Undoing,
         _ if is_held => Part::Hold,
