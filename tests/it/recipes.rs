@@ -55,7 +55,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The files in `src` by their paths, with the words of their code without tests.
+/// The files in `src` by their paths, with the words of their code without tests and comments.
 fn sources() -> BTreeMap<String, BTreeSet<String>> {
     let mut all = Vec::new();
     collect(&root().join("src"), &mut all);
@@ -64,7 +64,10 @@ fn sources() -> BTreeMap<String, BTreeSet<String>> {
     let words = |path: &PathBuf| {
         let text = fs::read_to_string(path).unwrap();
         let code = text.split("#[cfg(test)]").next().unwrap();
-        let words = code.split(|c: char| !c.is_alphanumeric());
+        let lines = code
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"));
+        let words = lines.flat_map(|line| line.split(|c: char| !c.is_alphanumeric()));
         let relative = path.strip_prefix(root()).unwrap();
         (
             relative.display().to_string(),
