@@ -1198,6 +1198,12 @@ impl Planner<'_> {
             // All fields were restored by the patch that wrote the state.
             return live;
         }
+        let is_limited =
+            live.max_surge == own.max_surge && live.max_unavailable == own.max_unavailable;
+        if !self.observed.has_field_of_hold() && !is_limited {
+            // Another client has written all fields, so a single limit is equal by chance.
+            return live;
+        }
         let limit =
             |live: IntOrPercent, own: IntOrPercent, user| if live == own { user } else { live };
         let seconds = |live: i32, own: i32, user| if live == own { user } else { live };

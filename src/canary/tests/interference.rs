@@ -116,6 +116,37 @@ fn fields_that_were_put_back_promote() {
     assert_eq!(world.image(), NEW);
 }
 
+/// One of the new limits is equal to that of the hold.
+#[test]
+fn fields_that_were_all_replaced_are_those_of_the_user() {
+    let zero = IntOrPercent::Int(0);
+    let two = IntOrPercent::Int(2);
+    for (surge, unavailable) in [
+        (IntOrPercent::Percent(50), zero),
+        (two, IntOrPercent::Int(3)),
+    ] {
+        let mut world = World::new(10, IntOrPercent::Int(3), IntOrPercent::Int(1), 0);
+        let start = world.start(NEW);
+        world.steer(&policy(), Some(start));
+        world.settle();
+        let held = &world.stored.deployment.spec.strategy;
+        let expected = Strategy::RollingUpdate {
+            max_surge: two,
+            max_unavailable: zero,
+        };
+        assert_eq!(*held, expected);
+        world.edit(|it| {
+            it.spec.min_ready_seconds = 0;
+            it.spec.progress_deadline_seconds = 600;
+            set_limits(it, surge, unavailable);
+        });
+        (world.surge, world.unavailable) = (surge, unavailable);
+        let plan = world.steer(&policy(), None);
+        assert_eq!(plan.report.phase, Phase::Promoting);
+        assert!(world.has_user_fields());
+    }
+}
+
 #[test]
 fn limits_that_were_changed_are_those_of_the_user_and_tightened_again() {
     let mut world = hold();

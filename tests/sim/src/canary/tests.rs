@@ -351,3 +351,31 @@ fn looser_unavailability_is_detected_after_a_third_template() {
     let violation = outcome.violation.map(|it| it.check);
     assert_eq!(violation, Some("canary-floor"));
 }
+
+/// The state of the hold is restored, and with another template copied over that of the abort.
+#[test]
+fn limit_of_the_user_that_equals_that_of_an_earlier_hold() {
+    let setup = Setup {
+        replicas: 9,
+        surge: PaddedPercent(27, 1),
+        min_ready: 3,
+        pods: 2,
+        ..SETUP
+    };
+    let events = [
+        Interfere(Limits(3, 3)),
+        Watch(Deployments, 1),
+        Native,
+        Plan(Go),
+        Patch(0),
+        Plan(Abort),
+        Watch(Deployments, 5),
+        Patch(0),
+        Native,
+        Watch(Deployments, 5),
+        Native,
+        Interfere(Undo),
+        Interfere(Apply(0)),
+    ];
+    passes(setup, &events);
+}
