@@ -96,8 +96,9 @@ impl CanaryWorld {
         self.violate("canary-floor", message);
     }
 
-    /// Whether all canary pods have been ready for long enough, and the last verdict about the template passes.
-    pub(super) fn is_good(&self) -> bool {
+    /// Whether all canary pods have been ready for long enough, and the last verdict about the template since
+    /// this time passes.
+    pub(super) fn is_good(&self, since: i64) -> bool {
         let deployment = self.deployment();
         let template = &deployment.spec.template;
         let mut sets = self.world.store.sets.values();
@@ -112,7 +113,7 @@ impl CanaryWorld {
             .all(|pod| pod.stored.is_available(seconds, self.world.now));
         let size = usize::try_from(stored.set.replicas).unwrap_or(0);
         let digest = template.canonical_sha256();
-        let since = at(self.template_since);
+        let since = at(since);
         let about = self
             .verdicts
             .iter()

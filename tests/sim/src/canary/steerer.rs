@@ -148,10 +148,22 @@ impl CanaryWorld {
             return;
         }
         self.count(Tally::CheckCanaryGood);
-        if !self.is_good() {
-            let message = "promoted, and not good".to_owned();
-            self.violate("canary-promotion", message);
+        if self.is_good(self.template_since) {
+            return;
         }
+        // Other clients have changed the template and restored it, so no plan has seen another one.
+        let digest = self
+            .deployment()
+            .spec
+            .template
+            .canonical_sha256()
+            .to_owned();
+        let since = self.patched_since.as_ref().filter(|it| it.0 == digest);
+        if since.is_some_and(|it| self.is_good(it.1)) {
+            return self.count(Tally::ExemptCanaryReturned);
+        }
+        let message = "promoted, and not good".to_owned();
+        self.violate("canary-promotion", message);
     }
 
     /// A steerer carries out one of the patches. Without the answer, it sends it again later.
@@ -200,6 +212,13 @@ impl CanaryWorld {
         self.world
             .trace(|| format!("  patched: {:?}", planned.phase));
         self.put(after);
+        let digest = self
+            .deployment()
+            .spec
+            .template
+            .canonical_sha256()
+            .to_owned();
+        self.patched_since = Some((digest, self.template_since));
     }
 
     /// What the API server would refuse.

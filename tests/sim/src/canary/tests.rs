@@ -379,3 +379,35 @@ fn limit_of_the_user_that_equals_that_of_an_earlier_hold() {
     ];
     passes(setup, &events);
 }
+
+#[test]
+fn template_that_is_replaced_and_restored_between_two_plans() {
+    let setup = Setup {
+        replicas: 1,
+        surge: Percent(9),
+        unavailable: Int(2),
+        bake: 1,
+        has_gate: true,
+        promotes: true,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(0),
+        Watch(Deployments, 1),
+        Native,
+        Judge(Judgement::Pass),
+        Interfere(Undo),
+        Time(1),
+        Sync(8),
+        Watch(Deployments, 5),
+        Pod(2),
+        Pod(8),
+        Pod(2),
+        Native,
+        Interfere(Undo),
+        Time(5),
+        Plan(Go),
+    ];
+    is_exempt(Tally::ExemptCanaryReturned, setup, &events);
+}

@@ -96,6 +96,8 @@ pub(super) struct CanaryWorld {
     pub(super) part: Part,
     /// Since when the Deployment has its template.
     pub(super) template_since: i64,
+    /// The digest of the template at the last patch, and since when the Deployment had it then.
+    pub(super) patched_since: Option<(String, i64)>,
     /// The last decrease of each ReplicaSet since its controller synced it, by UID.
     pub(super) decreases: BTreeMap<String, Decrease>,
     /// How many available pods of each ReplicaSet have failed, by UID.
@@ -159,6 +161,7 @@ impl CanaryWorld {
             }],
             part: Part::Native,
             template_since: 0,
+            patched_since: None,
             decreases: BTreeMap::new(),
             failures: BTreeMap::new(),
             reported: BTreeMap::new(),
