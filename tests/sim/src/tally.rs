@@ -70,6 +70,7 @@ tallies! {
     CheckCanaryAtomic = "a patch was carried out: annotation, label and fields belong together",
     CheckCanaryUser = "at the end: the Deployment is the user's",
     ExemptCanaryScaled = "ceiling without a hold, and floor: the Deployment was scaled, as without a canary",
+    ExemptCanaryScaledFirst = "ceiling at a hold: in one sync, one size was increased before another was decreased",
     ExemptCanaryNative = "floor: the Deployment controller alone, without a hold",
     ExemptCanaryReady = "floor: after a third template, ready pods were kept instead of available ones",
     ExemptCanaryUndone = "floor: after an undo and a third template, stable pods count as unavailable",

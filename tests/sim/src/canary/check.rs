@@ -40,15 +40,32 @@ impl CanaryWorld {
         if sum <= ceiling {
             return;
         }
-        // Proportional scaling may increase one size before it decreases another. At a hold, all ReplicaSets are scaled in
-        // the same direction.
-        let is_held = matches!(seen.part, Part::Hold | Part::Abort);
-        if seen.is_scaled && !is_held {
-            return self.count(Tally::ExemptCanaryScaled);
-        }
+        // Proportional scaling may increase one size before it decreases another.
         let name = &stored.set.metadata.name;
         let message = format!("sizes of {sum} exceed {ceiling} after scaling up {name}");
-        self.violate("canary-ceiling", message);
+        if !seen.is_scaled {
+            return self.violate("canary-ceiling", message);
+        }
+        if matches!(seen.part, Part::Hold | Part::Abort) {
+            self.exceeds = Some(message);
+        } else {
+            self.count(Tally::ExemptCanaryScaled);
+        }
+    }
+
+    /// At a hold and in its abort, the sizes are within the ceiling again after proportional scaling, unless a stale write
+    /// has ended it.
+    pub(super) fn check_scaled(&mut self, seen: &Seen, is_ended: bool) {
+        let Some(message) = self.exceeds.take() else {
+            return;
+        };
+        let sets = self.world.store.sets.values();
+        let sum: i64 = sets.map(|it| i64::from(it.set.replicas)).sum();
+        if is_ended || sum <= self.extremes(seen.generation).0 {
+            self.count(Tally::ExemptCanaryScaledFirst);
+        } else {
+            self.violate("canary-ceiling", message);
+        }
     }
 
     /// The ReplicaSet controller has deleted these available pods, and this number is left. From a promotion on, and without

@@ -33,10 +33,12 @@ impl CanaryWorld {
             has_third: self.has_third(&snapshot.deployment.spec.template),
         };
         let mut has_written = false;
+        let mut is_ended = false;
         for call in plan.steps.iter().filter_map(|step| step.call()) {
             let before = self.world.store.sets.get(&call.name).cloned();
             let now = at(self.world.now);
             let Ok(written) = self.world.store.call(&call, now, Writer::Adapter) else {
+                is_ended = true;
                 break;
             };
             has_written = true;
@@ -58,6 +60,7 @@ impl CanaryWorld {
                 Written::Deleted => {}
             }
         }
+        self.check_scaled(&seen, is_ended);
         has_written
     }
 

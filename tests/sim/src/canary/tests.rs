@@ -8,7 +8,9 @@ use super::Command::{Abort, Go, Promote};
 use super::Event::{
     Crash, DeletePod, Interfere, Judge, Native, Patch, Plan, Pod, Scale, Sync, Time, Watch,
 };
-use super::Interference::{Apply, DeleteStable, DropState, Limits, PutBack, SetTemplate, Undo};
+use super::Interference::{
+    Apply, DeleteStable, DropState, Limits, Pause, PutBack, SetTemplate, Undo,
+};
 use super::{CanaryFlaw, Event, Judgement, Script, Setup, generate, run};
 use crate::pods::Fault;
 use crate::script::Kind::{Deployments, Sets};
@@ -410,4 +412,30 @@ fn template_that_is_replaced_and_restored_between_two_plans() {
         Plan(Go),
     ];
     is_exempt(Tally::ExemptCanaryReturned, setup, &events);
+}
+
+#[test]
+fn size_that_is_increased_before_another_is_decreased() {
+    let setup = Setup {
+        replicas: 10,
+        surge: Percent(36),
+        unavailable: Percent(47),
+        pods: 4,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(0),
+        Watch(Deployments, 5),
+        Native,
+        Watch(Deployments, 5),
+        Native,
+        Interfere(Limits(2, 3)),
+        Watch(Deployments, 5),
+        Native,
+        Interfere(Pause),
+        Watch(Deployments, 5),
+        Native,
+    ];
+    is_exempt(Tally::ExemptCanaryScaledFirst, setup, &events);
 }

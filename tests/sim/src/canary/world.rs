@@ -106,6 +106,8 @@ pub(super) struct CanaryWorld {
     pub(super) reported: BTreeMap<String, BTreeMap<u64, Reported>>,
     /// Whether the Deployment was scaled, or its limits were changed, after a canary had started.
     pub(super) was_scaled: bool,
+    /// That the sizes exceed the ceiling in the middle of proportional scaling.
+    pub(super) exceeds: Option<String>,
     /// Whether pods were lost with their ReplicaSet.
     pub(super) lost_set: bool,
     /// Whether the state was removed, and then a copy with its ReplicaSet.
@@ -166,6 +168,7 @@ impl CanaryWorld {
             failures: BTreeMap::new(),
             reported: BTreeMap::new(),
             was_scaled: false,
+            exceeds: None,
             lost_set: false,
             lost_copy: false,
             held: None,
