@@ -75,6 +75,7 @@ tallies! {
     ExemptCanaryReady = "floor: after a third template, ready pods were kept instead of available ones",
     ExemptCanaryUndone = "floor: after an undo and a third template, stable pods count as unavailable",
     ExemptCanaryReturned = "promotion: other clients changed the template and restored it between two plans",
+    ExemptCanaryLate = "floor: pods of the canary became available between the plan of an abort and its patch",
     ExemptCanaryStuck = "end: a scaling event is detected indefinitely, as upstream: released",
     ExemptCanaryLabel = "end: the last copy of the state was deleted, so the label was released",
     ExemptCanaryOldCopy = "a state was not removed, because there was no copy yet",

@@ -21,6 +21,8 @@ impl CanaryWorld {
     /// in its cache.
     pub(super) fn check_size(&mut self, stored: &StoredSet, before: i32, seen: &Seen) {
         let after = stored.set.replicas;
+        let is_held = matches!(seen.part, Part::Hold | Part::Abort);
+        self.was_scaled |= seen.is_scaled && is_held && after != before;
         if after < before {
             let uid = stored.set.metadata.uid.clone();
             let decrease = Decrease {
@@ -93,7 +95,13 @@ impl CanaryWorld {
             return self.count(Tally::ExemptCanaryUndone);
         }
         self.count(Tally::CheckCanaryFloor);
+        let mut is_late = false;
         let mut recovered = self.recovered(uid, deleted, &seen);
+        if part == Part::Abort && !is_stable && recovered == 0 {
+            // These pods of the canary have become available since the abort was planned.
+            recovered = deleted.difference(&self.planned_available).count();
+            is_late = recovered > 0;
+        }
         if is_replaced {
             // The Deployment controller removes as many stable pods as are unavailable, but the ReplicaSet controller keeps
             // the ready ones of these, and deletes available pods instead.
@@ -104,8 +112,12 @@ impl CanaryWorld {
         }
         let (_, floor) = self.extremes(seen.generation);
         let count = |it: usize| i64::try_from(it).unwrap_or(i64::MAX);
-        let failed = self.unknown_failures(&seen) + count(recovered);
+        let unknown = self.unknown_failures(&seen);
+        let failed = unknown + count(recovered);
         if count(available) + failed >= floor {
+            if is_late && count(available) + unknown < floor {
+                self.count(Tally::ExemptCanaryLate);
+            }
             return;
         }
         let message =

@@ -1,5 +1,7 @@
 //! Steerers: each observes, plans, and carries out its patch at once, later, or never.
 
+use std::collections::BTreeSet;
+
 use rollplan_canary::{
     ANNOTATION, CallerVerdict, CheckResult, Command as Action, Fields, Input, LABEL, Outcome,
     Phase, Plan, Policy, Refusal, RefusalCause, Start, plan_canary,
@@ -32,6 +34,8 @@ pub(super) struct Planned {
     phase: Phase,
     /// The generation and the annotation for which it was planned.
     planned_for: (i64, Option<String>),
+    /// The numbers of the pods that were available then.
+    available: BTreeSet<u32>,
 }
 
 /// A promotion of any template, also of a canary that is not good.
@@ -136,6 +140,7 @@ impl CanaryWorld {
                 body: step.call.body_json,
                 phase: plan.report.phase,
                 planned_for,
+                available: self.available(),
             });
         }
     }
@@ -211,6 +216,7 @@ impl CanaryWorld {
         self.held = limits.filter(|_| planned.phase == Phase::Hold);
         self.world
             .trace(|| format!("  patched: {:?}", planned.phase));
+        self.planned_available.clone_from(&planned.available);
         self.put(after);
         let digest = self
             .deployment()
@@ -280,6 +286,7 @@ impl CanaryWorld {
                     body: step.call.body_json,
                     phase: plan.report.phase,
                     planned_for: version(&self.deployment()),
+                    available: self.available(),
                 });
             }
         }

@@ -439,3 +439,81 @@ fn size_that_is_increased_before_another_is_decreased() {
     ];
     is_exempt(Tally::ExemptCanaryScaledFirst, setup, &events);
 }
+
+#[test]
+fn abort_of_a_paused_deployment() {
+    let setup = Setup {
+        replicas: 10,
+        surge: Int(3),
+        min_ready: 3,
+        bake: 2,
+        has_gate: true,
+        fault: Fault::NeverReady,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(0),
+        DeletePod(7),
+        Interfere(Pause),
+        Sync(3),
+        Pod(3),
+        Plan(Abort),
+        Watch(Deployments, 1),
+        Patch(0),
+        Watch(Sets, 20),
+        Native,
+        Watch(Deployments, 1),
+        Pod(1),
+        Sync(0),
+        Watch(Deployments, 1),
+        Native,
+        Sync(1),
+        Pod(6),
+        Time(30),
+        Pod(4),
+        Pod(5),
+        Pod(5),
+    ];
+    is_exempt(Tally::ExemptCanaryScaled, setup, &events);
+}
+
+#[test]
+fn pods_that_become_available_between_an_abort_and_its_patch() {
+    let setup = Setup {
+        replicas: 11,
+        surge: Percent(19),
+        unavailable: Percent(12),
+        min_ready: 3,
+        pods: 2,
+        bake: 4,
+        has_gate: true,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(0),
+        Watch(Deployments, 1),
+        DeletePod(6),
+        Native,
+        Sync(7),
+        Sync(2),
+        Pod(0),
+        Pod(6),
+        Pod(3),
+        Pod(1),
+        DeletePod(6),
+        Pod(0),
+        Pod(5),
+        Sync(5),
+        Pod(9),
+        Pod(1),
+        Pod(3),
+        Plan(Abort),
+        Time(5),
+        DeletePod(3),
+        Pod(10),
+        Patch(0),
+    ];
+    is_exempt(Tally::ExemptCanaryLate, setup, &events);
+}
