@@ -351,12 +351,12 @@ impl CanaryWorld {
             && !sets.any(|it| has_state(&it.set.metadata.annotations))
     }
 
-    /// Whether the Deployment controller detects a scaling event indefinitely, as upstream: the stable ReplicaSet was deleted,
-    /// and the only one with pods has the desired size already.
+    /// Whether the Deployment controller detects a scaling event indefinitely, as upstream: only one ReplicaSet has pods, and
+    /// it has the desired size already.
     fn is_stuck(&self) -> bool {
         let desired = self.deployment().spec.replicas;
         let sets = self.world.store.sets.values();
         let sizes = sets.map(|it| it.set.replicas).filter(|size| *size > 0);
-        self.lost_set && is_scaled(&self.snapshot()) && sizes.eq([desired])
+        self.was_scaled && is_scaled(&self.snapshot()) && sizes.eq([desired])
     }
 }

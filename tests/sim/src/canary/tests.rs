@@ -517,3 +517,39 @@ fn pods_that_become_available_between_an_abort_and_its_patch() {
     ];
     is_exempt(Tally::ExemptCanaryLate, setup, &events);
 }
+
+#[test]
+fn abort_of_a_promotion_that_is_scaled_twice_is_released() {
+    let setup = Setup {
+        replicas: 9,
+        surge: Percent(3),
+        unavailable: Int(3),
+        min_ready: 3,
+        bake: 2,
+        has_gate: true,
+        promotes: true,
+        fault: Fault::CrashLoop,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(0),
+        Plan(Promote),
+        Patch(0),
+        Watch(Deployments, 5),
+        Native,
+        Native,
+        Native,
+        Watch(Deployments, 5),
+        Scale(3),
+        Watch(Deployments, 1),
+        Native,
+        Watch(Sets, 20),
+        Sync(5),
+        Sync(11),
+        Scale(2),
+        Watch(Sets, 2),
+        Native,
+    ];
+    is_exempt(Tally::ExemptCanaryStuck, setup, &events);
+}
