@@ -101,7 +101,10 @@ pub fn check_forecast(forecast: &ForecastRolloutResponse) {
 
 /// Makes a call twice, and checks that the answers have the same bytes. Returns the answer, unless the call was rejected.
 fn twice<R: MethodRequest + Clone>(request: &R) -> Option<R::Response> {
-    match (rollplan::service::answer(request.clone()), rollplan::service::answer(request.clone())) {
+    match (
+        rollplan::service::answer(request.clone()),
+        rollplan::service::answer(request.clone()),
+    ) {
         (Ok(first), Ok(second)) => {
             assert_eq!(first.encode_to_vec(), second.encode_to_vec());
             Some(first)
@@ -188,7 +191,11 @@ where
 pub fn check_error(status: &Status) {
     assert_ne!(status.code, Code::Internal, "{status:?}");
     let fields = status.field_violations();
-    assert_eq!(fields.is_empty(), status.reason() != Some("INVALID_REQUEST"), "{status:?}");
+    assert_eq!(
+        fields.is_empty(),
+        status.reason() != Some("INVALID_REQUEST"),
+        "{status:?}"
+    );
     assert!(fields.len() <= wire::LISTED_VIOLATIONS_MAX);
     for violation in fields {
         assert!(!violation.field.is_empty(), "{violation:?}");
