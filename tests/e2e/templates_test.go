@@ -288,6 +288,8 @@ func baseManifests(t *testing.T) string {
 	for _, c := range templateCases {
 		spec := object{"replicas": 0}
 		items = append(items, deployment(c.name, "registry.example/web:1.0", spec))
+		// The name in the recorded answers.
+		spec["template"].(object)["spec"].(object)["containers"].(list)[0].(object)["name"] = "web"
 		for _, op := range c.base {
 			applyAdd(t, spec["template"], op)
 		}
