@@ -21,6 +21,8 @@ pub struct Kind {
     pub revisions: Revisions,
     /// Whether `restarts` reads the objects of a namespace. Secrets are read separately, because they may be forbidden.
     pub is_read_for_restarts: bool,
+    /// The path of the pod template, if `restarts` restarts the objects.
+    pub restarted_template: Option<&'static str>,
     /// Whether no controller makes its objects ready, so that there is nothing to wait for.
     pub is_inert: bool,
 }
@@ -54,15 +56,16 @@ pub enum Revisions {
 /// The kinds.
 #[rustfmt::skip] // a line for each kind
 pub static KINDS: [Kind; 39] = [
-    kind("apps/v1", "Deployment", "deployments", "deploy").with(ReplicaSetsAndPods, ReplicaSets).read_for_restarts(),
+    kind("apps/v1", "Deployment", "deployments", "deploy").with(ReplicaSetsAndPods, ReplicaSets).restarted("spec.template"),
     kind("apps.rollplan.dev/v1alpha1", "PlannedDeployment", "planneddeployments", "pdeploy")
         .with(ReplicaSetsAndPods, ReplicaSets),
-    kind("apps/v1", "StatefulSet", "statefulsets", "sts").with(Pods, ControllerRevisions).read_for_restarts(),
-    kind("apps/v1", "DaemonSet", "daemonsets", "ds").with(RevisionsAndPods, ControllerRevisions).read_for_restarts(),
+    kind("apps/v1", "StatefulSet", "statefulsets", "sts").with(Pods, ControllerRevisions).restarted("spec.template"),
+    kind("apps/v1", "DaemonSet", "daemonsets", "ds").with(RevisionsAndPods, ControllerRevisions).restarted("spec.template"),
     kind("apps/v1", "ReplicaSet", "replicasets", "rs").with(Pods, Revisions::None).read_for_restarts(),
     kind("v1", "ReplicationController", "replicationcontrollers", "rc").with(Pods, Revisions::None),
-    kind("batch/v1", "Job", "jobs", "job").with(Pods, Revisions::None).read_for_restarts(),
-    kind("batch/v1", "CronJob", "cronjobs", "cj").with(JobsAndPods, Revisions::None).read_for_restarts(),
+    kind("batch/v1", "Job", "jobs", "job").with(Pods, Revisions::None).restarted("spec.template"),
+    kind("batch/v1", "CronJob", "cronjobs", "cj").with(JobsAndPods, Revisions::None)
+        .restarted("spec.jobTemplate.spec.template"),
     kind("v1", "Pod", "pods", "po").read_for_restarts(),
     kind("v1", "Service", "services", "svc"),
     kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc"),
@@ -136,6 +139,14 @@ pub fn named(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|it| it.name == name)
 }
 
+/// The path of the pod template in objects of this version and kind, if `restarts` restarts them.
+#[must_use]
+pub fn restarted_template(api_version: &str, kind: &str) -> Option<&'static str> {
+    let mut kinds = KINDS.iter();
+    let found = kinds.find(|it| it.name == kind && it.api_version == api_version);
+    found?.restarted_template
+}
+
 /// The group of an apiVersion. Empty for "v1".
 #[must_use]
 pub fn group(api_version: &str) -> &str {
@@ -164,6 +175,7 @@ const fn kind(
         dependents: Dependents::None,
         revisions: Revisions::None,
         is_read_for_restarts: false,
+        restarted_template: None,
         is_inert: false,
     }
 }
@@ -182,6 +194,11 @@ impl Kind {
     const fn read_for_restarts(mut self) -> Self {
         self.is_read_for_restarts = true;
         self
+    }
+
+    const fn restarted(mut self, template: &'static str) -> Self {
+        self.restarted_template = Some(template);
+        self.read_for_restarts()
     }
 
     const fn inert(mut self) -> Self {

@@ -94,12 +94,9 @@ impl RestartObjects {
                 self.configurations.insert(id, annotations);
             }
             kind => {
-                let path = match kind {
-                    "CronJob" => "/spec/jobTemplate/spec/template/metadata/annotations",
-                    _ => "/spec/template/metadata/annotations",
-                };
-                let template = object.pointer(path).map(strings).unwrap_or_default();
-                annotations.extend(template);
+                let template = at(object, restarted_template(kind).unwrap_or("spec.template"));
+                let template = template.map(|it| strings(&it["metadata"]["annotations"]));
+                annotations.extend(template.unwrap_or_default());
                 self.workloads
                     .insert(id(kind, "/metadata/name"), annotations);
             }
@@ -111,7 +108,7 @@ impl RestartObjects {
     pub(super) fn of_reloader(&self) -> [Option<String>; 2] {
         [true, false].map(|is_covered| {
             let all = self.workloads.iter().filter(|((_, kind, _), annotations)| {
-                is_reloader(annotations) && RESTARTED_KINDS.contains(&kind.as_str()) == is_covered
+                is_reloader(annotations) && restarted_template(kind).is_some() == is_covered
             });
             let all: Vec<String> = all
                 .map(|((namespace, kind, name), _)| format!("{kind} {}", path(namespace, name)))
@@ -172,9 +169,6 @@ pub(super) fn without_annotations(mut objects: Vec<Json>) -> Vec<Json> {
 
 /// The namespace of objects without one.
 pub(super) const DEFAULT_NAMESPACE: &str = "default";
-
-/// Kinds of workloads that profiles restart.
-const RESTARTED_KINDS: [&str; 5] = ["CronJob", "DaemonSet", "Deployment", "Job", "StatefulSet"];
 
 /// Kinds with a pod template that no profile restarts: API version, kind, and path of the template.
 const OTHER_KINDS: [(&str, &str, &str); 8] = [
@@ -252,22 +246,22 @@ pub(super) fn pod_template(object: &Json) -> Option<Json> {
         let labels = object.pointer("/metadata/labels");
         return Some(json!({"metadata": {"labels": labels}, "spec": object["spec"]}));
     }
-    let version = match object["kind"].as_str()? {
-        "CronJob" | "Job" => "batch/v1",
-        _ => "apps/v1",
-    };
-    let kind = object["kind"].as_str()?;
-    let path = match RESTARTED_KINDS.contains(&kind) && object["apiVersion"] == version {
-        true if kind == "CronJob" => "spec.jobTemplate.spec.template",
-        true => "spec.template",
-        false => {
-            let mut others = OTHER_KINDS.iter();
-            let (_, _, path) = others.find(|(version, kind, _)| is_of(object, version, kind))?;
-            path
-        }
-    };
-    let pointer = format!("/{}", path.replace('.', "/"));
-    object.pointer(&pointer).cloned()
+    let (api_version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
+    let path = kind::restarted_template(api_version, kind).or_else(|| {
+        let mut others = OTHER_KINDS.iter();
+        others.find_map(|(version, kind, path)| is_of(object, version, kind).then_some(*path))
+    });
+    at(object, path?).cloned()
+}
+
+/// The path of the pod template in workloads of this kind, if profiles restart them.
+fn restarted_template(kind: &str) -> Option<&'static str> {
+    kind::named(kind)?.restarted_template
+}
+
+/// The value at a path, for example "spec.template".
+fn at<'o>(object: &'o Json, path: &str) -> Option<&'o Json> {
+    object.pointer(&format!("/{}", path.replace('.', "/")))
 }
 
 fn is_of(object: &Json, api_version: &str, kind: &str) -> bool {

@@ -24,6 +24,7 @@ use crate::cli::input::{self, Source, SourceMap, Sources};
 use crate::cli::kubectl::{Cause, Kubectl};
 use crate::cli::options::{AnswerArgs, ClusterArgs, Output, SearchArgs};
 use crate::cli::planner::{Planner, Refusal};
+use crate::cli::resource::Resource;
 use crate::cli::{now, output, report, stderr};
 use crate::{proto, wire};
 
@@ -287,7 +288,10 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
     let users = plans.into_iter();
     let users = users.map(|plan| restart_uses::user(plan, &consequences, &reason));
     let users: Vec<ConfigurationUser> = users.collect();
-    let subject = format!("{}/{name}", kind_name(kind));
+    let subject = format!(
+        "{}/{name}",
+        restart_objects::kind(kind).to_ascii_lowercase()
+    );
     let exit = exit(&all, request.is_partial);
     let notes = notes(exit, unexamined);
     let json = || report::json::uses(restart_objects::kind(kind), &name, &users, &notes);
@@ -600,31 +604,33 @@ impl Input {
     }
 }
 
+/// The kinds of configurations that workloads react to, with their versions.
+const CONFIGURATION_KINDS: [(&str, proto::ConfigurationKind); 3] = [
+    ("v1", proto::ConfigurationKind::ConfigMap),
+    ("v1", proto::ConfigurationKind::Secret),
+    (
+        "secrets-store.csi.x-k8s.io/v1",
+        proto::ConfigurationKind::SecretProviderClass,
+    ),
+];
+
 /// Parses, for example, "configmap/app" or "cm/app".
 fn configuration(text: &str) -> Result<(proto::ConfigurationKind, String), String> {
     let (kind, name) = text
         .split_once('/')
         .ok_or("must be KIND/NAME, for example configmap/app")?;
-    let kind = match kind.to_ascii_lowercase().as_str() {
-        "configmap" | "configmaps" | "cm" => proto::ConfigurationKind::ConfigMap,
-        "secret" | "secrets" => proto::ConfigurationKind::Secret,
-        "secretproviderclass" | "secretproviderclasses" => {
-            proto::ConfigurationKind::SecretProviderClass
-        }
-        _ => return Err("the kind must be configmap, secret or secretproviderclass".to_owned()),
+    let named = Resource::named(kind);
+    let mut kinds = CONFIGURATION_KINDS.into_iter();
+    let found = kinds.find(|(api_version, kind)| {
+        let named = named.as_ref();
+        named.is_some_and(|it| it.means(api_version, restart_objects::kind(*kind)))
+    });
+    let Some((_, kind)) = found else {
+        return Err("the kind must be configmap, secret or secretproviderclass".to_owned());
     };
     if wire::is_object_name(name) {
         Ok((kind, name.to_owned()))
     } else {
         Err("the name is not a valid Kubernetes name".to_owned())
-    }
-}
-
-fn kind_name(kind: proto::ConfigurationKind) -> &'static str {
-    match kind {
-        proto::ConfigurationKind::ConfigMap => "configmap",
-        proto::ConfigurationKind::Secret => "secret",
-        proto::ConfigurationKind::SecretProviderClass => "secretproviderclass",
-        proto::ConfigurationKind::Unspecified => "?",
     }
 }

@@ -6,6 +6,7 @@ use std::mem;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rollplan_core::interrupt::Interrupt;
+use rollplan_core::kind::restarted_template;
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::template::Value;
 use rollplan_core::time::Time;
@@ -19,7 +20,6 @@ use crate::error::{Error, Reason, Violations};
 use crate::objects::{ContentReader, Found, Metadata, Objects};
 use crate::parse::parse_selector;
 use crate::parse::restart::{RestartItems, RestartOptions};
-use crate::proto;
 use crate::read::{Read, kubernetes, objects};
 
 /// The field of the request that contains the texts.
@@ -209,18 +209,21 @@ impl<'i> ObjectReader<'_, 'i> {
     fn object(&mut self, object: &Found<'i>) -> Result<(), Error> {
         let kind = (&*object.api_version, &*object.kind);
         match kind {
-            ("v1", "ConfigMap") => self.configuration(object, ConfigurationKind::ConfigMap),
-            ("v1", "Secret") => self.configuration(object, ConfigurationKind::Secret),
-            ("apps/v1", "Deployment" | "StatefulSet" | "DaemonSet")
-            | ("batch/v1", "CronJob" | "Job") => self.workload(object, None),
-            _ => {
-                let mut kinds = self.options.kinds.iter();
-                let custom = kinds.find(|it| (it.api_version.as_str(), it.kind.as_str()) == kind);
-                match custom {
-                    Some(custom) => self.workload(object, Some(custom)),
-                    None => Ok(()),
-                }
+            ("v1", "ConfigMap") => {
+                return self.configuration(object, ConfigurationKind::ConfigMap);
             }
+            ("v1", "Secret") => return self.configuration(object, ConfigurationKind::Secret),
+            _ => {}
+        }
+        if let Some(template) = restarted_template(kind.0, kind.1) {
+            return self.workload(object, template, "");
+        }
+        let mut kinds = self.options.kinds.iter();
+        let custom = kinds.find(|it| (it.api_version.as_str(), it.kind.as_str()) == kind);
+        match custom.map(|it| (it.template_path.as_str(), it.resource.as_str())) {
+            Some(("", resource)) => self.workload(object, "spec.template", resource),
+            Some((template, resource)) => self.workload(object, template, resource),
+            None => Ok(()),
         }
     }
 
@@ -308,16 +311,12 @@ impl<'i> ObjectReader<'_, 'i> {
     fn workload(
         &mut self,
         object: &Found<'i>,
-        custom: Option<&proto::WorkloadKind>,
+        template_path: &str,
+        resource: &str,
     ) -> Result<(), Error> {
         let origin = object.origin();
         let Some(mut content) = self.content::<WorkloadObject>(object)? else {
             return Ok(());
-        };
-        let template_path = match (custom, &*object.kind) {
-            (Some(custom), _) if !custom.template_path.is_empty() => custom.template_path.as_str(),
-            (None, "CronJob") => "spec.jobTemplate.spec.template",
-            _ => "spec.template",
         };
         let mut fields = template_path.split('.').skip(1);
         let template = fields.try_fold(&mut content.spec, |value, field| {
@@ -383,9 +382,8 @@ impl<'i> ObjectReader<'_, 'i> {
             template,
             object: whole,
         };
-        let resource = custom.map_or_else(String::new, |it| it.resource.clone());
         self.items
-            .workload(workload, resource, &origin, self.interrupt)
+            .workload(workload, resource.to_owned(), &origin, self.interrupt)
     }
 
     /// Adds the SecretProviderClasses, which are known only from statuses.
