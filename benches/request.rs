@@ -49,7 +49,7 @@ pub(super) fn request_of_text(text: String) -> proto::PlanRolloutRequest {
     };
     proto::PlanRolloutRequest {
         snapshot: Some(snapshot),
-        options: None,
+        ..proto::PlanRolloutRequest::default()
     }
 }
 

@@ -288,6 +288,7 @@ impl Genes {
                 &PlanRolloutRequest {
                     snapshot: Some(snapshot),
                     options: Some(self.options()),
+                    sync: None,
                 },
             ),
         }

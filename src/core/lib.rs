@@ -26,6 +26,7 @@ pub mod size;
 pub mod snapshot;
 pub mod status;
 pub mod strategy;
+pub mod sync;
 pub mod template;
 pub mod time;
 

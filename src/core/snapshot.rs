@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub use crate::object::{ObjectMeta, OwnerReference, StringMap};
 
-use crate::call::ApiCall;
+use crate::call::CallId;
 use crate::reference::ConfigurationKind;
 use crate::selector::LabelSelector;
 use crate::size::IntOrPercent;
@@ -419,7 +419,7 @@ pub struct ObservedEvent {
 #[derive(Clone, Debug)]
 pub struct StepFailure {
     /// The call of the plan.
-    pub call: ApiCall,
+    pub call: CallId,
     /// The HTTP status code of the answer.
     pub http_code: i32,
     /// `reason` of the Status in the answer.

@@ -206,6 +206,12 @@ impl Span {
         Self::from_nanos(i128::from(seconds) * NANOS_PER_SECOND)
     }
 
+    /// A span of milliseconds.
+    #[must_use]
+    pub fn from_millis(millis: u64) -> Self {
+        Self::from_nanos(i128::from(millis) * 1_000_000)
+    }
+
     fn from_nanos(nanos: i128) -> Self {
         Self {
             nanos: nanos.max(0),
@@ -222,6 +228,12 @@ impl Span {
     #[must_use]
     pub fn subsec_nanos(self) -> i32 {
         i32::try_from(self.nanos % NANOS_PER_SECOND).unwrap_or(0)
+    }
+
+    /// The span without `other`. Zero if that is longer.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self::from_nanos(self.nanos - other.nanos)
     }
 
     /// The span with `seconds` added.

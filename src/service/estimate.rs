@@ -11,7 +11,7 @@ use prost_types::Duration;
 use rollplan_core::interrupt::Interrupt;
 
 use rollplan_wire::proto::{
-    CanaryCommand, CanaryVerdict, Configuration, DeploymentChange, FailureRule, StepAnswer,
+    Answer, CanaryCommand, CanaryVerdict, Configuration, DeploymentChange, FailureRule, StepAnswer,
     WorkloadKind,
 };
 use rollplan_wire::{Error, MEMORY_BYTES_MAX, check_memory, json};
@@ -25,7 +25,8 @@ const MAP_ENTRY: usize = 4 * STRING;
 /// The memory of a configuration in a plan: a copy, and its entry in a map that may just have grown.
 const RESTART_CONFIGURATION: usize = 768;
 /// The memory of list entries, by the names of their messages. Lists grow by doubling.
-const ENTRIES: [(&str, usize); 7] = [
+const ENTRIES: [(&str, usize); 8] = [
+    entry::<Answer>(0),
     entry::<CanaryVerdict>(0),
     entry::<Configuration>(RESTART_CONFIGURATION),
     entry::<DeploymentChange>(0),
@@ -210,6 +211,7 @@ impl CountedField {
     fn read(field: &FieldDescriptor, by_name: &HashMap<String, usize>) -> Self {
         let owners = [CanaryCommand::NAME, DeploymentChange::NAME];
         let is_json = field.name() == "objects"
+            || (field.name() == "body" && field.parent_message().name() == Answer::NAME)
             || (field.name() == "deployment" && owners.contains(&field.parent_message().name()));
         match field.kind() {
             _ if field.is_map() => Self {

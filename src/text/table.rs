@@ -15,6 +15,8 @@ pub fn plan(page: &mut Page, subject: &str, response: &proto::PlanRolloutRespons
         status,
         report,
         requeue_after,
+        // For adapters only.
+        sync: _,
     } = response;
     let what = match steps.len() {
         0 if lacks_sets(report.as_ref()) => "no plan".to_owned(),

@@ -32,6 +32,7 @@ mod rollout;
 mod snapshot;
 mod status;
 mod surroundings;
+mod sync;
 mod tree;
 pub mod yaml;
 

@@ -37,6 +37,7 @@ pub(super) fn print_plan(
         status: Some(print_status(status)),
         report: report.map(super::print_report),
         requeue_after: requeue_after.map(duration),
+        sync: None,
     }
 }
 
@@ -127,6 +128,7 @@ pub fn print_step(step: Step, owner: &OwnerResource<'_>) -> proto::Step {
         OnFailure::Continue => (proto::OnFailure::Continue, Vec::new()),
     };
     proto::Step {
+        id: String::new(),
         summary,
         read_on_conflict: call.as_ref().and_then(|call| read_on_conflict(call, owner)),
         call: call.map(|call| api_call(call, owner)),

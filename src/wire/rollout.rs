@@ -11,7 +11,8 @@ use super::event_calls;
 use super::parse::{Horizon, Parser};
 use super::path::{OwnerResource, plural_of};
 use super::print::print_plan;
-use super::snapshot::{Kinds, present, read_snapshot};
+use super::snapshot::{Kinds, present, read_snapshot_in_loop};
+use super::sync::{SyncInput, SyncRequest};
 use crate::proto;
 
 /// A request for a plan.
@@ -27,6 +28,7 @@ pub struct RolloutInput {
     pub has_report: bool,
     has_event_calls: bool,
     plural: String,
+    sync: Option<SyncInput>,
 }
 
 /// Reads a request for a plan.
@@ -38,20 +40,36 @@ pub fn read_rollout(
     request: proto::PlanRolloutRequest,
     context: &mut Context<'_>,
 ) -> Result<RolloutInput, Error> {
-    let proto::PlanRolloutRequest { snapshot, options } = request;
+    let proto::PlanRolloutRequest {
+        snapshot,
+        options,
+        sync,
+    } = request;
     let plural = plural_of(snapshot.as_ref());
     let has_report = options.as_ref().is_some_and(|it| it.report);
     let has_event_calls = options.as_ref().is_some_and(|it| it.events_as_calls);
     let mut parser = Parser::new(context.interrupt);
-    let subject = read_snapshot(snapshot, Kinds::Deployments, context, &mut parser)?;
-    let (options, horizon) = parser.options(options);
+    let sync = sync.map(|sync| SyncRequest::read(sync, snapshot.as_ref(), &mut parser));
+    let (subject, mut sync) = read_snapshot_in_loop(
+        snapshot,
+        sync.transpose()?,
+        Kinds::Deployments,
+        context,
+        &mut parser,
+    )?;
+    let (mut options, horizon) = parser.options(options);
+    let snapshot = parser.finish(subject).and_then(present)?.deployment()?;
+    if let Some(sync) = &mut sync {
+        options.terminating_replicas &= sync.stores_terminating(&snapshot);
+    }
     Ok(RolloutInput {
-        snapshot: parser.finish(subject).and_then(present)?.deployment()?,
+        snapshot,
         options,
         horizon,
         has_report,
         has_event_calls,
         plural,
+        sync,
     })
 }
 
@@ -61,13 +79,22 @@ impl RolloutInput {
     /// Converts a plan and its report, if there is one, to a response. After an interruption, steps are missing.
     #[must_use]
     pub fn print(
-        &self,
-        plan: Plan,
+        self,
+        mut plan: Plan,
         report: Option<Report>,
         interrupt: &dyn Interrupt,
     ) -> proto::PlanRolloutResponse {
         let owner = OwnerResource::of(&self.snapshot.deployment, &self.plural);
+        let sync = self.sync;
+        let sync = sync.map(|sync| sync.lead(&mut plan, &self.snapshot, &owner));
         let mut answer = print_plan(plan, report, &owner, interrupt);
+        if let Some((sync, plan)) = sync {
+            let steps = answer.steps.iter_mut().enumerate();
+            for (index, step) in steps.filter(|(_, step)| step.call.is_some()) {
+                step.id = format!("{plan}.{index}");
+            }
+            answer.sync = Some(sync);
+        }
         if self.has_event_calls {
             event_calls::add(&mut answer.steps, &self.snapshot);
         }

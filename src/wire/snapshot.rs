@@ -20,6 +20,7 @@ use super::objects::{
 use super::parse::{Needed, Owner, Parser, Path, deployment_template, unselected};
 use super::read::{Read, kubernetes};
 use super::surroundings;
+use super::sync::{LoopAnswers, SyncInput, SyncRequest};
 use crate::proto;
 
 /// How many copies of a ReplicaSet a plan needs, for the estimate of its memory.
@@ -53,17 +54,32 @@ pub(super) fn read_snapshot(
     context: &mut Context<'_>,
     parser: &mut Parser<'_>,
 ) -> Result<Option<Subject>, Error> {
-    match read(snapshot, kinds, context, parser) {
+    let (subject, _) = read_snapshot_in_loop(snapshot, None, kinds, context, parser)?;
+    Ok(subject)
+}
+
+/// Reads a snapshot, and the state of the loop in which the caller asks, if there is one.
+pub(super) fn read_snapshot_in_loop(
+    snapshot: Option<proto::Snapshot>,
+    sync: Option<SyncRequest>,
+    kinds: Kinds,
+    context: &mut Context<'_>,
+    parser: &mut Parser<'_>,
+) -> Result<(Option<Subject>, Option<SyncInput>), Error> {
+    let mut input = None;
+    match read(snapshot, sync, &mut input, kinds, context, parser) {
         Err(Error::InvalidArgument(violations)) => {
             parser.violations.extend(violations);
-            Ok(None)
+            Ok((None, input))
         }
-        read => read,
+        read => Ok((read?, input)),
     }
 }
 
 fn read(
     snapshot: Option<proto::Snapshot>,
+    sync: Option<SyncRequest>,
+    input: &mut Option<SyncInput>,
     kinds: Kinds,
     context: &mut Context<'_>,
     parser: &mut Parser<'_>,
@@ -90,6 +106,10 @@ fn read(
         }
     }
     let texts = std::mem::take(&mut snapshot.objects);
+    let mut sync = sync;
+    let answers = sync
+        .as_mut()
+        .map_or_else(Vec::new, SyncRequest::take_answers);
     let Objects {
         found,
         is_continued,
@@ -100,6 +120,15 @@ fn read(
     if !is_readable {
         return Ok(None);
     }
+    let (found, rejected) = match sync {
+        Some(sync) => {
+            let target = snapshot.target.as_ref();
+            let (begun, found, rejected) = sync.begin(found, &answers, target, now, parser)?;
+            *input = Some(begun);
+            (found, rejected)
+        }
+        None => (found, Vec::new()),
+    };
     let objects = ObjectIndex::new(found, interrupt)?;
     if let Some(shown) = &mut context.shown {
         shown.complete(&mut snapshot, &objects, is_continued)?;
@@ -124,7 +153,11 @@ fn read(
         contents: ContentReader::new(interrupt),
         interrupt,
     };
-    let snapshot = reader.deployment(&objects, owner, snapshot, now)?;
+    let answers = LoopAnswers {
+        rejected,
+        answers: &answers,
+    };
+    let snapshot = reader.deployment(&objects, owner, snapshot, answers, now)?;
     if let Some(snapshot) = &snapshot {
         context.facts.strategy = snapshot.deployment.spec.strategy.name();
         context.facts.pods = snapshot.pods.len();
@@ -207,6 +240,7 @@ impl<'a> SnapshotReader<'_, '_, 'a> {
         objects: &ObjectIndex<'a, Found<'a>>,
         object: &Found<'a>,
         snapshot: proto::Snapshot,
+        loop_answers: LoopAnswers<'_>,
         now: Time,
     ) -> Result<Option<Snapshot>, Error> {
         let Some(content) = self.content::<kubernetes::Deployment<'a>>(object)? else {
@@ -262,9 +296,10 @@ impl<'a> SnapshotReader<'_, '_, 'a> {
         }
         self.check_unique(&pods, |_| true);
         let path = Path::Root("snapshot");
-        let failures = self
+        let mut failures = self
             .parser
             .answers(snapshot.answers, &owner, &path.field("answers"));
+        failures.extend(loop_answers.failures(&owner, self.parser));
         let mut read_events = Vec::with_capacity(events.len());
         for event in &events {
             if let Some(content) = self.content::<kubernetes::Event>(event)? {

@@ -137,6 +137,7 @@ impl Request {
         proto::PlanRolloutRequest {
             snapshot: Some(snapshot),
             options: Some(self.options),
+            sync: None,
         }
     }
 

@@ -558,7 +558,9 @@ type PlanRolloutRequest struct {
 	// Current state of the Deployment. Required.
 	Snapshot *Snapshot `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// Options of the plan.
-	Options       *PlanOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	Options *PlanOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	// State of the caller's loop, for an adapter that carries the plans out. Without it, the request is a single question.
+	Sync          *Sync `protobuf:"bytes,3,opt,name=sync,proto3" json:"sync,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -607,6 +609,323 @@ func (x *PlanRolloutRequest) GetOptions() *PlanOptions {
 	return nil
 }
 
+func (x *PlanRolloutRequest) GetSync() *Sync {
+	if x != nil {
+		return x.Sync
+	}
+	return nil
+}
+
+// Sync is what an adapter sends with every request about an owner: the planner then leads its loop. docs/adapters.md
+// describes the loop. It requires Snapshot.target, and excludes Snapshot.answers.
+type Sync struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// SyncResponse.value of the last response about this owner, unchanged. Empty in the first request. Keep it in memory
+	// with the owner, and discard it with the lease: never store it in the cluster or in a file. A value that is
+	// damaged, that another version of the planner wrote, or that belongs to another session or owner, counts as empty.
+	// Without a value, the planner only reads more.
+	Value []byte `protobuf:"bytes,1,opt,name=value,proto3" json:"value,omitempty"`
+	// Random text, new for each leadership of the adapter. Required.
+	Session string `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
+	// Answers to all steps with a call and to all reads of the last response, in the order of the calls. If the last response
+	// has reads, their answers are added to those of the last request.
+	Answers []*Answer `protobuf:"bytes,3,rep,name=answers,proto3" json:"answers,omitempty"`
+	// How long a write of the status that only reports progress may be delayed, so that one write covers several changes.
+	// Absent: it is not delayed.
+	StatusInterval *durationpb.Duration `protobuf:"bytes,4,opt,name=status_interval,json=statusInterval,proto3" json:"status_interval,omitempty"`
+	// Minimum time between two requests about this owner, which is returned as SyncResponse.not_before.
+	MinInterval   *durationpb.Duration `protobuf:"bytes,5,opt,name=min_interval,json=minInterval,proto3" json:"min_interval,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Sync) Reset() {
+	*x = Sync{}
+	mi := &file_rollplan_v1_plan_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Sync) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Sync) ProtoMessage() {}
+
+func (x *Sync) ProtoReflect() protoreflect.Message {
+	mi := &file_rollplan_v1_plan_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Sync.ProtoReflect.Descriptor instead.
+func (*Sync) Descriptor() ([]byte, []int) {
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Sync) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *Sync) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *Sync) GetAnswers() []*Answer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+func (x *Sync) GetStatusInterval() *durationpb.Duration {
+	if x != nil {
+		return x.StatusInterval
+	}
+	return nil
+}
+
+func (x *Sync) GetMinInterval() *durationpb.Duration {
+	if x != nil {
+		return x.MinInterval
+	}
+	return nil
+}
+
+// Answer is the answer to the call of a step or a read, exactly as it was received.
+type Answer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Step.id or Read.id.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Whether the call was made. False if an earlier step ended the plan.
+	Made bool `protobuf:"varint,2,opt,name=made,proto3" json:"made,omitempty"`
+	// HTTP status code. 0 if there was no answer.
+	HttpCode int32 `protobuf:"varint,3,opt,name=http_code,json=httpCode,proto3" json:"http_code,omitempty"`
+	// Body of the answer: the whole body after a 2xx code, and otherwise at most 64 KiB of it.
+	Body []byte `protobuf:"bytes,4,opt,name=body,proto3" json:"body,omitempty"`
+	// Body of the answer to Step.read_on_conflict, if that call was made and succeeded.
+	Existing      []byte `protobuf:"bytes,5,opt,name=existing,proto3" json:"existing,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Answer) Reset() {
+	*x = Answer{}
+	mi := &file_rollplan_v1_plan_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Answer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Answer) ProtoMessage() {}
+
+func (x *Answer) ProtoReflect() protoreflect.Message {
+	mi := &file_rollplan_v1_plan_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Answer.ProtoReflect.Descriptor instead.
+func (*Answer) Descriptor() ([]byte, []int) {
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Answer) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Answer) GetMade() bool {
+	if x != nil {
+		return x.Made
+	}
+	return false
+}
+
+func (x *Answer) GetHttpCode() int32 {
+	if x != nil {
+		return x.HttpCode
+	}
+	return 0
+}
+
+func (x *Answer) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *Answer) GetExisting() []byte {
+	if x != nil {
+		return x.Existing
+	}
+	return nil
+}
+
+// SyncResponse leads the loop of an adapter.
+type SyncResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// State of the loop, for the next request. At most 64 KiB, usually less than 1 KiB: it has versions of objects, and
+	// never their content.
+	Value []byte `protobuf:"bytes,1,opt,name=value,proto3" json:"value,omitempty"`
+	// Reads to make before anything else. If there are any, the response has no steps: make them all, and ask again at once
+	// with the answers of the last request and those to the reads.
+	Reads []*Read `protobuf:"bytes,2,rep,name=reads,proto3" json:"reads,omitempty"`
+	// Whether requests about this owner need the pods of its ReplicaSets, with Snapshot.pods_complete. If the request did not
+	// have them, the response has no steps: add them, and ask again at once with the same answers.
+	WatchPods bool `protobuf:"varint,3,opt,name=watch_pods,json=watchPods,proto3" json:"watch_pods,omitempty"`
+	// Time that must pass before the next request about this owner. It does not apply to a request that is asked at once.
+	NotBefore *durationpb.Duration `protobuf:"bytes,4,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
+	// Time after which to ask again even if nothing changes. Absent if no timer is needed.
+	AtLatest      *durationpb.Duration `protobuf:"bytes,5,opt,name=at_latest,json=atLatest,proto3" json:"at_latest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SyncResponse) Reset() {
+	*x = SyncResponse{}
+	mi := &file_rollplan_v1_plan_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SyncResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SyncResponse) ProtoMessage() {}
+
+func (x *SyncResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rollplan_v1_plan_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SyncResponse.ProtoReflect.Descriptor instead.
+func (*SyncResponse) Descriptor() ([]byte, []int) {
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *SyncResponse) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *SyncResponse) GetReads() []*Read {
+	if x != nil {
+		return x.Reads
+	}
+	return nil
+}
+
+func (x *SyncResponse) GetWatchPods() bool {
+	if x != nil {
+		return x.WatchPods
+	}
+	return false
+}
+
+func (x *SyncResponse) GetNotBefore() *durationpb.Duration {
+	if x != nil {
+		return x.NotBefore
+	}
+	return nil
+}
+
+func (x *SyncResponse) GetAtLatest() *durationpb.Duration {
+	if x != nil {
+		return x.AtLatest
+	}
+	return nil
+}
+
+// Read is a call that reads from the API server, and never from a cache.
+type Read struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifies the answer.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Call to make. Its verb is VERB_GET; the path is that of an object or of a collection.
+	Call          *ApiCall `protobuf:"bytes,2,opt,name=call,proto3" json:"call,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Read) Reset() {
+	*x = Read{}
+	mi := &file_rollplan_v1_plan_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Read) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Read) ProtoMessage() {}
+
+func (x *Read) ProtoReflect() protoreflect.Message {
+	mi := &file_rollplan_v1_plan_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Read.ProtoReflect.Descriptor instead.
+func (*Read) Descriptor() ([]byte, []int) {
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Read) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Read) GetCall() *ApiCall {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
 // PlanRolloutResponse is the response of RolloutPlanner.PlanRollout.
 type PlanRolloutResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -619,14 +938,16 @@ type PlanRolloutResponse struct {
 	// `replica_sets_complete`.
 	Report *RolloutReport `protobuf:"bytes,3,opt,name=report,proto3" json:"report,omitempty"`
 	// Time after which to plan again even if nothing has changed. Absent if no timer is needed; never 0.
-	RequeueAfter  *durationpb.Duration `protobuf:"bytes,4,opt,name=requeue_after,json=requeueAfter,proto3" json:"requeue_after,omitempty"`
+	RequeueAfter *durationpb.Duration `protobuf:"bytes,4,opt,name=requeue_after,json=requeueAfter,proto3" json:"requeue_after,omitempty"`
+	// What an adapter does next. Set if the request has PlanRolloutRequest.sync.
+	Sync          *SyncResponse `protobuf:"bytes,5,opt,name=sync,proto3" json:"sync,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PlanRolloutResponse) Reset() {
 	*x = PlanRolloutResponse{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[5]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -638,7 +959,7 @@ func (x *PlanRolloutResponse) String() string {
 func (*PlanRolloutResponse) ProtoMessage() {}
 
 func (x *PlanRolloutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[5]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -651,7 +972,7 @@ func (x *PlanRolloutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRolloutResponse.ProtoReflect.Descriptor instead.
 func (*PlanRolloutResponse) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{5}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PlanRolloutResponse) GetSteps() []*Step {
@@ -682,6 +1003,13 @@ func (x *PlanRolloutResponse) GetRequeueAfter() *durationpb.Duration {
 	return nil
 }
 
+func (x *PlanRolloutResponse) GetSync() *SyncResponse {
+	if x != nil {
+		return x.Sync
+	}
+	return nil
+}
+
 // ComputeStatusRequest is the request of RolloutPlanner.ComputeStatus.
 type ComputeStatusRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -700,7 +1028,7 @@ type ComputeStatusRequest struct {
 
 func (x *ComputeStatusRequest) Reset() {
 	*x = ComputeStatusRequest{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[6]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -712,7 +1040,7 @@ func (x *ComputeStatusRequest) String() string {
 func (*ComputeStatusRequest) ProtoMessage() {}
 
 func (x *ComputeStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[6]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -725,7 +1053,7 @@ func (x *ComputeStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComputeStatusRequest.ProtoReflect.Descriptor instead.
 func (*ComputeStatusRequest) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{6}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ComputeStatusRequest) GetSnapshot() *Snapshot {
@@ -774,7 +1102,7 @@ type FailureRule struct {
 
 func (x *FailureRule) Reset() {
 	*x = FailureRule{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[7]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +1114,7 @@ func (x *FailureRule) String() string {
 func (*FailureRule) ProtoMessage() {}
 
 func (x *FailureRule) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[7]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +1127,7 @@ func (x *FailureRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailureRule.ProtoReflect.Descriptor instead.
 func (*FailureRule) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{7}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *FailureRule) GetFailure() string {
@@ -869,7 +1197,7 @@ type ComputeStatusResponse struct {
 
 func (x *ComputeStatusResponse) Reset() {
 	*x = ComputeStatusResponse{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[8]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -881,7 +1209,7 @@ func (x *ComputeStatusResponse) String() string {
 func (*ComputeStatusResponse) ProtoMessage() {}
 
 func (x *ComputeStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[8]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -894,7 +1222,7 @@ func (x *ComputeStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComputeStatusResponse.ProtoReflect.Descriptor instead.
 func (*ComputeStatusResponse) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{8}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ComputeStatusResponse) GetStatus() *DeploymentStatus {
@@ -950,14 +1278,16 @@ type Step struct {
 	//	*Step_UpdateDeployment
 	//	*Step_UpdateDeploymentStatus
 	//	*Step_CheckOwner
-	Action        isStep_Action `protobuf_oneof:"action"`
+	Action isStep_Action `protobuf_oneof:"action"`
+	// Identifies the answer to the call. Set if the request has PlanRolloutRequest.sync and the step has a call.
+	Id            string `protobuf:"bytes,17,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[9]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -969,7 +1299,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[9]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -982,7 +1312,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{9}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Step) GetSummary() string {
@@ -1122,6 +1452,13 @@ func (x *Step) GetCheckOwner() *CheckOwner {
 	return nil
 }
 
+func (x *Step) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
 type isStep_Action interface {
 	isStep_Action()
 }
@@ -1221,7 +1558,7 @@ type ApiCall struct {
 
 func (x *ApiCall) Reset() {
 	*x = ApiCall{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[10]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1233,7 +1570,7 @@ func (x *ApiCall) String() string {
 func (*ApiCall) ProtoMessage() {}
 
 func (x *ApiCall) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[10]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1246,7 +1583,7 @@ func (x *ApiCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApiCall.ProtoReflect.Descriptor instead.
 func (*ApiCall) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{10}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ApiCall) GetVerb() Verb {
@@ -1334,7 +1671,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[11]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1346,7 +1683,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[11]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1359,7 +1696,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{11}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Event) GetType() string {
@@ -1398,7 +1735,7 @@ type CreateReplicaSet struct {
 
 func (x *CreateReplicaSet) Reset() {
 	*x = CreateReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[12]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1410,7 +1747,7 @@ func (x *CreateReplicaSet) String() string {
 func (*CreateReplicaSet) ProtoMessage() {}
 
 func (x *CreateReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[12]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1423,7 +1760,7 @@ func (x *CreateReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateReplicaSet.ProtoReflect.Descriptor instead.
 func (*CreateReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{12}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CreateReplicaSet) GetName() string {
@@ -1466,7 +1803,7 @@ type ScaleReplicaSet struct {
 
 func (x *ScaleReplicaSet) Reset() {
 	*x = ScaleReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[13]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1478,7 +1815,7 @@ func (x *ScaleReplicaSet) String() string {
 func (*ScaleReplicaSet) ProtoMessage() {}
 
 func (x *ScaleReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[13]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1491,7 +1828,7 @@ func (x *ScaleReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleReplicaSet.ProtoReflect.Descriptor instead.
 func (*ScaleReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{13}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ScaleReplicaSet) GetName() string {
@@ -1546,7 +1883,7 @@ type UpdateReplicaSet struct {
 
 func (x *UpdateReplicaSet) Reset() {
 	*x = UpdateReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[14]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1558,7 +1895,7 @@ func (x *UpdateReplicaSet) String() string {
 func (*UpdateReplicaSet) ProtoMessage() {}
 
 func (x *UpdateReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[14]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1571,7 +1908,7 @@ func (x *UpdateReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateReplicaSet.ProtoReflect.Descriptor instead.
 func (*UpdateReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{14}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *UpdateReplicaSet) GetName() string {
@@ -1616,7 +1953,7 @@ type AdoptReplicaSet struct {
 
 func (x *AdoptReplicaSet) Reset() {
 	*x = AdoptReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[15]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1628,7 +1965,7 @@ func (x *AdoptReplicaSet) String() string {
 func (*AdoptReplicaSet) ProtoMessage() {}
 
 func (x *AdoptReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[15]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1641,7 +1978,7 @@ func (x *AdoptReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptReplicaSet.ProtoReflect.Descriptor instead.
 func (*AdoptReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{15}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AdoptReplicaSet) GetName() string {
@@ -1671,7 +2008,7 @@ type ReleaseReplicaSet struct {
 
 func (x *ReleaseReplicaSet) Reset() {
 	*x = ReleaseReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[16]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1683,7 +2020,7 @@ func (x *ReleaseReplicaSet) String() string {
 func (*ReleaseReplicaSet) ProtoMessage() {}
 
 func (x *ReleaseReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[16]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1696,7 +2033,7 @@ func (x *ReleaseReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseReplicaSet.ProtoReflect.Descriptor instead.
 func (*ReleaseReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{16}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReleaseReplicaSet) GetName() string {
@@ -1726,7 +2063,7 @@ type DeleteReplicaSet struct {
 
 func (x *DeleteReplicaSet) Reset() {
 	*x = DeleteReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[17]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1738,7 +2075,7 @@ func (x *DeleteReplicaSet) String() string {
 func (*DeleteReplicaSet) ProtoMessage() {}
 
 func (x *DeleteReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[17]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1751,7 +2088,7 @@ func (x *DeleteReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteReplicaSet.ProtoReflect.Descriptor instead.
 func (*DeleteReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{17}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DeleteReplicaSet) GetName() string {
@@ -1783,7 +2120,7 @@ type UpdateDeployment struct {
 
 func (x *UpdateDeployment) Reset() {
 	*x = UpdateDeployment{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[18]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1795,7 +2132,7 @@ func (x *UpdateDeployment) String() string {
 func (*UpdateDeployment) ProtoMessage() {}
 
 func (x *UpdateDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[18]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1808,7 +2145,7 @@ func (x *UpdateDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateDeployment.ProtoReflect.Descriptor instead.
 func (*UpdateDeployment) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{18}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *UpdateDeployment) GetTemplateChanged() bool {
@@ -1852,7 +2189,7 @@ type UpdateDeploymentStatus struct {
 
 func (x *UpdateDeploymentStatus) Reset() {
 	*x = UpdateDeploymentStatus{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[19]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1864,7 +2201,7 @@ func (x *UpdateDeploymentStatus) String() string {
 func (*UpdateDeploymentStatus) ProtoMessage() {}
 
 func (x *UpdateDeploymentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[19]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1877,7 +2214,7 @@ func (x *UpdateDeploymentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateDeploymentStatus.ProtoReflect.Descriptor instead.
 func (*UpdateDeploymentStatus) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{19}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *UpdateDeploymentStatus) GetStatus() *DeploymentStatus {
@@ -1921,7 +2258,7 @@ type CheckOwner struct {
 
 func (x *CheckOwner) Reset() {
 	*x = CheckOwner{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[20]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1933,7 +2270,7 @@ func (x *CheckOwner) String() string {
 func (*CheckOwner) ProtoMessage() {}
 
 func (x *CheckOwner) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[20]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1946,7 +2283,7 @@ func (x *CheckOwner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckOwner.ProtoReflect.Descriptor instead.
 func (*CheckOwner) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{20}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CheckOwner) GetUid() string {
@@ -1995,15 +2332,40 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\x14terminating_replicas\x18\x02 \x01(\bH\x00R\x13terminatingReplicas\x88\x01\x01\x12&\n" +
 	"\x0fevents_as_calls\x18\x03 \x01(\bR\reventsAsCalls\x12\x16\n" +
 	"\x06report\x18\x04 \x01(\bR\x06reportB\x17\n" +
-	"\x15_terminating_replicas\"{\n" +
+	"\x15_terminating_replicas\"\xa2\x01\n" +
 	"\x12PlanRolloutRequest\x121\n" +
 	"\bsnapshot\x18\x01 \x01(\v2\x15.rollplan.v1.SnapshotR\bsnapshot\x122\n" +
-	"\aoptions\x18\x02 \x01(\v2\x18.rollplan.v1.PlanOptionsR\aoptions\"\xe9\x01\n" +
+	"\aoptions\x18\x02 \x01(\v2\x18.rollplan.v1.PlanOptionsR\aoptions\x12%\n" +
+	"\x04sync\x18\x03 \x01(\v2\x11.rollplan.v1.SyncR\x04sync\"\xe7\x01\n" +
+	"\x04Sync\x12\x14\n" +
+	"\x05value\x18\x01 \x01(\fR\x05value\x12\x18\n" +
+	"\asession\x18\x02 \x01(\tR\asession\x12-\n" +
+	"\aanswers\x18\x03 \x03(\v2\x13.rollplan.v1.AnswerR\aanswers\x12B\n" +
+	"\x0fstatus_interval\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x0estatusInterval\x12<\n" +
+	"\fmin_interval\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\vminInterval\"y\n" +
+	"\x06Answer\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04made\x18\x02 \x01(\bR\x04made\x12\x1b\n" +
+	"\thttp_code\x18\x03 \x01(\x05R\bhttpCode\x12\x12\n" +
+	"\x04body\x18\x04 \x01(\fR\x04body\x12\x1a\n" +
+	"\bexisting\x18\x05 \x01(\fR\bexisting\"\xde\x01\n" +
+	"\fSyncResponse\x12\x14\n" +
+	"\x05value\x18\x01 \x01(\fR\x05value\x12'\n" +
+	"\x05reads\x18\x02 \x03(\v2\x11.rollplan.v1.ReadR\x05reads\x12\x1d\n" +
+	"\n" +
+	"watch_pods\x18\x03 \x01(\bR\twatchPods\x128\n" +
+	"\n" +
+	"not_before\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tnotBefore\x126\n" +
+	"\tat_latest\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\batLatest\"@\n" +
+	"\x04Read\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
+	"\x04call\x18\x02 \x01(\v2\x14.rollplan.v1.ApiCallR\x04call\"\x98\x02\n" +
 	"\x13PlanRolloutResponse\x12'\n" +
 	"\x05steps\x18\x01 \x03(\v2\x11.rollplan.v1.StepR\x05steps\x125\n" +
 	"\x06status\x18\x02 \x01(\v2\x1d.rollplan.v1.DeploymentStatusR\x06status\x122\n" +
 	"\x06report\x18\x03 \x01(\v2\x1a.rollplan.v1.RolloutReportR\x06report\x12>\n" +
-	"\rrequeue_after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\frequeueAfter\"\xf1\x01\n" +
+	"\rrequeue_after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\frequeueAfter\x12-\n" +
+	"\x04sync\x18\x05 \x01(\v2\x19.rollplan.v1.SyncResponseR\x04sync\"\xf1\x01\n" +
 	"\x14ComputeStatusRequest\x121\n" +
 	"\bsnapshot\x18\x01 \x01(\v2\x15.rollplan.v1.SnapshotR\bsnapshot\x122\n" +
 	"\aoptions\x18\x02 \x01(\v2\x18.rollplan.v1.PlanOptionsR\aoptions\x12?\n" +
@@ -2017,7 +2379,7 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\x15ComputeStatusResponse\x125\n" +
 	"\x06status\x18\x01 \x01(\v2\x1d.rollplan.v1.DeploymentStatusR\x06status\x122\n" +
 	"\x06report\x18\x02 \x01(\v2\x1a.rollplan.v1.RolloutReportR\x06report\x124\n" +
-	"\x06object\x18\x03 \x01(\v2\x1c.rollplan.v1.ObjectReferenceR\x06object\"\x98\b\n" +
+	"\x06object\x18\x03 \x01(\v2\x1c.rollplan.v1.ObjectReferenceR\x06object\"\xa8\b\n" +
 	"\x04Step\x12\x18\n" +
 	"\asummary\x18\x01 \x01(\tR\asummary\x12(\n" +
 	"\x04call\x18\x02 \x01(\v2\x14.rollplan.v1.ApiCallR\x04call\x12*\n" +
@@ -2038,7 +2400,8 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\x11update_deployment\x18\x0e \x01(\v2\x1d.rollplan.v1.UpdateDeploymentH\x00R\x10updateDeployment\x12_\n" +
 	"\x18update_deployment_status\x18\x0f \x01(\v2#.rollplan.v1.UpdateDeploymentStatusH\x00R\x16updateDeploymentStatus\x12:\n" +
 	"\vcheck_owner\x18\x10 \x01(\v2\x17.rollplan.v1.CheckOwnerH\x00R\n" +
-	"checkOwnerB\b\n" +
+	"checkOwner\x12\x0e\n" +
+	"\x02id\x18\x11 \x01(\tR\x02idB\b\n" +
 	"\x06action\"\xa3\x02\n" +
 	"\aApiCall\x12%\n" +
 	"\x04verb\x18\x01 \x01(\x0e2\x11.rollplan.v1.VerbR\x04verb\x12\x1f\n" +
@@ -2139,7 +2502,7 @@ func file_rollplan_v1_plan_proto_rawDescGZIP() []byte {
 }
 
 var file_rollplan_v1_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_rollplan_v1_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_rollplan_v1_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_rollplan_v1_plan_proto_goTypes = []any{
 	(Horizon)(0),                   // 0: rollplan.v1.Horizon
 	(OnFailure)(0),                 // 1: rollplan.v1.OnFailure
@@ -2149,76 +2512,89 @@ var file_rollplan_v1_plan_proto_goTypes = []any{
 	(*StepAnswer)(nil),             // 5: rollplan.v1.StepAnswer
 	(*PlanOptions)(nil),            // 6: rollplan.v1.PlanOptions
 	(*PlanRolloutRequest)(nil),     // 7: rollplan.v1.PlanRolloutRequest
-	(*PlanRolloutResponse)(nil),    // 8: rollplan.v1.PlanRolloutResponse
-	(*ComputeStatusRequest)(nil),   // 9: rollplan.v1.ComputeStatusRequest
-	(*FailureRule)(nil),            // 10: rollplan.v1.FailureRule
-	(*ComputeStatusResponse)(nil),  // 11: rollplan.v1.ComputeStatusResponse
-	(*Step)(nil),                   // 12: rollplan.v1.Step
-	(*ApiCall)(nil),                // 13: rollplan.v1.ApiCall
-	(*Event)(nil),                  // 14: rollplan.v1.Event
-	(*CreateReplicaSet)(nil),       // 15: rollplan.v1.CreateReplicaSet
-	(*ScaleReplicaSet)(nil),        // 16: rollplan.v1.ScaleReplicaSet
-	(*UpdateReplicaSet)(nil),       // 17: rollplan.v1.UpdateReplicaSet
-	(*AdoptReplicaSet)(nil),        // 18: rollplan.v1.AdoptReplicaSet
-	(*ReleaseReplicaSet)(nil),      // 19: rollplan.v1.ReleaseReplicaSet
-	(*DeleteReplicaSet)(nil),       // 20: rollplan.v1.DeleteReplicaSet
-	(*UpdateDeployment)(nil),       // 21: rollplan.v1.UpdateDeployment
-	(*UpdateDeploymentStatus)(nil), // 22: rollplan.v1.UpdateDeploymentStatus
-	(*CheckOwner)(nil),             // 23: rollplan.v1.CheckOwner
-	nil,                            // 24: rollplan.v1.ScaleReplicaSet.AnnotationsEntry
-	nil,                            // 25: rollplan.v1.UpdateReplicaSet.AnnotationsEntry
-	nil,                            // 26: rollplan.v1.UpdateDeployment.AnnotationsEntry
-	(*timestamppb.Timestamp)(nil),  // 27: google.protobuf.Timestamp
-	(*DeploymentStatus)(nil),       // 28: rollplan.v1.DeploymentStatus
-	(*RolloutReport)(nil),          // 29: rollplan.v1.RolloutReport
-	(*durationpb.Duration)(nil),    // 30: google.protobuf.Duration
-	(*Verdict)(nil),                // 31: rollplan.v1.Verdict
-	(*ObjectReference)(nil),        // 32: rollplan.v1.ObjectReference
+	(*Sync)(nil),                   // 8: rollplan.v1.Sync
+	(*Answer)(nil),                 // 9: rollplan.v1.Answer
+	(*SyncResponse)(nil),           // 10: rollplan.v1.SyncResponse
+	(*Read)(nil),                   // 11: rollplan.v1.Read
+	(*PlanRolloutResponse)(nil),    // 12: rollplan.v1.PlanRolloutResponse
+	(*ComputeStatusRequest)(nil),   // 13: rollplan.v1.ComputeStatusRequest
+	(*FailureRule)(nil),            // 14: rollplan.v1.FailureRule
+	(*ComputeStatusResponse)(nil),  // 15: rollplan.v1.ComputeStatusResponse
+	(*Step)(nil),                   // 16: rollplan.v1.Step
+	(*ApiCall)(nil),                // 17: rollplan.v1.ApiCall
+	(*Event)(nil),                  // 18: rollplan.v1.Event
+	(*CreateReplicaSet)(nil),       // 19: rollplan.v1.CreateReplicaSet
+	(*ScaleReplicaSet)(nil),        // 20: rollplan.v1.ScaleReplicaSet
+	(*UpdateReplicaSet)(nil),       // 21: rollplan.v1.UpdateReplicaSet
+	(*AdoptReplicaSet)(nil),        // 22: rollplan.v1.AdoptReplicaSet
+	(*ReleaseReplicaSet)(nil),      // 23: rollplan.v1.ReleaseReplicaSet
+	(*DeleteReplicaSet)(nil),       // 24: rollplan.v1.DeleteReplicaSet
+	(*UpdateDeployment)(nil),       // 25: rollplan.v1.UpdateDeployment
+	(*UpdateDeploymentStatus)(nil), // 26: rollplan.v1.UpdateDeploymentStatus
+	(*CheckOwner)(nil),             // 27: rollplan.v1.CheckOwner
+	nil,                            // 28: rollplan.v1.ScaleReplicaSet.AnnotationsEntry
+	nil,                            // 29: rollplan.v1.UpdateReplicaSet.AnnotationsEntry
+	nil,                            // 30: rollplan.v1.UpdateDeployment.AnnotationsEntry
+	(*timestamppb.Timestamp)(nil),  // 31: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 32: google.protobuf.Duration
+	(*DeploymentStatus)(nil),       // 33: rollplan.v1.DeploymentStatus
+	(*RolloutReport)(nil),          // 34: rollplan.v1.RolloutReport
+	(*Verdict)(nil),                // 35: rollplan.v1.Verdict
+	(*ObjectReference)(nil),        // 36: rollplan.v1.ObjectReference
 }
 var file_rollplan_v1_plan_proto_depIdxs = []int32{
-	27, // 0: rollplan.v1.Snapshot.now:type_name -> google.protobuf.Timestamp
+	31, // 0: rollplan.v1.Snapshot.now:type_name -> google.protobuf.Timestamp
 	4,  // 1: rollplan.v1.Snapshot.target:type_name -> rollplan.v1.Target
 	5,  // 2: rollplan.v1.Snapshot.answers:type_name -> rollplan.v1.StepAnswer
-	13, // 3: rollplan.v1.StepAnswer.call:type_name -> rollplan.v1.ApiCall
+	17, // 3: rollplan.v1.StepAnswer.call:type_name -> rollplan.v1.ApiCall
 	0,  // 4: rollplan.v1.PlanOptions.horizon:type_name -> rollplan.v1.Horizon
 	3,  // 5: rollplan.v1.PlanRolloutRequest.snapshot:type_name -> rollplan.v1.Snapshot
 	6,  // 6: rollplan.v1.PlanRolloutRequest.options:type_name -> rollplan.v1.PlanOptions
-	12, // 7: rollplan.v1.PlanRolloutResponse.steps:type_name -> rollplan.v1.Step
-	28, // 8: rollplan.v1.PlanRolloutResponse.status:type_name -> rollplan.v1.DeploymentStatus
-	29, // 9: rollplan.v1.PlanRolloutResponse.report:type_name -> rollplan.v1.RolloutReport
-	30, // 10: rollplan.v1.PlanRolloutResponse.requeue_after:type_name -> google.protobuf.Duration
-	3,  // 11: rollplan.v1.ComputeStatusRequest.snapshot:type_name -> rollplan.v1.Snapshot
-	6,  // 12: rollplan.v1.ComputeStatusRequest.options:type_name -> rollplan.v1.PlanOptions
-	31, // 13: rollplan.v1.ComputeStatusRequest.previous_verdict:type_name -> rollplan.v1.Verdict
-	10, // 14: rollplan.v1.ComputeStatusRequest.fail_on:type_name -> rollplan.v1.FailureRule
-	30, // 15: rollplan.v1.FailureRule.grace:type_name -> google.protobuf.Duration
-	28, // 16: rollplan.v1.ComputeStatusResponse.status:type_name -> rollplan.v1.DeploymentStatus
-	29, // 17: rollplan.v1.ComputeStatusResponse.report:type_name -> rollplan.v1.RolloutReport
-	32, // 18: rollplan.v1.ComputeStatusResponse.object:type_name -> rollplan.v1.ObjectReference
-	13, // 19: rollplan.v1.Step.call:type_name -> rollplan.v1.ApiCall
-	14, // 20: rollplan.v1.Step.events:type_name -> rollplan.v1.Event
-	1,  // 21: rollplan.v1.Step.on_failure:type_name -> rollplan.v1.OnFailure
-	13, // 22: rollplan.v1.Step.read_on_conflict:type_name -> rollplan.v1.ApiCall
-	13, // 23: rollplan.v1.Step.event_calls:type_name -> rollplan.v1.ApiCall
-	15, // 24: rollplan.v1.Step.create_replica_set:type_name -> rollplan.v1.CreateReplicaSet
-	16, // 25: rollplan.v1.Step.scale_replica_set:type_name -> rollplan.v1.ScaleReplicaSet
-	17, // 26: rollplan.v1.Step.update_replica_set:type_name -> rollplan.v1.UpdateReplicaSet
-	18, // 27: rollplan.v1.Step.adopt_replica_set:type_name -> rollplan.v1.AdoptReplicaSet
-	19, // 28: rollplan.v1.Step.release_replica_set:type_name -> rollplan.v1.ReleaseReplicaSet
-	20, // 29: rollplan.v1.Step.delete_replica_set:type_name -> rollplan.v1.DeleteReplicaSet
-	21, // 30: rollplan.v1.Step.update_deployment:type_name -> rollplan.v1.UpdateDeployment
-	22, // 31: rollplan.v1.Step.update_deployment_status:type_name -> rollplan.v1.UpdateDeploymentStatus
-	23, // 32: rollplan.v1.Step.check_owner:type_name -> rollplan.v1.CheckOwner
-	2,  // 33: rollplan.v1.ApiCall.verb:type_name -> rollplan.v1.Verb
-	24, // 34: rollplan.v1.ScaleReplicaSet.annotations:type_name -> rollplan.v1.ScaleReplicaSet.AnnotationsEntry
-	25, // 35: rollplan.v1.UpdateReplicaSet.annotations:type_name -> rollplan.v1.UpdateReplicaSet.AnnotationsEntry
-	26, // 36: rollplan.v1.UpdateDeployment.annotations:type_name -> rollplan.v1.UpdateDeployment.AnnotationsEntry
-	28, // 37: rollplan.v1.UpdateDeploymentStatus.status:type_name -> rollplan.v1.DeploymentStatus
-	38, // [38:38] is the sub-list for method output_type
-	38, // [38:38] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	8,  // 7: rollplan.v1.PlanRolloutRequest.sync:type_name -> rollplan.v1.Sync
+	9,  // 8: rollplan.v1.Sync.answers:type_name -> rollplan.v1.Answer
+	32, // 9: rollplan.v1.Sync.status_interval:type_name -> google.protobuf.Duration
+	32, // 10: rollplan.v1.Sync.min_interval:type_name -> google.protobuf.Duration
+	11, // 11: rollplan.v1.SyncResponse.reads:type_name -> rollplan.v1.Read
+	32, // 12: rollplan.v1.SyncResponse.not_before:type_name -> google.protobuf.Duration
+	32, // 13: rollplan.v1.SyncResponse.at_latest:type_name -> google.protobuf.Duration
+	17, // 14: rollplan.v1.Read.call:type_name -> rollplan.v1.ApiCall
+	16, // 15: rollplan.v1.PlanRolloutResponse.steps:type_name -> rollplan.v1.Step
+	33, // 16: rollplan.v1.PlanRolloutResponse.status:type_name -> rollplan.v1.DeploymentStatus
+	34, // 17: rollplan.v1.PlanRolloutResponse.report:type_name -> rollplan.v1.RolloutReport
+	32, // 18: rollplan.v1.PlanRolloutResponse.requeue_after:type_name -> google.protobuf.Duration
+	10, // 19: rollplan.v1.PlanRolloutResponse.sync:type_name -> rollplan.v1.SyncResponse
+	3,  // 20: rollplan.v1.ComputeStatusRequest.snapshot:type_name -> rollplan.v1.Snapshot
+	6,  // 21: rollplan.v1.ComputeStatusRequest.options:type_name -> rollplan.v1.PlanOptions
+	35, // 22: rollplan.v1.ComputeStatusRequest.previous_verdict:type_name -> rollplan.v1.Verdict
+	14, // 23: rollplan.v1.ComputeStatusRequest.fail_on:type_name -> rollplan.v1.FailureRule
+	32, // 24: rollplan.v1.FailureRule.grace:type_name -> google.protobuf.Duration
+	33, // 25: rollplan.v1.ComputeStatusResponse.status:type_name -> rollplan.v1.DeploymentStatus
+	34, // 26: rollplan.v1.ComputeStatusResponse.report:type_name -> rollplan.v1.RolloutReport
+	36, // 27: rollplan.v1.ComputeStatusResponse.object:type_name -> rollplan.v1.ObjectReference
+	17, // 28: rollplan.v1.Step.call:type_name -> rollplan.v1.ApiCall
+	18, // 29: rollplan.v1.Step.events:type_name -> rollplan.v1.Event
+	1,  // 30: rollplan.v1.Step.on_failure:type_name -> rollplan.v1.OnFailure
+	17, // 31: rollplan.v1.Step.read_on_conflict:type_name -> rollplan.v1.ApiCall
+	17, // 32: rollplan.v1.Step.event_calls:type_name -> rollplan.v1.ApiCall
+	19, // 33: rollplan.v1.Step.create_replica_set:type_name -> rollplan.v1.CreateReplicaSet
+	20, // 34: rollplan.v1.Step.scale_replica_set:type_name -> rollplan.v1.ScaleReplicaSet
+	21, // 35: rollplan.v1.Step.update_replica_set:type_name -> rollplan.v1.UpdateReplicaSet
+	22, // 36: rollplan.v1.Step.adopt_replica_set:type_name -> rollplan.v1.AdoptReplicaSet
+	23, // 37: rollplan.v1.Step.release_replica_set:type_name -> rollplan.v1.ReleaseReplicaSet
+	24, // 38: rollplan.v1.Step.delete_replica_set:type_name -> rollplan.v1.DeleteReplicaSet
+	25, // 39: rollplan.v1.Step.update_deployment:type_name -> rollplan.v1.UpdateDeployment
+	26, // 40: rollplan.v1.Step.update_deployment_status:type_name -> rollplan.v1.UpdateDeploymentStatus
+	27, // 41: rollplan.v1.Step.check_owner:type_name -> rollplan.v1.CheckOwner
+	2,  // 42: rollplan.v1.ApiCall.verb:type_name -> rollplan.v1.Verb
+	28, // 43: rollplan.v1.ScaleReplicaSet.annotations:type_name -> rollplan.v1.ScaleReplicaSet.AnnotationsEntry
+	29, // 44: rollplan.v1.UpdateReplicaSet.annotations:type_name -> rollplan.v1.UpdateReplicaSet.AnnotationsEntry
+	30, // 45: rollplan.v1.UpdateDeployment.annotations:type_name -> rollplan.v1.UpdateDeployment.AnnotationsEntry
+	33, // 46: rollplan.v1.UpdateDeploymentStatus.status:type_name -> rollplan.v1.DeploymentStatus
+	47, // [47:47] is the sub-list for method output_type
+	47, // [47:47] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_plan_proto_init() }
@@ -2230,11 +2606,11 @@ func file_rollplan_v1_plan_proto_init() {
 	file_rollplan_v1_report_proto_init()
 	file_rollplan_v1_plan_proto_msgTypes[1].OneofWrappers = []any{}
 	file_rollplan_v1_plan_proto_msgTypes[3].OneofWrappers = []any{}
-	file_rollplan_v1_plan_proto_msgTypes[7].OneofWrappers = []any{
+	file_rollplan_v1_plan_proto_msgTypes[11].OneofWrappers = []any{
 		(*FailureRule_Grace)(nil),
 		(*FailureRule_Restarts)(nil),
 	}
-	file_rollplan_v1_plan_proto_msgTypes[9].OneofWrappers = []any{
+	file_rollplan_v1_plan_proto_msgTypes[13].OneofWrappers = []any{
 		(*Step_CreateReplicaSet)(nil),
 		(*Step_ScaleReplicaSet)(nil),
 		(*Step_UpdateReplicaSet)(nil),
@@ -2245,15 +2621,15 @@ func file_rollplan_v1_plan_proto_init() {
 		(*Step_UpdateDeploymentStatus)(nil),
 		(*Step_CheckOwner)(nil),
 	}
-	file_rollplan_v1_plan_proto_msgTypes[14].OneofWrappers = []any{}
-	file_rollplan_v1_plan_proto_msgTypes[19].OneofWrappers = []any{}
+	file_rollplan_v1_plan_proto_msgTypes[18].OneofWrappers = []any{}
+	file_rollplan_v1_plan_proto_msgTypes[23].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollplan_v1_plan_proto_rawDesc), len(file_rollplan_v1_plan_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   24,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

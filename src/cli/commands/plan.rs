@@ -91,6 +91,7 @@ pub(in crate::cli) fn run(args: PlanArgs) -> Result<Exit, Error> {
             events_as_calls: false,
             report: true,
         }),
+        sync: None,
     };
     let response = planner
         .answer(request)

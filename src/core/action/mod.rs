@@ -5,7 +5,7 @@ mod call;
 mod event;
 mod json;
 
-pub use crate::call::{ApiCall, Verb};
+pub use crate::call::{ApiCall, CallId, Verb};
 pub use apply::apply;
 pub(crate) use apply::apply_all;
 pub use event::{Event, EventType};
@@ -283,7 +283,8 @@ impl Step {
     }
 
     /// A step that only records an event.
-    pub(crate) fn of_event(event: Event) -> Self {
+    #[must_use]
+    pub fn of_event(event: Event) -> Self {
         Self {
             action: None,
             events: vec![event],

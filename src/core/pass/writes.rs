@@ -38,7 +38,7 @@ impl<'a> Writes<'a> {
         on_failure: OnFailure,
     ) -> Result<(), &'a StepFailure> {
         if !self.failures.is_empty() {
-            let call = action.call();
+            let call = action.call().id();
             let failures = self.failures.get(call.name.as_str());
             let mut failures = failures.into_iter().flatten();
             if let Some(&failure) = failures.find(|failure| failure.call == call) {

@@ -187,7 +187,7 @@ fn repeated_refusal_ends_the_search_for_remaining_steps() {
         step.call().filter(|_| adopts)
     });
     world.failures.push(StepFailure {
-        call: adopts.unwrap(),
+        call: adopts.unwrap().id(),
         http_code: 422,
         reason: "Invalid".to_owned(),
         message: String::new(),

@@ -327,7 +327,7 @@ fn refused_create(reason: &str, message: &str) -> Snapshot {
 /// A call of the last plan that was rejected with 403.
 pub(super) fn rejected(call: ApiCall, reason: &str, message: &str) -> StepFailure {
     StepFailure {
-        call,
+        call: call.id(),
         http_code: 403,
         reason: reason.to_owned(),
         message: message.to_owned(),

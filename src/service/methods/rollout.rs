@@ -23,8 +23,9 @@ pub(crate) fn plan_rollout(
     } else {
         None
     };
+    let is_complete = snapshot.replica_sets_complete;
     let mut answer = input.print(plan, report, interrupt);
-    if !snapshot.replica_sets_complete {
+    if !is_complete {
         answer.status = None;
     }
     interrupt.check()?;

@@ -49,6 +49,10 @@ pub struct Metadata<'a> {
     pub namespace: Cow<'a, str>,
     /// The UID.
     pub uid: Cow<'a, str>,
+    /// The resourceVersion.
+    pub resource_version: Cow<'a, str>,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
     /// Its controller: the first owner that is one.
     pub controller: Option<Controller<'a>>,
     /// The text of the labels.
@@ -310,6 +314,8 @@ impl<'a> Metadata<'a> {
                 "name" => metadata.name = text(json)?,
                 "namespace" => metadata.namespace = text(json)?,
                 "uid" => metadata.uid = text(json)?,
+                "resourceVersion" => metadata.resource_version = text(json)?,
+                "deletionTimestamp" => metadata.is_deleting = json.value()? != "null",
                 "continue" => metadata.continues = text(json)?,
                 "labels" => metadata.labels = json.value_of(&key)?,
                 "ownerReferences" => metadata.controller = controller(json)?,

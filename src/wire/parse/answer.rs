@@ -1,6 +1,6 @@
 //! Parses the API server's answers to the calls of the last plan, and finds the rejections.
 
-use rollplan_core::action::{ApiCall, Verb};
+use rollplan_core::action::{ApiCall, CallId, Verb};
 use rollplan_core::interrupt::Never;
 use rollplan_core::snapshot::{ReplicaSet, StepFailure};
 use serde_json::Value;
@@ -31,6 +31,21 @@ enum Meaning {
     Nothing,
     /// The API server rejected the call.
     Rejected(Status),
+}
+
+/// The rejection of a call, without the object that has its name. `None` if the answer is no rejection.
+pub(crate) fn rejection(call: &CallId, http_code: i32, body: &[u8]) -> Option<StepFailure> {
+    match Meaning::of(http_code, call.verb, body) {
+        Meaning::Nothing => None,
+        Meaning::Rejected(status) => Some(StepFailure {
+            call: call.clone(),
+            http_code,
+            reason: status.reason,
+            message: status.message,
+            causes: status.causes,
+            existing: None,
+        }),
+    }
 }
 
 // === impl Meaning ===
@@ -126,34 +141,47 @@ impl Parser<'_> {
         let call_path = path.field("call");
         let call = self.required(call, &call_path);
         let call = self.call(call, &call_path);
+        self.http_code(http_code, path);
+        if !self.body(&body, path) {
+            return None;
+        }
+        let existing = self.existing(&existing_json, owner, &path.field("existing_json"));
+        let failure = rejection(&call.id(), http_code, &body)?;
+        Some(StepFailure {
+            existing,
+            ..failure
+        })
+    }
+
+    fn http_code(&mut self, http_code: i32, path: &Path<'_>) {
         if http_code != 0 && !(100..=599).contains(&http_code) {
             let description = format_args!("is {http_code}, and must be 0 or from 100 to 599");
             self.violation(&path.field("http_code"), Reason::OutOfRange, description);
         }
-        if body.len() > BODY_BYTES_MAX {
-            let description = format_args!(
-                "has {} bytes, and must have at most {BODY_BYTES_MAX}",
-                body.len()
-            );
+    }
+
+    /// Checks the size of the body of a failed call.
+    fn body(&mut self, body: &[u8], path: &Path<'_>) -> bool {
+        let is_small = body.len() <= BODY_BYTES_MAX;
+        if !is_small {
+            let bytes = body.len();
+            let description =
+                format_args!("has {bytes} bytes, and must have at most {BODY_BYTES_MAX}");
             self.violation(&path.field("body"), Reason::OutOfRange, description);
-            return None;
         }
-        let existing = self.existing_json(&existing_json, owner, &path.field("existing_json"));
-        match Meaning::of(http_code, call.verb, &body) {
-            Meaning::Nothing => None,
-            Meaning::Rejected(status) => Some(StepFailure {
-                call,
-                http_code,
-                reason: status.reason,
-                message: status.message,
-                causes: status.causes,
-                existing,
-            }),
+        is_small
+    }
+
+    /// Checks the code of an answer in the loop of an adapter, and the size of its body if the call has failed.
+    pub(crate) fn answer_in_loop(&mut self, answer: &proto::Answer, path: &Path<'_>) {
+        self.http_code(answer.http_code, path);
+        if !(200..300).contains(&answer.http_code) {
+            self.body(&answer.body, path);
         }
     }
 
     /// The existing object with the name of one to create.
-    fn existing_json(
+    pub(crate) fn existing(
         &mut self,
         bytes: &[u8],
         owner: &Owner<'_>,

@@ -71,7 +71,7 @@ fn request(objects: String) -> PlanRolloutRequest {
             replica_sets_complete: true,
             ..Snapshot::default()
         }),
-        options: None,
+        ..PlanRolloutRequest::default()
     }
 }
 

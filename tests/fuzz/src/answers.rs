@@ -33,7 +33,9 @@ pub fn check_request(request: &PlanRolloutRequest) {
             "a request of {asked_bytes} bytes has an answer of {answer}"
         );
     };
-    let PlanRolloutRequest { snapshot, options } = request.clone();
+    let PlanRolloutRequest {
+        snapshot, options, ..
+    } = request.clone();
     let plan = twice(request);
     // Bytes are decoded only as far as the plan needs them. They are also rejected if they would take too much memory.
     if let Ok(answer) =

@@ -308,6 +308,7 @@ impl World {
         let mut request = proto::PlanRolloutRequest {
             snapshot: Some(self.into_snapshot()),
             options: Some(options),
+            sync: None,
         };
         for refusal in refusals.into_iter().take(4) {
             let plan = rollplan::service::answer(request.clone()).expect("the request is valid");

@@ -121,6 +121,6 @@ fn request(texts: &[&str], answers: Vec<StepAnswer>) -> PlanRolloutRequest {
             replica_sets_complete: true,
             ..Snapshot::default()
         }),
-        options: None,
+        ..PlanRolloutRequest::default()
     }
 }

@@ -192,7 +192,7 @@ async fn errors_are_sent_as_headers_only() {
         snapshot: mk_large_request()
             .snapshot
             .map(|it| Snapshot { now: None, ..it }),
-        options: None,
+        ..PlanRolloutRequest::default()
     });
     for (path, headers, body, code) in [
         (

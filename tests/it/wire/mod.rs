@@ -19,6 +19,7 @@ mod refused_objects;
 mod restarts;
 mod steps;
 mod summary;
+mod sync;
 mod templates;
 mod violations;
 

@@ -23,7 +23,7 @@ impl World {
             if self.take_turns() {
                 continue;
             }
-            let refused = !self.adapter.failures.is_empty();
+            let refused = !self.adapter.rejections.is_empty();
             let Some(due) = self.next_timer() else {
                 self.check_rest();
                 self.check_report();
@@ -89,7 +89,7 @@ impl World {
             let due = pod.stored.ready_since.filter(|_| pod.stored.is_ready())? + seconds;
             (due > self.now).then_some(due)
         });
-        ready.chain(self.adapter.due()).min()
+        ready.chain(self.adapter.due(self.now)).min()
     }
 
     /// Removes all faults and quotas.

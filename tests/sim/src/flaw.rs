@@ -11,12 +11,16 @@ pub enum Flaw {
     /// No bug.
     #[default]
     None,
-    /// The adapter uses only its cache, without the responses to its own writes.
-    NoOverlay,
-    /// A restarted adapter starts with the cache of its predecessor.
-    StaleStart,
-    /// After a timeout, the adapter uses its cache instead of reading the object.
-    NoReadAfterTimeout,
+    /// The planner uses only the adapter's cache, without the versions in the answers.
+    ForgetsVersions,
+    /// The planner trusts the adapter's cache before it has read the ReplicaSets.
+    TrustsCache,
+    /// The adapter reads from its cache what it must read from the API server.
+    ReadsFromCache,
+    /// An adapter that leads again continues with the state of its earlier lease.
+    KeepsStateOfEarlierLease,
+    /// The adapter returns the objects in its cache instead of those in the answers.
+    ReturnsCachedObjects,
     /// The adapter continues its plan after every failure.
     IgnoresFailures,
     /// The adapter does not report rejected calls to the planner.
@@ -48,9 +52,11 @@ pub enum Flaw {
 impl Flaw {
     /// All bugs.
     pub const ALL: &[Self] = &[
-        Self::NoOverlay,
-        Self::StaleStart,
-        Self::NoReadAfterTimeout,
+        Self::ForgetsVersions,
+        Self::TrustsCache,
+        Self::ReadsFromCache,
+        Self::KeepsStateOfEarlierLease,
+        Self::ReturnsCachedObjects,
         Self::IgnoresFailures,
         Self::ReportsNoFailures,
         Self::NoTimer,

@@ -24,9 +24,12 @@ tallies! {
     "events":
     Watched = "a watch delivered a change",
     Planned = "the adapter made a plan",
+    Read = "the planner asked for reads first",
+    Withheld = "the planner withheld a plan",
     Called = "the adapter made a call",
     Died = "the adapter crashed",
     DiedMidPlan = "... between two calls of a plan",
+    LedAgain = "... and the adapter that had led before led again",
     Synced = "the ReplicaSet controller changed something",
     PodCreated = "a pod was created",
     PodRemoved = "the ReplicaSet controller deleted a pod",
@@ -86,7 +89,8 @@ tallies! {
     Rejected = "rejected",
     Taken = "the name was taken",
     LostBefore = "timeout before the call took effect",
-    LostAfter = "timeout after the call took effect";
+    LostAfter = "timeout after the call took effect",
+    LostRead = "timeout of a read";
     "exemptions, each verified to apply":
     ExemptScaling = "availability: proportional or paused scaling",
     ExemptPodsFailed = "availability: pods failed after they were counted",
@@ -97,6 +101,7 @@ tallies! {
     ExemptResized = "total: someone else grew a ReplicaSet",
     ExemptRollback = "total, Recreate: a rollback by annotation creates the ReplicaSet first",
     ExemptDisowned = "owner: removed after the plan was made",
+    ExemptRejected = "undone: the create of the new ReplicaSet had been rejected",
     ExemptInconsistent = "settled: a ReplicaSet reported more available pods than its size",
     ExemptNoDeadline = "deadline: Recreate has not shown any progress yet, as upstream",
     ExemptNativeOutdated = "conditions: the native Deployment keeps that of an earlier rollout, as upstream",

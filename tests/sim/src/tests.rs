@@ -33,18 +33,28 @@ fn worlds_without_a_bug_pass_all_checks() {
 }
 
 #[test]
-fn missing_overlay_is_detected() {
-    detect(Flaw::NoOverlay, &["total", "available", "settled"]);
+fn forgotten_versions_are_detected() {
+    detect(Flaw::ForgetsVersions, &["total", "available", "settled"]);
 }
 
 #[test]
-fn stale_cache_after_a_restart_is_detected() {
-    detect(Flaw::StaleStart, &["total", "available"]);
+fn trust_in_the_cache_is_detected() {
+    detect(Flaw::TrustsCache, &["total", "available"]);
 }
 
 #[test]
-fn missing_read_after_a_timeout_is_detected() {
-    detect(Flaw::NoReadAfterTimeout, &["total", "available"]);
+fn reads_from_the_cache_are_detected() {
+    detect(Flaw::ReadsFromCache, &["total", "available"]);
+}
+
+#[test]
+fn state_of_an_earlier_lease_is_detected() {
+    detect(Flaw::KeepsStateOfEarlierLease, &["total", "available"]);
+}
+
+#[test]
+fn cached_objects_instead_of_answers_are_detected() {
+    detect(Flaw::ReturnsCachedObjects, &["total", "available"]);
 }
 
 #[test]
@@ -211,9 +221,9 @@ fn failing_script_shrinks_to_a_few_lines() {
 fn exploring_detects_a_bug() {
     let (_, small) = small_worlds()[0];
     let flawed = Small {
-        flaw: Flaw::NoOverlay,
+        flaw: Flaw::ForgetsVersions,
         ..small
     };
     let broken = explore(flawed).broken;
-    assert!(broken.is_some(), "the missing overlay is not detected");
+    assert!(broken.is_some(), "forgotten versions are not detected");
 }

@@ -186,7 +186,7 @@ impl World {
 
     fn failure(&self, call: ApiCall, pairs: &Pairs<'_>) -> Told<StepFailure> {
         let mut failure = StepFailure {
-            call,
+            call: call.id(),
             http_code: 0,
             reason: String::new(),
             message: String::new(),

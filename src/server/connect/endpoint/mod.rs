@@ -182,6 +182,7 @@ impl Query {
                     report: true,
                     ..PlanOptions::default()
                 }),
+                sync: None,
             }
             .encode_to_vec(),
         })

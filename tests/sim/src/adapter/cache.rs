@@ -1,15 +1,15 @@
 //! The adapter's view of the cluster: the cache that the watches update, overlaid with the responses to its own writes
 //! until the cache has caught up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rollplan_core::snapshot::{Deployment, Snapshot};
 
-use super::{clamped, set_version};
+use super::clamped;
 use crate::pods::SimPod;
 use crate::script::Kind;
-use crate::server::{Pending, Store, StoredSet, Writer, version_of};
+use crate::server::{Change, Pending, Store, StoredSet, Writer, version_of};
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -21,8 +21,7 @@ pub(crate) struct View {
     pub(crate) cached_sets: BTreeMap<String, Arc<StoredSet>>,
     pub(crate) pods: BTreeMap<u32, Arc<SimPod>>,
     pub(crate) own_deployment: Option<Arc<Deployment>>,
-    /// `None` for a deleted ReplicaSet.
-    pub(crate) own_sets: BTreeMap<String, Option<Arc<StoredSet>>>,
+    pub(crate) own_sets: BTreeMap<String, Arc<StoredSet>>,
 }
 
 /// The input of a plan, and what the checks need to know about it.
@@ -61,9 +60,52 @@ impl View {
         }
     }
 
-    pub(crate) fn forget_own_writes(&mut self) {
-        self.own_deployment = None;
-        self.own_sets.clear();
+    /// Continues the watches: they deliver what has changed since.
+    pub(super) fn resume(&self, store: &mut Store) {
+        store.pending = Pending::default();
+        let changed = |before: Option<u64>, after: Option<u64>| before != after;
+        let mut sets: BTreeMap<&String, Option<&Arc<StoredSet>>> =
+            self.cached_sets.keys().map(|uid| (uid, None)).collect();
+        sets.extend(
+            store
+                .sets
+                .values()
+                .map(|it| (&it.set.metadata.uid, Some(it))),
+        );
+        let version = |stored: &Arc<StoredSet>| version_of(&stored.set.metadata);
+        let sets = sets.into_iter().filter(|(uid, after)| {
+            changed(self.cached_sets.get(*uid).map(version), after.map(version))
+        });
+        store.pending.sets = sets
+            .map(|(uid, after)| Change {
+                key: uid.clone(),
+                object: after.cloned(),
+                writer: Writer::Other,
+            })
+            .collect();
+        let cached = self.cached_deployment.as_ref();
+        let version = |deployment: &Arc<Deployment>| version_of(&deployment.metadata);
+        if changed(cached.map(version), store.deployment.as_ref().map(version)) {
+            let owner = store.deployment.as_ref().or(cached);
+            let key = owner.map_or_else(String::new, |it| it.metadata.uid.clone());
+            store.pending.deployments.push_back(Change {
+                key,
+                object: store.deployment.clone(),
+                writer: Writer::Other,
+            });
+        }
+        let numbers: BTreeSet<u32> = self.pods.keys().chain(store.pods.keys()).copied().collect();
+        let pods = numbers.into_iter().filter(|number| {
+            let [before, after] = [&self.pods, &store.pods].map(|pods| pods.get(number));
+            !matches!((before, after), (Some(before), Some(after)) if Arc::ptr_eq(before, after))
+        });
+        store.pending.pods = pods
+            .map(|number| Change {
+                key: number,
+                object: store.pods.get(&number).cloned(),
+                writer: Writer::Other,
+            })
+            .collect();
     }
 
     pub(crate) fn deployment(&self) -> Option<&Arc<Deployment>> {
@@ -75,23 +117,18 @@ impl View {
     pub(crate) fn sets(&self) -> impl Iterator<Item = &Arc<StoredSet>> {
         let cached = self.cached_sets.iter();
         let cached = cached.filter(|(uid, _)| !self.own_sets.contains_key(*uid));
-        let own = self.own_sets.values().flatten();
+        let own = self.own_sets.values();
         cached.map(|(_, stored)| stored).chain(own)
-    }
-
-    pub(crate) fn set(&self, uid: &str) -> Option<&Arc<StoredSet>> {
-        match self.own_sets.get(uid) {
-            Some(own) => own.as_ref(),
-            None => self.cached_sets.get(uid),
-        }
     }
 
     /// Overlays the response to a write.
     pub(crate) fn overlay_set(&mut self, stored: &Arc<StoredSet>) {
         let uid = &stored.set.metadata.uid;
         let known = self.cached_sets.get(uid);
-        if known.is_none_or(|known| set_version(known) < set_version(stored)) {
-            self.own_sets.insert(uid.clone(), Some(Arc::clone(stored)));
+        if known
+            .is_none_or(|known| version_of(&known.set.metadata) < version_of(&stored.set.metadata))
+        {
+            self.own_sets.insert(uid.clone(), Arc::clone(stored));
         }
     }
 
@@ -125,52 +162,46 @@ impl World {
     /// Delivers a change, and returns whether it is new and was not made by the adapter.
     fn deliver_deployment(&mut self) -> Option<bool> {
         let change = self.store.pending.deployments.pop_front()?;
+        let version = change.object.as_ref().map(|it| version_of(&it.metadata));
+        let is_known = self.is_known(&change.key, version);
         let view = &mut self.adapter.view;
-        let own = view.own_deployment.as_ref();
-        let known = own.is_some_and(|own| {
-            let delivered = change.object.as_ref();
-            own.metadata.uid == change.key
-                && delivered
-                    .is_some_and(|object| version_of(&object.metadata) <= version_of(&own.metadata))
-        });
-        let caught_up = own.is_some_and(|own| {
-            let delivered = change.object.as_ref();
-            delivered.is_none_or(|object| version_of(&object.metadata) >= version_of(&own.metadata))
-        });
-        if caught_up {
-            view.own_deployment = None;
+        if let Some(own) = &view.own_deployment {
+            let own = version_of(&own.metadata);
+            if version.is_none_or(|version| version >= own) {
+                view.own_deployment = None;
+            }
         }
         view.cached_deployment = change.object;
         self.enqueue();
-        Some(!known && change.writer == Writer::Other)
+        Some(!is_known && change.writer == Writer::Other)
     }
 
     fn deliver_set(&mut self) -> Option<bool> {
         let change = self.store.pending.sets.pop_front()?;
+        let version = change
+            .object
+            .as_ref()
+            .map(|it| version_of(&it.set.metadata));
+        let is_known = self.is_known(&change.key, version);
         let view = &mut self.adapter.view;
-        let own = view.own_sets.get(&change.key);
-        let version = change.object.as_deref().map(set_version);
-        let own_version = own.map(|own| own.as_deref().map(set_version));
-        let known = match (own_version, version) {
-            (Some(Some(own)), Some(version)) => version <= own,
-            // The adapter deleted the object, so every change that is still delivered is older.
-            (Some(None), _) => true,
-            (Some(Some(_)), None) | (None, _) => false,
-        };
-        let caught_up = match (own_version, version) {
-            (Some(Some(own)), Some(version)) => version >= own,
-            (_, None) => true,
-            (Some(None) | None, Some(_)) => false,
-        };
-        if caught_up {
-            view.own_sets.remove(&change.key);
+        if let Some(own) = view.own_sets.get(&change.key) {
+            let own = version_of(&own.set.metadata);
+            if version.is_none_or(|version| version >= own) {
+                view.own_sets.remove(&change.key);
+            }
         }
         match change.object {
             Some(object) => _ = view.cached_sets.insert(change.key, object),
             None => _ = view.cached_sets.remove(&change.key),
         }
         self.enqueue();
-        Some(!known && change.writer == Writer::Other)
+        Some(!is_known && change.writer == Writer::Other)
+    }
+
+    /// Whether a plan or an answer contained the version of an object, or a newer one.
+    fn is_known(&self, uid: &str, version: Option<u64>) -> bool {
+        let newest = self.adapter.newest.get(uid).copied().unwrap_or(0);
+        newest == u64::MAX || version.is_some_and(|version| version <= newest)
     }
 
     /// A pod that has terminated enqueues its owner, because Recreate may be waiting for it.
@@ -191,18 +222,20 @@ impl World {
         Some(true)
     }
 
-    /// Enqueues the key without a delay by the rate limiter.
     fn enqueue(&mut self) {
         self.adapter.queued = true;
-        self.adapter.not_before = self.now;
     }
 }
 
 // === impl Seen ===
 
 impl Seen {
-    pub(super) fn new(snapshot: Snapshot, view: &View) -> Self {
-        let sets = view.sets().map(|stored| {
+    pub(super) fn new<'s>(
+        snapshot: Snapshot,
+        sets: impl Iterator<Item = &'s Arc<StoredSet>>,
+        view: &View,
+    ) -> Self {
+        let sets = sets.map(|stored| {
             let set = &stored.set;
             let seen = SeenSet {
                 size: set.replicas,
@@ -217,5 +250,17 @@ impl Seen {
             pods: view.pods.clone(),
             snapshot,
         }
+    }
+
+    /// The versions of the objects, by UID.
+    pub(super) fn versions(&self) -> impl Iterator<Item = (String, u64)> {
+        let Snapshot {
+            deployment,
+            replica_sets,
+            ..
+        } = &self.snapshot;
+        let sets = replica_sets.iter().map(|set| &set.metadata);
+        let all = std::iter::once(&deployment.metadata).chain(sets);
+        all.map(|metadata| (metadata.uid.clone(), version_of(metadata)))
     }
 }

@@ -3,18 +3,89 @@
 use std::sync::Arc;
 
 use rollplan_core::action::{Action, ApiCall, OnFailure, Step, Verb};
-use rollplan_core::snapshot::StepFailure;
+use rollplan_core::snapshot::{Deployment, StepFailure};
+use rollplan_core::sync;
 use rollplan_world::at;
 
-use super::{Running, set_version};
+use super::Running;
+use super::reads::{deployment_version, set_version};
 use crate::flaw::Flaw;
 use crate::script::Answer;
-use crate::server::{Rejection, StoredSet, Writer, Written};
+use crate::server::{Rejection, StoredSet, Writer, Written, version_of};
 use crate::tally::Tally;
 use crate::world::World;
 
 /// The outcome of a call, as far as the adapter can tell.
-enum Outcome {
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    /// It was not made.
+    NotMade,
+    Done(Written),
+    Failed {
+        code: i32,
+        rejection: Option<Box<StepFailure>>,
+    },
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    pub(super) fn answer(&self, owner_uid: &str) -> sync::Answer<'_> {
+        match self {
+            Self::NotMade => sync::Answer::NotMade,
+            Self::Done(written) => sync::Answer::Done(match written {
+                Written::Set(stored) => Some(sync::Written {
+                    version: set_version(stored, owner_uid),
+                    has_terminating: false,
+                }),
+                Written::Deployment(deployment) => Some(sync::Written {
+                    version: deployment_version(deployment),
+                    has_terminating: deployment.status.terminating_replicas.is_some(),
+                }),
+                Written::Deleted => None,
+            }),
+            Self::Failed { code, rejection } => sync::Answer::Failed {
+                http_code: *code,
+                rejection: rejection.as_deref(),
+            },
+        }
+    }
+
+    pub(super) fn rejection(&self) -> Option<&StepFailure> {
+        match self {
+            Self::Failed { rejection, .. } => rejection.as_deref(),
+            Self::NotMade | Self::Done(_) => None,
+        }
+    }
+
+    /// The code of the answer, and the version of the object in it.
+    pub(crate) fn code_and_version(&self) -> (i32, Option<u64>) {
+        let set = self.set().map(|stored| version_of(&stored.set.metadata));
+        let owner = self.deployment().map(|it| version_of(&it.metadata));
+        match self {
+            Self::NotMade => (-1, None),
+            Self::Done(_) => (200, set.or(owner)),
+            Self::Failed { code, .. } => (*code, None),
+        }
+    }
+
+    pub(super) fn set(&self) -> Option<&Arc<StoredSet>> {
+        match self {
+            Self::Done(Written::Set(stored)) => Some(stored),
+            _ => None,
+        }
+    }
+
+    pub(super) fn deployment(&self) -> Option<&Arc<Deployment>> {
+        match self {
+            Self::Done(Written::Deployment(deployment)) => Some(deployment),
+            _ => None,
+        }
+    }
+}
+
+/// The result of a call.
+enum Made {
     Done(Written),
     Rejected(Rejection),
     Unknown,
@@ -35,14 +106,15 @@ impl World {
             running.next += 1;
             return self.skip_events(running);
         }
-        match self.make(&call, action, &running) {
-            Outcome::Done(written) => {
+        let made = self.make(&call, action, &running);
+        let (outcome, continues) = match made {
+            Made::Done(written) => {
                 self.trace(|| format!("    done: {}", step.summary()));
                 self.tallies.count(Tally::Done);
                 self.remember(action, &written, &mut running);
-                running.next += 1;
+                (Outcome::Done(self.returned(written)), true)
             }
-            Outcome::Rejected(rejection) => {
+            Made::Rejected(rejection) => {
                 self.trace(|| format!("    {}: {}", rejection.code, step.summary()));
                 let stale = rejection.is_stale();
                 self.tallies.count(match (stale, rejection.reason) {
@@ -50,59 +122,61 @@ impl World {
                     (false, "AlreadyExists") => Tally::Taken,
                     (false, _) => Tally::Rejected,
                 });
-                if should_continue(step, rejection.code) || self.flaw == Flaw::IgnoresFailures {
-                    running.next += 1;
-                } else {
-                    running.next = usize::MAX;
-                }
-                if stale {
-                    running.is_stale = true;
-                } else {
-                    let failure = self.failure(&call, rejection);
-                    running.rejected.push(failure);
-                }
-            }
-            Outcome::Unknown => {
-                self.trace(|| format!("    timeout: {}", step.summary()));
-                running.is_stale = true;
-                if self.flaw != Flaw::NoReadAfterTimeout {
-                    self.read_back(&call, action);
-                }
-                running.next = if self.flaw == Flaw::IgnoresFailures {
-                    running.next + 1
-                } else {
-                    usize::MAX
+                let code = rejection.code;
+                running.has_failed |=
+                    !matches!(step.on_failure, OnFailure::Tolerate(codes) if codes.contains(&code));
+                let rejection = (!stale).then(|| Box::new(self.failure(&call, rejection)));
+                let outcome = match self.flaw {
+                    Flaw::ReportsNoFailures => Outcome::NotMade,
+                    _ => Outcome::Failed { code, rejection },
                 };
+                (outcome, should_continue(step, code))
             }
+            Made::Unknown => {
+                self.trace(|| format!("    timeout: {}", step.summary()));
+                self.adapter.disturb();
+                running.has_failed = true;
+                let outcome = Outcome::Failed {
+                    code: 0,
+                    rejection: None,
+                };
+                (outcome, step.on_failure == OnFailure::Continue)
+            }
+        };
+        let index = u32::try_from(running.next).unwrap_or(u32::MAX);
+        self.adapter.answers.insert(index, outcome);
+        running.next += 1;
+        if continues || self.flaw == Flaw::IgnoresFailures {
+            return self.skip_events(running);
         }
-        if running.next == usize::MAX {
-            self.finish(&running);
-        } else {
-            self.skip_events(running);
+        for index in running.next..plan.steps.len() {
+            let index = u32::try_from(index).unwrap_or(u32::MAX);
+            self.adapter.answers.insert(index, Outcome::NotMade);
         }
+        self.finish(&running);
     }
 
     /// Makes a call, and checks its effect.
-    fn make(&mut self, call: &ApiCall, action: &Action, running: &Running) -> Outcome {
+    fn make(&mut self, call: &ApiCall, action: &Action, running: &Running) -> Made {
         let answer = self.next_answer.take();
         match answer {
             Some(Answer::LostBefore | Answer::Broken) => {
                 self.tallies.count(Tally::LostBefore);
-                return Outcome::Unknown;
+                return Made::Unknown;
             }
             Some(Answer::Forbidden) => {
                 let message = "not now";
-                return Outcome::Rejected(Rejection::new(403, "Forbidden", message));
+                return Made::Rejected(Rejection::new(403, "Forbidden", message));
             }
             Some(Answer::TooMany) => {
                 let message = "too many requests";
-                return Outcome::Rejected(Rejection::new(429, "TooManyRequests", message));
+                return Made::Rejected(Rejection::new(429, "TooManyRequests", message));
             }
             Some(Answer::LostAfter) | None => {}
         }
         if self.quota_sets && call.verb == Verb::Create {
             let message = "exceeded quota: replicasets";
-            return Outcome::Rejected(Rejection::new(403, "Forbidden", message));
+            return Made::Rejected(Rejection::new(403, "Forbidden", message));
         }
         let before = self.store.sets.get(&call.name).cloned();
         let owner_before = self.store.deployment.clone();
@@ -122,14 +196,14 @@ impl World {
                 );
                 if answer == Some(Answer::LostAfter) {
                     self.tallies.count(Tally::LostAfter);
-                    return Outcome::Unknown;
+                    return Made::Unknown;
                 }
                 self.detect_foreign_change(call, before.as_deref(), owner_before.is_some());
-                Outcome::Done(written)
+                Made::Done(written)
             }
             Err(rejection) => {
                 self.check_rejection(call, &rejection);
-                Outcome::Rejected(rejection)
+                Made::Rejected(rejection)
             }
         }
     }
@@ -141,11 +215,11 @@ impl World {
         before: Option<&StoredSet>,
         has_owner: bool,
     ) {
-        let view = &self.adapter.view;
         let changed = match before {
-            Some(before) if call.kind == "ReplicaSet" => view
-                .set(&before.set.metadata.uid)
-                .is_none_or(|seen| set_version(seen) != set_version(before)),
+            Some(before) if call.kind == "ReplicaSet" => {
+                let metadata = &before.set.metadata;
+                self.adapter.newest.get(&metadata.uid) != Some(&version_of(metadata))
+            }
             // Writes to the Deployment have a resourceVersion precondition, so they cannot miss a change.
             _ => !has_owner,
         };
@@ -155,14 +229,15 @@ impl World {
     }
 
     fn remember(&mut self, action: &Action, written: &Written, running: &mut Running) {
-        let overlaid = self.flaw != Flaw::NoOverlay;
         let adapter = &mut self.adapter;
-        match written {
-            Written::Set(stored) if overlaid => adapter.view.overlay_set(stored),
-            Written::Deployment(deployment) if overlaid => {
-                adapter.view.overlay_deployment(deployment);
-            }
-            Written::Set(_) | Written::Deployment(_) | Written::Deleted => {}
+        let metadata = match written {
+            Written::Set(stored) => Some(&stored.set.metadata),
+            Written::Deployment(deployment) => Some(&deployment.metadata),
+            Written::Deleted => None,
+        };
+        if let Some(metadata) = metadata {
+            let version = version_of(metadata);
+            adapter.newest.insert(metadata.uid.clone(), version);
         }
         let mut moved = |name: &str, direction: i8| {
             if let Some(undisturbed) = &mut adapter.undisturbed {
@@ -184,31 +259,21 @@ impl World {
             }
             (Action::DeleteReplicaSet { set }, _) => {
                 running.sizes.remove(&set.uid);
-                if overlaid {
-                    adapter.view.own_sets.insert(set.uid.clone(), None);
-                }
+                // Every change that is still delivered is older.
+                adapter.newest.insert(set.uid.clone(), u64::MAX);
             }
             _ => {}
         }
     }
 
-    /// Reads the object after a timeout. It is unknown whether the call took effect, and the cache may not show it yet, but
-    /// the next plan must take it into account.
-    fn read_back(&mut self, call: &ApiCall, action: &Action) {
-        self.adapter.disturb();
-        let view = &mut self.adapter.view;
-        if call.kind != "ReplicaSet" {
-            if let Some(deployment) = &self.store.deployment {
-                view.overlay_deployment(deployment);
+    /// The object that the adapter returns to the planner.
+    fn returned(&self, written: Written) -> Written {
+        match &written {
+            Written::Set(stored) if self.flaw == Flaw::ReturnsCachedObjects => {
+                let cached = self.adapter.view.cached_sets.get(&stored.set.metadata.uid);
+                cached.map_or(written.clone(), |cached| Written::Set(Arc::clone(cached)))
             }
-            return;
-        }
-        match (self.store.sets.get(&call.name), action) {
-            (Some(stored), _) => view.overlay_set(stored),
-            (None, Action::DeleteReplicaSet { set }) if view.set(&set.uid).is_some() => {
-                view.own_sets.insert(set.uid.clone(), None);
-            }
-            (None, _) => {}
+            _ => written,
         }
     }
 
@@ -223,7 +288,7 @@ impl World {
         let existing = self.store.sets.get(&call.name);
         let existing = existing.filter(|_| reason == "AlreadyExists");
         StepFailure {
-            call: call.clone(),
+            call: call.id(),
             http_code: code,
             reason: reason.to_owned(),
             message,

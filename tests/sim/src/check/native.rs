@@ -120,7 +120,7 @@ impl World {
                         == (rejected.verb, &rejected.name, &rejected.subresource)
                 });
                 if let Some(call) = same {
-                    failure.call = call;
+                    failure.call = call.id();
                 }
             }
             planned = plan_native(&world);

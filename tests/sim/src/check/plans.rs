@@ -93,6 +93,9 @@ impl World {
             }
             if !before.consistent {
                 self.tallies.count(Tally::ExemptInconsistent);
+            } else if before.reacted {
+                // As in Kubernetes, an old ReplicaSet is scaled while the new one cannot be created.
+                self.tallies.count(Tally::ExemptRejected);
             } else {
                 let name = &set.name;
                 self.violate(

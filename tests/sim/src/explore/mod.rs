@@ -116,8 +116,7 @@ impl PartialEq for Node {
 impl Small {
     /// Removes everything that depends on time: the clock does not advance, so a backoff would last forever.
     fn settle(&self, world: &mut World) {
-        world.adapter.not_before = world.now;
-        world.adapter.back_off = 0;
+        world.adapter.queued |= world.adapter.state.attempts > 0;
         world.adapter.timer = None;
         if !self.watches_pods() {
             while world.deliver(Kind::Pods) {}

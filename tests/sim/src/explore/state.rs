@@ -38,7 +38,7 @@ pub(super) fn fingerprint(world: &World) -> u64 {
         .sets
         .iter()
         .filter_map(|change| change.object.as_ref());
-    let own_sets = view.own_sets.values().flatten();
+    let own_sets = view.own_sets.values();
     let sets = store.sets.values().chain(view.cached_sets.values());
     for stored in sets.chain(own_sets).chain(pending_sets) {
         versions.note_generation(&stored.set);
@@ -48,7 +48,7 @@ pub(super) fn fingerprint(world: &World) -> u64 {
         .sets
         .iter()
         .filter_map(|change| change.object.as_ref());
-    let own_sets = view.own_sets.values().flatten();
+    let own_sets = view.own_sets.values();
     let sets = store.sets.values().chain(view.cached_sets.values());
     for stored in sets.chain(own_sets).chain(pending_sets) {
         versions.add_set(&stored.set, Some(stored));
@@ -105,7 +105,7 @@ pub(super) fn fingerprint(world: &World) -> u64 {
         (uid, of_set(stored)).hash(&mut hasher);
     }
     for (uid, stored) in &view.own_sets {
-        (uid, stored.as_ref().map(of_set)).hash(&mut hasher);
+        (uid, of_set(stored)).hash(&mut hasher);
     }
     hash_pods(world, &mut hasher);
     hash_adapter(world, &rank, &mut hasher);
@@ -115,8 +115,18 @@ pub(super) fn fingerprint(world: &World) -> u64 {
 fn hash_adapter(world: &World, rank: &impl Fn(u64) -> usize, hasher: &mut impl Hasher) {
     let adapter = &world.adapter;
     (adapter.queued, &adapter.undisturbed).hash(hasher);
-    for failure in &adapter.failures {
-        (&failure.call.name, &failure.call.kind, failure.http_code).hash(hasher);
+    let state = &adapter.state;
+    (state.is_verified, state.is_reaction, state.attempts.min(2)).hash(hasher);
+    for (uid, known) in &state.known {
+        let version = rank(known.version.parse().unwrap_or(u64::MAX));
+        (uid, known.change as u8, version).hash(hasher);
+    }
+    for call in &state.pending {
+        (call.index, &call.id.kind, &call.id.name).hash(hasher);
+    }
+    for (index, outcome) in &adapter.answers {
+        let (code, version) = outcome.code_and_version();
+        (index, code, version.map(rank)).hash(hasher);
     }
     let Some(running) = &adapter.running else {
         return;

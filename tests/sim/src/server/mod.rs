@@ -5,4 +5,4 @@ mod patch;
 mod store;
 
 pub(crate) use call::{Rejection, Written};
-pub(crate) use store::{Pending, Store, StoredSet, Writer, version_of};
+pub(crate) use store::{Change, Pending, Store, StoredSet, Writer, version_of};

@@ -328,6 +328,7 @@ class PlanRolloutRequest(_message.Message):
 
     SNAPSHOT_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
+    SYNC_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def snapshot(self) -> Global___Snapshot:
         """Current state of the Deployment. Required."""
@@ -336,19 +337,194 @@ class PlanRolloutRequest(_message.Message):
     def options(self) -> Global___PlanOptions:
         """Options of the plan."""
 
+    @_builtins.property
+    def sync(self) -> Global___Sync:
+        """State of the caller's loop, for an adapter that carries the plans out. Without it, the request is a single question."""
+
     def __init__(
         self,
         *,
         snapshot: Global___Snapshot | None = ...,
         options: Global___PlanOptions | None = ...,
+        sync: Global___Sync | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "snapshot", b"snapshot"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "snapshot", b"snapshot", "sync", b"sync"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "snapshot", b"snapshot"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "snapshot", b"snapshot", "sync", b"sync"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PlanRolloutRequest: _TypeAlias = PlanRolloutRequest  # noqa: Y015
+
+@_typing.final
+class Sync(_message.Message):
+    """Sync is what an adapter sends with every request about an owner: the planner then leads its loop. docs/adapters.md
+    describes the loop. It requires Snapshot.target, and excludes Snapshot.answers.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    SESSION_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    STATUS_INTERVAL_FIELD_NUMBER: _builtins.int
+    MIN_INTERVAL_FIELD_NUMBER: _builtins.int
+    value: _builtins.bytes
+    """SyncResponse.value of the last response about this owner, unchanged. Empty in the first request. Keep it in memory
+    with the owner, and discard it with the lease: never store it in the cluster or in a file. A value that is
+    damaged, that another version of the planner wrote, or that belongs to another session or owner, counts as empty.
+    Without a value, the planner only reads more.
+    """
+    session: _builtins.str
+    """Random text, new for each leadership of the adapter. Required."""
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Answer]:
+        """Answers to all steps with a call and to all reads of the last response, in the order of the calls. If the last response
+        has reads, their answers are added to those of the last request.
+        """
+
+    @_builtins.property
+    def status_interval(self) -> _duration_pb2.Duration:
+        """How long a write of the status that only reports progress may be delayed, so that one write covers several changes.
+        Absent: it is not delayed.
+        """
+
+    @_builtins.property
+    def min_interval(self) -> _duration_pb2.Duration:
+        """Minimum time between two requests about this owner, which is returned as SyncResponse.not_before."""
+
+    def __init__(
+        self,
+        *,
+        value: _builtins.bytes = ...,
+        session: _builtins.str = ...,
+        answers: _abc.Iterable[Global___Answer] | None = ...,
+        status_interval: _duration_pb2.Duration | None = ...,
+        min_interval: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["min_interval", b"min_interval", "status_interval", b"status_interval"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "min_interval", b"min_interval", "session", b"session", "status_interval", b"status_interval", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Sync: _TypeAlias = Sync  # noqa: Y015
+
+@_typing.final
+class Answer(_message.Message):
+    """Answer is the answer to the call of a step or a read, exactly as it was received."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    MADE_FIELD_NUMBER: _builtins.int
+    HTTP_CODE_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    EXISTING_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Step.id or Read.id."""
+    made: _builtins.bool
+    """Whether the call was made. False if an earlier step ended the plan."""
+    http_code: _builtins.int
+    """HTTP status code. 0 if there was no answer."""
+    body: _builtins.bytes
+    """Body of the answer: the whole body after a 2xx code, and otherwise at most 64 KiB of it."""
+    existing: _builtins.bytes
+    """Body of the answer to Step.read_on_conflict, if that call was made and succeeded."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        made: _builtins.bool = ...,
+        http_code: _builtins.int = ...,
+        body: _builtins.bytes = ...,
+        existing: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "existing", b"existing", "http_code", b"http_code", "id", b"id", "made", b"made"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Answer: _TypeAlias = Answer  # noqa: Y015
+
+@_typing.final
+class SyncResponse(_message.Message):
+    """SyncResponse leads the loop of an adapter."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    READS_FIELD_NUMBER: _builtins.int
+    WATCH_PODS_FIELD_NUMBER: _builtins.int
+    NOT_BEFORE_FIELD_NUMBER: _builtins.int
+    AT_LATEST_FIELD_NUMBER: _builtins.int
+    value: _builtins.bytes
+    """State of the loop, for the next request. At most 64 KiB, usually less than 1 KiB: it has versions of objects, and
+    never their content.
+    """
+    watch_pods: _builtins.bool
+    """Whether requests about this owner need the pods of its ReplicaSets, with Snapshot.pods_complete. If the request did not
+    have them, the response has no steps: add them, and ask again at once with the same answers.
+    """
+    @_builtins.property
+    def reads(self) -> _containers.RepeatedCompositeFieldContainer[Global___Read]:
+        """Reads to make before anything else. If there are any, the response has no steps: make them all, and ask again at once
+        with the answers of the last request and those to the reads.
+        """
+
+    @_builtins.property
+    def not_before(self) -> _duration_pb2.Duration:
+        """Time that must pass before the next request about this owner. It does not apply to a request that is asked at once."""
+
+    @_builtins.property
+    def at_latest(self) -> _duration_pb2.Duration:
+        """Time after which to ask again even if nothing changes. Absent if no timer is needed."""
+
+    def __init__(
+        self,
+        *,
+        value: _builtins.bytes = ...,
+        reads: _abc.Iterable[Global___Read] | None = ...,
+        watch_pods: _builtins.bool = ...,
+        not_before: _duration_pb2.Duration | None = ...,
+        at_latest: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["at_latest", b"at_latest", "not_before", b"not_before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_latest", b"at_latest", "not_before", b"not_before", "reads", b"reads", "value", b"value", "watch_pods", b"watch_pods"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SyncResponse: _TypeAlias = SyncResponse  # noqa: Y015
+
+@_typing.final
+class Read(_message.Message):
+    """Read is a call that reads from the API server, and never from a cache."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    CALL_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Identifies the answer."""
+    @_builtins.property
+    def call(self) -> Global___ApiCall:
+        """Call to make. Its verb is VERB_GET; the path is that of an object or of a collection."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        call: Global___ApiCall | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["call", b"call"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Read: _TypeAlias = Read  # noqa: Y015
 
 @_typing.final
 class PlanRolloutResponse(_message.Message):
@@ -360,6 +536,7 @@ class PlanRolloutResponse(_message.Message):
     STATUS_FIELD_NUMBER: _builtins.int
     REPORT_FIELD_NUMBER: _builtins.int
     REQUEUE_AFTER_FIELD_NUMBER: _builtins.int
+    SYNC_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___Step]:
         """Steps to carry out now, in this order. Step.on_failure determines what to do after a call that fails. Empty if
@@ -380,6 +557,10 @@ class PlanRolloutResponse(_message.Message):
     def requeue_after(self) -> _duration_pb2.Duration:
         """Time after which to plan again even if nothing has changed. Absent if no timer is needed; never 0."""
 
+    @_builtins.property
+    def sync(self) -> Global___SyncResponse:
+        """What an adapter does next. Set if the request has PlanRolloutRequest.sync."""
+
     def __init__(
         self,
         *,
@@ -387,10 +568,11 @@ class PlanRolloutResponse(_message.Message):
         status: _kubernetes_pb2.DeploymentStatus | None = ...,
         report: _report_pb2.RolloutReport | None = ...,
         requeue_after: _duration_pb2.Duration | None = ...,
+        sync: Global___SyncResponse | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["report", b"report", "requeue_after", b"requeue_after", "status", b"status"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["report", b"report", "requeue_after", b"requeue_after", "status", b"status", "sync", b"sync"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["report", b"report", "requeue_after", b"requeue_after", "status", b"status", "steps", b"steps"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["report", b"report", "requeue_after", b"requeue_after", "status", b"status", "steps", b"steps", "sync", b"sync"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -536,10 +718,13 @@ class Step(_message.Message):
     UPDATE_DEPLOYMENT_FIELD_NUMBER: _builtins.int
     UPDATE_DEPLOYMENT_STATUS_FIELD_NUMBER: _builtins.int
     CHECK_OWNER_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
     summary: _builtins.str
     """One-line description, for example "scale up ReplicaSet web-7d9 from 3 to 5"."""
     on_failure: Global___OnFailure.ValueType
     """What to do if the call fails."""
+    id: _builtins.str
+    """Identifies the answer to the call. Set if the request has PlanRolloutRequest.sync and the step has a call."""
     @_builtins.property
     def call(self) -> Global___ApiCall:
         """Call to make. Absent if the step only records events."""
@@ -619,10 +804,11 @@ class Step(_message.Message):
         update_deployment: Global___UpdateDeployment | None = ...,
         update_deployment_status: Global___UpdateDeploymentStatus | None = ...,
         check_owner: Global___CheckOwner | None = ...,
+        id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "adopt_replica_set", b"adopt_replica_set", "call", b"call", "check_owner", b"check_owner", "create_replica_set", b"create_replica_set", "delete_replica_set", b"delete_replica_set", "read_on_conflict", b"read_on_conflict", "release_replica_set", b"release_replica_set", "scale_replica_set", b"scale_replica_set", "update_deployment", b"update_deployment", "update_deployment_status", b"update_deployment_status", "update_replica_set", b"update_replica_set"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "adopt_replica_set", b"adopt_replica_set", "call", b"call", "check_owner", b"check_owner", "create_replica_set", b"create_replica_set", "delete_replica_set", b"delete_replica_set", "done_http_codes", b"done_http_codes", "event_calls", b"event_calls", "events", b"events", "on_failure", b"on_failure", "read_on_conflict", b"read_on_conflict", "release_replica_set", b"release_replica_set", "scale_replica_set", b"scale_replica_set", "summary", b"summary", "update_deployment", b"update_deployment", "update_deployment_status", b"update_deployment_status", "update_replica_set", b"update_replica_set"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "adopt_replica_set", b"adopt_replica_set", "call", b"call", "check_owner", b"check_owner", "create_replica_set", b"create_replica_set", "delete_replica_set", b"delete_replica_set", "done_http_codes", b"done_http_codes", "event_calls", b"event_calls", "events", b"events", "id", b"id", "on_failure", b"on_failure", "read_on_conflict", b"read_on_conflict", "release_replica_set", b"release_replica_set", "scale_replica_set", b"scale_replica_set", "summary", b"summary", "update_deployment", b"update_deployment", "update_deployment_status", b"update_deployment_status", "update_replica_set", b"update_replica_set"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["create_replica_set", "scale_replica_set", "update_replica_set", "adopt_replica_set", "release_replica_set", "delete_replica_set", "update_deployment", "update_deployment_status", "check_owner"]  # noqa: Y015
     _WhichOneofArgType_action: _TypeAlias = _typing.Literal["action", b"action"]  # noqa: Y015

@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollplan/v1/plan.proto.
  */
 export const file_rollplan_v1_plan: GenFile = /*@__PURE__*/
-  fileDesc("ChZyb2xscGxhbi92MS9wbGFuLnByb3RvEgtyb2xscGxhbi52MSLJAQoIU25hcHNob3QSJwoDbm93GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdvYmplY3RzGAIgAygJEh0KFXJlcGxpY2Ffc2V0c19jb21wbGV0ZRgDIAEoCBIVCg1wb2RzX2NvbXBsZXRlGAQgASgIEiMKBnRhcmdldBgFIAEoCzITLnJvbGxwbGFuLnYxLlRhcmdldBIoCgdhbnN3ZXJzGAYgAygLMhcucm9sbHBsYW4udjEuU3RlcEFuc3dlciKWAQoGVGFyZ2V0EhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSEAoIcmVzb3VyY2UYBSABKAkSHwoSc3RhdHVzX3N1YnJlc291cmNlGAYgASgISACIAQFCFQoTX3N0YXR1c19zdWJyZXNvdXJjZSJoCgpTdGVwQW5zd2VyEiIKBGNhbGwYASABKAsyFC5yb2xscGxhbi52MS5BcGlDYWxsEhEKCWh0dHBfY29kZRgCIAEoBRIMCgRib2R5GAMgASgMEhUKDWV4aXN0aW5nX2pzb24YBCABKAwimQEKC1BsYW5PcHRpb25zEiUKB2hvcml6b24YASABKA4yFC5yb2xscGxhbi52MS5Ib3Jpem9uEiEKFHRlcm1pbmF0aW5nX3JlcGxpY2FzGAIgASgISACIAQESFwoPZXZlbnRzX2FzX2NhbGxzGAMgASgIEg4KBnJlcG9ydBgEIAEoCEIXChVfdGVybWluYXRpbmdfcmVwbGljYXMiaAoSUGxhblJvbGxvdXRSZXF1ZXN0EicKCHNuYXBzaG90GAEgASgLMhUucm9sbHBsYW4udjEuU25hcHNob3QSKQoHb3B0aW9ucxgCIAEoCzIYLnJvbGxwbGFuLnYxLlBsYW5PcHRpb25zIsQBChNQbGFuUm9sbG91dFJlc3BvbnNlEiAKBXN0ZXBzGAEgAygLMhEucm9sbHBsYW4udjEuU3RlcBItCgZzdGF0dXMYAiABKAsyHS5yb2xscGxhbi52MS5EZXBsb3ltZW50U3RhdHVzEioKBnJlcG9ydBgDIAEoCzIaLnJvbGxwbGFuLnYxLlJvbGxvdXRSZXBvcnQSMAoNcmVxdWV1ZV9hZnRlchgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiLFAQoUQ29tcHV0ZVN0YXR1c1JlcXVlc3QSJwoIc25hcHNob3QYASABKAsyFS5yb2xscGxhbi52MS5TbmFwc2hvdBIpCgdvcHRpb25zGAIgASgLMhgucm9sbHBsYW4udjEuUGxhbk9wdGlvbnMSLgoQcHJldmlvdXNfdmVyZGljdBgDIAEoCzIULnJvbGxwbGFuLnYxLlZlcmRpY3QSKQoHZmFpbF9vbhgEIAMoCzIYLnJvbGxwbGFuLnYxLkZhaWx1cmVSdWxlImcKC0ZhaWx1cmVSdWxlEg8KB2ZhaWx1cmUYASABKAkSKgoFZ3JhY2UYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25IABISCghyZXN0YXJ0cxgDIAEoBUgAQgcKBWxpbWl0IqABChVDb21wdXRlU3RhdHVzUmVzcG9uc2USLQoGc3RhdHVzGAEgASgLMh0ucm9sbHBsYW4udjEuRGVwbG95bWVudFN0YXR1cxIqCgZyZXBvcnQYAiABKAsyGi5yb2xscGxhbi52MS5Sb2xsb3V0UmVwb3J0EiwKBm9iamVjdBgDIAEoCzIcLnJvbGxwbGFuLnYxLk9iamVjdFJlZmVyZW5jZSKqBgoEU3RlcBIPCgdzdW1tYXJ5GAEgASgJEiIKBGNhbGwYAiABKAsyFC5yb2xscGxhbi52MS5BcGlDYWxsEiIKBmV2ZW50cxgDIAMoCzISLnJvbGxwbGFuLnYxLkV2ZW50EioKCm9uX2ZhaWx1cmUYBCABKA4yFi5yb2xscGxhbi52MS5PbkZhaWx1cmUSFwoPZG9uZV9odHRwX2NvZGVzGAUgAygFEi4KEHJlYWRfb25fY29uZmxpY3QYBiABKAsyFC5yb2xscGxhbi52MS5BcGlDYWxsEikKC2V2ZW50X2NhbGxzGAcgAygLMhQucm9sbHBsYW4udjEuQXBpQ2FsbBI7ChJjcmVhdGVfcmVwbGljYV9zZXQYCCABKAsyHS5yb2xscGxhbi52MS5DcmVhdGVSZXBsaWNhU2V0SAASOQoRc2NhbGVfcmVwbGljYV9zZXQYCSABKAsyHC5yb2xscGxhbi52MS5TY2FsZVJlcGxpY2FTZXRIABI7ChJ1cGRhdGVfcmVwbGljYV9zZXQYCiABKAsyHS5yb2xscGxhbi52MS5VcGRhdGVSZXBsaWNhU2V0SAASOQoRYWRvcHRfcmVwbGljYV9zZXQYCyABKAsyHC5yb2xscGxhbi52MS5BZG9wdFJlcGxpY2FTZXRIABI9ChNyZWxlYXNlX3JlcGxpY2Ffc2V0GAwgASgLMh4ucm9sbHBsYW4udjEuUmVsZWFzZVJlcGxpY2FTZXRIABI7ChJkZWxldGVfcmVwbGljYV9zZXQYDSABKAsyHS5yb2xscGxhbi52MS5EZWxldGVSZXBsaWNhU2V0SAASOgoRdXBkYXRlX2RlcGxveW1lbnQYDiABKAsyHS5yb2xscGxhbi52MS5VcGRhdGVEZXBsb3ltZW50SAASRwoYdXBkYXRlX2RlcGxveW1lbnRfc3RhdHVzGA8gASgLMiMucm9sbHBsYW4udjEuVXBkYXRlRGVwbG95bWVudFN0YXR1c0gAEi4KC2NoZWNrX293bmVyGBAgASgLMhcucm9sbHBsYW4udjEuQ2hlY2tPd25lckgAQggKBmFjdGlvbiLJAQoHQXBpQ2FsbBIfCgR2ZXJiGAEgASgOMhEucm9sbHBsYW4udjEuVmVyYhITCgthcGlfdmVyc2lvbhgCIAEoCRIMCgRraW5kGAMgASgJEhEKCW5hbWVzcGFjZRgEIAEoCRIMCgRuYW1lGAUgASgJEhMKC3N1YnJlc291cmNlGAYgASgJEhQKDGNvbnRlbnRfdHlwZRgHIAEoCRIRCglib2R5X2pzb24YCCABKAkSDAoEcGF0aBgJIAEoCRINCgVxdWVyeRgKIAEoCSI2CgVFdmVudBIMCgR0eXBlGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIPCgdtZXNzYWdlGAMgASgJIkQKEENyZWF0ZVJlcGxpY2FTZXQSDAoEbmFtZRgBIAEoCRIQCghyZXBsaWNhcxgCIAEoBRIQCghyZXZpc2lvbhgDIAEoAyLQAQoPU2NhbGVSZXBsaWNhU2V0EgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJEhUKDWZyb21fcmVwbGljYXMYAyABKAUSEwoLdG9fcmVwbGljYXMYBCABKAUSQgoLYW5ub3RhdGlvbnMYBSADKAsyLS5yb2xscGxhbi52MS5TY2FsZVJlcGxpY2FTZXQuQW5ub3RhdGlvbnNFbnRyeRoyChBBbm5vdGF0aW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi3AEKEFVwZGF0ZVJlcGxpY2FTZXQSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSQwoLYW5ub3RhdGlvbnMYAyADKAsyLi5yb2xscGxhbi52MS5VcGRhdGVSZXBsaWNhU2V0LkFubm90YXRpb25zRW50cnkSHgoRbWluX3JlYWR5X3NlY29uZHMYBCABKAVIAIgBARoyChBBbm5vdGF0aW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCFAoSX21pbl9yZWFkeV9zZWNvbmRzIiwKD0Fkb3B0UmVwbGljYVNldBIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCSIuChFSZWxlYXNlUmVwbGljYVNldBIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCSItChBEZWxldGVSZXBsaWNhU2V0EgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJIsIBChBVcGRhdGVEZXBsb3ltZW50EhgKEHRlbXBsYXRlX2NoYW5nZWQYASABKAgSQwoLYW5ub3RhdGlvbnMYAiADKAsyLi5yb2xscGxhbi52MS5VcGRhdGVEZXBsb3ltZW50LkFubm90YXRpb25zRW50cnkSGwoTcmVtb3ZlZF9hbm5vdGF0aW9ucxgDIAMoCRoyChBBbm5vdGF0aW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEirQEKFlVwZGF0ZURlcGxveW1lbnRTdGF0dXMSLQoGc3RhdHVzGAEgASgLMh0ucm9sbHBsYW4udjEuRGVwbG95bWVudFN0YXR1cxIVCghyZXZpc2lvbhgCIAEoCUgAiAEBEhUKCHNlbGVjdG9yGAMgASgJSAGIAQESEgoFcmVhZHkYBCABKAlIAogBAUILCglfcmV2aXNpb25CCwoJX3NlbGVjdG9yQggKBl9yZWFkeSIzCgpDaGVja093bmVyEgsKA3VpZBgBIAEoCRIYChByZXNvdXJjZV92ZXJzaW9uGAIgASgJKkkKB0hvcml6b24SFwoTSE9SSVpPTl9VTlNQRUNJRklFRBAAEhMKD0hPUklaT05fU0VUVExFRBABEhAKDEhPUklaT05fUEFTUxACKm0KCU9uRmFpbHVyZRIaChZPTl9GQUlMVVJFX1VOU1BFQ0lGSUVEEAASEwoPT05fRkFJTFVSRV9TVE9QEAESFwoTT05fRkFJTFVSRV9DT05USU5VRRACEhYKEk9OX0ZBSUxVUkVfRE9ORV9JRhADKlwKBFZlcmISFAoQVkVSQl9VTlNQRUNJRklFRBAAEg8KC1ZFUkJfQ1JFQVRFEAESDgoKVkVSQl9QQVRDSBACEg8KC1ZFUkJfREVMRVRFEAMSDAoIVkVSQl9HRVQQBGIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollplan_v1_kubernetes, file_rollplan_v1_report]);
+  fileDesc("ChZyb2xscGxhbi92MS9wbGFuLnByb3RvEgtyb2xscGxhbi52MSLJAQoIU25hcHNob3QSJwoDbm93GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdvYmplY3RzGAIgAygJEh0KFXJlcGxpY2Ffc2V0c19jb21wbGV0ZRgDIAEoCBIVCg1wb2RzX2NvbXBsZXRlGAQgASgIEiMKBnRhcmdldBgFIAEoCzITLnJvbGxwbGFuLnYxLlRhcmdldBIoCgdhbnN3ZXJzGAYgAygLMhcucm9sbHBsYW4udjEuU3RlcEFuc3dlciKWAQoGVGFyZ2V0EhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSEAoIcmVzb3VyY2UYBSABKAkSHwoSc3RhdHVzX3N1YnJlc291cmNlGAYgASgISACIAQFCFQoTX3N0YXR1c19zdWJyZXNvdXJjZSJoCgpTdGVwQW5zd2VyEiIKBGNhbGwYASABKAsyFC5yb2xscGxhbi52MS5BcGlDYWxsEhEKCWh0dHBfY29kZRgCIAEoBRIMCgRib2R5GAMgASgMEhUKDWV4aXN0aW5nX2pzb24YBCABKAwimQEKC1BsYW5PcHRpb25zEiUKB2hvcml6b24YASABKA4yFC5yb2xscGxhbi52MS5Ib3Jpem9uEiEKFHRlcm1pbmF0aW5nX3JlcGxpY2FzGAIgASgISACIAQESFwoPZXZlbnRzX2FzX2NhbGxzGAMgASgIEg4KBnJlcG9ydBgEIAEoCEIXChVfdGVybWluYXRpbmdfcmVwbGljYXMiiQEKElBsYW5Sb2xsb3V0UmVxdWVzdBInCghzbmFwc2hvdBgBIAEoCzIVLnJvbGxwbGFuLnYxLlNuYXBzaG90EikKB29wdGlvbnMYAiABKAsyGC5yb2xscGxhbi52MS5QbGFuT3B0aW9ucxIfCgRzeW5jGAMgASgLMhEucm9sbHBsYW4udjEuU3luYyKxAQoEU3luYxINCgV2YWx1ZRgBIAEoDBIPCgdzZXNzaW9uGAIgASgJEiQKB2Fuc3dlcnMYAyADKAsyEy5yb2xscGxhbi52MS5BbnN3ZXISMgoPc3RhdHVzX2ludGVydmFsGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KDG1pbl9pbnRlcnZhbBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJVCgZBbnN3ZXISCgoCaWQYASABKAkSDAoEbWFkZRgCIAEoCBIRCglodHRwX2NvZGUYAyABKAUSDAoEYm9keRgEIAEoDBIQCghleGlzdGluZxgFIAEoDCKwAQoMU3luY1Jlc3BvbnNlEg0KBXZhbHVlGAEgASgMEiAKBXJlYWRzGAIgAygLMhEucm9sbHBsYW4udjEuUmVhZBISCgp3YXRjaF9wb2RzGAMgASgIEi0KCm5vdF9iZWZvcmUYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLAoJYXRfbGF0ZXN0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjYKBFJlYWQSCgoCaWQYASABKAkSIgoEY2FsbBgCIAEoCzIULnJvbGxwbGFuLnYxLkFwaUNhbGwi7QEKE1BsYW5Sb2xsb3V0UmVzcG9uc2USIAoFc3RlcHMYASADKAsyES5yb2xscGxhbi52MS5TdGVwEi0KBnN0YXR1cxgCIAEoCzIdLnJvbGxwbGFuLnYxLkRlcGxveW1lbnRTdGF0dXMSKgoGcmVwb3J0GAMgASgLMhoucm9sbHBsYW4udjEuUm9sbG91dFJlcG9ydBIwCg1yZXF1ZXVlX2FmdGVyGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEicKBHN5bmMYBSABKAsyGS5yb2xscGxhbi52MS5TeW5jUmVzcG9uc2UixQEKFENvbXB1dGVTdGF0dXNSZXF1ZXN0EicKCHNuYXBzaG90GAEgASgLMhUucm9sbHBsYW4udjEuU25hcHNob3QSKQoHb3B0aW9ucxgCIAEoCzIYLnJvbGxwbGFuLnYxLlBsYW5PcHRpb25zEi4KEHByZXZpb3VzX3ZlcmRpY3QYAyABKAsyFC5yb2xscGxhbi52MS5WZXJkaWN0EikKB2ZhaWxfb24YBCADKAsyGC5yb2xscGxhbi52MS5GYWlsdXJlUnVsZSJnCgtGYWlsdXJlUnVsZRIPCgdmYWlsdXJlGAEgASgJEioKBWdyYWNlGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uSAASEgoIcmVzdGFydHMYAyABKAVIAEIHCgVsaW1pdCKgAQoVQ29tcHV0ZVN0YXR1c1Jlc3BvbnNlEi0KBnN0YXR1cxgBIAEoCzIdLnJvbGxwbGFuLnYxLkRlcGxveW1lbnRTdGF0dXMSKgoGcmVwb3J0GAIgASgLMhoucm9sbHBsYW4udjEuUm9sbG91dFJlcG9ydBIsCgZvYmplY3QYAyABKAsyHC5yb2xscGxhbi52MS5PYmplY3RSZWZlcmVuY2UitgYKBFN0ZXASDwoHc3VtbWFyeRgBIAEoCRIiCgRjYWxsGAIgASgLMhQucm9sbHBsYW4udjEuQXBpQ2FsbBIiCgZldmVudHMYAyADKAsyEi5yb2xscGxhbi52MS5FdmVudBIqCgpvbl9mYWlsdXJlGAQgASgOMhYucm9sbHBsYW4udjEuT25GYWlsdXJlEhcKD2RvbmVfaHR0cF9jb2RlcxgFIAMoBRIuChByZWFkX29uX2NvbmZsaWN0GAYgASgLMhQucm9sbHBsYW4udjEuQXBpQ2FsbBIpCgtldmVudF9jYWxscxgHIAMoCzIULnJvbGxwbGFuLnYxLkFwaUNhbGwSOwoSY3JlYXRlX3JlcGxpY2Ffc2V0GAggASgLMh0ucm9sbHBsYW4udjEuQ3JlYXRlUmVwbGljYVNldEgAEjkKEXNjYWxlX3JlcGxpY2Ffc2V0GAkgASgLMhwucm9sbHBsYW4udjEuU2NhbGVSZXBsaWNhU2V0SAASOwoSdXBkYXRlX3JlcGxpY2Ffc2V0GAogASgLMh0ucm9sbHBsYW4udjEuVXBkYXRlUmVwbGljYVNldEgAEjkKEWFkb3B0X3JlcGxpY2Ffc2V0GAsgASgLMhwucm9sbHBsYW4udjEuQWRvcHRSZXBsaWNhU2V0SAASPQoTcmVsZWFzZV9yZXBsaWNhX3NldBgMIAEoCzIeLnJvbGxwbGFuLnYxLlJlbGVhc2VSZXBsaWNhU2V0SAASOwoSZGVsZXRlX3JlcGxpY2Ffc2V0GA0gASgLMh0ucm9sbHBsYW4udjEuRGVsZXRlUmVwbGljYVNldEgAEjoKEXVwZGF0ZV9kZXBsb3ltZW50GA4gASgLMh0ucm9sbHBsYW4udjEuVXBkYXRlRGVwbG95bWVudEgAEkcKGHVwZGF0ZV9kZXBsb3ltZW50X3N0YXR1cxgPIAEoCzIjLnJvbGxwbGFuLnYxLlVwZGF0ZURlcGxveW1lbnRTdGF0dXNIABIuCgtjaGVja19vd25lchgQIAEoCzIXLnJvbGxwbGFuLnYxLkNoZWNrT3duZXJIABIKCgJpZBgRIAEoCUIICgZhY3Rpb24iyQEKB0FwaUNhbGwSHwoEdmVyYhgBIAEoDjIRLnJvbGxwbGFuLnYxLlZlcmISEwoLYXBpX3ZlcnNpb24YAiABKAkSDAoEa2luZBgDIAEoCRIRCgluYW1lc3BhY2UYBCABKAkSDAoEbmFtZRgFIAEoCRITCgtzdWJyZXNvdXJjZRgGIAEoCRIUCgxjb250ZW50X3R5cGUYByABKAkSEQoJYm9keV9qc29uGAggASgJEgwKBHBhdGgYCSABKAkSDQoFcXVlcnkYCiABKAkiNgoFRXZlbnQSDAoEdHlwZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSDwoHbWVzc2FnZRgDIAEoCSJEChBDcmVhdGVSZXBsaWNhU2V0EgwKBG5hbWUYASABKAkSEAoIcmVwbGljYXMYAiABKAUSEAoIcmV2aXNpb24YAyABKAMi0AEKD1NjYWxlUmVwbGljYVNldBIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCRIVCg1mcm9tX3JlcGxpY2FzGAMgASgFEhMKC3RvX3JlcGxpY2FzGAQgASgFEkIKC2Fubm90YXRpb25zGAUgAygLMi0ucm9sbHBsYW4udjEuU2NhbGVSZXBsaWNhU2V0LkFubm90YXRpb25zRW50cnkaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBItwBChBVcGRhdGVSZXBsaWNhU2V0EgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJEkMKC2Fubm90YXRpb25zGAMgAygLMi4ucm9sbHBsYW4udjEuVXBkYXRlUmVwbGljYVNldC5Bbm5vdGF0aW9uc0VudHJ5Eh4KEW1pbl9yZWFkeV9zZWNvbmRzGAQgASgFSACIAQEaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhQKEl9taW5fcmVhZHlfc2Vjb25kcyIsCg9BZG9wdFJlcGxpY2FTZXQSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkiLgoRUmVsZWFzZVJlcGxpY2FTZXQSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkiLQoQRGVsZXRlUmVwbGljYVNldBIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCSLCAQoQVXBkYXRlRGVwbG95bWVudBIYChB0ZW1wbGF0ZV9jaGFuZ2VkGAEgASgIEkMKC2Fubm90YXRpb25zGAIgAygLMi4ucm9sbHBsYW4udjEuVXBkYXRlRGVwbG95bWVudC5Bbm5vdGF0aW9uc0VudHJ5EhsKE3JlbW92ZWRfYW5ub3RhdGlvbnMYAyADKAkaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIq0BChZVcGRhdGVEZXBsb3ltZW50U3RhdHVzEi0KBnN0YXR1cxgBIAEoCzIdLnJvbGxwbGFuLnYxLkRlcGxveW1lbnRTdGF0dXMSFQoIcmV2aXNpb24YAiABKAlIAIgBARIVCghzZWxlY3RvchgDIAEoCUgBiAEBEhIKBXJlYWR5GAQgASgJSAKIAQFCCwoJX3JldmlzaW9uQgsKCV9zZWxlY3RvckIICgZfcmVhZHkiMwoKQ2hlY2tPd25lchILCgN1aWQYASABKAkSGAoQcmVzb3VyY2VfdmVyc2lvbhgCIAEoCSpJCgdIb3Jpem9uEhcKE0hPUklaT05fVU5TUEVDSUZJRUQQABITCg9IT1JJWk9OX1NFVFRMRUQQARIQCgxIT1JJWk9OX1BBU1MQAiptCglPbkZhaWx1cmUSGgoWT05fRkFJTFVSRV9VTlNQRUNJRklFRBAAEhMKD09OX0ZBSUxVUkVfU1RPUBABEhcKE09OX0ZBSUxVUkVfQ09OVElOVUUQAhIWChJPTl9GQUlMVVJFX0RPTkVfSUYQAypcCgRWZXJiEhQKEFZFUkJfVU5TUEVDSUZJRUQQABIPCgtWRVJCX0NSRUFURRABEg4KClZFUkJfUEFUQ0gQAhIPCgtWRVJCX0RFTEVURRADEgwKCFZFUkJfR0VUEARiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollplan_v1_kubernetes, file_rollplan_v1_report]);
 
 /**
  * Snapshot is the state of one Deployment as the caller observes it.
@@ -261,6 +261,13 @@ export type PlanRolloutRequest = Message<"rollplan.v1.PlanRolloutRequest"> & {
    * @generated from field: rollplan.v1.PlanOptions options = 2;
    */
   options?: PlanOptions | undefined;
+
+  /**
+   * State of the caller's loop, for an adapter that carries the plans out. Without it, the request is a single question.
+   *
+   * @generated from field: rollplan.v1.Sync sync = 3;
+   */
+  sync?: Sync | undefined;
 };
 
 /**
@@ -269,6 +276,190 @@ export type PlanRolloutRequest = Message<"rollplan.v1.PlanRolloutRequest"> & {
  */
 export const PlanRolloutRequestSchema: GenMessage<PlanRolloutRequest> = /*@__PURE__*/
   messageDesc(file_rollplan_v1_plan, 4);
+
+/**
+ * Sync is what an adapter sends with every request about an owner: the planner then leads its loop. docs/adapters.md
+ * describes the loop. It requires Snapshot.target, and excludes Snapshot.answers.
+ *
+ * @generated from message rollplan.v1.Sync
+ */
+export type Sync = Message<"rollplan.v1.Sync"> & {
+  /**
+   * SyncResponse.value of the last response about this owner, unchanged. Empty in the first request. Keep it in memory
+   * with the owner, and discard it with the lease: never store it in the cluster or in a file. A value that is
+   * damaged, that another version of the planner wrote, or that belongs to another session or owner, counts as empty.
+   * Without a value, the planner only reads more.
+   *
+   * @generated from field: bytes value = 1;
+   */
+  value: Uint8Array;
+
+  /**
+   * Random text, new for each leadership of the adapter. Required.
+   *
+   * @generated from field: string session = 2;
+   */
+  session: string;
+
+  /**
+   * Answers to all steps with a call and to all reads of the last response, in the order of the calls. If the last response
+   * has reads, their answers are added to those of the last request.
+   *
+   * @generated from field: repeated rollplan.v1.Answer answers = 3;
+   */
+  answers: Answer[];
+
+  /**
+   * How long a write of the status that only reports progress may be delayed, so that one write covers several changes.
+   * Absent: it is not delayed.
+   *
+   * @generated from field: google.protobuf.Duration status_interval = 4;
+   */
+  statusInterval?: Duration | undefined;
+
+  /**
+   * Minimum time between two requests about this owner, which is returned as SyncResponse.not_before.
+   *
+   * @generated from field: google.protobuf.Duration min_interval = 5;
+   */
+  minInterval?: Duration | undefined;
+};
+
+/**
+ * Describes the message rollplan.v1.Sync.
+ * Use `create(SyncSchema)` to create a new message.
+ */
+export const SyncSchema: GenMessage<Sync> = /*@__PURE__*/
+  messageDesc(file_rollplan_v1_plan, 5);
+
+/**
+ * Answer is the answer to the call of a step or a read, exactly as it was received.
+ *
+ * @generated from message rollplan.v1.Answer
+ */
+export type Answer = Message<"rollplan.v1.Answer"> & {
+  /**
+   * Step.id or Read.id.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Whether the call was made. False if an earlier step ended the plan.
+   *
+   * @generated from field: bool made = 2;
+   */
+  made: boolean;
+
+  /**
+   * HTTP status code. 0 if there was no answer.
+   *
+   * @generated from field: int32 http_code = 3;
+   */
+  httpCode: number;
+
+  /**
+   * Body of the answer: the whole body after a 2xx code, and otherwise at most 64 KiB of it.
+   *
+   * @generated from field: bytes body = 4;
+   */
+  body: Uint8Array;
+
+  /**
+   * Body of the answer to Step.read_on_conflict, if that call was made and succeeded.
+   *
+   * @generated from field: bytes existing = 5;
+   */
+  existing: Uint8Array;
+};
+
+/**
+ * Describes the message rollplan.v1.Answer.
+ * Use `create(AnswerSchema)` to create a new message.
+ */
+export const AnswerSchema: GenMessage<Answer> = /*@__PURE__*/
+  messageDesc(file_rollplan_v1_plan, 6);
+
+/**
+ * SyncResponse leads the loop of an adapter.
+ *
+ * @generated from message rollplan.v1.SyncResponse
+ */
+export type SyncResponse = Message<"rollplan.v1.SyncResponse"> & {
+  /**
+   * State of the loop, for the next request. At most 64 KiB, usually less than 1 KiB: it has versions of objects, and
+   * never their content.
+   *
+   * @generated from field: bytes value = 1;
+   */
+  value: Uint8Array;
+
+  /**
+   * Reads to make before anything else. If there are any, the response has no steps: make them all, and ask again at once
+   * with the answers of the last request and those to the reads.
+   *
+   * @generated from field: repeated rollplan.v1.Read reads = 2;
+   */
+  reads: Read[];
+
+  /**
+   * Whether requests about this owner need the pods of its ReplicaSets, with Snapshot.pods_complete. If the request did not
+   * have them, the response has no steps: add them, and ask again at once with the same answers.
+   *
+   * @generated from field: bool watch_pods = 3;
+   */
+  watchPods: boolean;
+
+  /**
+   * Time that must pass before the next request about this owner. It does not apply to a request that is asked at once.
+   *
+   * @generated from field: google.protobuf.Duration not_before = 4;
+   */
+  notBefore?: Duration | undefined;
+
+  /**
+   * Time after which to ask again even if nothing changes. Absent if no timer is needed.
+   *
+   * @generated from field: google.protobuf.Duration at_latest = 5;
+   */
+  atLatest?: Duration | undefined;
+};
+
+/**
+ * Describes the message rollplan.v1.SyncResponse.
+ * Use `create(SyncResponseSchema)` to create a new message.
+ */
+export const SyncResponseSchema: GenMessage<SyncResponse> = /*@__PURE__*/
+  messageDesc(file_rollplan_v1_plan, 7);
+
+/**
+ * Read is a call that reads from the API server, and never from a cache.
+ *
+ * @generated from message rollplan.v1.Read
+ */
+export type Read = Message<"rollplan.v1.Read"> & {
+  /**
+   * Identifies the answer.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Call to make. Its verb is VERB_GET; the path is that of an object or of a collection.
+   *
+   * @generated from field: rollplan.v1.ApiCall call = 2;
+   */
+  call?: ApiCall | undefined;
+};
+
+/**
+ * Describes the message rollplan.v1.Read.
+ * Use `create(ReadSchema)` to create a new message.
+ */
+export const ReadSchema: GenMessage<Read> = /*@__PURE__*/
+  messageDesc(file_rollplan_v1_plan, 8);
 
 /**
  * PlanRolloutResponse is the response of RolloutPlanner.PlanRollout.
@@ -305,6 +496,13 @@ export type PlanRolloutResponse = Message<"rollplan.v1.PlanRolloutResponse"> & {
    * @generated from field: google.protobuf.Duration requeue_after = 4;
    */
   requeueAfter?: Duration | undefined;
+
+  /**
+   * What an adapter does next. Set if the request has PlanRolloutRequest.sync.
+   *
+   * @generated from field: rollplan.v1.SyncResponse sync = 5;
+   */
+  sync?: SyncResponse | undefined;
 };
 
 /**
@@ -312,7 +510,7 @@ export type PlanRolloutResponse = Message<"rollplan.v1.PlanRolloutResponse"> & {
  * Use `create(PlanRolloutResponseSchema)` to create a new message.
  */
 export const PlanRolloutResponseSchema: GenMessage<PlanRolloutResponse> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 5);
+  messageDesc(file_rollplan_v1_plan, 9);
 
 /**
  * ComputeStatusRequest is the request of RolloutPlanner.ComputeStatus.
@@ -355,7 +553,7 @@ export type ComputeStatusRequest = Message<"rollplan.v1.ComputeStatusRequest"> &
  * Use `create(ComputeStatusRequestSchema)` to create a new message.
  */
 export const ComputeStatusRequestSchema: GenMessage<ComputeStatusRequest> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 6);
+  messageDesc(file_rollplan_v1_plan, 10);
 
 /**
  * FailureRule changes when failures of a class are certain. docs/verdict.md lists the classes and their defaults.
@@ -400,7 +598,7 @@ export type FailureRule = Message<"rollplan.v1.FailureRule"> & {
  * Use `create(FailureRuleSchema)` to create a new message.
  */
 export const FailureRuleSchema: GenMessage<FailureRule> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 7);
+  messageDesc(file_rollplan_v1_plan, 11);
 
 /**
  * ComputeStatusResponse is the response of RolloutPlanner.ComputeStatus.
@@ -436,7 +634,7 @@ export type ComputeStatusResponse = Message<"rollplan.v1.ComputeStatusResponse">
  * Use `create(ComputeStatusResponseSchema)` to create a new message.
  */
 export const ComputeStatusResponseSchema: GenMessage<ComputeStatusResponse> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 8);
+  messageDesc(file_rollplan_v1_plan, 12);
 
 /**
  * Step is one step of a plan. Adapters carry it out without further decisions.
@@ -573,6 +771,13 @@ export type Step = Message<"rollplan.v1.Step"> & {
     value: CheckOwner;
     case: "checkOwner";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * Identifies the answer to the call. Set if the request has PlanRolloutRequest.sync and the step has a call.
+   *
+   * @generated from field: string id = 17;
+   */
+  id: string;
 };
 
 /**
@@ -580,7 +785,7 @@ export type Step = Message<"rollplan.v1.Step"> & {
  * Use `create(StepSchema)` to create a new message.
  */
 export const StepSchema: GenMessage<Step> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 9);
+  messageDesc(file_rollplan_v1_plan, 13);
 
 /**
  * ApiCall is a call to the Kubernetes API. Its preconditions are part of the body.
@@ -667,7 +872,7 @@ export type ApiCall = Message<"rollplan.v1.ApiCall"> & {
  * Use `create(ApiCallSchema)` to create a new message.
  */
 export const ApiCallSchema: GenMessage<ApiCall> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 10);
+  messageDesc(file_rollplan_v1_plan, 14);
 
 /**
  * Event is an event to record on the Deployment (core/v1 Event).
@@ -702,7 +907,7 @@ export type Event = Message<"rollplan.v1.Event"> & {
  * Use `create(EventSchema)` to create a new message.
  */
 export const EventSchema: GenMessage<Event> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 11);
+  messageDesc(file_rollplan_v1_plan, 15);
 
 /**
  * CreateReplicaSet creates a ReplicaSet from the template of the Deployment.
@@ -737,7 +942,7 @@ export type CreateReplicaSet = Message<"rollplan.v1.CreateReplicaSet"> & {
  * Use `create(CreateReplicaSetSchema)` to create a new message.
  */
 export const CreateReplicaSetSchema: GenMessage<CreateReplicaSet> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 12);
+  messageDesc(file_rollplan_v1_plan, 16);
 
 /**
  * ScaleReplicaSet changes the size of a ReplicaSet.
@@ -786,7 +991,7 @@ export type ScaleReplicaSet = Message<"rollplan.v1.ScaleReplicaSet"> & {
  * Use `create(ScaleReplicaSetSchema)` to create a new message.
  */
 export const ScaleReplicaSetSchema: GenMessage<ScaleReplicaSet> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 13);
+  messageDesc(file_rollplan_v1_plan, 17);
 
 /**
  * UpdateReplicaSet changes annotations or minReadySeconds of a ReplicaSet, but not its size.
@@ -828,7 +1033,7 @@ export type UpdateReplicaSet = Message<"rollplan.v1.UpdateReplicaSet"> & {
  * Use `create(UpdateReplicaSetSchema)` to create a new message.
  */
 export const UpdateReplicaSetSchema: GenMessage<UpdateReplicaSet> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 14);
+  messageDesc(file_rollplan_v1_plan, 18);
 
 /**
  * AdoptReplicaSet makes the Deployment the controller of a ReplicaSet that its selector matches and that has no
@@ -857,7 +1062,7 @@ export type AdoptReplicaSet = Message<"rollplan.v1.AdoptReplicaSet"> & {
  * Use `create(AdoptReplicaSetSchema)` to create a new message.
  */
 export const AdoptReplicaSetSchema: GenMessage<AdoptReplicaSet> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 15);
+  messageDesc(file_rollplan_v1_plan, 19);
 
 /**
  * ReleaseReplicaSet removes the owner reference to the Deployment from a ReplicaSet that its selector no longer matches.
@@ -885,7 +1090,7 @@ export type ReleaseReplicaSet = Message<"rollplan.v1.ReleaseReplicaSet"> & {
  * Use `create(ReleaseReplicaSetSchema)` to create a new message.
  */
 export const ReleaseReplicaSetSchema: GenMessage<ReleaseReplicaSet> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 16);
+  messageDesc(file_rollplan_v1_plan, 20);
 
 /**
  * DeleteReplicaSet deletes an old ReplicaSet that exceeds revisionHistoryLimit.
@@ -913,7 +1118,7 @@ export type DeleteReplicaSet = Message<"rollplan.v1.DeleteReplicaSet"> & {
  * Use `create(DeleteReplicaSetSchema)` to create a new message.
  */
 export const DeleteReplicaSetSchema: GenMessage<DeleteReplicaSet> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 17);
+  messageDesc(file_rollplan_v1_plan, 21);
 
 /**
  * UpdateDeployment changes the template or annotations of the Deployment.
@@ -948,7 +1153,7 @@ export type UpdateDeployment = Message<"rollplan.v1.UpdateDeployment"> & {
  * Use `create(UpdateDeploymentSchema)` to create a new message.
  */
 export const UpdateDeploymentSchema: GenMessage<UpdateDeployment> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 18);
+  messageDesc(file_rollplan_v1_plan, 22);
 
 /**
  * UpdateDeploymentStatus publishes the status of the Deployment.
@@ -993,7 +1198,7 @@ export type UpdateDeploymentStatus = Message<"rollplan.v1.UpdateDeploymentStatus
  * Use `create(UpdateDeploymentStatusSchema)` to create a new message.
  */
 export const UpdateDeploymentStatusSchema: GenMessage<UpdateDeploymentStatus> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 19);
+  messageDesc(file_rollplan_v1_plan, 23);
 
 /**
  * CheckOwner verifies that the Deployment has not changed since the snapshot.
@@ -1021,7 +1226,7 @@ export type CheckOwner = Message<"rollplan.v1.CheckOwner"> & {
  * Use `create(CheckOwnerSchema)` to create a new message.
  */
 export const CheckOwnerSchema: GenMessage<CheckOwner> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 20);
+  messageDesc(file_rollplan_v1_plan, 24);
 
 /**
  * Horizon determines how far ahead a plan goes.
