@@ -33,7 +33,7 @@ enum Meaning {
     Rejected(Status),
 }
 
-/// The rejection of a call, without the object that has its name. `None` if the answer is no rejection.
+/// The rejection of a call, without the object that has its name. `None` if the answer is not a rejection.
 pub(crate) fn rejection(call: &CallId, http_code: i32, body: &[u8]) -> Option<StepFailure> {
     match Meaning::of(http_code, call.verb, body) {
         Meaning::Nothing => None,

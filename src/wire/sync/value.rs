@@ -89,7 +89,7 @@ struct TimeValue {
     nanos: u32,
 }
 
-/// Encodes a state. If it is too large, its versions are left out, so that the next plan reads them again.
+/// Encodes a state. If it is too large, its versions are omitted, so that the next plan reads them again.
 pub(super) fn encode(state: &State, session: &str) -> Vec<u8> {
     let value = Value::of(state, session);
     let encoded = seal(&value.encode_to_vec());
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_that_would_be_too_large_are_left_out() {
+    fn versions_that_would_be_too_large_are_omitted() {
         let mut large = state();
         let known = large.known["u1"].clone();
         large

@@ -14,7 +14,7 @@ const UNLIMITED: i32 = 1_000;
 struct Cluster {
     objects: Vec<Value>,
     version: u64,
-    /// The codes and bodies with which the next calls of a verb fail. 0 is no answer.
+    /// The codes and bodies with which the next calls of a verb fail. 0 stands for a missing answer.
     failures: Vec<(Verb, i32, String)>,
     /// Whether it stores `status.terminatingReplicas` of Deployments.
     stores_terminating: bool,
@@ -690,7 +690,7 @@ fn work_is_suspended_while_the_native_controller_writes() {
     assert_eq!(adapter.take_calls()[0], "LIST");
 }
 
-/// They are compared as numbers of any length, and read again if they are no numbers.
+/// They are compared as numbers of any length, and read again if they are not numbers.
 #[test]
 fn resource_versions_have_any_form() {
     for (known, shown, is_read) in [
