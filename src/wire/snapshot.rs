@@ -123,7 +123,8 @@ fn read(
     let (found, rejected) = match sync {
         Some(sync) => {
             let target = snapshot.target.as_ref();
-            let (begun, found, rejected) = sync.begin(found, &answers, target, now, parser)?;
+            let (begun, found, rejected) =
+                sync.begin(found, &answers, target, now, interrupt, parser)?;
             *input = Some(begun);
             (found, rejected)
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rollplan_core::Plan;
 use rollplan_core::action::{ApiCall, Step, Verb};
-use rollplan_core::interrupt::Never;
+use rollplan_core::interrupt::Interrupt;
 use rollplan_core::snapshot::{Deployment, Snapshot, StepFailure, Strategy};
 use rollplan_core::sync::{
     Answer, Decision, NativeController, Origin, Read, Sync, Version, Written,
@@ -166,6 +166,7 @@ impl SyncRequest {
         answers: &'a [proto::Answer],
         owner: Option<&proto::Target>,
         now: Time,
+        interrupt: &'a dyn Interrupt,
         parser: &mut Parser<'_>,
     ) -> Result<(SyncInput, Vec<Found<'a>>, Vec<Rejected>), Error> {
         let is_owner = |found: &&Found<'a>| owner.is_some_and(|owner| is_target(found, owner));
@@ -177,6 +178,7 @@ impl SyncRequest {
             owner_uid,
             answered: Vec::new(),
             rejected: Vec::new(),
+            interrupt,
         };
         reading.answers(answers, &found, parser)?;
         let Reading {
@@ -184,6 +186,7 @@ impl SyncRequest {
             owner_uid,
             answered,
             rejected,
+            interrupt: _,
         } = reading;
         let observed_versions = versions(&found, &owner_uid);
         let answered_versions = versions(&answered, &owner_uid);
@@ -249,6 +252,7 @@ struct Reading<'a> {
     /// The objects in the answers.
     answered: Vec<Found<'a>>,
     rejected: Vec<Rejected>,
+    interrupt: &'a dyn Interrupt,
 }
 
 // === impl Reading ===
@@ -364,7 +368,7 @@ impl<'a> Reading<'a> {
             &format!("sync.answers[{index}].body"),
             text,
             &mut violations,
-            &Never,
+            self.interrupt,
         )?;
         let is_whole = violations.is_empty() && !found.is_continued;
         if is_whole {
