@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
-# A minimal adapter: read the cluster, get a plan from rollplan, make exactly the API calls of the plan, and repeat.
-# It demonstrates that a plan leaves no decisions to its caller. It is not a complete controller: it polls, records no
-# events, and repeats a rejected call without a backoff.
+# The smallest adapter, for the Deployments of a namespace: it carries out the loop of docs/adapters.md, and decides nothing.
+# It is not a complete controller: it polls, records no events, and can be started only once.
 #
 #   loop.sh NAMESPACE
 #
-# It requires kubectl (with KUBECONFIG as usual), curl and jq. Set ROLLPLAN_BIN to the rollplan binary and INTERVAL to the
+# It requires kubectl (with KUBECONFIG as usual), curl and jq. Set PLANNER to the URL of the service and INTERVAL to the
 # polling interval in seconds. It runs until it receives a signal. The native Deployment controller must be disabled.
 set -euo pipefail
 
 namespace=${1:?usage: loop.sh NAMESPACE}
-rollplan=${ROLLPLAN_BIN:-rollplan}
+planner=${PLANNER:-http://127.0.0.1:50051}/rollplan.v1.RolloutPlanner/PlanRollout
 interval=${INTERVAL:-0.2}
+session=$(od -An -N16 -tx8 /dev/urandom | tr -d ' \n')
 
+# What is kept of each Deployment: its value, and its answers. They must not outlive the process.
+state=$(mktemp -d)
 # kubectl patch cannot send a raw body. kubectl proxy lets curl send it, and handles authentication.
 coproc PROXY { exec kubectl proxy --port=0 2>&1; }
 proxy_pid=$PROXY_PID
-response=$(mktemp)
-trap 'rm -f "$response"; kill "$proxy_pid" 2>/dev/null || true; wait "$proxy_pid" 2>/dev/null || true' EXIT
+trap 'rm -rf "$state"; kill "$proxy_pid" 2>/dev/null || true; wait "$proxy_pid" 2>/dev/null || true' EXIT
 trap 'exit 0' INT TERM
 read -r line <&"${PROXY[0]}"
 case $line in
@@ -25,55 +26,76 @@ case $line in
   *) echo "kubectl proxy: $line" >&2; exit 1 ;;
 esac
 
-# make_call CALL: makes an API call and prints the HTTP status code. The body of the answer is in the file $response.
-make_call() {
-  local call=$1 method
-  case $(jq -r .verb <<<"$call") in
-    VERB_CREATE) method=POST ;;
-    VERB_PATCH) method=PATCH ;;
-    VERB_DELETE) method=DELETE ;;
-    VERB_GET) method=GET ;;
-    *) echo "unknown verb in $call" >&2; return 1 ;;
-  esac
-  jq -j '.bodyJson // ""' <<<"$call" |
-    curl -sS -o "$response" -w '%{http_code}' -X "$method" --data-binary @- \
-      -H "Content-Type: $(jq -r '.contentType // "application/json"' <<<"$call")" \
-      "$api$(jq -r '.path + (if .query then "?" + .query else "" end)' <<<"$call")"
+# make CALL: makes an API call. The body of the answer is in the file $state/body, and its HTTP status code in $code.
+declare -A methods=([VERB_CREATE]=POST [VERB_PATCH]=PATCH [VERB_DELETE]=DELETE [VERB_GET]=GET)
+make() {
+  : >"$state/body"
+  # Without an answer, curl prints 000.
+  code=$(jq -j '.bodyJson // ""' <<<"$1" |
+    curl -sS -o "$state/body" -w '%{http_code}' -X "${methods[$(jq -r .verb <<<"$1")]}" --data-binary @- \
+      -H "Content-Type: $(jq -r '.contentType // "application/json"' <<<"$1")" \
+      "$api$(jq -r '.path + (if .query then "?" + .query else "" end)' <<<"$1")") || true
+  code=$((10#$code))
 }
 
-# carry_out PLAN: makes the calls of a plan. The answers to those that failed are in the array $answers.
-carry_out() {
-  local step code on_failure answer
-  answers=()
+# answer ID: prints the answer to the last call as the planner receives it.
+answer() {
+  local bytes=65536
+  ((code / 100 != 2)) || bytes=$(stat -c %s "$state/body")
+  head -c "$bytes" "$state/body" | base64 -w 0 | jq -Rs --arg id "$1" --argjson code "$code" \
+    '{id: $id, made: true, httpCode: $code, body: .}'
+}
+
+# ask DIRECTORY NAME: asks for a plan. The response is in the file $state/response.
+ask() {
+  kubectl get deploy,rs,pods -n "$namespace" -o json >"$state/objects"
+  jq -n --arg now "$(date -u +%FT%TZ)" --rawfile objects "$state/objects" --arg namespace "$namespace" --arg name "$2" \
+    --rawfile value "$1/value" --arg session "$session" --slurpfile answers "$1/answers" '{
+      snapshot: {now: $now, objects: [$objects], replicaSetsComplete: true, podsComplete: true,
+        target: {apiVersion: "apps/v1", kind: "Deployment", namespace: $namespace, name: $name}},
+      sync: {value: $value, session: $session, answers: $answers}}' |
+    curl -sS --fail-with-body -o "$state/response" -H 'Content-Type: application/json' --data-binary @- "$planner" || {
+    echo "no plan: $(head -c 2000 "$state/response")"
+    return 1
+  }
+  jq -j '.sync.value // ""' "$state/response" >"$1/value"
+}
+
+# sync NAME: asks for a plan, makes the reads that are required first, and carries the plan out.
+sync() {
+  local directory=$state/$1 read step ended='' existing
+  mkdir -p "$directory" && touch "$directory/value" "$directory/answers"
+  while ask "$directory" "$1" || return 0; jq -e '.sync.reads' "$state/response" >/dev/null; do
+    while read -r read; do
+      make "$(jq -c .call <<<"$read")"
+      echo "$code read $(jq -r .call.path <<<"$read")"
+      answer "$(jq -r .id <<<"$read")" >>"$directory/answers"
+    done < <(jq -c '.sync.reads[]' "$state/response")
+  done
+  : >"$directory/answers"
   while read -r step; do
-    : >"$response"
-    code=$(make_call "$(jq .call <<<"$step")") || code=0
-    echo "$code $(jq -r '.summary // "(no summary)"' <<<"$step")"
-    [[ $code != 2* ]] || continue
-    answer=$(head -c 65536 "$response" | base64 -w 0 |
-      jq -Rs --argjson step "$step" --argjson code "$code" '{call: $step.call, httpCode: $code, body: .}')
-    if [[ $code == 409 ]] && jq -e .readOnConflict <<<"$step" >/dev/null; then
-      if [[ $(make_call "$(jq .readOnConflict <<<"$step")") == 200 ]]; then
-        answer=$(base64 -w 0 "$response" | jq -Rs --argjson answer "$answer" '$answer + {existingJson: .}')
-      fi
+    if [[ $ended ]]; then
+      jq '{id}' <<<"$step" >>"$directory/answers"
+      continue
     fi
-    on_failure=$(jq -r --argjson code "$code" '
-      if .onFailure == "ON_FAILURE_DONE_IF" and (.doneHttpCodes | index($code)) then "done" else .onFailure end' <<<"$step")
-    echo "  $on_failure: $(head -c 2000 "$response")"
-    answers+=("$answer")
-    case $on_failure in done | ON_FAILURE_CONTINUE) ;; *) return 0 ;; esac
-  done < <(jq -c '.steps[]? | select(.call)' <<<"$1")
+    make "$(jq -c .call <<<"$step")"
+    echo "$code $(jq -r .summary <<<"$step")"
+    jq -ne --argjson step "$step" --argjson code "$code" '$code >= 200 and $code < 300
+      or $step.onFailure == "ON_FAILURE_CONTINUE"
+      or $step.onFailure == "ON_FAILURE_DONE_IF" and ($step.doneHttpCodes | index($code) != null)' >/dev/null || ended=yes
+    answer "$(jq -r .id <<<"$step")" >"$state/answer"
+    if [[ $code == 409 ]] && jq -e .readOnConflict <<<"$step" >/dev/null; then
+      make "$(jq -c .readOnConflict <<<"$step")"
+      ((code / 100 != 2)) || existing=$(base64 -w 0 "$state/body")
+    fi
+    jq --arg existing "${existing-}" '. + {existing: $existing}' "$state/answer" >>"$directory/answers"
+    unset existing
+  done < <(jq -c '.steps[]? | select(.call)' "$state/response")
 }
 
-declare -A last_answers
 while true; do
-  snapshot=$(kubectl get deploy,rs,pods -n "$namespace" -o json)
-  for name in $(jq -r '.items[] | select(.kind == "Deployment") | .metadata.name' <<<"$snapshot"); do
-    if plan=$("$rollplan" plan -f - --deployment "$namespace/$name" --now "$(date -u +%FT%TZ)" -o json --replica-sets-complete \
-      --answers <(echo "${last_answers[$name]:-[]}") <<<"$snapshot"); then
-      carry_out "$plan"
-      last_answers[$name]=$(printf '%s\n' "${answers[@]}" | jq -s .)
-    fi
+  for name in $(kubectl get deploy -n "$namespace" -o jsonpath='{.items[*].metadata.name}'); do
+    sync "$name"
   done
   sleep "$interval"
 done

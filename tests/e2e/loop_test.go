@@ -214,7 +214,7 @@ func startLoop(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane,
 	t.Helper()
 	var log bytes.Buffer
 	cmd := exec.CommandContext(ctx, "./loop.sh", loopNamespace)
-	cmd.Env = append(cp.Env(), binaryEnv+"="+binary)
+	cmd.Env = append(cp.Env(), "PLANNER=http://"+startServer(ctx, t, binary))
 	cmd.Stdout, cmd.Stderr = &log, &log
 	stopWithGroup(cmd, syscall.SIGTERM)
 	if err := cmd.Start(); err != nil {
