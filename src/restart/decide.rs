@@ -4,12 +4,12 @@ use rollplan_core::reference::{ConfigurationKind, Usage};
 use rollplan_core::template::parse_time;
 
 use super::compare::{Change, ChangeKind};
-use super::draft::{Draft, HOUR, STARTS_UNKNOWN};
+use super::draft::{Draft, HOUR};
 use super::drift::{Drift, Found};
 use super::duration::{parse_duration, span};
 use super::marker::{PAUSE_PERIOD, PAUSED_AT, marker_is_stripped};
 use super::options::{Options, Profile};
-use super::plan::{Condition, Decision, Effect, Input, RestartCounts, Use};
+use super::plan::{Condition, Decision, Effect, Input, RestartCounts, STARTS_UNKNOWN, Use};
 use super::selection::{Index, Tracked, select};
 use super::state::{State, from_millis, millis};
 use super::window::Window;

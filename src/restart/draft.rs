@@ -12,9 +12,6 @@ use super::workload::{Started, Workload};
 /// An hour in milliseconds.
 pub(super) const HOUR: i64 = 3_600_000;
 
-/// The reason of a condition: nothing is recorded, because pods may have started with another configuration.
-pub(super) const STARTS_UNKNOWN: &str = "STARTS_UNKNOWN";
-
 /// A decision, with the data for its writes.
 #[derive(Debug)]
 pub(super) struct Draft<'a> {

@@ -6,7 +6,7 @@ use rollplan_core::reference::ConfigurationKind;
 
 use super::draft::Draft;
 use super::options::Options;
-use super::plan::{Condition, Decision, Effect};
+use super::plan::{Condition, Decision, Effect, MAX_CONCURRENT};
 use super::workload::Rollout;
 
 /// A configuration in a namespace.
@@ -49,7 +49,7 @@ pub(super) fn apply(options: &Options, drafts: &mut [Draft<'_>]) {
                 "at most {} restarts may be in progress",
                 options.max_concurrent
             );
-            hold(draft, "MAX_CONCURRENT", message);
+            hold(draft, MAX_CONCURRENT, message);
         } else if needs_place {
             free = free.saturating_sub(1);
         }

@@ -89,6 +89,13 @@ pub enum Effect {
     PreventsStart,
 }
 
+/// The reason of a condition: nothing is recorded, because pods may have started with another configuration.
+pub(super) const STARTS_UNKNOWN: &str = "STARTS_UNKNOWN";
+/// The reason of a restart that waits for a rollout.
+pub(super) const ROLLOUT_IN_PROGRESS: &str = "ROLLOUT_IN_PROGRESS";
+/// The reason of a restart that waits for others.
+pub(super) const MAX_CONCURRENT: &str = "MAX_CONCURRENT";
+
 /// A condition that affects a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
@@ -154,5 +161,13 @@ impl Condition {
             message: message.into(),
             until: None,
         }
+    }
+
+    /// Whether it is reported when it begins. Others end by themselves.
+    #[must_use]
+    pub fn is_reported(&self) -> bool {
+        self.until.is_none()
+            && self.effect != Effect::NotNeeded
+            && ![ROLLOUT_IN_PROGRESS, STARTS_UNKNOWN, MAX_CONCURRENT].contains(&self.reason)
     }
 }

@@ -7,10 +7,10 @@ use rollplan_core::template::parse_time;
 
 use super::checksum::digest;
 use super::compare::ChangeKind;
-use super::draft::{Draft, HOUR, STARTS_UNKNOWN};
+use super::draft::{Draft, HOUR};
 use super::duration::{parse_duration, span};
 use super::options::Profile;
-use super::plan::{Condition, Effect, Input};
+use super::plan::{Condition, Effect, Input, ROLLOUT_IN_PROGRESS, STARTS_UNKNOWN};
 use super::state::{Pending, from_millis, millis};
 use super::workload::{Rollout, Started, WorkloadKind};
 
@@ -83,7 +83,7 @@ impl Draft<'_> {
         }
         if workload.rollout == Rollout::Progressing {
             let message = "a rollout is in progress";
-            hold("ROLLOUT_IN_PROGRESS", message, None);
+            hold(ROLLOUT_IN_PROGRESS, message, None);
         }
         // The pods of a complete rollout have started, so the request does not contain them.
         let has_started =

@@ -1431,7 +1431,10 @@ type RestartCondition struct {
 	// Until when the condition holds, if that is known.
 	Until *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=until,proto3" json:"until,omitempty"`
 	// What it means for the decision.
-	Effect        RestartConditionEffect `protobuf:"varint,4,opt,name=effect,proto3,enum=rollplan.v1.RestartConditionEffect" json:"effect,omitempty"`
+	Effect RestartConditionEffect `protobuf:"varint,4,opt,name=effect,proto3,enum=rollplan.v1.RestartConditionEffect" json:"effect,omitempty"`
+	// Event to record on the workload when the condition begins: if the last plan of the workload did not have it with this
+	// reason. Absent if nobody needs to act.
+	Event         *Event `protobuf:"bytes,5,opt,name=event,proto3" json:"event,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1492,6 +1495,13 @@ func (x *RestartCondition) GetEffect() RestartConditionEffect {
 		return x.Effect
 	}
 	return RestartConditionEffect_RESTART_CONDITION_EFFECT_UNSPECIFIED
+}
+
+func (x *RestartCondition) GetEvent() *Event {
+	if x != nil {
+		return x.Event
+	}
+	return nil
 }
 
 // ConfigurationUse is a configuration that a workload reacts to.
@@ -1855,12 +1865,13 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x10\n" +
 	"\x03key\x18\x04 \x01(\tR\x03key\x12\x12\n" +
 	"\x04type\x18\x05 \x01(\tR\x04type\x12\x18\n" +
-	"\amessage\x18\x06 \x01(\tR\amessage\"\xb3\x01\n" +
+	"\amessage\x18\x06 \x01(\tR\amessage\"\xdd\x01\n" +
 	"\x10RestartCondition\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x120\n" +
 	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12;\n" +
-	"\x06effect\x18\x04 \x01(\x0e2#.rollplan.v1.RestartConditionEffectR\x06effect\"\xa3\x01\n" +
+	"\x06effect\x18\x04 \x01(\x0e2#.rollplan.v1.RestartConditionEffectR\x06effect\x12(\n" +
+	"\x05event\x18\x05 \x01(\v2\x12.rollplan.v1.EventR\x05event\"\xa3\x01\n" +
 	"\x10ConfigurationUse\x122\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1e.rollplan.v1.ConfigurationKindR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x123\n" +
@@ -1965,6 +1976,7 @@ var file_rollplan_v1_restart_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
 	(*Step)(nil),                  // 23: rollplan.v1.Step
+	(*Event)(nil),                 // 24: rollplan.v1.Event
 }
 var file_rollplan_v1_restart_proto_depIdxs = []int32{
 	21, // 0: rollplan.v1.PlanRestartsRequest.now:type_name -> google.protobuf.Timestamp
@@ -1999,13 +2011,14 @@ var file_rollplan_v1_restart_proto_depIdxs = []int32{
 	0,  // 29: rollplan.v1.ConfigurationChange.kind:type_name -> rollplan.v1.ConfigurationKind
 	21, // 30: rollplan.v1.RestartCondition.until:type_name -> google.protobuf.Timestamp
 	6,  // 31: rollplan.v1.RestartCondition.effect:type_name -> rollplan.v1.RestartConditionEffect
-	0,  // 32: rollplan.v1.ConfigurationUse.kind:type_name -> rollplan.v1.ConfigurationKind
-	1,  // 33: rollplan.v1.ConfigurationUse.usages:type_name -> rollplan.v1.ReferenceUsage
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	24, // 32: rollplan.v1.RestartCondition.event:type_name -> rollplan.v1.Event
+	0,  // 33: rollplan.v1.ConfigurationUse.kind:type_name -> rollplan.v1.ConfigurationKind
+	1,  // 34: rollplan.v1.ConfigurationUse.usages:type_name -> rollplan.v1.ReferenceUsage
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_restart_proto_init() }

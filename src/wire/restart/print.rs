@@ -114,8 +114,11 @@ impl Printer<'_> {
             name: workload.name.clone(),
             uid: workload.uid.clone(),
             decision: decision.into(),
+            conditions: conditions
+                .into_iter()
+                .map(|it| condition(it, changes.first()))
+                .collect(),
             changes: changes.into_iter().map(change).collect(),
-            conditions: conditions.into_iter().map(condition).collect(),
             steps: steps
                 .map(|(at, step)| self.step(step, at, workload, &self.resources[index]))
                 .collect(),
@@ -252,7 +255,16 @@ fn change(change: Change) -> proto::ConfigurationChange {
     }
 }
 
-fn condition(condition: Condition) -> proto::RestartCondition {
+/// Converts a condition of a plan with this first change.
+fn condition(condition: Condition, change: Option<&Change>) -> proto::RestartCondition {
+    let event = condition.is_reported().then(|| proto::Event {
+        r#type: "Warning".to_owned(),
+        reason: event_reason(condition.reason),
+        message: match change {
+            Some(change) => format!("{}: {change}", condition.message),
+            None => condition.message.clone(),
+        },
+    });
     let Condition {
         reason,
         effect,
@@ -271,7 +283,17 @@ fn condition(condition: Condition) -> proto::RestartCondition {
         message,
         until: until.map(timestamp),
         effect: effect.into(),
+        event,
     }
+}
+
+/// The reason of the event about a condition, for example "RestartMarkerStripped" for "MARKER_STRIPPED".
+fn event_reason(reason: &str) -> String {
+    let words = reason.split('_').map(|word| {
+        let (first, rest) = word.split_at(1.min(word.len()));
+        first.to_owned() + &rest.to_ascii_lowercase()
+    });
+    words.fold("Restart".to_owned(), |name, word| name + &word)
 }
 
 fn usage(of: Use) -> proto::ConfigurationUse {

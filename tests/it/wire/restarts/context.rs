@@ -341,6 +341,29 @@ fn rollouts_that_stall_on_failing_containers_are_restarted() {
     }
 }
 
+/// Other conditions end by themselves.
+#[test]
+fn conditions_that_need_somebody_have_an_event() {
+    let events = |workload: &Value, options: Value| {
+        let plan = planned(workload, &[], options);
+        let events = plan.conditions.into_iter().map(|it| (it.reason, it.event));
+        events.collect::<Vec<_>>()
+    };
+    let mut paused = recorded(workload("Deployment"));
+    paused["spec"]["paused"] = json!(true);
+    let found = events(&paused, json!({"quiet": "0s"}));
+    let (_, event) = found.iter().find(|(reason, _)| reason == "PAUSED").unwrap();
+    let event = event.as_ref().unwrap();
+    assert_eq!(
+        (&*event.r#type, &*event.reason),
+        ("Warning", "RestartPaused")
+    );
+    assert!(event.message.contains("paused: "), "{}", event.message);
+    let waits = events(&recorded(workload("Deployment")), json!({"quiet": "90000s", "maxWait": "900000s"}));
+    assert!(!waits.is_empty());
+    assert!(waits.iter().all(|(_, event)| event.is_none()), "{waits:?}");
+}
+
 /// The Job may be gone already, which is as good.
 #[test]
 fn jobs_are_deleted_if_they_exist_then_created_again() {

@@ -828,6 +828,7 @@ class RestartCondition(_message.Message):
     MESSAGE_FIELD_NUMBER: _builtins.int
     UNTIL_FIELD_NUMBER: _builtins.int
     EFFECT_FIELD_NUMBER: _builtins.int
+    EVENT_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
     """Machine-readable reason, for example "QUIET_WINDOW". docs/restarts.md lists them."""
     message: _builtins.str
@@ -838,6 +839,12 @@ class RestartCondition(_message.Message):
     def until(self) -> _timestamp_pb2.Timestamp:
         """Until when the condition holds, if that is known."""
 
+    @_builtins.property
+    def event(self) -> _plan_pb2.Event:
+        """Event to record on the workload when the condition begins: if the last plan of the workload did not have it with this
+        reason. Absent if nobody needs to act.
+        """
+
     def __init__(
         self,
         *,
@@ -845,10 +852,11 @@ class RestartCondition(_message.Message):
         message: _builtins.str = ...,
         until: _timestamp_pb2.Timestamp | None = ...,
         effect: Global___RestartConditionEffect.ValueType = ...,
+        event: _plan_pb2.Event | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["until", b"until"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["effect", b"effect", "message", b"message", "reason", b"reason", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["effect", b"effect", "event", b"event", "message", b"message", "reason", b"reason", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
