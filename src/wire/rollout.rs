@@ -88,10 +88,10 @@ impl RolloutInput {
         let sync = self.sync;
         let sync = sync.map(|sync| sync.lead(&mut plan, &self.snapshot, &owner));
         let mut answer = print_plan(plan, report, &owner, interrupt);
-        if let Some((sync, plan)) = sync {
+        if let Some((sync, nonce)) = sync {
             let steps = answer.steps.iter_mut().enumerate();
             for (index, step) in steps.filter(|(_, step)| step.call.is_some()) {
-                step.id = format!("{plan}.{index}");
+                step.id = format!("{nonce}{index}");
             }
             answer.sync = Some(sync);
         }

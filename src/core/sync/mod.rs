@@ -26,6 +26,13 @@ pub use self::state::{Change, Known, NativeWrites, PendingCall, State};
 const BACKOFF_MIN_MILLIS: u64 = 5;
 /// The longest delay after a failure, in milliseconds.
 const BACKOFF_MAX_MILLIS: u64 = 30_000;
+/// The maximum number of ReplicaSets that are read one by one.
+const OBJECTS_READ_MAX: usize = 10;
+/// The maximum number of reads in a response. Further ones are made after them.
+const READS_MAX: usize = 100;
+/// The maximum number of steps in a response, because the caller returns an answer to each. Each beginning of a plan keeps its
+/// guarantees.
+const STEPS_MAX: usize = 500;
 /// The kind of the objects that are listed.
 const REPLICA_SET: &str = "ReplicaSet";
 /// How long the Deployment controller must not have written a status before work on an owner continues, in seconds.
@@ -89,8 +96,19 @@ pub struct Version<'a> {
     pub version: &'a str,
     /// Whether the object is being deleted.
     pub is_deleting: bool,
-    /// Whether another object than the owner controls it.
-    pub is_of_other: bool,
+    /// What controls it.
+    pub controller: Controller,
+}
+
+/// The controller of a ReplicaSet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controller {
+    /// It has none.
+    None,
+    /// The owner.
+    Owner,
+    /// Another object.
+    Other,
 }
 
 /// A read that the caller must make.
@@ -270,13 +288,16 @@ impl Sync {
         }
     }
 
-    /// Records the ReplicaSets that the API server has listed. Others may have been deleted, or no longer match the selector: they
-    /// must be read, because their preconditions do not notice a change of their labels or of their owner.
+    /// Records the ReplicaSets that the API server has listed. Others of the owner may have been deleted, or no longer match the
+    /// selector: they must be read, because their preconditions do not notice a change of their labels or of their owner.
     pub fn record_list(&mut self, listed: &[Version<'_>], observed: &[Version<'_>]) {
         self.is_listed = true;
         self.state.is_verified = true;
         let uids: BTreeSet<&str> = listed.iter().map(|it| it.uid).collect();
-        for set in observed.iter().filter(|it| it.kind == REPLICA_SET) {
+        let own = observed
+            .iter()
+            .filter(|it| it.kind == REPLICA_SET && it.controller == Controller::Owner);
+        for set in own {
             if !self.state.known.contains_key(set.uid) {
                 self.record_version(set, Change::Changed);
             }
@@ -289,7 +310,8 @@ impl Sync {
         let observed: BTreeMap<&str, &str> =
             observed.iter().map(|it| (it.uid, it.version)).collect();
         for set in listed {
-            self.has_others |= set.is_of_other;
+            let is_of_other = set.controller == Controller::Other;
+            self.has_others |= is_of_other;
             let own = self.state.known.get(set.uid);
             let newest = own.map_or_else(
                 || observed.get(set.uid).copied(),
@@ -297,7 +319,7 @@ impl Sync {
             );
             let is_newer =
                 newest.is_none_or(|newest| is_older(newest, set.version).unwrap_or(true));
-            if is_newer && newest != Some(set.version) && !set.is_of_other {
+            if is_newer && newest != Some(set.version) && !is_of_other {
                 let change = if observed.contains_key(set.uid) {
                     Change::Changed
                 } else {
@@ -395,7 +417,8 @@ impl Sync {
             true
         });
         let others = answered.iter().enumerate();
-        let others = others.filter(|(_, it)| it.is_of_other && !shown.contains(it.uid));
+        let others =
+            others.filter(|(_, it)| it.controller == Controller::Other && !shown.contains(it.uid));
         current.extend(others.map(|(index, _)| Origin::Answered(index)));
         current
     }
@@ -429,10 +452,11 @@ impl Sync {
     /// write covers several changes.
     pub fn decide(
         &mut self,
-        plan: &Plan,
+        plan: &mut Plan,
         deployment: &Deployment,
         status_interval: Span,
     ) -> Decision {
+        plan.steps.truncate(STEPS_MAX);
         let writes_sets = plan.steps.iter().any(writes_set);
         if self.is_unreadable {
             return self.wait(Some(self.backoff()));
@@ -444,19 +468,26 @@ impl Sync {
             self.reads.push(Read::ReplicaSets);
         }
         if !self.reads.is_empty() {
-            return Decision::Read(std::mem::take(&mut self.reads));
+            return Decision::Read(self.take_reads());
         }
         if self.is_listed && self.has_others {
             // The caller does not observe the ReplicaSets of others. If they prevent all writes, they must be listed again.
             self.state.is_verified = writes_sets;
         }
         let requeue = plan.requeue_after;
-        let backoff = self.has_failed().then(|| self.backoff());
+        let repeated = plan
+            .steps
+            .iter()
+            .filter(|step| self.repeats_failed(step))
+            .count();
+        // What a plan repeats at once needs no timer.
+        let backoff = (repeated < self.failed.len()).then(|| self.backoff());
         let at_latest = [requeue, backoff].into_iter().flatten().min();
         // The first failure may be due to an outdated object, and this plan is made from newer ones. A plan that reports a rejection
         // does not repeat the call.
-        if self.state.attempts > 1 && plan.steps.iter().any(|step| self.repeats_failed(step)) {
-            return self.wait(at_latest);
+        if self.state.attempts > 1 && repeated > 0 {
+            let soonest = [requeue, Some(self.backoff())].into_iter().flatten().min();
+            return self.wait(soonest);
         }
         if let Some(delay) = self.status_delay(plan, deployment, status_interval) {
             return self.wait(requeue.into_iter().chain([delay]).min());
@@ -485,6 +516,20 @@ impl Sync {
             (failed.verb, &failed.kind, &failed.name, &failed.subresource)
                 == (call.verb, &call.kind, &call.name, &call.subresource)
         })
+    }
+
+    /// What must be read. One list is cheaper than many objects.
+    fn take_reads(&mut self) -> Vec<Read> {
+        let is_set = |read: &Read| matches!(read, Read::Object { kind, .. } if kind == REPLICA_SET);
+        let mut reads = std::mem::take(&mut self.reads);
+        if !self.is_listed && reads.iter().filter(|read| is_set(read)).count() > OBJECTS_READ_MAX {
+            reads.retain(|read| !is_set(read));
+            if !reads.contains(&Read::ReplicaSets) {
+                reads.push(Read::ReplicaSets);
+            }
+        }
+        reads.truncate(READS_MAX);
+        reads
     }
 
     /// Ends a call whose plan is not carried out.

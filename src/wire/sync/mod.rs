@@ -10,10 +10,12 @@ use rollplan_core::action::{ApiCall, Step, Verb};
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::snapshot::{Deployment, Snapshot, StepFailure, Strategy};
 use rollplan_core::sync::{
-    Answer, Decision, NativeController, Origin, Read, Sync, Version, Written,
+    Answer, Controller, Decision, NativeController, Origin, Read, State, Sync, Version, Written,
     native_controller_event,
 };
 use rollplan_core::time::{Span, Time};
+
+use sha2::{Digest as _, Sha256};
 
 use super::error::{Error, Reason, Violations};
 use super::limits::{ANSWERS_MAX, limit};
@@ -180,13 +182,14 @@ impl SyncRequest {
             rejected: Vec::new(),
             interrupt,
         };
-        reading.answers(answers, &found, parser)?;
+        let nonce = nonce(&self.session, &reading.turn.state);
+        reading.answers(&nonce, answers, &found, parser)?;
         let Reading {
             mut turn,
             owner_uid,
             answered,
             rejected,
-            interrupt: _,
+            ..
         } = reading;
         let observed_versions = versions(&found, &owner_uid);
         let answered_versions = versions(&answered, &owner_uid);
@@ -260,6 +263,7 @@ struct Reading<'a> {
 impl<'a> Reading<'a> {
     fn answers(
         &mut self,
+        nonce: &str,
         answers: &'a [proto::Answer],
         observed: &[Found<'a>],
         parser: &mut Parser<'_>,
@@ -270,16 +274,13 @@ impl<'a> Reading<'a> {
         let path = path.field("answers");
         for (index, answer) in answers.iter().enumerate() {
             parser.answer_in_loop(answer, &path.index(index));
-            if answer.id == LIST || answer.id.starts_with(GET) {
-                reads.push((index, answer));
-                continue;
-            }
-            // Answers to another plan say nothing about the last one.
-            let Some((plan, step)) = answer.id.split_once('.') else {
+            // Answers to another plan, or of another leadership, say nothing about the last one.
+            let Some(id) = answer.id.strip_prefix(nonce) else {
                 continue;
             };
-            let is_of_last = plan.parse() == Ok(self.turn.state.plans);
-            if let Some(step) = step.parse().ok().filter(|_| is_of_last) {
+            if id == LIST || id.starts_with(GET) {
+                reads.push((index, id, answer));
+            } else if let Ok(step) = id.parse() {
                 let rejected = self.rejection(step, answer, index);
                 steps.insert(step, (index, answer, rejected));
             }
@@ -302,8 +303,8 @@ impl<'a> Reading<'a> {
             .collect();
         self.turn.record_answers(&outcomes);
         drop(outcomes);
-        for (index, answer) in reads {
-            self.read(index, answer, observed)?;
+        for (index, id, answer) in reads {
+            self.read(index, id, answer, observed)?;
         }
         Ok(())
     }
@@ -320,10 +321,11 @@ impl<'a> Reading<'a> {
     fn read(
         &mut self,
         index: usize,
+        id: &str,
         answer: &'a proto::Answer,
         observed: &[Found<'a>],
     ) -> Result<(), Error> {
-        if let Some(uid) = answer.id.strip_prefix(GET) {
+        if let Some(uid) = id.strip_prefix(GET) {
             match self.object(index, answer)? {
                 Some(object) if is_success(answer) => {
                     let object = &self.answered[object];
@@ -417,11 +419,12 @@ impl SyncInput {
         if self.native == NativeController::Detected {
             plan.steps.push(Step::of_event(native_controller_event()));
         }
+        let nonce = nonce(&self.session, &self.turn.state);
         match decision {
             Decision::Read(reads) => {
                 response.value = self.value;
                 let reads = reads.into_iter();
-                let reads = reads.map(|read| print_read(read, &snapshot.deployment, owner));
+                let reads = reads.map(|read| print_read(read, &nonce, &snapshot.deployment, owner));
                 response.reads = reads.collect();
             }
             Decision::CarryOut { at_latest } | Decision::Wait { at_latest } => {
@@ -429,8 +432,21 @@ impl SyncInput {
                 response.at_latest = at_latest.map(duration);
             }
         }
-        (response, self.turn.state.plans.to_string())
+        (response, nonce)
     }
+}
+
+/// The beginning of the ids of the steps and reads of a response.
+fn nonce(session: &str, state: &State) -> String {
+    let mut hash = Sha256::new();
+    for part in [session.as_bytes(), state.owner_uid.as_bytes()] {
+        hash.update(part);
+        hash.update([0]);
+    }
+    hash.update(state.plans.to_be_bytes());
+    let hash = hash.finalize();
+    let digits = hash[..4].iter().map(|byte| format!("{byte:02x}"));
+    digits.collect::<String>() + "."
 }
 
 /// A span of time that is not negative. Parts of a millisecond are rounded up.
@@ -498,7 +514,11 @@ fn version<'f>(found: &'f Found<'_>, owner_uid: &str) -> Version<'f> {
         uid: &metadata.uid,
         version: &metadata.resource_version,
         is_deleting: metadata.is_deleting,
-        is_of_other: found.is_replica_set() && controller.is_some_and(|uid| uid != owner_uid),
+        controller: match controller {
+            Some(uid) if found.is_replica_set() && uid == owner_uid => Controller::Owner,
+            Some(_) if found.is_replica_set() => Controller::Other,
+            _ => Controller::None,
+        },
     }
 }
 
@@ -515,7 +535,12 @@ fn last_native_write(owner: &Found<'_>) -> Option<Time> {
     writes.filter_map(|it| it.time.0).max()
 }
 
-fn print_read(read: Read, deployment: &Deployment, owner: &OwnerResource<'_>) -> proto::Read {
+fn print_read(
+    read: Read,
+    nonce: &str,
+    deployment: &Deployment,
+    owner: &OwnerResource<'_>,
+) -> proto::Read {
     let namespace = &deployment.metadata.namespace;
     let get = |kind: &str, api_version: &str| proto::ApiCall {
         verb: proto::Verb::Get.into(),
@@ -526,7 +551,7 @@ fn print_read(read: Read, deployment: &Deployment, owner: &OwnerResource<'_>) ->
     };
     match read {
         Read::ReplicaSets => proto::Read {
-            id: LIST.to_owned(),
+            id: format!("{nonce}{LIST}"),
             call: Some(proto::ApiCall {
                 path: of_kind("apps/v1", "ReplicaSet", namespace),
                 query: format!(
@@ -554,7 +579,7 @@ fn print_read(read: Read, deployment: &Deployment, owner: &OwnerResource<'_>) ->
                 body_json: String::new(),
             };
             proto::Read {
-                id: format!("{GET}{uid}"),
+                id: format!("{nonce}{GET}{uid}"),
                 call: Some(proto::ApiCall {
                     path: owner.path_of_object(&call),
                     name,

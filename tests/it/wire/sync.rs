@@ -352,8 +352,9 @@ fn steps_have_ids_and_single_questions_do_not() {
     assert!(single.steps.iter().all(|step| step.id.is_empty()));
     let response = adapter.turn(&mut Cluster::new(), UNLIMITED);
     let ids: Vec<_> = response.steps.iter().map(|step| step.id.as_str()).collect();
-    let numbers = (0..ids.len()).map(|index| format!("1.{index}"));
-    assert_eq!(ids, numbers.collect::<Vec<_>>());
+    for (index, id) in ids.iter().enumerate() {
+        assert!(id.ends_with(&format!(".{index}")), "{ids:?}");
+    }
     let steps = |steps: &[proto::Step]| {
         let steps = steps.iter().map(|step| step.summary.clone());
         steps.collect::<Vec<_>>()
@@ -723,7 +724,7 @@ fn resource_versions_have_any_form() {
         // Nothing but the list has shown the version.
         cluster.owner()["spec"]["replicas"] = 10.into();
         let reads = adapter.ask().sync.unwrap().reads;
-        let is_get = reads.iter().any(|read| read.id.starts_with("get."));
+        let is_get = reads.iter().any(|read| read.id.contains(".get."));
         assert_eq!(is_get, is_read, "{known} {shown} {reads:?}");
     }
 }

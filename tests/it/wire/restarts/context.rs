@@ -359,7 +359,10 @@ fn conditions_that_need_somebody_have_an_event() {
         ("Warning", "RestartPaused")
     );
     assert!(event.message.contains("paused: "), "{}", event.message);
-    let waits = events(&recorded(workload("Deployment")), json!({"quiet": "90000s", "maxWait": "900000s"}));
+    let waits = events(
+        &recorded(workload("Deployment")),
+        json!({"quiet": "90000s", "maxWait": "900000s"}),
+    );
     assert!(!waits.is_empty());
     assert!(waits.iter().all(|(_, event)| event.is_none()), "{waits:?}");
 }

@@ -205,11 +205,11 @@ impl World {
             };
             let (sync, seen) = self.observe(&owner, &reads);
             let snapshot = &seen.snapshot;
-            let plan = self.flaw.plan(snapshot, Options::default());
+            let mut plan = self.flaw.plan(snapshot, Options::default());
             let mut sync = sync;
             // Some adapters delay statuses.
             let interval = Span::from_seconds(i64::from(self.setup.replicas % 3));
-            let decision = sync.decide(&plan, &snapshot.deployment, interval);
+            let decision = sync.decide(&mut plan, &snapshot.deployment, interval);
             let Decision::Read(wanted) = decision else {
                 self.tallies.count(Tally::Planned);
                 self.begin(sync.state, decision, plan, seen);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rollplan_core::snapshot::Deployment;
-use rollplan_core::sync::{Read, Sync, Version};
+use rollplan_core::sync::{Controller, Read, Sync, Version};
 
 use crate::flaw::Flaw;
 use crate::script::Answer;
@@ -116,7 +116,11 @@ pub(super) fn set_version<'s>(stored: &'s StoredSet, owner_uid: &str) -> Version
         uid: &metadata.uid,
         version: &metadata.resource_version,
         is_deleting: metadata.deletion_timestamp.is_some(),
-        is_of_other: controller.is_some_and(|controller| controller.uid != owner_uid),
+        controller: match controller {
+            None => Controller::None,
+            Some(controller) if controller.uid == owner_uid => Controller::Owner,
+            Some(_) => Controller::Other,
+        },
     }
 }
 
@@ -128,6 +132,6 @@ pub(super) fn deployment_version(deployment: &Deployment) -> Version<'_> {
         uid: &metadata.uid,
         version: &metadata.resource_version,
         is_deleting: metadata.deletion_timestamp.is_some(),
-        is_of_other: false,
+        controller: Controller::None,
     }
 }
