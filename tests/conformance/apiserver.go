@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // call is the handler of the API server.
@@ -30,17 +28,10 @@ func (s *script) call(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e := s.take(r.Method+" "+r.URL.Path, func(e *exchange) error {
-		switch {
-		case e.List != "":
-			if r.Method != http.MethodGet || r.URL.Path != e.List {
-				return fmt.Errorf("want GET %s", e.List)
-			}
-			return nil
-		case e.Call != nil:
-			return sameCall(e.Call, r, body)
-		default:
+		if e.apiCall() == nil {
 			return errors.New("want a plan")
 		}
+		return sameCall(e.apiCall(), r, body)
 	})
 	if e == nil {
 		w.Header().Set("Content-Type", "application/json")
@@ -49,13 +40,14 @@ func (s *script) call(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.answered(e)
-	if err := s.reply(w, r, e.Answer); err != nil {
+	if err := s.reply(w, r, e); err != nil {
 		s.deviate("answer of %s: %v", e, err)
 	}
 }
 
 // reply sends the answer of the transcript.
-func (s *script) reply(w http.ResponseWriter, r *http.Request, a *answer) error {
+func (s *script) reply(w http.ResponseWriter, r *http.Request, e *exchange) error {
+	a := e.Answer
 	switch {
 	case a.Hang:
 		s.hang(r, a.Cancel)
@@ -66,15 +58,22 @@ func (s *script) reply(w http.ResponseWriter, r *http.Request, a *answer) error 
 	contentType, body := "application/json", []byte(a.Body)
 	switch {
 	case a.Text != "":
-		contentType, body = "text/html", []byte(a.Text)
+		contentType, body = "text/html", []byte(strings.Repeat(a.Text, max(a.Repeated, 1)))
 	case a.Object != "":
 		body = s.transcript.Objects[a.Object]
 	case a.List != nil:
 		var err error
-		if body, err = s.list(a.List, r.URL.Query().Get("labelSelector")); err != nil {
+		if body, err = s.list(a.List); err != nil {
 			return err
 		}
 	}
+	s.mu.Lock()
+	sent := sentBodies{body: body}
+	if e.Existing {
+		sent = sentBodies{body: s.sent[e.ID].body, existing: body}
+	}
+	s.sent[e.ID] = sent
+	s.mu.Unlock()
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(a.Code)
 	_, err := w.Write(body)
@@ -82,24 +81,13 @@ func (s *script) reply(w http.ResponseWriter, r *http.Request, a *answer) error 
 }
 
 // list returns a ReplicaSetList as the API server prints it: without the kinds of the items.
-func (s *script) list(keys []string, selector string) ([]byte, error) {
-	selected, err := labels.Parse(selector)
-	if err != nil {
-		return nil, err
-	}
+func (s *script) list(keys []string) ([]byte, error) {
 	items := []any{}
 	for _, key := range keys {
 		object := s.transcript.object(key)
 		delete(object, "apiVersion")
 		delete(object, "kind")
-		found := labels.Set{}
-		metadata, _ := object["metadata"].(map[string]any)
-		for name, value := range metadata["labels"].(map[string]any) {
-			found[name] = value.(string)
-		}
-		if selected.Matches(found) {
-			items = append(items, object)
-		}
+		items = append(items, object)
 	}
 	return json.Marshal(map[string]any{
 		"kind": "ReplicaSetList", "apiVersion": "apps/v1", "metadata": map[string]any{"resourceVersion": "99999"}, "items": items,

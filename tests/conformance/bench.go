@@ -100,7 +100,7 @@ func enter(t *transcript, address, argument string) (*contestant, error) {
 	}
 	start := startCommand{
 		Command: "start", API: "http://127.0.0.1:1", Planner: "http://" + address, Protocol: fields[2], Owner: t.Owner,
-		PlannerTimeoutMs: 10_000,
+		MinIntervalMs: 100, PlannerTimeoutMs: 10_000,
 	}
 	if err := d.ask(start, &struct{}{}); err != nil {
 		return nil, err

@@ -11,16 +11,17 @@ import base64
 import http.client
 import json
 import queue
+import secrets
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import urlsplit
 
-from adapter import Adapter, Answer, Json, Owner, PlannerError
+from adapter import METHODS, Adapter, Answer, Json, PlannerError
 
 SERVICE = "/rollplan.v1.RolloutPlanner/"
 ATTEMPTS_MAX = 3
@@ -34,6 +35,11 @@ WRONG = (
     "reorders-calls",
     "drops-bodies",
     "replaces-field-managers",
+    "reorders-answers",
+    "omits-answers",
+    "returns-earlier-values",
+    "never-changes-session",
+    "reads-from-cache",
 )
 
 
@@ -64,58 +70,84 @@ class Connection:
 
 
 class Run:
-    """One transcript."""
+    """One leadership."""
 
     def __init__(self, start: Json, wrong: str) -> None:
         self.start, self.wrong = start, wrong
         self.events: list[Json] = []
+        self.cache: list[Json] = []
+        # Those of the last response and of the one before.
+        self.values = ["", ""]
         self.connection = Connection()
-        owner = start["owner"]
-        names = (owner["apiVersion"], owner["kind"], owner["resource"], owner["namespace"], owner["name"])
-        options = start.get("options", {})
-        self.adapter = Adapter(Owner(*names), self.plan, self.call, self.events.append, rfc3339_now, options)
+        settings = {
+            "session": "constant" if wrong == "never-changes-session" else secrets.token_hex(),
+            "statusInterval": f"{start['statusIntervalMs'] / 1000}s",
+            "minInterval": f"{start['minIntervalMs'] / 1000}s",
+        }
+        self.adapter = Adapter(
+            start["owner"], self.plan, self.call, self.events.append, utc_now, settings, start.get("options", {})
+        )
 
     def run(self, command: Json) -> Json:
         """One sync, or one plan of a canary."""
         self.connection.cancelled = False
         self.events.clear()
-        objects = [json.loads(text, parse_int=self.parse_int()) for text in command["cache"]]
+        self.cache = [json.loads(text, parse_int=self.parse_int()) for text in command["cache"]]
         if command["command"] == "canary":
-            outcome, requeue_after = self.adapter.canary(objects, command["request"])
+            result = self.adapter.canary(self.cache, command["request"])
         else:
-            outcome, requeue_after = self.adapter.sync(objects)
-        if self.connection.cancelled:
-            outcome = "cancelled"
-        seconds = float(requeue_after.removesuffix("s") or 0)
-        return {"outcome": outcome, "requeueAfterMs": seconds * 1000, "events": self.events}
+            result = self.adapter.sync(self.cache)
+        times = {"requeueAfterMs": result.at_latest, "notBeforeMs": result.not_before}
+        milliseconds = {name: time / timedelta(milliseconds=1) for name, time in times.items() if time is not None}
+        return {"outcome": result.outcome, **milliseconds, "events": self.events}
+
+    def cancel(self) -> None:
+        self.adapter.cancelled = True
+        self.connection.cancel()
 
     def parse_int(self) -> Callable[[str], Any]:
         return (lambda digits: int(float(digits))) if self.wrong == "rounds-integers" else int
 
     def plan(self, method: str, request: Json) -> Json:
+        if "sync" in request:
+            request["sync"] = self.wrong_sync(request["sync"])
         timeout = self.start["plannerTimeoutMs"]
         headers = {"content-type": "application/json", "connect-protocol-version": "1", "connect-timeout-ms": str(timeout)}
         for attempt in range(ATTEMPTS_MAX):
             body = json.dumps(request).encode()
             answer = self.connection.request(self.start["planner"], "POST", SERVICE + method, body, headers, timeout / 1000)
             if answer.ok:
-                return self.reorder(answer.object())
+                response: Json = json.loads(answer.body)
+                self.values = [self.values[1], response.get("sync", {}).get("value", "")]
+                return self.reorder(response)
             delay = retry_delay(answer, attempt)
             if delay is None or attempt == ATTEMPTS_MAX - 1 or self.connection.cancelled:
                 break
             time.sleep(delay)
         raise PlannerError(answer.body.decode())
 
+    def wrong_sync(self, sync: Json) -> Json:
+        answers = sync["answers"]
+        if self.wrong == "reorders-answers":
+            answers = answers[::-1]
+        elif self.wrong == "omits-answers":
+            answers = [it for it in answers if it["made"]]
+        value = self.values[0] if self.wrong == "returns-earlier-values" else sync["value"]
+        return {**sync, "value": value, "answers": answers}
+
     def reorder(self, response: Json) -> Json:
         if self.wrong == "reorders-calls":
             response.get("steps", []).sort(key=lambda step: "scale up" not in step["summary"])
         return response
 
-    def call(self, method: str, path: str, query: str, content_type: str, body: bytes) -> Answer:
-        headers = {"content-type": content_type} if content_type else {}
+    def call(self, call: Json) -> Answer:
+        method, query, body = METHODS[call["verb"]], call.get("query", ""), call.get("bodyJson", "").encode()
+        headers = {"content-type": call["contentType"]} if "contentType" in call else {}
+        if self.wrong == "reads-from-cache" and method == "GET":
+            return self.cached(call)
         if self.wrong == "replaces-field-managers":
             query = query.replace("rollplan-canary", "rollplan")
-        url = path + (f"?{query}" if query else "")
+        url = call["path"] + (f"?{query}" if query else "")
         if self.wrong == "drops-unknown-fields" and method == "POST":
             body = drop_unknown_fields(body)
         answer = self.connection.request(self.start["api"], method, url, body, headers, 30)
@@ -125,9 +157,17 @@ class Run:
             answer = Answer(answer.code)
         return answer
 
+    def cached(self, call: Json) -> Answer:
+        """The answer to a read, without asking the API server."""
+        found = [it for it in self.cache if it["kind"] == call["kind"]]
+        if "name" not in call:
+            return Answer(200, json.dumps({"kind": "ReplicaSetList", "apiVersion": "apps/v1", "items": found}).encode())
+        found = [it for it in found if it["metadata"]["name"] == call["name"]]
+        return Answer(200, json.dumps(found[0]).encode()) if found else Answer(404)
 
-def rfc3339_now() -> str:
-    return datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
+
+def utc_now() -> datetime:
+    return datetime.now(timezone.utc)
 
 
 def drop_unknown_fields(body: bytes) -> bytes:
@@ -141,7 +181,7 @@ def retry_delay(answer: Answer, attempt: int) -> float | None:
     """The delay before the next attempt, or None if a retry would not help."""
     backoff = FIRST_DELAY * 2.0**attempt
     try:
-        error = answer.object()
+        error = json.loads(answer.body)
     except ValueError:
         # There is no answer, or it is the page of a proxy.
         return backoff if answer.code in (429, 502, 503, 504) else None
@@ -178,7 +218,7 @@ def main() -> None:
         for line in sys.stdin:
             command = json.loads(line)
             if command["command"] == "cancel" and run:
-                run.connection.cancel()
+                run.cancel()
             else:
                 commands.put(command)
         commands.put(None)

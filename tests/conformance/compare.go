@@ -101,28 +101,13 @@ func sorted(keys map[string]bool) []string {
 	return list
 }
 
-// withoutEmpty removes empty objects, which encoders of a Status treat differently.
-func withoutEmpty(value any) any {
-	object, ok := value.(map[string]any)
-	if !ok {
-		return value
-	}
-	kept := map[string]any{}
-	for key, value := range object {
-		value = withoutEmpty(value)
-		if inner, ok := value.(map[string]any); ok && len(inner) == 0 {
-			continue
-		}
-		kept[key] = value
-	}
-	return kept
-}
-
-// essential is an object without the parts that adapters may omit: managedFields and, in a pod, everything except its metadata
-// and its phase.
-func essential(object map[string]any) map[string]any {
+// essential is an object without the parts that adapters may omit: managedFields except in the owner and, in a pod, everything
+// except its metadata and its phase.
+func (t *transcript) essential(object map[string]any) map[string]any {
 	metadata, _ := object["metadata"].(map[string]any)
-	delete(metadata, "managedFields")
+	if object["kind"] != t.Owner.Kind {
+		delete(metadata, "managedFields")
+	}
 	if object["kind"] != "Pod" {
 		return object
 	}
@@ -165,9 +150,9 @@ func flatten(entry any, into map[string]map[string]any) error {
 	return nil
 }
 
-// sameObjects compares the objects of a request with those of the transcript. The request must have all objects that the
-// planner selects, may have others of the cache, and must have each object unchanged.
-func (t *transcript) sameObjects(want *planRequest, entries []string) error {
+// sameObjects compares the objects of a request with those of the transcript. The request must have the required objects, may
+// have others of the cache, and must have each object unchanged.
+func (t *transcript) sameObjects(required, cache, entries []string) error {
 	have := map[string]map[string]any{}
 	for i, entry := range entries {
 		value, err := decode([]byte(entry))
@@ -178,19 +163,18 @@ func (t *transcript) sameObjects(want *planRequest, entries []string) error {
 			return fmt.Errorf("snapshot.objects[%d]: %w", i, err)
 		}
 	}
-	for i, key := range slices.Concat(want.Objects, want.Others) {
+	for _, key := range cache {
 		expected := t.object(key)
-		metadata := expected["metadata"].(map[string]any)
-		uid := metadata["uid"].(string)
+		uid := expected["metadata"].(map[string]any)["uid"].(string)
 		sent, ok := have[uid]
 		delete(have, uid)
-		if !ok && i < len(want.Objects) {
+		if !ok && slices.Contains(required, key) {
 			return fmt.Errorf("the request lacks %s", key)
 		}
 		if !ok {
 			continue
 		}
-		if found := difference("", essential(expected), essential(sent)); found != "" {
+		if found := difference("", t.essential(expected), t.essential(sent)); found != "" {
 			return fmt.Errorf("%s differs: %s", key, found)
 		}
 	}

@@ -60,6 +60,14 @@ func TestWrongClientsAreNoticed(t *testing.T) {
 		}},
 		{"reorders-calls", map[string]string{"update": "want PATCH", "failed-precondition": "want PATCH"}},
 		{"drops-bodies", map[string]string{"proxy-page": "body is \"\""}},
+		{"reorders-answers", map[string]string{"update": "sync.answers[0].id"}},
+		{"omits-answers", map[string]string{"conflict": "sync.answers has 1 entries, want 3"}},
+		{"returns-earlier-values", map[string]string{"update": "sync.value is"}},
+		{"never-changes-session", map[string]string{"new-leader": "is that of an earlier leadership"}},
+		{"reads-from-cache", map[string]string{
+			"stale-sizes":     "the transcript has GET",
+			"owner-not-found": "the transcript has GET",
+		}},
 		{"replaces-field-managers", map[string]string{"canary": "want \"fieldManager=rollplan-canary\""}},
 	} {
 		t.Run(test.wrong, func(t *testing.T) {
@@ -105,9 +113,9 @@ func TestRequestsMayHaveOtherForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	update := transcripts[0]
-	plan := update.Syncs[0].Exchanges[0].Plan
+	required := update.Syncs[0].Exchanges[0].Plan.Objects
 	var entries []string
-	for _, key := range plan.Objects {
+	for _, key := range required {
 		entries = append(entries, string(update.Objects[key]))
 	}
 	list := `{"kind":"List","apiVersion":"v1","items":[` + entries[0] + "," + entries[1] + "]}"
@@ -122,7 +130,7 @@ func TestRequestsMayHaveOtherForms(t *testing.T) {
 		"an object of nowhere": {append(entries, `{"kind":"ReplicaSet","metadata":{"uid":"x","name":"y"}}`),
 			"not in the cache"},
 	} {
-		err := update.sameObjects(plan, test.entries)
+		err := update.sameObjects(required, update.Syncs[0].Cache, test.entries)
 		if (err == nil) != (test.wantErr == "") || err != nil && !strings.Contains(err.Error(), test.wantErr) {
 			t.Errorf("%s: %v, want %q", what, err, test.wantErr)
 		}

@@ -15,16 +15,21 @@ import (
 // replyTimeout limits the time that a driver may take for one command.
 const replyTimeout = 60 * time.Second
 
+// clockResolution is that of the clocks of drivers, by which a timer may be due later.
+const clockResolution = 2 * time.Millisecond
+
 // driver is the program under test. It reads commands from its standard input, a line of JSON each, and prints a line of
 // JSON for each.
 type driver struct {
 	command *exec.Cmd
 	input   io.WriteCloser
 	replies chan []byte
+	// sessions has those of all leaderships so far.
+	sessions map[string]bool
 }
 
 func startDriver(command []string) (*driver, error) {
-	d := &driver{command: exec.Command(command[0], command[1:]...), replies: make(chan []byte)}
+	d := &driver{command: exec.Command(command[0], command[1:]...), replies: make(chan []byte), sessions: map[string]bool{}}
 	d.command.Stderr = os.Stderr
 	var err error
 	if d.input, err = d.command.StdinPipe(); err != nil {
@@ -51,7 +56,7 @@ func startDriver(command []string) (*driver, error) {
 	return d, nil
 }
 
-// startCommand begins a transcript: the adapter discards all state.
+// startCommand begins a leadership: the adapter discards all state.
 type startCommand struct {
 	Command          string          `json:"command"`
 	API              string          `json:"api"`
@@ -59,6 +64,8 @@ type startCommand struct {
 	Protocol         string          `json:"protocol"`
 	Owner            driverOwner     `json:"owner"`
 	Options          json.RawMessage `json:"options,omitempty"`
+	StatusIntervalMs int             `json:"statusIntervalMs"`
+	MinIntervalMs    int             `json:"minIntervalMs"`
 	PlannerTimeoutMs int             `json:"plannerTimeoutMs"`
 }
 
@@ -81,27 +88,24 @@ type syncCommand struct {
 type syncResult struct {
 	Outcome        string  `json:"outcome"`
 	RequeueAfterMs float64 `json:"requeueAfterMs"`
+	NotBeforeMs    float64 `json:"notBeforeMs"`
 	Events         []event `json:"events"`
 	Error          string  `json:"error"`
 }
 
-// check compares a result with the transcript.
-func (r *syncResult) check(want *transcriptSync, events []event) error {
-	if !slices.Contains(want.Outcomes, r.Outcome) {
-		return fmt.Errorf("the outcome is %s %s, want %v", r.Outcome, r.Error, want.Outcomes)
+// check compares a result with the transcript. The adapter has set its timer at most as long ago as given.
+func (r *syncResult) check(want *transcriptSync, events []event, timerSet time.Duration) error {
+	if r.Outcome != want.Outcome {
+		return fmt.Errorf("the outcome is %s %s, want %s", r.Outcome, r.Error, want.Outcome)
 	}
 	if r.Outcome == "done" {
-		var after time.Duration
-		if want.RequeueAfter != "" {
-			var err error
-			if after, err = time.ParseDuration(want.RequeueAfter); err != nil {
-				return err
-			}
-		}
-		// A client that omitted an optional plan counts the time from the plan before.
-		if have := time.Duration(r.RequeueAfterMs * float64(time.Millisecond)); have > after || have < after-time.Second {
+		after := time.Duration(want.RequeueAfterMs) * time.Millisecond
+		if have := time.Duration(r.RequeueAfterMs * float64(time.Millisecond)); have > after || have < after-timerSet {
 			return fmt.Errorf("the next sync is due after %s, want %s", have, after)
 		}
+	}
+	if (r.Outcome == "done" || r.Outcome == "again") && want.NotBeforeMs > 0 && r.NotBeforeMs != float64(want.NotBeforeMs) {
+		return fmt.Errorf("the next sync is allowed after %v ms, want %d ms", r.NotBeforeMs, want.NotBeforeMs)
 	}
 	if !slices.Equal(events, want.Events) {
 		return fmt.Errorf("the events are %v, want %v", events, want.Events)
@@ -154,7 +158,7 @@ func (d *driver) stop() error {
 
 // play plays one transcript.
 func (d *driver) play(c contract, t *transcript, protocol string) (err error) {
-	s, err := newScript(c, t, func() { _ = d.send(map[string]string{"command": "cancel"}) })
+	s, err := newScript(c, t, d.sessions, func() { _ = d.send(map[string]string{"command": "cancel"}) })
 	if err != nil {
 		return err
 	}
@@ -168,12 +172,16 @@ func (d *driver) play(c contract, t *transcript, protocol string) (err error) {
 	}()
 	start := startCommand{
 		Command: "start", API: api.URL, Planner: planner.URL, Protocol: protocol, Owner: t.Owner, Options: t.Options,
-		PlannerTimeoutMs: t.PlannerTimeoutMs,
+		StatusIntervalMs: t.StatusIntervalMs, MinIntervalMs: t.MinIntervalMs, PlannerTimeoutMs: t.PlannerTimeoutMs,
 	}
-	if err := d.ask(start, &struct{}{}); err != nil {
-		return err
-	}
+	var timer time.Time
 	for i, sync := range t.Syncs {
+		if i == 0 || sync.Start {
+			s.lead()
+			if err := d.ask(start, &struct{}{}); err != nil {
+				return err
+			}
+		}
 		command := syncCommand{Command: "sync", Cache: []string{}, Request: sync.Canary}
 		if sync.Canary != nil {
 			command.Command = "canary"
@@ -181,11 +189,15 @@ func (d *driver) play(c contract, t *transcript, protocol string) (err error) {
 		for _, key := range sync.Cache {
 			command.Cache = append(command.Cache, string(t.Objects[key]))
 		}
+		if sync.Due {
+			time.Sleep(time.Until(timer))
+		}
 		s.begin(sync)
 		result := &syncResult{}
 		if err := d.ask(command, result); err != nil {
 			return fmt.Errorf("sync %d: %w", i+1, err)
 		}
+		timer = time.Now().Add(time.Duration(sync.RequeueAfterMs)*time.Millisecond + clockResolution)
 		if err := s.end(result); err != nil {
 			return fmt.Errorf("sync %d (%s): %w", i+1, sync.About, err)
 		}

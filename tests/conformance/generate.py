@@ -15,11 +15,12 @@ import http.client
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import scenarios
-from adapter import Adapter, Answer, Json, Owner, PlannerError
+from adapter import METHODS, Adapter, Answer, Json, PlannerError, Result
 from scenarios import Planner, Scenario, Server
 from world import World
 
@@ -59,17 +60,19 @@ class Recorder:
     def __init__(self, scenario: Scenario, service: Service) -> None:
         self.scenario, self.service = scenario, service
         self.world = World(scenario.objects, scenario.clock)
-        self.clock = scenario.clock
+        self.clock = datetime.fromisoformat(scenario.clock)
         self.objects: dict[str, Json] = {}
         self.syncs: list[Json] = []
-        self.doubted = True
-        # The last request and its time, if there was nothing to do. A client may omit the next one if nothing has changed.
-        self.at_rest: tuple[Json, str] | None = None
         self.cache: list[Json] = []
         self.planner_faults: list[Planner] = []
         self.server_faults: list[Server] = []
-        options = {"eventsAsCalls": True, **scenario.options}
-        self.adapter = Adapter(scenario.owner, self.plan, self.call, self.events_append, lambda: self.clock, options)
+        # The calls of the last response, with what their exchanges have besides the call.
+        self.calls: list[tuple[Json, str, Json]] = []
+        self.leaderships = 0
+        self.due: timedelta | None = None
+        # What the next sync has besides its exchanges.
+        self.preceding: Json = {}
+        self.lead()
 
     # --- called by scenarios
 
@@ -77,122 +80,128 @@ class Recorder:
         """Updates the cache to the current state."""
         self.cache = self.world.all()
 
+    def lead(self) -> None:
+        """Begins a leadership, before the next sync."""
+        self.leaderships += 1
+        settings: Json = {"session": f"session {self.leaderships}"}
+        for name, milliseconds in self.scenario.intervals.items():
+            settings[name] = f"{milliseconds / 1000}s"
+        options = {"eventsAsCalls": True, **self.scenario.options}
+        self.adapter = Adapter(
+            self.scenario.owner, self.plan, self.call, self.events_append, lambda: self.clock, settings, options
+        )
+        if self.syncs:
+            self.preceding["start"] = True
+
+    def wait(self) -> None:
+        """Waits until the timer is due. The runner does so as well, so this must not take long."""
+        assert self.due is not None and self.due <= timedelta(seconds=1), f"{self.scenario.name}: due after {self.due}"
+        self.clock += self.due
+        self.preceding["due"] = True
+
     def sync(self, about: str, *faults: Planner | Server) -> None:
         """Runs one sync with these faults, which occur in this order."""
-        self.rejected = any(is_rejection(it) for it in self.adapter.answers)
         current = self.begin(about, faults)
-        self.end(current, *self.adapter.sync(copy.deepcopy(self.cache)))
-        if current["outcomes"] == ["again"] and not self.adapter.answers and not self.rejected:
-            # The plan reacts to answers, and none of them was a rejection, so there is nothing to retry.
-            current["outcomes"] = ["again", "done"]
+        self.end(current, self.adapter.sync(copy.deepcopy(self.cache)))
 
     def canary(self, about: str, request: Json, *faults: Planner | Server) -> Json:
         """Plans a canary with this policy, command and verdicts. Returns the report."""
         current = self.begin(about, faults)
         current["canary"] = request
-        self.end(current, *self.adapter.canary(copy.deepcopy(self.cache), request))
+        self.end(current, self.adapter.canary(copy.deepcopy(self.cache), request))
         report: Json = self.exchanges()[0]["response"]["report"]
         return report
 
     def begin(self, about: str, faults: Iterable[Planner | Server]) -> Json:
         self.planner_faults = [it for it in faults if isinstance(it, Planner)]
         self.server_faults = [it for it in faults if isinstance(it, Server)]
-        current: Json = {"about": about, "cache": [self.key(it) for it in self.cache], "exchanges": [], "events": []}
+        cache = [self.key(it) for it in self.cache]
+        current: Json = {"about": about, **self.preceding, "cache": cache, "exchanges": [], "events": []}
+        self.preceding = {}
         self.syncs.append(current)
-        self.cancelled = False
         return current
 
-    def end(self, current: Json, outcome: str, requeue_after: str) -> None:
-        if self.cancelled:
-            outcome, requeue_after = "cancelled", ""
+    def end(self, current: Json, result: Result) -> None:
         left = [*self.planner_faults, *(it for it in self.server_faults if not it.used)]
         assert not left, f"{self.scenario.name}: faults that did not happen: {left}"
-        current["outcomes"] = [outcome]
-        if requeue_after:
-            current["requeueAfter"] = requeue_after
+        current["outcome"] = result.outcome
+        self.due = result.at_latest
+        for name, after in (("requeueAfterMs", result.at_latest), ("notBeforeMs", result.not_before)):
+            if after is not None:
+                current[name] = round(after.total_seconds() * 1000)
 
     def service_creates(self) -> str:
         """The name of the ReplicaSet that a plan for the stored objects creates."""
         objects = [json.dumps(it) for it in self.world.all()]
-        snapshot = {"now": self.clock, "objects": objects, "replicaSetsComplete": True}
+        snapshot = {"now": self.scenario.clock, "objects": objects, "replicaSetsComplete": True}
         return str(self.service.plan("PlanRollout", {"snapshot": snapshot})["steps"][0]["call"]["name"])
 
     # --- called by the adapter
 
     def plan(self, method: str, request: Json) -> Json:
         for _ in range(3):
-            fault = self.planner_faults.pop(0) if self.planner_faults else None
-            exchange: Json = {"plan": self.describe(method, request)}
-            if (exchange["plan"], self.clock) == self.at_rest:
-                exchange["optional"] = True
+            fault = self.planner_faults[0] if self.planner_faults else None
+            if fault and fault.skipped:
+                fault.skipped, fault = fault.skipped - 1, None
+            if fault:
+                self.planner_faults.pop(0)
+            exchange: Json = {"plan": self.describe(request)}
             self.exchanges().append(exchange)
-            if fault is None:
+            if fault is None or fault.truncates:
                 response = exchange["response"] = self.service.plan(method, request)
-                self.at_rest = None if "steps" in response else (exchange["plan"], self.clock)
-                return copy.deepcopy(exchange["response"])
+                if fault:
+                    value = base64.b64decode(response["sync"]["value"])
+                    response["sync"]["value"] = base64.b64encode(value[: len(value) // 2]).decode()
+                self.calls = [*calls_of(response)]
+                return copy.deepcopy(response)
             exchange |= fault.exchange
-            self.cancelled = fault.cancels
+            self.adapter.cancelled = fault.cancels
             if not fault.retried:
                 break
         raise PlannerError
 
-    def describe(self, method: str, request: Json) -> Json:
-        """The request in the form in which the runner compares it: the objects that the planner selects, and the others."""
+    def describe(self, request: Json) -> Json:
+        """The request in the form in which the runner compares it. It knows the bodies of the answers already."""
         snapshot = request["snapshot"]
-        sent = [json.loads(text) for text in snapshot["objects"]]
-        with_pods = method == "PlanCanary" or recreate(sent, self.scenario.owner)
-        needed = selected(sent, self.scenario.owner, with_pods)
-        plan: Json = {"objects": [self.key(it) for it in needed]}
-        if others := [self.key(it) for it in sent if it not in needed]:
-            plan["others"] = others
-        if with_pods:
+        plan: Json = {"objects": [self.key(json.loads(text)) for text in snapshot["objects"]]}
+        if snapshot["podsComplete"]:
             plan["podsComplete"] = True
-        if "terminatingReplicas" in request.get("options", {}):
-            plan["terminatingReplicas"] = request["options"]["terminatingReplicas"]
-        if snapshot.get("answers"):
-            plan["answers"] = [describe_answer(it, self.key) for it in snapshot["answers"]]
+        if sync := request.get("sync"):
+            plan["value"] = sync["value"]
+            fields = ("id", "made", "httpCode")
+            plan["answers"] = [
+                {key: it[key] for key in fields if key in it} | ({"existing": True} if "existing" in it else {})
+                for it in sync["answers"]
+            ]
         return plan
 
-    def call(self, method: str, path: str, query: str, content_type: str, body: bytes) -> Answer:
+    def call(self, call: Json) -> Answer:
+        method, path, query = METHODS[call["verb"]], call["path"], call.get("query", "")
+        content_type, body = call.get("contentType", ""), call.get("bodyJson", "")
         fault = next((it for it in self.server_faults if not it.used and it.hits(method, path)), None)
         if fault:
             fault.used = True
-        exchange: Json = {"call": {"method": method, "path": path}}
-        if query:
-            exchange["call"]["query"] = query
-        if content_type:
-            exchange["call"]["contentType"] = content_type
+        described = {"method": method, "path": path, "query": query, "contentType": content_type}
+        described = {key: text for key, text in described.items() if text}
         if body:
-            exchange["call"]["body"] = json.loads(body)
-        if method == "GET" and path.endswith("replicasets"):
-            exchange = {"list": path}
-            if not self.doubted:
-                exchange["optional"] = True
+            described["body"] = json.loads(body)
+        # The first one, because a response may have two equal calls.
+        index = next(index for index, (planned, *_) in enumerate(self.calls) if planned == call)
+        _, name, more = self.calls.pop(index)
+        exchange = {name: described, **more}
         self.exchanges().append(exchange)
         if fault and fault.meanwhile:
             fault.meanwhile(self.world)
             fault = None
         answer = Answer(0)
         if fault is None or fault.applied:
-            answer = self.world.call(method, path, content_type, body)
+            answer = self.world.call(method, f"{path}?{query}", content_type, body.encode())
         if fault:
             exchange["answer"] = copy.deepcopy(fault.answer)
-            # A caller that cancels a call in progress does not learn its outcome.
-            self.cancelled = self.cancelled or fault.cancels
-            answer = Answer(fault.answer.get("code", 0), fault.body())
-        else:
-            exchange["answer"] = {"code": answer.code, **self.body(answer)}
-        if "list" in exchange:
-            # As long as there are others, a custom resource gets no ReplicaSets.
-            self.doubted = any(self.is_of_others(it) for it in self.world.all())
-        elif method != "GET" and "replicasets" in path:
-            self.doubted = self.doubted or raises_doubts(answer)
+            self.adapter.cancelled = fault.cancels
+            return Answer(fault.answer.get("code", 0), fault.body())
+        exchange["answer"] = {"code": answer.code, **self.body(answer)}
         return answer
-
-    def is_of_others(self, it: Json) -> bool:
-        owner = self.scenario.owner
-        uids = (None, self.world.find(owner.kind, owner.name)["metadata"]["uid"])
-        return owner.kind != "Deployment" and it["kind"] == "ReplicaSet" and controller(it) not in uids
 
     def events_append(self, event: Json) -> None:
         self.syncs[-1]["events"].append(event)
@@ -220,68 +229,24 @@ class Recorder:
         return {"object": self.key(body)}
 
     def transcript(self) -> Json:
-        written: Json = {"about": self.scenario.about, "owner": self.scenario.owner.target()}
+        written: Json = {"about": self.scenario.about, "owner": self.scenario.owner}
         if self.scenario.options:
             written["options"] = self.scenario.options
+        written |= {f"{name}Ms": milliseconds for name, milliseconds in self.scenario.intervals.items()}
         written |= {"plannerTimeoutMs": self.scenario.planner_timeout_ms, "syncs": self.syncs, "objects": self.objects}
         return written
 
 
-def raises_doubts(answer: Answer) -> bool:
-    """Whether the ReplicaSets must be read again after a call. After a rejection they may be read, but need not be."""
-    if answer.code == 422:
-        return "causes" not in answer.object()["details"]
-    return answer.code in (0, 404, 409) or answer.code >= 500
-
-
-def is_rejection(answer: Json) -> bool:
-    """Whether the API server rejected the call. The next plan then reports that, and the plan after it repeats the call."""
-    if answer["httpCode"] not in (403, 409, 422, 500):
-        return False
-    body = json.loads(base64.b64decode(answer["body"]))
-    return body["reason"] in ("Forbidden", "AlreadyExists", "InternalError") or "causes" in body["details"]
-
-
-def selected(objects: list[Json], owner: Owner, with_pods: bool) -> list[Json]:
-    """The Deployment, the ReplicaSets that it controls or may adopt and, where the plan depends on them, their pods.
-
-    A custom resource also needs the ReplicaSets of other controllers that its selector matches.
-    """
-    deployment = next(it for it in objects if owner.is_of(it))
-    labels = deployment["spec"]["selector"]["matchLabels"].items()
-    sets = [
-        it
-        for it in objects
-        if it["kind"] == "ReplicaSet"
-        and (
-            controller(it) == deployment["metadata"]["uid"]
-            or ((controller(it) is None or owner.kind != "Deployment") and labels <= it["metadata"].get("labels", {}).items())
-        )
-    ]
-    uids = {it["metadata"]["uid"] for it in sets} if with_pods else set()
-    return [deployment, *sets, *(it for it in objects if it["kind"] == "Pod" and controller(it) in uids)]
-
-
-def recreate(objects: list[Json], owner: Owner) -> bool:
-    deployment = next(it for it in objects if owner.is_of(it))
-    return bool(deployment["spec"].get("strategy", {}).get("type") == "Recreate")
-
-
-def controller(it: Json) -> str | None:
-    return next((ref["uid"] for ref in it["metadata"].get("ownerReferences", []) if ref.get("controller")), None)
-
-
-def describe_answer(answer: Json, key: Callable[[Json], str]) -> Json:
-    described: Json = {"call": answer["call"], "httpCode": answer["httpCode"]}
-    if answer.get("body"):
-        text = base64.b64decode(answer["body"]).decode()
-        try:
-            described["body"] = json.loads(text)
-        except json.JSONDecodeError:
-            described["text"] = text
-    if answer.get("existingJson"):
-        described["existing"] = key(json.loads(base64.b64decode(answer["existingJson"])))
-    return described
+def calls_of(response: Json) -> Iterator[tuple[Json, str, Json]]:
+    """The calls of a response, with the name of their exchange and the id of their answer."""
+    for read in response.get("sync", {}).get("reads", []):
+        yield read["call"], "read", {"id": read["id"]}
+    for step in response.get("steps", []):
+        identified = {"id": step["id"]} if "id" in step else {}
+        if "call" in step:
+            yield step["call"], "call", identified
+        if "readOnConflict" in step:
+            yield step["readOnConflict"], "call", {**identified, "existing": True}
 
 
 def record(scenario: Scenario, service: Service) -> str:

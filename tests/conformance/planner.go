@@ -38,6 +38,9 @@ const (
 // clockTolerance is how far Snapshot.now may be from the time of the request.
 const clockTolerance = time.Minute
 
+// failedBodyBytes limits the body in the answer to a call that has failed.
+const failedBodyBytes = 64 << 10
+
 // contract has the messages by method, read from the descriptor set, so that the runner does not depend on generated code.
 type contract map[string]messages
 
@@ -285,17 +288,6 @@ func (s *script) fail(w http.ResponseWriter, kind codec, format string, args ...
 
 // sameRequest compares a request with that of the transcript.
 func (s *script) sameRequest(want *planRequest, request map[string]any) error {
-	options, _ := request["options"].(map[string]any)
-	if have, want := options["horizon"], s.options["horizon"]; fmt.Sprint(have) != fmt.Sprint(want) {
-		return fmt.Errorf("options.horizon is %v, want %v", have, want)
-	}
-	var terminating any
-	if want.TerminatingReplicas != nil {
-		terminating = *want.TerminatingReplicas
-	}
-	if have := options["terminatingReplicas"]; have != terminating {
-		return fmt.Errorf("options.terminatingReplicas is %v, want %v", have, terminating)
-	}
 	if s.sync.Canary != nil {
 		canary, err := decode(s.sync.Canary)
 		if err != nil {
@@ -306,6 +298,8 @@ func (s *script) sameRequest(want *planRequest, request map[string]any) error {
 		if found := difference("request", canary, have); found != "" {
 			return errors.New(found)
 		}
+	} else if err := s.sameSettings(request); err != nil {
+		return err
 	}
 	snapshot, _ := request["snapshot"].(map[string]any)
 	now, err := time.Parse(time.RFC3339Nano, fmt.Sprint(snapshot["now"]))
@@ -315,8 +309,8 @@ func (s *script) sameRequest(want *planRequest, request map[string]any) error {
 	if snapshot["replicaSetsComplete"] != true {
 		return errors.New("replica_sets_complete is not set")
 	}
-	if want.PodsComplete && snapshot["podsComplete"] != true {
-		return errors.New("pods_complete is not set")
+	if have := snapshot["podsComplete"] == true; have != want.PodsComplete {
+		return fmt.Errorf("pods_complete is %v, want %v", have, want.PodsComplete)
 	}
 	if err := s.sameTarget(snapshot["target"]); err != nil {
 		return err
@@ -326,11 +320,65 @@ func (s *script) sameRequest(want *planRequest, request map[string]any) error {
 	for _, entry := range list {
 		entries = append(entries, entry.(string))
 	}
-	if err := s.transcript.sameObjects(want, entries); err != nil {
+	if err := s.transcript.sameObjects(want.Objects, s.sync.Cache, entries); err != nil || s.sync.Canary != nil {
 		return err
 	}
-	answers, _ := snapshot["answers"].([]any)
-	return s.sameAnswers(want.Answers, answers)
+	return s.sameSync(want, request)
+}
+
+// sameSettings compares what an adapter is told when it starts.
+func (s *script) sameSettings(request map[string]any) error {
+	options := map[string]any{}
+	if have, ok := request["options"].(map[string]any); ok {
+		options = maps.Clone(have)
+	}
+	// Up to the adapter.
+	delete(options, "eventsAsCalls")
+	delete(options, "report")
+	if found := difference("options", s.options, options); found != "" {
+		return errors.New(found)
+	}
+	sync, _ := request["sync"].(map[string]any)
+	for name, milliseconds := range map[string]int{
+		"statusInterval": s.transcript.StatusIntervalMs, "minInterval": s.transcript.MinIntervalMs,
+	} {
+		have := time.Duration(0)
+		if text, ok := sync[name].(string); ok {
+			var err error
+			if have, err = time.ParseDuration(text); err != nil {
+				return fmt.Errorf("sync.%s: %w", name, err)
+			}
+		}
+		if want := time.Duration(milliseconds) * time.Millisecond; have != want {
+			return fmt.Errorf("sync.%s is %s, want %s", name, have, want)
+		}
+	}
+	return nil
+}
+
+// sameSync compares the state of the loop with that of the transcript.
+func (s *script) sameSync(want *planRequest, request map[string]any) error {
+	sync, ok := request["sync"].(map[string]any)
+	if !ok {
+		return errors.New("sync is absent")
+	}
+	session, _ := sync["session"].(string)
+	if err := s.inSession(session); err != nil {
+		return err
+	}
+	if value, _ := sync["value"].(string); value != want.Value {
+		return fmt.Errorf("sync.value is %q, want that of the last response about the owner, %q", value, want.Value)
+	}
+	answers, _ := sync["answers"].([]any)
+	if len(answers) != len(want.Answers) {
+		return fmt.Errorf("sync.answers has %d entries, want %d", len(answers), len(want.Answers))
+	}
+	for i, expected := range want.Answers {
+		if err := s.sameAnswer(expected, answers[i].(map[string]any)); err != nil {
+			return fmt.Errorf("sync.answers[%d].%w", i, err)
+		}
+	}
+	return nil
 }
 
 func (s *script) sameTarget(target any) error {
@@ -349,39 +397,12 @@ func (s *script) sameTarget(target any) error {
 	return nil
 }
 
-// sameAnswers compares the answers of a request with those of the transcript, in any order.
-func (s *script) sameAnswers(want []*plannedReply, have []any) error {
-	if len(want) != len(have) {
-		return fmt.Errorf("the request has %d answers, want %d", len(have), len(want))
+func (s *script) sameAnswer(want *plannedAnswer, have map[string]any) error {
+	if have["id"] != want.ID {
+		return fmt.Errorf("id is %v, want %s", have["id"], want.ID)
 	}
-	left := append([]any{}, have...)
-	for _, expected := range want {
-		var first error
-		found := false
-		for i, it := range left {
-			err := s.sameAnswer(expected, it.(map[string]any))
-			if err == nil {
-				left, found = append(left[:i:i], left[i+1:]...), true
-				break
-			}
-			if first == nil {
-				first = err
-			}
-		}
-		if !found {
-			return fmt.Errorf("snapshot.answers: %w", first)
-		}
-	}
-	return nil
-}
-
-func (s *script) sameAnswer(want *plannedReply, have map[string]any) error {
-	call, err := decode(want.Call)
-	if err != nil {
-		return err
-	}
-	if found := difference("call", call, have["call"]); found != "" {
-		return errors.New(found)
+	if made := have["made"] == true; made != want.Made {
+		return fmt.Errorf("made is %v, want %v", made, want.Made)
 	}
 	code := have["httpCode"]
 	if code == nil {
@@ -390,37 +411,27 @@ func (s *script) sameAnswer(want *plannedReply, have map[string]any) error {
 	if fmt.Sprint(code) != fmt.Sprint(want.HTTPCode) {
 		return fmt.Errorf("http_code is %v, want %d", code, want.HTTPCode)
 	}
-	body, err := bytesOf(have["body"])
-	if err != nil {
-		return err
-	}
-	switch {
-	case want.Body != nil:
-		if err := sameJSON("body", want.Body, body, withoutEmpty); err != nil {
-			return err
+	var sent sentBodies
+	if want.Made && want.HTTPCode > 0 {
+		sent.body = s.sent[want.ID].body
+		if want.HTTPCode/100 != 2 {
+			sent.body = sent.body[:min(len(sent.body), failedBodyBytes)]
 		}
-	case string(body) != want.Text:
-		return fmt.Errorf("body is %q, want %q", body, want.Text)
 	}
-	existing, err := bytesOf(have["existingJson"])
-	if err != nil || want.Existing == "" && len(existing) == 0 {
-		return err
+	if want.Existing {
+		sent.existing = s.sent[want.ID].existing
 	}
-	if want.Existing == "" {
-		return errors.New("existing_json is set, though nothing could be read")
-	}
-	return sameJSON("existing_json", s.transcript.Objects[want.Existing], existing, func(value any) any {
-		object, ok := value.(map[string]any)
-		if !ok {
-			return value
+	for field, bytesSent := range map[string][]byte{"body": sent.body, "existing": sent.existing} {
+		text, _ := have[field].(string)
+		body, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", field, err)
 		}
-		return essential(object)
-	})
-}
-
-func bytesOf(value any) ([]byte, error) {
-	text, _ := value.(string)
-	return base64.StdEncoding.DecodeString(text)
+		if !bytes.Equal(body, bytesSent) {
+			return fmt.Errorf("%s is %.200q (%d bytes), want %.200q (%d bytes)", field, body, len(body), bytesSent, len(bytesSent))
+		}
+	}
+	return nil
 }
 
 // sameJSON compares two texts, each after a normalization.

@@ -6,10 +6,11 @@ import copy
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adapter import Json, Owner
+from adapter import Json
 from world import World, merge, status
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CLOCK = "2026-11-20T23:30:30Z"
-WEB = Owner("apps/v1", "Deployment", "deployments", "shop", "web")
+WEB = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web", "resource": "deployments"}
 PROXY_PAGE = "<html>\n<head><title>502 Bad Gateway</title></head>\n<body>upstream connect error</body>\n</html>\n"
 # 2^53 + 1, which a double rounds to 2^53.
 BIG = 9007199254740993
@@ -31,6 +32,10 @@ class Planner:
     # Whether the client tries again in the same sync.
     retried: bool = False
     cancels: bool = False
+    # Whether the service does answer, with half of a value.
+    truncates: bool = False
+    # The number of requests before the one that fails.
+    skipped: int = 0
 
 
 @dataclass
@@ -52,12 +57,12 @@ class Server:
 
     def body(self) -> bytes:
         if "text" in self.answer:
-            return str(self.answer["text"]).encode()
+            return str(self.answer["text"]).encode() * self.answer.get("repeated", 1)
         return json.dumps(self.answer["body"]).encode() if "body" in self.answer else b""
 
 
-def unavailable() -> Planner:
-    return Planner({"error": {"code": "unavailable", "message": "no healthy upstream"}}, retried=True)
+def unavailable(**options: Any) -> Planner:
+    return Planner({"error": {"code": "unavailable", "message": "no healthy upstream"}}, retried=True, **options)
 
 
 def answers(method: str, path: str, body: Json, **options: Any) -> Server:
@@ -75,10 +80,12 @@ class Scenario:
     about: str
     run: Callable[[Recorder], None]
     objects: list[Json]
-    owner: Owner = WEB
+    owner: Json = field(default_factory=lambda: WEB)
     clock: str = CLOCK
     planner_timeout_ms: int = 5000
     options: Json = field(default_factory=dict)
+    # The intervals of each request, in milliseconds.
+    intervals: dict[str, int] = field(default_factory=lambda: {"statusInterval": 0, "minInterval": 100})
 
 
 SCENARIOS: list[Scenario] = []
@@ -152,12 +159,27 @@ def stranger(name: str, labels: Json | None = None, **spec: Any) -> Json:
     }
 
 
+def orphan(name: str) -> Json:
+    """A ReplicaSet without a controller."""
+    it = stranger(name)
+    del it["metadata"]["ownerReferences"]
+    return it
+
+
 def edit(world: World, kind: str, name: str, **spec: Any) -> None:
     """Changes the spec of an object, as another client does."""
     it = copy.deepcopy(world.find(kind, name))
     it["spec"] |= spec
     it["metadata"]["generation"] += 1
     world.put(it)
+
+
+def touch(run: Recorder) -> None:
+    """Changes what the cache shows of the owner, without effect on its rollout."""
+    owner = copy.deepcopy(run.world.find(run.scenario.owner["kind"], "web"))
+    owner["metadata"]["annotations"]["example.com/touched"] = str(run.world.version)
+    run.world.put(owner)
+    run.show()
 
 
 CREATE = example("fresh-create")
@@ -167,10 +189,13 @@ OLD, NEW = "web-779f94f8fc", "web-67fc9594b8"
 
 @scenario(CREATE)
 def create(run: Recorder) -> None:
-    """A Deployment without ReplicaSets: the plan creates one and publishes the status."""
-    run.sync("creates the ReplicaSet, then updates the status")
+    """A Deployment without ReplicaSets. Without a value, the service withholds the steps until the ReplicaSets are listed."""
+    run.sync("lists the ReplicaSets, creates one, then updates the status")
     run.show()
     run.sync("the cache shows both writes, and there is nothing to do")
+    run.sync("nothing has changed, so nothing is asked")
+    touch(run)
+    run.sync("the Deployment has changed, and the request has no answers")
 
 
 @scenario(UPDATE)
@@ -187,9 +212,10 @@ def requeue_after(run: Recorder) -> None:
     run.sync("returns the time after which to plan again")
 
 
-@scenario(without_pods(example("adopt-orphan")))
+@scenario([*without_pods(example("adopt-orphan")), orphan("other-7c9f")])
 def adoption(run: Recorder) -> None:
-    """A ReplicaSet without a controller that the selector matches is part of the request, and is adopted."""
+    """A ReplicaSet without a controller is part of the request, whatever its labels are. One that the selector matches is
+    adopted."""
     run.sync("checks the owner, adopts the ReplicaSet, updates the status")
     run.show()
     run.sync("the cache shows the adoption")
@@ -197,8 +223,8 @@ def adoption(run: Recorder) -> None:
 
 @scenario(example("recreate-old-pods-terminating"))
 def recreate_pods(run: Recorder) -> None:
-    """The strategy Recreate needs the pods of the ReplicaSets in the request."""
-    run.sync("waits until the old pods are deleted")
+    """The strategy Recreate needs the pods of the ReplicaSets: the service asks for them, and all later requests have them."""
+    run.sync("asks again with the pods, and waits until the old ones are deleted")
     for it in run.world.all():
         if it["kind"] == "Pod":
             run.world.remove("Pod", it["metadata"]["name"])
@@ -224,7 +250,7 @@ def intolerable_code(run: Recorder) -> None:
     """A code other than those in done_http_codes ends the plan."""
     body = status(403, 'replicasets.apps "x" is forbidden: User "rollout" cannot delete resource "replicasets"')
     run.sync("the first deletion is forbidden, and nothing else is called", answers("DELETE", SURPLUS[0], body))
-    run.sync("the answer is in the next request")
+    run.sync("the answer is in the next request, and those of the calls that were not made")
 
 
 @scenario(UPDATE)
@@ -251,7 +277,7 @@ def rejection_in_the_status(run: Recorder) -> None:
     """The status update conflicts. This does not concern the ReplicaSets, so they need not be read again."""
     body = status(409, 'Operation cannot be fulfilled on deployments.apps "web": the object has been modified')
     run.sync("everything is scaled, and the status conflicts", answers("PATCH", "/deployments/web/status", body))
-    run.sync("updates the status; the sizes are known from the answers to its own calls")
+    run.sync("updates the status; the answers have the sizes, which the cache does not show")
 
 
 @scenario(CREATE)
@@ -261,6 +287,7 @@ def already_exists_stranger(run: Recorder) -> None:
     run.world.put(stranger(created, priority=BIG))
     run.sync("creating is answered with AlreadyExists, and the object is read")
     run.sync("the next plan avoids the name")
+    run.wait()
     run.sync("the plan after it creates a ReplicaSet with another name")
 
 
@@ -277,10 +304,14 @@ def already_exists_unreadable(run: Recorder) -> None:
 
 @scenario(CREATE)
 def rejection(run: Recorder) -> None:
-    """The API server rejects a create. The answer is sent back verbatim, and the plan reports it in a condition."""
+    """The API server rejects a create. The plan reports it in a condition, and the create is repeated with a backoff."""
     body = status(403, 'replicasets.apps "web" is forbidden: exceeded quota: sets, requested: count/replicasets.apps=1')
     run.sync("creating is forbidden", answers("POST", "/replicasets", body))
-    run.sync("the status states the reason")
+    run.sync("the status states the reason, and a timer is set")
+    run.wait()
+    run.sync("creating is forbidden again", answers("POST", "/replicasets", body))
+    run.sync("the status already states the reason, and the timer is longer")
+    run.wait()
     run.sync("the quota is raised, and the ReplicaSet is created")
 
 
@@ -324,6 +355,14 @@ def proxy_page(run: Recorder) -> None:
 
 
 @scenario(UPDATE)
+def long_proxy_page(run: Recorder) -> None:
+    """The page of a proxy is longer than 64 KiB: the answer has only its beginning. Successful answers have all of a body."""
+    page = {"code": 502, "text": PROXY_PAGE, "repeated": 700}
+    run.sync("502 and a long page after the scale-down", Server("PATCH", OLD, page, applied=True))
+    run.sync("the answer has 64 KiB of it")
+
+
+@scenario(UPDATE)
 def server_timeout(run: Recorder) -> None:
     """The API server answers with a timeout: the write may have been made."""
     body = status(504, "request did not complete within the requested timeout - context deadline exceeded")
@@ -337,17 +376,20 @@ def internal_error(run: Recorder) -> None:
     fault = answers("PATCH", OLD, status(500, "etcdserver: request timed out"), applied=True)
     run.sync("500 after the scale-down", fault)
     run.sync("updates the status")
+    run.wait()
     run.sync("reads the ReplicaSets, which shows that the write was made, and plans again")
 
 
 @scenario(CREATE)
 def namespace_terminating(run: Recorder) -> None:
-    """The namespace is being deleted, so nothing can be created: the answer is not sent back, and the call is not retried."""
+    """The namespace is being deleted, so nothing can be created: the call is not repeated until something changes."""
     message = 'replicasets.apps "web" is forbidden: namespace shop is being terminated'
     causes = [{"reason": "NamespaceTerminating", "message": "namespace shop is being terminated"}]
     body = status(403, message, causes=causes)
     run.sync("creating is forbidden, and nothing else is called", answers("POST", "/replicasets", body))
-    run.sync("another sync tries again", answers("POST", "/replicasets", body))
+    run.sync("the request has the answer, and no timer is set")
+    touch(run)
+    run.sync("the Deployment changes, and the call is made again", answers("POST", "/replicasets", body))
 
 
 @scenario(UPDATE)
@@ -402,19 +444,26 @@ def answers_outlive_a_failed_plan(run: Recorder) -> None:
     run.sync("the service is not available", unavailable(), unavailable(), unavailable())
     run.sync("the request still has the answer")
     run.show()
-    run.sync("the next request does not have it")
+    run.sync("the next request has the answers to the last plan only")
+
+
+@scenario(UPDATE)
+def answers_to_reads_outlive_a_failed_plan(run: Recorder) -> None:
+    """The service fails after a read: the same request is sent again, with the answer to the read."""
+    run.sync("lists the ReplicaSets, and the service is not available", unavailable(skipped=1), unavailable(), unavailable())
+    run.sync("the request has the list")
 
 
 @scenario(CREATE)
 def stale_cache(run: Recorder) -> None:
-    """The cache does not show the adapter's own writes yet: the request has the objects that the calls returned."""
+    """The cache does not show the adapter's own writes yet: the answers have the objects, and later the service reads them."""
     run.sync("creates the ReplicaSet and updates the status")
-    run.sync("the cache shows neither")
+    run.sync("the cache shows neither, but the answers have both")
     before = run.cache
     run.show()
     created = next(it for it in run.cache if it["kind"] == "ReplicaSet")
     run.cache = [*before, created]
-    run.sync("the watch of ReplicaSets has caught up, that of Deployments has not")
+    run.sync("the watch of ReplicaSets has caught up, that of Deployments has not: the Deployment is read")
     scaled = copy.deepcopy(run.world.find("ReplicaSet", created["metadata"]["name"]))
     scaled["status"] = {
         "replicas": 3,
@@ -430,17 +479,19 @@ def stale_cache(run: Recorder) -> None:
 
 @scenario(CREATE)
 def stale_cache_of_a_new_replica_set(run: Recorder) -> None:
-    """The cache does not show a ReplicaSet that the adapter has created and scaled. Another client deletes it: the next call is
-    answered with 404, and it is created again."""
+    """The cache does not show a ReplicaSet that the adapter has created and scaled: from the second request on, it is read.
+    Another client deletes it: the read is answered with 404, and it is created again."""
     run.sync("creates the ReplicaSet")
     resize(run, 5)
     run.sync("scales it up, although the cache does not show it")
-    run.sync("the request still has it, with the new size")
+    run.sync("the answers have it, with the new size")
+    resize(run, 6)
+    run.sync("the answers do not have it, so it is read, and scaled up")
+    run.sync("the answers have it")
     created = next(it for it in run.world.all() if it["kind"] == "ReplicaSet")
     run.world.remove("ReplicaSet", created["metadata"]["name"])
     resize(run, 7)
-    run.sync("another client has deleted it: scaling it up is answered with 404")
-    run.sync("the request does not have it, and it is created again")
+    run.sync("another client has deleted it: the read is answered with 404, and it is created again")
 
 
 def resize(run: Recorder, replicas: int) -> None:
@@ -451,15 +502,15 @@ def resize(run: Recorder, replicas: int) -> None:
 
 @scenario(CLEANUP)
 def stale_deletions(run: Recorder) -> None:
-    """The cache still shows ReplicaSets that the adapter has deleted: the request does not have them until the cache shows
-    that one is being deleted, because it has a finalizer."""
+    """The cache still shows ReplicaSets that the adapter has deleted: nothing is deleted twice. Later it shows that one is being
+    deleted, because it has a finalizer."""
     remaining = copy.deepcopy(run.world.find("ReplicaSet", SURPLUS[0]))
     run.sync("deletes the surplus ReplicaSets")
     run.sync("the cache still shows them, and nothing is left to do")
     remaining["metadata"] |= {"deletionTimestamp": CLOCK, "finalizers": ["example.com/audit"]}
     run.world.put(remaining)
     run.show()
-    run.sync("the cache shows that one of them is being deleted, and the request has it")
+    run.sync("the cache shows that one of them is being deleted")
 
 
 @scenario(example("fresh-create", ("Deployment", {"spec": {"paused": True}})))
@@ -489,7 +540,108 @@ def stale_sizes(run: Recorder) -> None:
     """Before the first write to a ReplicaSet, all are read once: the cache may lack writes of the previous leader."""
     scale(NEW, 7)(run.world)
     run.sync("the list shows another size, so the plan is made again")
-    run.sync("until the cache shows it, the size is known from the list")
+    run.sync("until the cache shows it, the ReplicaSet is read")
+
+
+@scenario(UPDATE)
+def new_leader(run: Recorder) -> None:
+    """Another adapter leads in between, and its writes are not in the cache. The adapter then leads again, with a new session and
+    without its value."""
+    run.sync("scales")
+    run.show()
+    run.sync("the cache shows it")
+    scale(NEW, 7)(run.world)
+    sets = [it for it in run.cache if it["kind"] == "ReplicaSet"]
+    edit(run.world, "Deployment", "web", replicas=12)
+    run.cache = [run.world.find("Deployment", "web"), *sets]
+    run.lead()
+    run.sync("the ReplicaSets are listed again, and have another size than in the cache")
+
+
+@scenario(UPDATE)
+def value_of_another_version(run: Recorder) -> None:
+    """The service does not accept a value, for example of another version: the adapter returns it nevertheless."""
+    run.sync("scales, and the value is only half of one", Planner({}, truncates=True, skipped=1))
+    run.show()
+    edit(run.world, "Deployment", "web", replicas=12)
+    run.show()
+    run.sync("the ReplicaSets are listed before the next write")
+
+
+@scenario(UPDATE)
+def failed_read(run: Recorder) -> None:
+    """A read fails: the service sets a timer, and nothing is written before the read has succeeded."""
+    run.sync("the list is not answered", Server("GET", "/replicasets", {"lost": True}))
+    run.wait()
+    run.sync("the list is answered by a proxy", Server("GET", "/replicasets", {"code": 503, "text": PROXY_PAGE}))
+    run.wait()
+    run.sync("lists the ReplicaSets, and scales")
+
+
+@scenario(UPDATE)
+def repeated_conflict(run: Recorder) -> None:
+    """A call fails twice in a row: it is repeated with a backoff."""
+    body = status(409, f'Operation cannot be fulfilled on replicasets.apps "{OLD}": the object has been modified')
+    run.sync("the scale-down conflicts", answers("PATCH", OLD, body))
+    run.sync("it is repeated at once, and conflicts again", answers("PATCH", OLD, body))
+    run.sync("it is not repeated before a timer")
+    run.wait()
+    run.sync("it is repeated, and the plan is carried out")
+
+
+@scenario(UPDATE, intervals={"statusInterval": 200, "minInterval": 50})
+def delayed_status(run: Recorder) -> None:
+    """A status that only reports progress is delayed, so that one write covers several changes."""
+    run.sync("scales, and updates the status with it")
+    run.show()
+    run.sync("the cache shows the writes")
+    progress(run)
+    run.sync("a pod is ready, and a timer is set")
+    run.clock += timedelta(milliseconds=100)
+    progress(run)
+    run.sync("another one is ready, and the timer is shorter")
+    run.wait()
+    run.sync("the timer is due, and the status is updated")
+
+
+def progress(run: Recorder) -> None:
+    """Another pod of the new ReplicaSet becomes ready."""
+    it = copy.deepcopy(run.world.find("ReplicaSet", NEW))
+    it["status"]["readyReplicas"] = it["status"].get("readyReplicas", 0) + 1
+    run.world.put(it)
+    run.show()
+
+
+@scenario(UPDATE)
+def native_controller(run: Recorder) -> None:
+    """The native controller writes the status, too: work on the Deployment is suspended, and the adapter records an event."""
+    run.sync("scales")
+    writes = {"manager": "kube-controller-manager", "operation": "Update", "subresource": "status"}
+    owner = copy.deepcopy(run.world.find("Deployment", "web"))
+    later = (run.clock + timedelta(seconds=10)).isoformat().replace("+00:00", "Z")
+    owner["metadata"].setdefault("managedFields", []).append({**writes, "apiVersion": "apps/v1", "time": later})
+    owner["spec"]["replicas"] = 12
+    run.world.put(owner)
+    run.show()
+    run.sync("the native controller has written the status: nothing is written, and a timer of a minute is set")
+    touch(run)
+    run.sync("the Deployment changes, and nothing is written")
+    run.clock += timedelta(seconds=60)
+    touch(run)
+    run.sync("after a minute, the ReplicaSets are listed, and scaled")
+
+
+@scenario(CREATE)
+def owner_not_found(run: Recorder) -> None:
+    """The Deployment is deleted, and the cache still shows it: the read of it is answered with 404, and it is forgotten."""
+    run.sync("creates the ReplicaSet and updates the status")
+    run.sync("the cache shows neither, but the answers have both")
+    created = next(it for it in run.world.all() if it["kind"] == "ReplicaSet")
+    run.world.objects.clear()
+    run.cache = [*run.cache, created]
+    run.sync("the cache shows the ReplicaSet, the Deployment is read and does not exist")
+    run.cache = []
+    run.sync("the cache does not show it, and nothing is asked")
 
 
 @scenario(UPDATE)
@@ -498,6 +650,14 @@ def cancelled_call(run: Recorder) -> None:
     hang = Server("PATCH", OLD, {"hang": True, "cancel": True}, applied=True, cancels=True)
     run.sync("is cancelled during the scale-down", hang)
     run.sync("reports the call with the code 0, and reads the ReplicaSets")
+
+
+@scenario(without_pods(example("adopt-orphan")))
+def cancelled_between_writes(run: Recorder) -> None:
+    """The sync is cancelled before it writes a ReplicaSet: the request lacks the answers, so the ReplicaSets are listed."""
+    hang = Server("PATCH", "/deployments/web", {"hang": True, "cancel": True}, cancels=True)
+    run.sync("is cancelled during the check of the owner", hang)
+    run.sync("lists the ReplicaSets, and carries out the plan")
 
 
 @scenario(UPDATE)
@@ -575,11 +735,11 @@ def unknown_fields(run: Recorder) -> None:
     run.sync("recognizes it")
 
 
-CUSTOM = Owner("apps.rollplan.dev/v1alpha1", "PlannedDeployment", "planneddeployments", "shop", "web")
+CUSTOM = {**WEB, "apiVersion": "apps.rollplan.dev/v1alpha1", "kind": "PlannedDeployment", "resource": "planneddeployments"}
 
 
 @scenario(
-    example("fresh-create", ("Deployment", {"apiVersion": CUSTOM.api_version, "kind": CUSTOM.kind})),
+    example("fresh-create", ("Deployment", {"apiVersion": CUSTOM["apiVersion"], "kind": CUSTOM["kind"]})),
     owner=CUSTOM,
 )
 def custom_resource(run: Recorder) -> None:
@@ -594,7 +754,7 @@ def custom_resource(run: Recorder) -> None:
 
 
 @scenario(
-    example("fresh-create", ("Deployment", {"apiVersion": CUSTOM.api_version, "kind": CUSTOM.kind})),
+    example("fresh-create", ("Deployment", {"apiVersion": CUSTOM["apiVersion"], "kind": CUSTOM["kind"]})),
     owner=CUSTOM,
 )
 def replica_sets_of_others(run: Recorder) -> None:
@@ -603,11 +763,11 @@ def replica_sets_of_others(run: Recorder) -> None:
     cache = run.cache
     other = stranger("web-1", labels={"app.kubernetes.io/name": "web"})
     run.world.put(other)
-    run.sync("reads the ReplicaSets, plans again with that of the Deployment, and creates none")
+    run.sync("lists the ReplicaSets, also that of the Deployment, and creates none")
     run.cache = cache
     run.sync("the refusal lasts, although the cache shows nothing that explains it")
     run.world.remove("ReplicaSet", "web-1")
-    owner = run.world.find(CUSTOM.kind, "web")
+    owner = run.world.find(CUSTOM["kind"], "web")
     owner["metadata"]["annotations"]["team"] = "shop"
     run.world.put(owner)
     run.show()
@@ -616,15 +776,14 @@ def replica_sets_of_others(run: Recorder) -> None:
 
 @scenario(example("fresh-create", ("Deployment", {"spec": {"paused": True}})))
 def terminating_replicas_dropped(run: Recorder) -> None:
-    """An API server before Kubernetes 1.35 drops terminatingReplicas from the status: the next request says so, until a
-    ReplicaSet has this field."""
+    """An API server before Kubernetes 1.35 drops terminatingReplicas from the status: it is not written again."""
     run.world.stores_terminating = False
-    run.sync("writes the status, and the answer lacks the field")
+    run.sync("writes the status, and the API server drops the field")
     deployment = run.world.find("Deployment", "web")
     deployment["metadata"]["annotations"]["team"] = "shop"
     run.world.put(deployment)
     run.show()
-    run.sync("the request has the option, and there is nothing to do")
+    run.sync("the answer lacks the field, and there is nothing to do")
     run.world.stores_terminating = True
     edit(run.world, "Deployment", "web", paused=False)
     run.show()
@@ -633,7 +792,7 @@ def terminating_replicas_dropped(run: Recorder) -> None:
     created["status"] |= {"replicas": 0, "observedGeneration": 1, "terminatingReplicas": 0}
     run.world.put(created)
     run.show()
-    run.sync("the API server was upgraded, a ReplicaSet has the field, and the request does not have the option")
+    run.sync("the API server was upgraded, a ReplicaSet has the field, and the status is updated with it")
 
 
 @scenario(without_pods(example("rollover")), options={"horizon": "HORIZON_PASS"})
@@ -663,8 +822,8 @@ START: Json = {**POLICY, "command": {"action": "CANARY_ACTION_START", "deploymen
 def canary(run: Recorder) -> None:
     """A canary is started and aborted. Its patches have the field manager of the plan, which an admission policy recognizes."""
     run.canary("starts the canary", START)
-    report = run.canary("the cache does not show the patch, and the request has the object that it returned", POLICY)
     run.show()
+    report = run.canary("waits for the pod of the canary", POLICY)
     verdict = {
         "name": "smoke",
         "templateDigest": report["templateDigest"],

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,14 +18,22 @@ type script struct {
 	options    map[string]any
 	// cancel cancels the sync that is in progress.
 	cancel func()
+	// sessions has those of earlier leaderships.
+	sessions map[string]bool
 
 	mu sync.Mutex
+	// session is that of the current leadership, or empty before its first request.
+	session string
+	// sent has the bodies that were sent, by the ids of their answers.
+	sent map[string]sentBodies
 	// sync is nil between two syncs.
 	sync      *transcriptSync
 	next      int
 	attempts  int
 	notBefore time.Time
-	events    []event
+	// timerSet is when the last sync with a request began.
+	timerSet time.Time
+	events   []event
 	// recorded counts the events of all syncs.
 	recorded  int
 	deviation string
@@ -32,8 +41,16 @@ type script struct {
 	ended chan struct{}
 }
 
-func newScript(c contract, t *transcript, cancel func()) (*script, error) {
-	s := &script{contract: c, transcript: t, cancel: cancel, ended: make(chan struct{})}
+// sentBodies are the bodies of the answers to the call of a step, and to its read_on_conflict.
+type sentBodies struct {
+	body, existing []byte
+}
+
+func newScript(c contract, t *transcript, sessions map[string]bool, cancel func()) (*script, error) {
+	s := &script{
+		contract: c, transcript: t, options: map[string]any{}, cancel: cancel, sessions: sessions,
+		sent: map[string]sentBodies{}, ended: make(chan struct{}),
+	}
 	if t.Options != nil {
 		if err := json.Unmarshal(t.Options, &s.options); err != nil {
 			return nil, fmt.Errorf("%s: options: %w", t.Name, err)
@@ -65,6 +82,30 @@ func (s *script) begin(sync *transcriptSync) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sync, s.next, s.attempts, s.events = sync, 0, 0, nil
+	if len(sync.Exchanges) > 0 {
+		s.timerSet = time.Now()
+	}
+}
+
+// lead begins a leadership.
+func (s *script) lead() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.session = ""
+}
+
+// inSession returns an error unless the session of a request is that of the current leadership.
+func (s *script) inSession(session string) error {
+	switch {
+	case session == "":
+		return errors.New("sync.session is empty")
+	case s.session == "" && s.sessions[session]:
+		return errors.New("sync.session is that of an earlier leadership")
+	case s.session != "" && session != s.session:
+		return errors.New("sync.session is not that of the last request")
+	}
+	s.session, s.sessions[session] = session, true
+	return nil
 }
 
 // take returns the exchange for a request, or nil if the transcript has a different one at this point.
@@ -91,8 +132,8 @@ func (s *script) take(what string, matches func(*exchange) error) *exchange {
 			}
 			return e
 		}
-		if e.Optional || i == s.next && s.attempts > 0 {
-			continue // optional, or already repeated
+		if i == s.next && s.attempts > 0 {
+			continue // already repeated
 		}
 		s.deviation = fmt.Sprintf("request %d of the sync is %s, but the transcript has %s: %v", i+1, what, e, err)
 		return nil
@@ -101,7 +142,7 @@ func (s *script) take(what string, matches func(*exchange) error) *exchange {
 	return nil
 }
 
-// answered records that an exchange is complete.
+// answered records that an exchange is complete, and allows the next request.
 func (s *script) answered(e *exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,12 +178,12 @@ func (s *script) end(result *syncResult) error {
 	sync := s.sync
 	s.sync = nil
 	if s.deviation != "" {
-		return fmt.Errorf("%s", s.deviation)
+		return errors.New(s.deviation)
 	}
 	for i, e := range sync.Exchanges[s.next:] {
-		if !e.Optional && (i > 0 || s.attempts == 0) {
+		if i > 0 || s.attempts == 0 {
 			return fmt.Errorf("the sync ended without %s (its result is %s %s)", e, result.Outcome, result.Error)
 		}
 	}
-	return result.check(sync, append(s.events, result.Events...))
+	return result.check(sync, append(s.events, result.Events...), time.Since(s.timerSet))
 }

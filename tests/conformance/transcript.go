@@ -9,24 +9,31 @@ import (
 	"strings"
 )
 
-// transcript is the recorded history of one Deployment over a few syncs. README.md describes the format.
+// transcript is the recorded history of one owner over a few syncs. README.md describes the format.
 type transcript struct {
 	Name             string                     `json:"-"`
 	About            string                     `json:"about"`
 	Owner            driverOwner                `json:"owner"`
 	Options          json.RawMessage            `json:"options"`
+	StatusIntervalMs int                        `json:"statusIntervalMs"`
+	MinIntervalMs    int                        `json:"minIntervalMs"`
 	PlannerTimeoutMs int                        `json:"plannerTimeoutMs"`
 	Syncs            []*transcriptSync          `json:"syncs"`
 	Objects          map[string]json.RawMessage `json:"objects"`
 }
 
 type transcriptSync struct {
-	About        string      `json:"about"`
-	Cache        []string    `json:"cache"`
-	Exchanges    []*exchange `json:"exchanges"`
-	Events       []event     `json:"events"`
-	Outcomes     []string    `json:"outcomes"`
-	RequeueAfter string      `json:"requeueAfter"`
+	About string `json:"about"`
+	// Start begins another leadership before the sync.
+	Start bool `json:"start"`
+	// Due is whether the timer of the last sync must be due.
+	Due            bool        `json:"due"`
+	Cache          []string    `json:"cache"`
+	Exchanges      []*exchange `json:"exchanges"`
+	Events         []event     `json:"events"`
+	Outcome        string      `json:"outcome"`
+	RequeueAfterMs int         `json:"requeueAfterMs"`
+	NotBeforeMs    int         `json:"notBeforeMs"`
 	// Canary has the policy, the command and the verdicts of a request of PlanCanary. Without it, the sync calls PlanRollout.
 	Canary json.RawMessage `json:"canary"`
 }
@@ -45,7 +52,7 @@ type event struct {
 	Message string `json:"message"`
 }
 
-// exchange is one request and its answer. Exactly one of Plan, List and Call is set.
+// exchange is one request and its answer. Exactly one of Plan, Read and Call is set.
 type exchange struct {
 	Plan *planRequest `json:"plan"`
 	// Response, Error, HTTP and Hang are the answers of the service. At most one is set.
@@ -57,40 +64,44 @@ type exchange struct {
 	Cancel      bool `json:"cancel"`
 	AttemptsMax int  `json:"attemptsMax"`
 
-	// List is the path of a list of ReplicaSets.
-	List     string   `json:"list"`
-	Optional bool     `json:"optional"`
-	Call     *apiCall `json:"call"`
-	Answer   *answer  `json:"answer"`
+	Read *apiCall `json:"read"`
+	Call *apiCall `json:"call"`
+	// ID is that of the answer in the next request.
+	ID string `json:"id"`
+	// Existing is whether the call is read_on_conflict of the step.
+	Existing bool    `json:"existing"`
+	Answer   *answer `json:"answer"`
+}
+
+// apiCall returns the call to the API server, or nil.
+func (e *exchange) apiCall() *apiCall {
+	if e.Read != nil {
+		return e.Read
+	}
+	return e.Call
 }
 
 func (e *exchange) String() string {
-	switch {
-	case e.Plan != nil:
+	if e.Plan != nil {
 		return "a plan"
-	case e.List != "":
-		return "GET " + e.List
-	default:
-		return e.Call.Method + " " + e.Call.Path
 	}
+	return e.apiCall().Method + " " + e.apiCall().Path
 }
 
 type planRequest struct {
 	Objects      []string `json:"objects"`
-	Others       []string `json:"others"`
 	PodsComplete bool     `json:"podsComplete"`
-	// TerminatingReplicas is the option, or nil if the request must not have it.
-	TerminatingReplicas *bool           `json:"terminatingReplicas"`
-	Answers             []*plannedReply `json:"answers"`
+	// Value is the one of the last response about the owner, in base64.
+	Value   string           `json:"value"`
+	Answers []*plannedAnswer `json:"answers"`
 }
 
-// plannedReply is a StepAnswer.
-type plannedReply struct {
-	Call     json.RawMessage `json:"call"`
-	HTTPCode int             `json:"httpCode"`
-	Body     json.RawMessage `json:"body"`
-	Text     string          `json:"text"`
-	Existing string          `json:"existing"`
+// plannedAnswer is an Answer without its bodies, which are those that the runner has sent.
+type plannedAnswer struct {
+	ID       string `json:"id"`
+	Made     bool   `json:"made"`
+	HTTPCode int    `json:"httpCode"`
+	Existing bool   `json:"existing"`
 }
 
 type plannerError struct {
@@ -114,9 +125,11 @@ type answer struct {
 	List   []string        `json:"list"`
 	Body   json.RawMessage `json:"body"`
 	Text   string          `json:"text"`
-	Lost   bool            `json:"lost"`
-	Hang   bool            `json:"hang"`
-	Cancel bool            `json:"cancel"`
+	// Repeated is how often Text occurs in the body. 0 is once.
+	Repeated int  `json:"repeated"`
+	Lost     bool `json:"lost"`
+	Hang     bool `json:"hang"`
+	Cancel   bool `json:"cancel"`
 }
 
 func readTranscripts(directory, pattern string) ([]*transcript, error) {

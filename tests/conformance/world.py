@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from adapter import Answer, Json
 
@@ -66,17 +66,20 @@ class World:
         del self.objects[self.find(kind, name)["metadata"]["uid"]]
 
     def call(self, method: str, path: str, content_type: str, body: bytes) -> Answer:
+        url = urlsplit(path)
+        selector = dict(part.split("=") for part in parse_qs(url.query).get("labelSelector", [""])[0].split(",") if part)
         try:
-            done = self._call(method, urlsplit(path).path.split("/"), content_type, json.loads(body) if body else None)
+            done = self._call(method, url.path.split("/"), selector, content_type, json.loads(body) if body else None)
         except RefusedError as refused:
             return Answer(refused.body["code"], json.dumps(refused.body).encode())
         return Answer(201 if method == "POST" else 200, json.dumps(done).encode())
 
-    def _call(self, method: str, path: list[str], content_type: str, body: Any) -> Json:
+    def _call(self, method: str, path: list[str], selector: Json, content_type: str, body: Any) -> Json:
         # /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE[/NAME[/SUBRESOURCE]]
         kind, name, subresource = KINDS[path[6]], *[*path[7:], "", ""][:2]
         if method == "GET" and not name:
             items = [it for it in self.all() if it["kind"] == kind]
+            items = [it for it in items if selector.items() <= it["metadata"].get("labels", {}).items()]
             for it in items:  # the API server prints these for the list only
                 del it["apiVersion"], it["kind"]
             version = {"resourceVersion": str(self.version)}
