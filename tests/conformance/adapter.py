@@ -80,9 +80,10 @@ class Adapter:
             self._forget(uid)
         if not uid:
             return Result("missing")
-        is_due = self.due is not None and self.now() >= self.due
+        left = self.due - self.now() if self.due else None
+        is_due = left is not None and left <= timedelta()
         if not self.answers and not is_due and self.versions == _versions(self._objects(cache)):
-            return Result("done", self.due and self.due - self.now())
+            return Result("done", left)
         try:
             response = self._plan(cache)
         except PlannerError:
@@ -93,7 +94,7 @@ class Adapter:
         if self.cancelled:
             return Result("cancelled")
         at_latest = _duration(response["sync"].get("atLatest"))
-        self.versions, self.due = _versions(self._objects(cache)), at_latest and self.now() + at_latest
+        self.versions, self.due = _versions(self._objects(cache)), self.now() + at_latest if at_latest else None
         return Result("again" if failed else "done", at_latest, _duration(response["sync"].get("notBefore")))
 
     def canary(self, cache: list[Json], request: Json) -> Result:

@@ -57,7 +57,7 @@ class Server:
 
     def body(self) -> bytes:
         if "text" in self.answer:
-            return str(self.answer["text"]).encode() * self.answer.get("repeated", 1)
+            return str(self.answer["text"] * self.answer.get("repeated", 1)).encode()
         return json.dumps(self.answer["body"]).encode() if "body" in self.answer else b""
 
 
@@ -502,8 +502,8 @@ def resize(run: Recorder, replicas: int) -> None:
 
 @scenario(CLEANUP)
 def stale_deletions(run: Recorder) -> None:
-    """The cache still shows ReplicaSets that the adapter has deleted: nothing is deleted twice. Later it shows that one is being
-    deleted, because it has a finalizer."""
+    """The cache still shows ReplicaSets that the adapter has deleted: nothing is deleted twice. Later it shows that one of them
+    is being deleted, because it has a finalizer."""
     remaining = copy.deepcopy(run.world.find("ReplicaSet", SURPLUS[0]))
     run.sync("deletes the surplus ReplicaSets")
     run.sync("the cache still shows them, and nothing is left to do")
@@ -545,8 +545,8 @@ def stale_sizes(run: Recorder) -> None:
 
 @scenario(UPDATE)
 def new_leader(run: Recorder) -> None:
-    """Another adapter leads in between, and its writes are not in the cache. The adapter then leads again, with a new session and
-    without its value."""
+    """Another adapter leads in between, and its writes are not in the cache. The adapter then leads again, with a new session
+    and without its value."""
     run.sync("scales")
     run.show()
     run.sync("the cache shows it")
