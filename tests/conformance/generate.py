@@ -200,8 +200,8 @@ class Recorder:
         if fault:
             exchange["answer"] = copy.deepcopy(fault.answer)
             if name == "read" and fault.answer.get("lost"):
-                # HTTP libraries may repeat reads, but not writes.
-                exchange["attemptsMax"] = 10
+                # HTTP libraries may repeat reads, but not writes. That of Kubernetes for Go makes 11 attempts.
+                exchange["attemptsMax"] = 20
             self.adapter.cancelled = fault.cancels
             return Answer(fault.answer.get("code", 0), fault.body())
         exchange["answer"] = {"code": answer.code, **self.body(answer)}
