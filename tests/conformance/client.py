@@ -40,6 +40,7 @@ WRONG = (
     "returns-earlier-values",
     "never-changes-session",
     "reads-from-cache",
+    "plans-without-changes",
 )
 
 
@@ -96,6 +97,8 @@ class Run:
         if command["command"] == "canary":
             result = self.adapter.canary(self.cache, command["request"])
         else:
+            if self.wrong == "plans-without-changes":
+                self.adapter.versions = {}
             result = self.adapter.sync(self.cache)
         times = {"requeueAfterMs": result.at_latest, "notBeforeMs": result.not_before}
         milliseconds = {name: time / timedelta(milliseconds=1) for name, time in times.items() if time is not None}

@@ -64,6 +64,7 @@ func TestWrongClientsAreNoticed(t *testing.T) {
 		{"omits-answers", map[string]string{"conflict": "sync.answers has 1 entries, want 3"}},
 		{"returns-earlier-values", map[string]string{"update": "sync.value is"}},
 		{"never-changes-session", map[string]string{"new-leader": "is that of an earlier leadership"}},
+		{"plans-without-changes", map[string]string{"create": "PlanRollout after the last request"}},
 		{"reads-from-cache", map[string]string{
 			"stale-sizes":     "the transcript has GET",
 			"owner-not-found": "the transcript has GET",
