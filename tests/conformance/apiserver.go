@@ -119,13 +119,7 @@ func sameCall(want *apiCall, r *http.Request, body []byte) error {
 	if contentType != want.ContentType {
 		return fmt.Errorf("the content type is %q, want %q", contentType, want.ContentType)
 	}
-	return sameJSON("body", want.Body, body, func(value any) any {
-		if object, ok := value.(map[string]any); ok && r.Method == http.MethodDelete {
-			delete(object, "kind") // of DeleteOptions
-			delete(object, "apiVersion")
-		}
-		return value
-	})
+	return sameJSON("body", want.Body, body)
 }
 
 // eventAnswers are the answers to the creation of events, in turn. A plan does not depend on them: 409 means that the event is

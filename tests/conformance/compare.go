@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
-	"strings"
 )
 
 // decode reads JSON and keeps the digits of its numbers.
@@ -32,13 +32,9 @@ func difference(path string, want, have any) string {
 		if !ok {
 			break
 		}
-		keys := map[string]bool{}
-		for _, object := range []map[string]any{want, have} {
-			for key := range object {
-				keys[key] = true
-			}
-		}
-		for _, key := range sorted(keys) {
+		keys := maps.Clone(want)
+		maps.Copy(keys, have)
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
 			if found := difference(path+"."+key, want[key], have[key]); found != "" {
 				return found
 			}
@@ -92,15 +88,6 @@ func show(value any) string {
 	return string(text)
 }
 
-func sorted(keys map[string]bool) []string {
-	var list []string
-	for key := range keys {
-		list = append(list, key)
-	}
-	slices.Sort(list)
-	return list
-}
-
 // essential is an object without the parts that adapters may omit: of the managedFields, all except who has written the status of a
 // Deployment and when and, in a pod, everything except its metadata and its phase.
 func essential(object map[string]any) map[string]any {
@@ -127,49 +114,31 @@ func essential(object map[string]any) map[string]any {
 	return map[string]any{"kind": "Pod", "metadata": kept, "status": map[string]any{"phase": status["phase"]}}
 }
 
-// flatten returns the objects of an entry of the request by their UID.
-func flatten(entry any, into map[string]map[string]any) error {
-	object, ok := entry.(map[string]any)
-	if !ok {
-		return fmt.Errorf("not an object: %s", show(entry))
-	}
-	kind, _ := object["kind"].(string)
-	items, isList := object["items"].([]any)
-	if strings.HasSuffix(kind, "List") && isList {
-		for _, item := range items {
-			if inner, ok := item.(map[string]any); ok && inner["kind"] == nil && kind != "List" {
-				inner["kind"], inner["apiVersion"] = strings.TrimSuffix(kind, "List"), object["apiVersion"]
-			}
-			if err := flatten(item, into); err != nil {
-				return err
-			}
+// byUID decodes the objects of a request.
+func byUID(entries []string) (map[string]map[string]any, error) {
+	found := map[string]map[string]any{}
+	for i, entry := range entries {
+		value, err := decode([]byte(entry))
+		if err != nil {
+			return nil, fmt.Errorf("snapshot.objects[%d]: %w", i, err)
 		}
-		return nil
+		object, _ := value.(map[string]any)
+		metadata, _ := object["metadata"].(map[string]any)
+		uid, _ := metadata["uid"].(string)
+		if uid == "" || found[uid] != nil {
+			return nil, fmt.Errorf("snapshot.objects[%d] has no UID, or occurs twice: %s", i, show(value))
+		}
+		found[uid] = object
 	}
-	metadata, _ := object["metadata"].(map[string]any)
-	uid, _ := metadata["uid"].(string)
-	if uid == "" {
-		return fmt.Errorf("an object without a UID: %s", show(object))
-	}
-	if into[uid] != nil {
-		return fmt.Errorf("%s %s occurs twice", kind, metadata["name"])
-	}
-	into[uid] = object
-	return nil
+	return found, nil
 }
 
 // sameObjects compares the objects of a request with those of the transcript. The request must have the required objects, may
 // have others of the cache, and must have each object unchanged.
 func (t *transcript) sameObjects(required, cache, entries []string) error {
-	have := map[string]map[string]any{}
-	for i, entry := range entries {
-		value, err := decode([]byte(entry))
-		if err != nil {
-			return fmt.Errorf("snapshot.objects[%d]: %w", i, err)
-		}
-		if err := flatten(value, have); err != nil {
-			return fmt.Errorf("snapshot.objects[%d]: %w", i, err)
-		}
+	have, err := byUID(entries)
+	if err != nil {
+		return err
 	}
 	for _, key := range cache {
 		expected := t.object(key)

@@ -108,7 +108,7 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-func TestRequestsMayHaveOtherForms(t *testing.T) {
+func TestObjectsOfRequests(t *testing.T) {
 	transcripts, err := readTranscripts("transcripts", "update")
 	if err != nil {
 		t.Fatal(err)
@@ -119,15 +119,13 @@ func TestRequestsMayHaveOtherForms(t *testing.T) {
 	for _, key := range required {
 		entries = append(entries, string(update.Objects[key]))
 	}
-	list := `{"kind":"List","apiVersion":"v1","items":[` + entries[0] + "," + entries[1] + "]}"
 	for what, test := range map[string]struct {
 		entries []string
 		wantErr string
 	}{
-		"one entry for each object": {entries, ""},
-		"a List":                    {append([]string{list}, entries[2:]...), ""},
-		"an object is missing":      {entries[:len(entries)-1], "lacks ReplicaSet"},
-		"an object occurs twice":    {append(entries, entries[0]), "occurs twice"},
+		"all objects":            {entries, ""},
+		"an object is missing":   {entries[:len(entries)-1], "lacks ReplicaSet"},
+		"an object occurs twice": {append(entries, entries[0]), "occurs twice"},
 		"an object of nowhere": {append(entries, `{"kind":"ReplicaSet","metadata":{"uid":"x","name":"y"}}`),
 			"not in the cache"},
 	} {
