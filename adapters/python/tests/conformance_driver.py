@@ -91,12 +91,17 @@ class Run:
         self.planner = connect(start["protocol"], start["planner"], start["plannerTimeoutMs"] / 1000)
         client = kubernetes.client.ApiClient(kubernetes.client.Configuration(host=start["api"]))
         options = json_format.ParseDict(start.get("options", {}), plan_pb2.PlanOptions())
-        self.rollouts = Rollouts(self.planner, Api(client), kind, reader=self.cache, options=options)
+        intervals = {
+            "status_interval": start.get("statusIntervalMs", 0) / 1000,
+            "min_interval": start.get("minIntervalMs", 0) / 1000,
+        }
+        self.rollouts = Rollouts(self.planner, Api(client), kind, reader=self.cache, options=options, **intervals)
         self.cancellation = Cancellation()
 
     def repeat(self, syncs: int) -> dict[str, Any]:
-        """Decodes the objects of the last sync again, and syncs."""
+        """Forgets the owner, decodes the objects of the last sync again, and syncs."""
         for _ in range(syncs):
+            self.rollouts.forget(self.key)
             reply = self.sync(self.texts)
             assert reply["outcome"] == "done", reply
         return {}
@@ -111,12 +116,12 @@ class Run:
             return {"outcome": "cancelled"}
         except RollplanError as error:
             return {"outcome": "failed", "error": str(error)}
-        if result.cancelled:
-            return {"outcome": "cancelled"}
-        if result.response is None:
+        if result.missing:
             return {"outcome": "missing"}
-        milliseconds = (result.requeue_after or 0) * 1000
-        return {"outcome": "again" if result.again else "done", "requeueAfterMs": milliseconds}
+        reply: dict[str, Any] = {"outcome": "again" if result.failures else "done", "notBeforeMs": result.not_before * 1000}
+        if result.at_latest is not None:
+            reply["requeueAfterMs"] = result.at_latest * 1000
+        return reply
 
     def canary(self, cache: list[str], request: dict[str, Any]) -> dict[str, Any]:
         self.cache.replace(cache)
@@ -126,7 +131,7 @@ class Run:
             response = self.rollouts.plan_canary(self.key, **parts, verdicts=given.verdicts)
         except RollplanError as error:
             return {"outcome": "failed", "error": str(error)}
-        failures = self.rollouts.apply(self.key, response.steps)
+        failures = self.rollouts.apply(response.steps)
         milliseconds = response.requeue_after.ToTimedelta().total_seconds() * 1000
         return {"outcome": "again" if failures else "done", "requeueAfterMs": milliseconds}
 

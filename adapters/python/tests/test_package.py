@@ -3,7 +3,7 @@
 import json
 import os
 import re
-import shlex
+import signal
 import subprocess
 import sys
 import tarfile
@@ -17,13 +17,11 @@ PROJECT = Path(__file__).resolve().parents[1]
 ROOT = PROJECT.parents[1]
 README = (PROJECT / "README.md").read_text()
 EXAMPLE = ROOT / "examples/mid-rollout.json"
-# An API server whose pods are ready at once.
+# An API server whose pods are ready at once, and the loop of a controller.
 CLUSTER = [sys.executable, ROOT / "tests/conformance/cluster.py", EXAMPLE]
 HOME = "https://rollplan.dev/rollplan"
-# Different values than in the README, so that a test neither waits for long nor binds fixed ports.
-QUICKLY = ["--native-controller-probe=1s", "--metrics-bind-address=0", "--health-probe-bind-address=0"]
 # Not needed by the client of the service.
-EXTRAS = {"aiohttp", "kubernetes", "prometheus-client", "pydantic", "requests", "urllib3"}
+EXTRAS = {"aiohttp", "kubernetes", "pydantic", "requests", "urllib3"}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +40,7 @@ def test_wheel_and_sdist_contain_types_and_generated_code(distributions: Path) -
     with tarfile.open(sdist) as archive:
         root = sdist.name.removesuffix(".tar.gz")
         sources = {name.removeprefix(f"{root}/src/") for name in archive.getnames()}
-    for name in ("rollplan/py.typed", "rollplan/v1/plan_pb2.py", "rollplan/v1/plan_pb2.pyi", "rollplan/controller/__main__.py"):
+    for name in ("rollplan/py.typed", "rollplan/v1/plan_pb2.py", "rollplan/v1/plan_pb2.pyi", "rollplan/rollouts.py"):
         assert name in names
         assert name in sources
 
@@ -131,8 +129,7 @@ def test_without_extras_the_sdist_installs_the_client_which_plans_from_a_file(
     output = environment.run_examples(written("python")[:4], address)
     assert re.match(r"scale .*\n", output)
     assert "outlook:" in output
-    for program, extra in ((["-c", "from rollplan import Api"], "kubernetes"), (["-m", "rollplan.controller"], "controller")):
-        assert f"pip install 'rollplan[{extra}]'" in environment.run(*program, check=False).stderr
+    assert "pip install 'rollplan[kubernetes]'" in environment.run("-c", "from rollplan import Api", check=False).stderr
 
 
 def test_the_readme_runs_as_written_in_a_clean_environment(distributions: Path, tmp_path: Path, address: str) -> None:
@@ -140,16 +137,17 @@ def test_the_readme_runs_as_written_in_a_clean_environment(distributions: Path, 
     environment = Environment(tmp_path)
     write_objects(tmp_path)
     examples = written("python")
-    assert len(examples) == 10
-    environment.install(wheel, "[controller]")
-    [command] = [it for it in written("sh") if "rollplan.controller" in it]
+    # The last one is the loop, which runs beside the others.
+    assert len(examples) == 11
+    *examples, loop = examples
+    environment.install(wheel, "[kubernetes]")
     cluster = subprocess.Popen(CLUSTER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert cluster.stdout
     write_kubeconfig(cluster.stdout.readline().strip(), tmp_path / "kubeconfig")
     environment.variables["KUBECONFIG"] = str(tmp_path / "kubeconfig")
-    program, *arguments = shlex.split(command.replace("127.0.0.1:50051", address))
+    (tmp_path / "loop.py").write_text(loop.replace("127.0.0.1:50051", address))
     controller = subprocess.Popen(
-        [environment.program(program), *arguments, *QUICKLY],
+        [environment.program("python"), "-W", "error", "loop.py"],
         env=environment.variables,
         cwd=tmp_path,
         stderr=subprocess.PIPE,
@@ -167,7 +165,5 @@ def test_the_readme_runs_as_written_in_a_clean_environment(distributions: Path, 
     assert "CHANGE_EFFECT_SCALE_ONLY" in output
     assert "CANARY_PHASE_REST" in output
     assert "registry.example/web" in output  # what the rollback changes
-    assert controller.returncode == 0
-    assert "The native Deployment controller is not running" in log
-    script = environment.program("rollplan-controller-python")
-    assert "--native-controller-probe" in environment.run(script, "--help").stdout
+    assert controller.returncode == -signal.SIGTERM
+    assert log == ""

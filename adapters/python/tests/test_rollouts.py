@@ -1,15 +1,13 @@
-"""Waiting, delays and the native controller, which the corpus of tests/conformance does not cover."""
+"""Questions for scripts, and when a sync makes a request. The corpus of tests/conformance covers the rest of the loop."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 from builder import build
 
-from rollplan import Failure, Key, NativeControllerError, NotFoundError, Rollouts, StalledError, WaitTimeoutError
+from rollplan import Cancellation, CancelledError, Key, NotFoundError, PlannerError, Rollouts, StalledError, WaitTimeoutError
 from rollplan._answer import Answer
-from rollplan.objects import DEPLOYMENT, EVENT, REPLICA_SET, Kind, Object
+from rollplan.objects import DEPLOYMENT, EVENT, Kind, Object
 from rollplan.v1 import canary_pb2, forecast_pb2, plan_pb2, report_pb2
 
 KEY = Key("shop", "web")
@@ -30,10 +28,10 @@ class Cluster:
     def controlled_by(self, kind: Kind, namespace: str, uids: set[str | None]) -> list[Object]:
         return []
 
-    def list_objects(self, kind: Kind, namespace: str, fields: str) -> tuple[list[Object], str]:
+    def list_objects(self, kind: Kind, namespace: str, fields: str) -> list[Object]:
         assert kind == EVENT
         self.calls.append(f"list events {fields}")
-        return self.events.get(fields, []), "1"
+        return self.events.get(fields, [])
 
     def request(self, method: str, path: str, *_: object) -> Answer:
         self.calls.append(f"{method} {path}")
@@ -53,6 +51,8 @@ class FakePlanner:
 
     def plan_rollout(self, request: plan_pb2.PlanRolloutRequest, cancel: object = None) -> plan_pb2.PlanRolloutResponse:
         self.requests.append(request)
+        if not self.plans:
+            raise PlannerError("unavailable", "no plan")
         return self.plans.pop(0)
 
     def compute_status(self, request: plan_pb2.ComputeStatusRequest) -> plan_pb2.ComputeStatusResponse:
@@ -82,7 +82,7 @@ def planner() -> FakePlanner:
 
 @pytest.fixture
 def rollouts(cluster: Cluster, planner: FakePlanner) -> Rollouts:
-    return Rollouts(planner, cluster, status_interval=0.05)  # type: ignore[arg-type]
+    return Rollouts(planner, cluster, status_interval=0.05, min_interval=2)  # type: ignore[arg-type]
 
 
 def report(outlook: report_pb2.Outlook, final: bool, selectors: tuple[str, ...] = ()) -> report_pb2.RolloutReport:
@@ -171,68 +171,91 @@ def test_plan_of_a_canary_has_pods_events_and_the_parts_of_the_request(
 
 def test_a_missing_deployment_is_an_error_for_scripts_only(rollouts: Rollouts, cluster: Cluster) -> None:
     cluster.owner = None
-    assert rollouts.sync(KEY).response is None
+    assert rollouts.sync(KEY).missing
     with pytest.raises(NotFoundError):
         rollouts.plan(KEY)
 
 
-def status_update(phase: report_pb2.Phase) -> plan_pb2.PlanRolloutResponse:
-    step = plan_pb2.Step(update_deployment_status=plan_pb2.UpdateDeploymentStatus(), on_failure=plan_pb2.ON_FAILURE_STOP)
-    step.call.verb, step.call.path, step.call.kind = plan_pb2.VERB_PATCH, "/status", "Deployment"
-    return plan_pb2.PlanRolloutResponse(steps=[step], report=report_pb2.RolloutReport(phase=phase))
+def plan(at_latest: int = 0, *steps: str, value: bytes = b"v") -> plan_pb2.PlanRolloutResponse:
+    """A response with this state, and with steps that have these ids."""
+    response = plan_pb2.PlanRolloutResponse(sync=plan_pb2.SyncResponse(value=value))
+    response.sync.not_before.FromSeconds(2)
+    if at_latest:
+        response.sync.at_latest.FromSeconds(at_latest)
+    for it in steps:
+        step = response.steps.add(id=it, on_failure=plan_pb2.ON_FAILURE_STOP)
+        step.call.verb, step.call.path = plan_pb2.VERB_PATCH, f"/{it}"
+    return response
 
 
-def test_status_of_progress_is_delayed_once(rollouts: Rollouts, planner: FakePlanner, cluster: Cluster) -> None:
-    planner.plans = [status_update(report_pb2.PHASE_PROGRESSING), status_update(report_pb2.PHASE_COMPLETE)]
-    cluster.answers = [Answer(200, build(DEPLOYMENT, version=11).json.encode())]
-    first = rollouts.sync(KEY)
-    assert first.requeue_after is not None
-    assert 0 < first.requeue_after <= 0.05
-    assert cluster.calls == []
+def test_requests_have_the_session_the_intervals_and_the_value_of_the_last_response(
+    rollouts: Rollouts, planner: FakePlanner, cluster: Cluster
+) -> None:
+    planner.plans = [plan(), plan()]
     rollouts.sync(KEY)
-    assert cluster.calls == ["PATCH /status"]
-
-
-def test_native_controller_suspends_the_work(rollouts: Rollouts, planner: FakePlanner, cluster: Cluster) -> None:
-    def written(time: str) -> Object:
-        fields = {"manager": "kube-controller-manager", "subresource": "status", "time": time}
-        return build(DEPLOYMENT, managedFields=[fields])
-
-    planner.plans = [plan_pb2.PlanRolloutResponse()] * 2
-    cluster.owner = written("2026-11-20T10:00:00Z")
-    rollouts.sync(KEY)  # writes before the first observation are allowed
+    cluster.owner = build(DEPLOYMENT, version=11)
     rollouts.sync(KEY)
-    cluster.owner = written("2026-11-20T10:00:05Z")
+    first, second = (it.sync for it in planner.requests)
+    assert (first.value, second.value) == (b"", b"v")
+    assert first.session == second.session != ""
+    assert (first.status_interval.ToMilliseconds(), first.min_interval.ToMilliseconds()) == (50, 2000)
+
+
+def test_without_a_change_no_request_is_made_until_the_timer_is_due(
+    rollouts: Rollouts, planner: FakePlanner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("rollplan.rollouts.time.monotonic", lambda: now)
+    planner.plans = [plan(10), plan()]
+    result = rollouts.sync(KEY)
+    assert (result.not_before, result.at_latest) == (2, 10)
+    now = 104.0
+    result = rollouts.sync(KEY)
+    assert (result.response, result.at_latest) == (None, 6)
+    now = 110.0
+    assert rollouts.sync(KEY).at_latest is None
+    now = 1e9
+    assert rollouts.sync(KEY).response is None
+    assert len(planner.requests) == 2
+
+
+def test_another_deployment_of_the_same_name_starts_without_a_state(
+    rollouts: Rollouts, planner: FakePlanner, cluster: Cluster
+) -> None:
+    planner.plans = [plan(0, "a"), plan()]
+    cluster.answers = [Answer(200, b"{}")]
+    rollouts.sync(KEY)
+    cluster.owner = build(DEPLOYMENT, uid="another")
+    rollouts.sync(KEY)
+    assert (planner.requests[1].sync.value, list(planner.requests[1].sync.answers)) == (b"", [])
+
+
+def test_answers_are_sent_again_after_a_failed_request(rollouts: Rollouts, planner: FakePlanner, cluster: Cluster) -> None:
+    planner.plans = [plan(0, "a", "b")]
+    cluster.answers = [Answer(409, b"x" * 70_000)]
+    result = rollouts.sync(KEY)
+    assert (result.at_latest, [it.step.id for it in result.failures]) == (2, ["a"])
     for _ in range(2):
-        with pytest.raises(NativeControllerError, match="disable it"):
+        with pytest.raises(PlannerError):
             rollouts.sync(KEY)
-    # Reading a status does not matter.
-    planner.reports = [UNDECIDED]
-    assert rollouts.status(KEY).report == UNDECIDED
+    planner.plans = [plan()]
+    rollouts.sync(KEY)
+    failed = plan_pb2.Answer(id="a", made=True, http_code=409, body=b"x" * 65_536)
+    assert [list(it.sync.answers) for it in planner.requests[1:]] == [[failed, plan_pb2.Answer(id="b")]] * 3
 
 
-def rejection(code: int, reason: str, *causes: str) -> Answer:
-    details = {"causes": [{"reason": it} for it in causes]} if causes else {}
-    return Answer(code, json.dumps({"kind": "Status", "reason": reason, "details": details, "code": code}).encode())
+def test_cancelled_sync_is_repeated_without_the_answers_to_the_remaining_calls(
+    rollouts: Rollouts, planner: FakePlanner, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cancel = Cancellation()
 
+    def request(*_: object) -> Answer:
+        cancel.cancel()
+        raise CancelledError("cancelled")
 
-@pytest.mark.parametrize(
-    ("answer", "rejected", "doubts"),
-    [
-        (rejection(403, "Forbidden"), True, False),
-        (rejection(422, "Invalid", "FieldValueInvalid"), True, False),
-        (rejection(422, "Invalid"), False, True),
-        (rejection(409, "Conflict"), False, True),
-        (rejection(409, "AlreadyExists"), True, True),
-        (rejection(404, "NotFound"), True, True),
-        (rejection(500, "InternalError"), True, True),
-        (rejection(504, "Timeout"), False, True),
-        (Answer(502, b"<html>"), False, True),
-        (Answer(0), False, True),
-    ],
-)
-def test_failures_are_classified(answer: Answer, rejected: bool, doubts: bool) -> None:
-    step = plan_pb2.Step()
-    step.call.kind = REPLICA_SET.kind
-    failure = Failure(step, answer)
-    assert (failure.rejected, failure.raises_doubts) == (rejected, doubts)
+    monkeypatch.setattr(cluster, "request", request)
+    planner.plans = [plan(0, "a", "b"), plan()]
+    with pytest.raises(CancelledError):
+        rollouts.sync(KEY, cancel)
+    rollouts.sync(KEY)
+    assert list(planner.requests[1].sync.answers) == [plan_pb2.Answer(id="a", made=True)]

@@ -35,7 +35,7 @@ const (
 	// RollplanEnv is the path of the rollplan binary. It has no default, so that no outdated build is tested by accident.
 	RollplanEnv = "ROLLPLAN_BIN"
 	// AdapterEnv is the command that starts another adapter with the same flags, for example
-	// "python3 -m rollplan.controller". By default the Go adapter is built.
+	// "python3 ../adapters/python/examples/controller.py". By default the Go adapter is built.
 	AdapterEnv = "ROLLPLAN_ADAPTER"
 )
 

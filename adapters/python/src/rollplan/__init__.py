@@ -1,4 +1,4 @@
-"""Client library of rollplan, and a controller built on it: `python -m rollplan.controller`."""
+"""Client library of rollplan."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,14 +6,13 @@ from rollplan._cancel import Cancellation
 from rollplan._errors import (
     ApiError,
     CancelledError,
-    NativeControllerError,
     NotFoundError,
     PlannerError,
     RollplanError,
     StalledError,
     WaitTimeoutError,
 )
-from rollplan._steps import Failure
+from rollplan._steps import CallResult
 from rollplan.objects import DEPLOYMENT, PLANNED_DEPLOYMENT, Key, Kind, Object
 from rollplan.planner import AsyncPlanner, Planner
 from rollplan.rollouts import Reader, Rollouts, SyncResult
@@ -27,12 +26,11 @@ __all__ = [
     "Api",
     "ApiError",
     "AsyncPlanner",
+    "CallResult",
     "Cancellation",
     "CancelledError",
-    "Failure",
     "Key",
     "Kind",
-    "NativeControllerError",
     "NotFoundError",
     "Object",
     "Planner",

@@ -41,18 +41,6 @@ class CancelledError(RollplanError):
     """The run was cancelled."""
 
 
-class NativeControllerError(RollplanError):
-    """The Deployment controller of kube-controller-manager manages the same Deployment: both would overwrite each other."""
-
-    def __str__(self) -> str:
-        # How it was detected, if not by its writes to the Deployment itself.
-        how = f" ({self.args[0]})" if self.args else ""
-        return (
-            "the Deployment controller of kube-controller-manager also writes to this Deployment: "
-            f"disable it (--controllers=*,-deployment-controller) or use PlannedDeployments{how}"
-        )
-
-
 @dataclass
 class ApiError(RollplanError):
     """The API server did not answer a read request, refused it, or answered with something other than an object.

@@ -1,9 +1,8 @@
-"""Kubernetes objects in the form of the API server. Only the identifying fields are read. All others are unchanged."""
+"""Kubernetes objects in the form of the API server. Only the identifying fields are read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -42,8 +41,6 @@ PLANNED_DEPLOYMENT = Kind("apps.rollplan.dev/v1alpha1", "PlannedDeployment", "pl
 REPLICA_SET = Kind("apps/v1", "ReplicaSet", "replicasets")
 POD = Kind("v1", "Pod", "pods")
 EVENT = Kind("v1", "Event", "events")
-# A field of the status that API servers before Kubernetes 1.35 do not store by default, as it occurs in JSON.
-TERMINATING_REPLICAS = '"terminatingReplicas"'
 
 
 class Controller(NamedTuple):
@@ -56,46 +53,39 @@ class Controller(NamedTuple):
 
 @dataclass(frozen=True)
 class Object:
-    """An object, and its JSON without the managed fields."""
+    """An object, and its JSON."""
 
     api_version: str
     kind: str
     key: Key
     uid: str
-    # The resourceVersion. Of two versions of an object, the newer one has the larger number.
-    version: int
+    # The resourceVersion.
+    version: str
     json: str = field(repr=False)
     controller: Controller | None = None
-    deleting: bool = False
-    # Whether the strategy is Recreate, which needs the pods.
-    recreate: bool = False
-    # The label selector of an owner, in the form of a query.
-    selector: str = ""
-    # The time of the last status write by kube-controller-manager, by its clock.
-    native_status_write: str = ""
 
     @classmethod
     def parse(cls, it: Json, kind: Kind) -> Object:
-        """Reads an object. Items of lists lack a kind."""
-        metadata = dict(it["metadata"])
-        managed = metadata.pop("managedFields", [])
+        """Reads an object. Items of lists lack a kind.
+
+        Managed fields show the planner who wrote an owner last. Those of ReplicaSets and pods, and the specs of pods, are
+        not kept, because caches have many of them.
+        """
+        metadata = it["metadata"]
         head = {"apiVersion": it.get("apiVersion", kind.api_version), "kind": it.get("kind", kind.kind)}
-        spec = it.get("spec", {})
-        kept = {**head, **it, "metadata": metadata}
+        kept = {**head, **it}
+        if kind in (REPLICA_SET, POD):
+            kept["metadata"] = {key: value for key, value in metadata.items() if key != "managedFields"}
         if kind == POD:
-            kept = {**head, "metadata": metadata, "status": it.get("status", {})}
+            kept = {**head, "metadata": kept["metadata"], "status": it.get("status", {})}
         return cls(
             head["apiVersion"],
             head["kind"],
             Key(metadata.get("namespace", ""), metadata["name"]),
             metadata["uid"],
-            int(metadata["resourceVersion"]),
+            metadata["resourceVersion"],
             json.dumps(kept, separators=(",", ":")),
             _controller(metadata),
-            "deletionTimestamp" in metadata,
-            spec.get("strategy", {}).get("type") == "Recreate",
-            _selector(spec.get("selector", {})) if "template" in spec else "",
-            _native_status_write(managed),
         )
 
     @classmethod
@@ -109,28 +99,3 @@ def _controller(metadata: Json) -> Controller | None:
         if it.get("controller"):
             return Controller(it["kind"], it["name"], it["uid"])
     return None
-
-
-def _selector(selector: Mapping[str, Any]) -> str:
-    """A LabelSelector in the form of a query."""
-    terms = [f"{key}={value}" for key, value in selector.get("matchLabels", {}).items()]
-    for it in selector.get("matchExpressions", []):
-        key, values = it["key"], ",".join(it.get("values", []))
-        terms.append(
-            {
-                "In": f"{key} in ({values})",
-                "NotIn": f"{key} notin ({values})",
-                "Exists": key,
-                "DoesNotExist": f"!{key}",
-            }[it["operator"]]
-        )
-    return ",".join(terms)
-
-
-def _native_status_write(managed: list[Json]) -> str:
-    times = [
-        str(it.get("time", ""))
-        for it in managed
-        if it.get("manager") == "kube-controller-manager" and it.get("subresource") == "status"
-    ]
-    return max(times, default="")

@@ -1,17 +1,20 @@
-"""The control loop of one Deployment: observe it, request a plan, carry it out."""
+"""The loop of one Deployment, which the service leads (docs/adapters.md), and single questions for scripts."""
 
 from __future__ import annotations
 
+import math
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from rollplan._cancel import Cancellation
 from rollplan._errors import ApiError, NotFoundError, StalledError, WaitTimeoutError
-from rollplan._state import OwnerState, States
-from rollplan._steps import Failure, carry_out
-from rollplan.objects import DEPLOYMENT, EVENT, POD, REPLICA_SET, TERMINATING_REPLICAS, Key, Kind, Object
+from rollplan._steps import CallResult, carry_out, send, to_message
+from rollplan.objects import DEPLOYMENT, EVENT, POD, REPLICA_SET, Key, Kind, Object
 from rollplan.planner import Planner
 from rollplan.v1 import canary_pb2, forecast_pb2, plan_pb2, report_pb2, revision_pb2
 
@@ -31,22 +34,42 @@ class Reader(Protocol):
 
 @dataclass
 class SyncResult:
-    """The result of a sync."""
+    """The result of a sync. Times are in seconds."""
 
-    # The plan. None if the Deployment does not exist.
+    # The plan. None if no version of an object has changed, so that no plan was needed.
     response: plan_pb2.PlanRolloutResponse | None = None
-    # When to sync again even if nothing changes, in seconds. None if no timer is needed.
-    requeue_after: float | None = None
-    # Whether to sync again with a backoff, which must not be reset until a result without this.
-    again: bool = False
-    # The calls that the API server rejected. Sync again at once, so that the next plan reports them.
-    rejected: list[Failure] = field(default_factory=list)
-    # Whether the run was cancelled, perhaps in the middle of the plan.
-    cancelled: bool = False
+    # Whether the Deployment does not exist.
+    missing: bool = False
+    # Time that must pass before the next sync.
+    not_before: float = 0.0
+    # Time after which to sync again even if nothing changes. None if no timer is needed.
+    at_latest: float | None = None
+    # The calls that failed. The next sync reports them to the service.
+    failures: list[CallResult] = field(default_factory=list)
+
+
+@dataclass
+class State:
+    """What is kept of a Deployment between two syncs."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    uid: str = ""
+    # The state of the loop in the service.
+    value: bytes = b""
+    # The answers to the last plan, and to the reads of the last response.
+    answers: list[plan_pb2.Answer] = field(default_factory=list)
+    # The versions of the objects in the last request, by their UIDs.
+    versions: dict[str, str] = field(default_factory=dict)
+    watch_pods: bool = False
+    # When a request is due even if nothing has changed, by the monotonic clock.
+    due: float = -math.inf
 
 
 class Rollouts:
-    """Reads Deployments of one kind, requests plans for them, and carries the plans out. It is thread-safe."""
+    """Reads Deployments of one kind, requests plans for them, and carries the plans out. It is thread-safe.
+
+    The states that `sync` keeps belong to one leadership: after another process may have written, create another instance.
+    """
 
     def __init__(
         self,
@@ -57,47 +80,101 @@ class Rollouts:
         reader: Reader | None = None,
         options: plan_pb2.PlanOptions | None = None,
         status_interval: float = 0.0,
+        min_interval: float = 0.0,
     ) -> None:
         """Without a reader, objects are read from the API server.
 
         The status interval, in seconds, delays a status update that only reports progress, so that one write covers all
-        changes within it. One that reports the end of a rollout, or accompanies another write, is not delayed.
+        changes within it. The minimum interval is the time between two requests about a Deployment.
         """
         self._planner, self._api, self.kind = planner, api, kind
         self._reader: Reader = reader or api
         self._options = plan_pb2.PlanOptions(events_as_calls=True, report=True)
         self._options.MergeFrom(options or plan_pb2.PlanOptions())
-        self._status_interval = status_interval
-        self._states = States()
+        self._sync = plan_pb2.Sync(session=uuid.uuid4().hex)
+        if status_interval:
+            self._sync.status_interval.FromNanoseconds(int(status_interval * 1e9))
+        if min_interval:
+            self._sync.min_interval.FromNanoseconds(int(min_interval * 1e9))
+        self._lock = threading.Lock()
+        self._states: dict[Key, State] = {}
 
     # --- for controllers
 
     def sync(self, key: Key, cancel: Cancellation | None = None) -> SyncResult:
-        """Requests a plan and carries it out.
+        """Requests a plan and carries it out. Syncs of one Deployment exclude each other.
 
-        After an error, which means that reading or planning failed, sync again with a backoff.
+        Sync again when an object changes, but not before `not_before`, and after `at_latest`. After a PlannerError or an
+        ApiError, sync again with a backoff.
         """
-        with self._states.locked(key) as state:
-            observed = self._plan(key, state, cancel)
-            if observed is None:
-                return SyncResult()
-            owner, response = observed
-            if not state.verified and _writes_replica_sets(response):
-                outdated, others = self._verify(owner, state, cancel)
-                if outdated or others:
-                    observed = self._plan(key, state, cancel, others)
-                    if observed is None:
-                        return SyncResult()
-                    response = observed[1]
-                    # The next snapshot does not have the others. If they prevent all writes, they must be listed again.
-                    state.verified = not others or _writes_replica_sets(response)
-            if delay := self._status_delay(response, state):
-                return SyncResult(response, delay)
+        with self._locked(key) as state:
+            owner = self._reader.get(self.kind, key)
+            if owner is None:
+                self.forget(key)
+                return SyncResult(missing=True)
+            if owner.uid != state.uid:
+                state.__dict__.update(State(state.lock, owner.uid).__dict__)
+            objects = [owner, *self._replica_sets(owner)]
+            if state.watch_pods:
+                objects += self._pods(objects)
+            if not state.answers and state.versions == _versions(objects) and time.monotonic() < state.due:
+                return SyncResult(at_latest=None if state.due == math.inf else state.due - time.monotonic())
+            state.due = -math.inf  # until this sync has succeeded
+            while True:
+                state.versions = _versions(objects)
+                request = plan_pb2.PlanRolloutRequest(snapshot=self._snapshot(objects, state.watch_pods), options=self._options)
+                request.sync.MergeFrom(self._sync)
+                request.sync.MergeFrom(plan_pb2.Sync(value=state.value, answers=state.answers))
+                response = self._planner.plan_rollout(request, cancel)
+                state.value = response.sync.value
+                if response.sync.watch_pods and not state.watch_pods:
+                    state.watch_pods = True
+                    objects += self._pods(objects)
+                    continue
+                if not response.sync.reads:
+                    break
+                for read in response.sync.reads:
+                    answer = send(self._api, read.call, cancel)
+                    if answer.code == 404 and (read.call.kind, read.call.name) == (owner.kind, key.name):
+                        self.forget(key)
+                        return SyncResult(missing=True)
+                    state.answers.append(to_message(read.id, answer))
+                    if cancel:
+                        cancel.check()
             return self._carry_out(response, state, cancel)
 
     def forget(self, key: Key) -> None:
         """Discards the state of a Deployment. `sync` does so itself if the Deployment does not exist."""
-        self._states.forget(key)
+        with self._lock:
+            self._states.pop(key, None)
+
+    def _carry_out(self, response: plan_pb2.PlanRolloutResponse, state: State, cancel: Cancellation | None) -> SyncResult:
+        result = SyncResult(response, not_before=response.sync.not_before.ToTimedelta().total_seconds())
+        if response.sync.HasField("at_latest"):
+            result.at_latest = response.sync.at_latest.ToTimedelta().total_seconds()
+        due = math.inf if result.at_latest is None else time.monotonic() + result.at_latest
+        state.answers = []
+        for it in carry_out(self._api, response.steps, cancel):
+            state.answers.append(it.message())
+            if it.failed:
+                result.failures.append(it)
+        if cancel:
+            cancel.check()
+        state.due = due
+        if result.failures:
+            result.at_latest = result.not_before
+        return result
+
+    @contextmanager
+    def _locked(self, key: Key) -> Iterator[State]:
+        while True:
+            with self._lock:
+                state = self._states.setdefault(key, State())
+            with state.lock:
+                if self._states.get(key) is state:
+                    yield state
+                    return
+            # It was discarded in the meantime.
 
     # --- for scripts
 
@@ -105,10 +182,9 @@ class Rollouts:
         """The next writes, without making them."""
         return self._planner.plan_rollout(plan_pb2.PlanRolloutRequest(snapshot=self.snapshot(key), options=self._options))
 
-    def apply(self, key: Key, steps: Iterable[plan_pb2.Step]) -> list[Failure]:
+    def apply(self, steps: Iterable[plan_pb2.Step]) -> list[CallResult]:
         """Makes the calls of a plan or a rollback in order. Returns the failed calls. The last of them may have ended it."""
-        with self._states.locked(key) as state:
-            return list(carry_out(self._api, steps, state, None))
+        return [it for it in carry_out(self._api, steps) if it.failed]
 
     def status(
         self,
@@ -212,126 +288,46 @@ class Rollouts:
 
     def snapshot(self, key: Key, *, pods: bool = False) -> plan_pb2.Snapshot:
         """The Deployment and its objects. A report, a forecast and a canary need the pods."""
-        with self._states.locked(key) as state:
-            observed = self._observe(key, state, pods=pods)
-        if observed is None:
-            raise NotFoundError(f"{self.kind.kind} {key} not found")
-        return observed[1]
-
-    # --- the parts of a sync
-
-    def _plan(
-        self, key: Key, state: OwnerState, cancel: Cancellation | None, others: Iterable[Object] = ()
-    ) -> tuple[Object, plan_pb2.PlanRolloutResponse] | None:
-        observed = self._observe(key, state, controlling=True)
-        if observed is None:
-            self._states.forget(key)
-            return None
-        owner, snapshot = observed
-        snapshot.objects.extend(it.json for it in others)
-        request = plan_pb2.PlanRolloutRequest(snapshot=snapshot, options=self._options)
-        if state.drops_terminating and not self._options.HasField("terminating_replicas"):
-            request.options.terminating_replicas = False
-        return owner, self._planner.plan_rollout(request, cancel)
-
-    def _observe(
-        self, key: Key, state: OwnerState, *, pods: bool = False, controlling: bool = False
-    ) -> tuple[Object, plan_pb2.Snapshot] | None:
         owner = self._reader.get(self.kind, key)
         if owner is None:
-            return None
-        if owner.uid != state.uid:
-            state.reset(owner.uid)
-        now = time.monotonic()
-        if controlling:
-            state.check_native(owner, now)
-        owner = state.latest(owner)
-        if owner is None:
-            return None
-        # The planner selects from the objects without a controller.
-        sets = state.overlay(self._reader.controlled_by(REPLICA_SET, key.namespace, {owner.uid, None}), now)
-        state.sent = {it.uid: it.version for it in sets}
-        state.drops_terminating = state.drops_terminating and not any(TERMINATING_REPLICAS in it.json for it in sets)
+            raise NotFoundError(f"{self.kind.kind} {key} not found")
+        objects = [owner, *self._replica_sets(owner)]
+        return self._snapshot(objects + self._pods(objects) if pods else objects, pods)
+
+    # --- the objects of a request
+
+    def _replica_sets(self, owner: Object) -> list[Object]:
+        """The planner selects from those without a controller."""
+        return self._reader.controlled_by(REPLICA_SET, owner.key.namespace, {owner.uid, None})
+
+    def _pods(self, objects: Iterable[Object]) -> list[Object]:
+        sets = [it for it in objects if it.kind == REPLICA_SET.kind]
+        return self._reader.controlled_by(POD, sets[0].key.namespace, {it.uid for it in sets}) if sets else []
+
+    def _snapshot(self, objects: Sequence[Object], pods: bool) -> plan_pb2.Snapshot:
+        """The first object is the owner."""
+        owner = objects[0]
         snapshot = plan_pb2.Snapshot(
-            objects=[owner.json, *(it.json for it in sets)],
+            objects=[it.json for it in objects],
             target=plan_pb2.Target(
                 api_version=owner.api_version,
                 kind=owner.kind,
-                namespace=key.namespace,
-                name=key.name,
+                namespace=owner.key.namespace,
+                name=owner.key.name,
                 resource=self.kind.plural,
             ),
             replica_sets_complete=True,
-            answers=state.answers,
+            pods_complete=pods,
         )
         snapshot.now.GetCurrentTime()
-        if pods or owner.recreate:
-            found = self._reader.controlled_by(POD, key.namespace, {it.uid for it in sets})
-            snapshot.objects.extend(it.json for it in found)
-            snapshot.pods_complete = True
-        return owner, snapshot
-
-    def _verify(self, owner: Object, state: OwnerState, cancel: Cancellation | None) -> tuple[bool, list[Object]]:
-        """Reads the ReplicaSets from the API server. Returns whether the last request had different ones.
-
-        Watches of different kinds lag independently: after a restart of the API server, or when a standby becomes the leader,
-        the cache may show the newest template together with old sizes. No precondition covers the sizes of *other*
-        ReplicaSets, which limit how far one may grow. Only this adapter changes sizes, so reading once before the first write
-        is enough, and again after a call whose outcome is not as planned.
-
-        Also returns those of other controllers that the selector of a custom resource matches. The planner needs them only
-        before the first write: it refuses a custom resource that would run the pods of a Deployment a second time.
-        """
-        outdated, others = False, []
-        for it in self._api.replica_sets(owner, cancel):
-            if it.controller is None or it.controller.uid == owner.uid:
-                outdated = state.record_read(it) or outdated
-            elif self.kind != DEPLOYMENT:
-                others.append(it)
-        state.verified = True
-        return outdated, others
-
-    def _status_delay(self, response: plan_pb2.PlanRolloutResponse, state: OwnerState) -> float:
-        """How long to delay a plan that only reports progress. 0 for any other plan."""
-        steps = response.steps
-        only_progress = (
-            response.report.phase == report_pb2.PHASE_PROGRESSING
-            and len(steps) == 1
-            and steps[0].WhichOneof("action") == "update_deployment_status"
-            and not steps[0].events
-        )
-        if only_progress and not state.rejected:
-            now = time.monotonic()
-            if state.status_delayed_since is None:
-                state.status_delayed_since = now
-            if (delay := self._status_interval - (now - state.status_delayed_since)) > 0:
-                return delay
-        state.status_delayed_since = None
-        return 0.0
-
-    def _carry_out(self, response: plan_pb2.PlanRolloutResponse, state: OwnerState, cancel: Cancellation | None) -> SyncResult:
-        # A plan that reacts to a rejection does not repeat the call. The next one does, after a backoff.
-        result = SyncResult(response, again=state.rejected)
-        if response.HasField("requeue_after"):
-            result.requeue_after = response.requeue_after.ToTimedelta().total_seconds()
-        state.answers, state.rejected = [], False
-        for failure in carry_out(self._api, response.steps, state, cancel):
-            if failure.namespace_terminating:
-                continue  # nothing more can be created
-            result.again = True
-            state.answers.append(failure.message())
-            if failure.rejected:
-                state.rejected = True
-                result.rejected.append(failure)
-        result.cancelled = cancel is not None and cancel.cancelled
-        return result
+        return snapshot
 
     def _add_events(self, key: Key, snapshot: plan_pb2.Snapshot, selectors: Iterable[str]) -> bool:
         """Adds the events that these field selectors match. Returns whether there are any."""
         events: list[Object] = []
         try:
             for fields in selectors:
-                events += self._api.list_objects(EVENT, key.namespace, fields=fields)[0]
+                events += self._api.list_objects(EVENT, key.namespace, fields)
         except ApiError as error:
             if error.code != 403:
                 raise  # a verdict without events is less certain, never wrong
@@ -339,5 +335,5 @@ class Rollouts:
         return bool(events)
 
 
-def _writes_replica_sets(response: plan_pb2.PlanRolloutResponse) -> bool:
-    return any(it.call.kind == REPLICA_SET.kind for it in response.steps)
+def _versions(objects: Iterable[Object]) -> dict[str, str]:
+    return {it.uid: it.version for it in objects}
