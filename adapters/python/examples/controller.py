@@ -39,8 +39,7 @@ class Controller:
     def __init__(self, kind: Kind, planner: Planner, api: Api) -> None:
         self._kind, self._cancel = kind, Cancellation()
         self._rollouts = Rollouts(planner, api, kind, reader=self, min_interval=0.1, status_interval=0.5)
-        self._changes: dict[Key, asyncio.Event] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._owners: dict[Key, tuple[asyncio.Event, asyncio.Task[None]]] = {}
         kopf.on.startup()(self.start)
         kopf.on.cleanup()(self.stop)
         # By default, kopf uses the package kubernetes, which reads KUBECONFIG when it is imported.
@@ -58,8 +57,8 @@ class Controller:
 
     async def stop(self, **_: Any) -> None:
         self._cancel.cancel()
-        for task in self._tasks:
-            task.cancel()
+        for owner in self._owners.values():
+            owner[1].cancel()
 
     async def index(self, *, body: kopf.Body, param: Any = None, **_: Any) -> dict[object, Object]:
         it = Object.parse(dict(body), param)
@@ -74,16 +73,14 @@ class Controller:
                 self._wake(Key(it.key.namespace, it.controller.name))
         elif param == REPLICA_SET or event["type"] == "DELETED":
             # It may concern every owner of the namespace. Those of which no version has changed do not ask the service.
-            for key in [key for key in self._changes if key.namespace == it.key.namespace]:
+            for key in [key for key in self._owners if key.namespace == it.key.namespace]:
                 self._wake(key)
 
     def _wake(self, key: Key) -> None:
-        if key not in self._changes:
-            self._changes[key] = asyncio.Event()
-            task = asyncio.create_task(self._run(key, self._changes[key]))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        self._changes[key].set()
+        if key not in self._owners:
+            changed = asyncio.Event()
+            self._owners[key] = changed, asyncio.create_task(self._run(key, changed))
+        self._owners[key][0].set()
 
     async def _run(self, key: Key, changed: asyncio.Event) -> None:
         while True:
@@ -97,7 +94,7 @@ class Controller:
                 await asyncio.sleep(1 + random.random())
                 continue
             if result.missing and not changed.is_set():
-                del self._changes[key]
+                del self._owners[key]
                 return
             for failure in result.failures:
                 log.warning("%s: %s", key, failure)
@@ -127,9 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="A controller on kopf that uses rollplan.")
     parser.add_argument("--mode", required=True, choices=MODES)
     parser.add_argument("--planner", required=True, help="address of the service, for example 127.0.0.1:50051")
-    parser.add_argument(
-        "--kubeconfig", help="path of the kubeconfig; defaults to KUBECONFIG, or in a pod to its service account"
-    )
+    parser.add_argument("--kubeconfig", help="path of the kubeconfig; defaults to KUBECONFIG, or to the service account")
     # The end-to-end tests pass all flags of rollplan-controller.
     arguments, _ = parser.parse_known_args()
     if arguments.kubeconfig:

@@ -35,4 +35,14 @@ func TestServiceDies(t *testing.T) {
 		f.settle(ctx, t, version)
 	}
 	f.checkFinalState(ctx, t, versions)
+	// A framework must not leave anything in the object: the planner copies annotations to ReplicaSets.
+	for i := range fleetSize {
+		d, err := f.get(ctx, f.name(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(d.Annotations) != 2 || len(d.Finalizers) > 0 {
+			t.Errorf("%s has annotations %v and finalizers %v", d.Name, d.Annotations, d.Finalizers)
+		}
+	}
 }

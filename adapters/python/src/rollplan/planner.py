@@ -109,15 +109,6 @@ class Planner:
         """The next write of a canary, or of an automatic rollback."""
         return self._call(PLAN_CANARY, request, cancel)
 
-    def check(self, timeout: float) -> None:
-        """Raises PlannerError unless the service is reachable."""
-        try:
-            self._transport.unary(LIST_REVISIONS, revision_pb2.ListRevisionsRequest(), timeout, None)
-        except PlannerError as error:
-            # It answers: the request is empty.
-            if error.code != "invalid_argument":
-                raise
-
     def close(self) -> None:
         """Closes the connections."""
         self._transport.close()
