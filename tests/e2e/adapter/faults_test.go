@@ -98,20 +98,7 @@ func runFaults(t *testing.T, options controlplane.Options, mode Mode) {
 	if err := f.restartEnded(t); err != nil {
 		t.Fatal(err)
 	}
-	sets.check(t, fmt.Sprintf("the sizes of the ReplicaSets of a Deployment add up to at most %d", maxPods), func(sets map[string]*appsv1.ReplicaSet) bool {
-		sums := map[types.UID]int32{}
-		for _, set := range sets {
-			if owner := metav1.GetControllerOf(set); owner != nil {
-				sums[owner.UID] += *set.Spec.Replicas
-			}
-		}
-		for _, set := range sets {
-			if owner := metav1.GetControllerOf(set); owner != nil && sums[owner.UID] > maxPods && *set.Spec.Replicas > 0 {
-				t.Logf("%s at resourceVersion %s: size %d, annotations %v", set.Name, set.ResourceVersion, *set.Spec.Replicas, set.Annotations)
-			}
-		}
-		return len(sums) == 0 || slices.Max(slices.Collect(maps.Values(sums))) <= maxPods
-	})
+	f.checkSizes(t, sets)
 	pods.checkBetween(t, mark, apiServerKills, fmt.Sprintf("at least %d of %d pods are available", minAvailable, replicas), func(pods map[string]*corev1.Pod) bool {
 		available := map[string]int{}
 		for _, pod := range pods {
@@ -146,6 +133,37 @@ func TestTwoActiveAdapters(t *testing.T) {
 		f.settle(ctx, t, version)
 	}
 	f.checkFinalState(ctx, t, 4)
+}
+
+// TestServiceKilled kills the service in the middle of rollouts, and starts others while it is down. One adapter without a
+// lease must complete them, within the limits.
+func TestServiceKilled(t *testing.T) {
+	t.Parallel()
+	ctx := withTimeout(t, 15*time.Minute)
+	s := start(ctx, t, controlplane.Options{}, Takeover)
+	f := newFleet(ctx, t, s)
+	sets := watchReplicaSets(ctx, t, s, f.namespace)
+	f.settle(ctx, t, 1)
+	for version := 2; version <= 4; version += 2 {
+		f.setImage(ctx, t, version)
+		await(ctx, t, "the first rollout", func(ctx context.Context) error {
+			d, err := f.get(ctx, f.name(0))
+			if err == nil && (d.Status.ObservedGeneration != d.Generation || d.Status.UpdatedReplicas == 0) {
+				err = fmt.Errorf("generation %d, status %+v", d.Generation, d.Status)
+			}
+			return err
+		})
+		s.Service().Kill()
+		f.setImage(ctx, t, version+1)
+		if err := s.StartService(); err != nil {
+			t.Fatal(err)
+		}
+		f.settle(ctx, t, version+1)
+		for i := range fleetSize {
+			f.pods(ctx, t, f.name(i), strconv.Itoa(version+1), replicas)
+		}
+	}
+	f.checkSizes(t, sets)
 }
 
 // fleet is a set of Deployments that are rolled out together.
@@ -278,6 +296,25 @@ func (f *fleet) checkFinalState(ctx context.Context, t *testing.T, versions int)
 		})
 		f.pods(ctx, t, f.name(i), strconv.Itoa(versions), replicas)
 	}
+}
+
+// checkSizes checks that the ReplicaSets of a Deployment never exceeded the surge.
+func (f *fleet) checkSizes(t *testing.T, sets *recording[appsv1.ReplicaSet]) {
+	t.Helper()
+	sets.check(t, fmt.Sprintf("the sizes of the ReplicaSets of a Deployment add up to at most %d", maxPods), func(sets map[string]*appsv1.ReplicaSet) bool {
+		sums := map[types.UID]int32{}
+		for _, set := range sets {
+			if owner := metav1.GetControllerOf(set); owner != nil {
+				sums[owner.UID] += *set.Spec.Replicas
+			}
+		}
+		for _, set := range sets {
+			if owner := metav1.GetControllerOf(set); owner != nil && sums[owner.UID] > maxPods && *set.Spec.Replicas > 0 {
+				t.Logf("%s at resourceVersion %s: size %d, annotations %v", set.Name, set.ResourceVersion, *set.Spec.Replicas, set.Annotations)
+			}
+		}
+		return len(sums) == 0 || slices.Max(slices.Collect(maps.Values(sums))) <= maxPods
+	})
 }
 
 // injectFaults injects random faults until the context ends. When it returns, everything is running again.
