@@ -75,7 +75,7 @@ async function deploy(rollouts: Rollouts, api: Api, manifest: string, key: Key):
     if (error.report.verdict?.certain) {
       console.log("The failure is certain: rolling back.");
       const { steps } = await rollouts.rollback(key);
-      for (const failure of await rollouts.apply(key, steps)) console.log(String(failure));
+      for (const failure of await rollouts.apply(steps)) console.log(String(failure));
     }
     return 1;
   }

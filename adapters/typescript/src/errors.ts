@@ -49,18 +49,6 @@ export class CancelledError extends RollplanError {
   }
 }
 
-/** The Deployment controller of kube-controller-manager manages the same Deployment: both would overwrite each other. */
-export class NativeControllerError extends RollplanError {
-  /** `how` it was detected, if not by its writes to the Deployment itself. */
-  constructor(how = "") {
-    super(
-      "the Deployment controller of kube-controller-manager also writes to this Deployment: " +
-        "disable it (--controllers=*,-deployment-controller) or use PlannedDeployments" +
-        (how && ` (${how})`),
-    );
-  }
-}
-
 /** The API server did not answer a request, refused a read, or answered with something other than an object. */
 export class ApiError extends RollplanError {
   /** The HTTP status. 0 without an answer. */

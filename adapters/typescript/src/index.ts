@@ -10,7 +10,6 @@ export {
   type ApiOptions,
   type ApiRequest,
   type Connection,
-  type Limiter,
   type ListOptions,
   type Status,
   type WatchOptions,

@@ -13,8 +13,6 @@ import {
   parseList,
   parseObject,
   pathOf,
-  REPLICA_SET,
-  WatchError,
   type Key,
   type Kind,
   type KubeObject,
@@ -98,16 +96,9 @@ export interface ApiRequest {
   readonly timeoutMs?: number;
 }
 
-/** Limits the rate of requests. */
-export interface Limiter {
-  /** Returns when a request may be made. */
-  wait(signal?: AbortSignal): Promise<void>;
-}
-
 /** How requests are made. */
 export interface ApiOptions {
   readonly userAgent?: string;
-  readonly limiter?: Limiter;
 }
 
 /** The address of the API server, and the authentication of requests. */
@@ -136,7 +127,6 @@ export class Api {
   readonly #connection: Connection;
   readonly #server: string;
   readonly #userAgent: string;
-  readonly #limiter: Limiter | undefined;
   readonly #client: typeof http | typeof https;
   readonly #agent: http.Agent;
   // Each watch has its own connection, so that the connections for requests do not run out.
@@ -146,7 +136,6 @@ export class Api {
     this.#connection = connection;
     this.#server = connection.server.replace(/\/+$/, "");
     this.#userAgent = options.userAgent ?? "rollplan-typescript";
-    this.#limiter = options.limiter;
     this.#client = connection.server.startsWith("https:") ? https : http;
     this.#agent = new this.#client.Agent({ keepAlive: true, maxSockets: SOCKETS_MAX });
     this.#watchAgent = new this.#client.Agent();
@@ -194,7 +183,6 @@ export class Api {
    */
   async request(request: ApiRequest, signal?: AbortSignal): Promise<Answer> {
     if (signal?.aborted) throw new CancelledError();
-    await this.#limiter?.wait(signal);
     try {
       const response = await this.#send(request, this.#agent, request.timeoutMs ?? REQUEST_TIMEOUT_MS, signal);
       return await this.#readAll(response);
@@ -236,9 +224,9 @@ export class Api {
   }
 
   /**
-   * Follows a watch, which the API server ends after a time.
+   * Follows a watch, which the API server ends after a time. The objects must then be listed again.
    *
-   * @throws ApiError if it does not start, or ends with an error; with 410, the objects must be listed again.
+   * @throws ApiError if it does not start, or ends with an error.
    */
   async *watch(kind: Kind, options: WatchOptions): AsyncGenerator<WatchEvent> {
     const what = `watch ${kind.plural}`;
@@ -246,7 +234,6 @@ export class Api {
       watch: "true",
       resourceVersion: options.version,
       labelSelector: options.labelSelector,
-      allowWatchBookmarks: "true",
       timeoutSeconds: String(options.seconds),
     });
     const request = { method: "GET", path: pathOf(kind, options.namespace), query };
@@ -261,7 +248,7 @@ export class Api {
       const answer = await this.#readAll(response).catch(() => new Answer(response.statusCode ?? 0));
       throw new ApiError(what, answer.code, answer.message);
     }
-    for await (const line of linesOf(response)) yield readEvent(what, line, kind);
+    for await (const line of linesOf(response)) yield readAnswer(what, new Answer(200, line), (text) => parseEvent(text, kind));
   }
 
   /** The objects with these controllers. Undefined stands for objects without a controller. */
@@ -272,12 +259,6 @@ export class Api {
     signal?: AbortSignal,
   ): Promise<KubeObject[]> {
     return (await this.list(kind, { namespace, signal })).filter((it) => uids.has(it.controller?.uid));
-  }
-
-  /** The ReplicaSets that the selector of a Deployment matches. */
-  async replicaSets(owner: KubeObject, signal?: AbortSignal): Promise<KubeObject[]> {
-    if (!owner.selector) return [];
-    return this.list(REPLICA_SET, { namespace: owner.key.namespace, labelSelector: owner.selector, signal });
   }
 
   /** Closes the connections. */
@@ -339,31 +320,22 @@ async function newKubeConfig(): Promise<KubeConfig> {
   }
 }
 
-/** The lines of an answer. Ends without an error when the connection ends: the watch is then resumed. */
-async function* linesOf(response: http.IncomingMessage): AsyncGenerator<string> {
+/** The lines of an answer. Ends without an error when the connection ends. */
+async function* linesOf(response: http.IncomingMessage): AsyncGenerator<Buffer> {
   let rest: Buffer[] = [];
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
       let start = 0;
       for (let end = chunk.indexOf(LINE_FEED); end >= 0; end = chunk.indexOf(LINE_FEED, start)) {
-        const line = Buffer.concat([...rest, chunk.subarray(start, end)]).toString();
+        const line = Buffer.concat([...rest, chunk.subarray(start, end)]);
         rest = [];
         start = end + 1;
-        if (line) yield line;
+        if (line.length > 0) yield line;
       }
       rest.push(chunk.subarray(start));
     }
   } catch {
     return;
-  }
-}
-
-function readEvent(what: string, line: string, kind: Kind): WatchEvent {
-  try {
-    return parseEvent(line, kind);
-  } catch (error) {
-    if (error instanceof WatchError) throw new ApiError(what, error.code, error.message);
-    throw new ApiError(what, 200, error instanceof Error ? error.message : String(error));
   }
 }
 
@@ -376,6 +348,7 @@ export function readAnswer<T>(what: string, answer: Answer, read: (text: string)
   try {
     return read(answer.text);
   } catch (error) {
+    if (error instanceof ApiError) throw error;
     throw new ApiError(what, answer.code, error instanceof Error ? error.message : String(error));
   }
 }

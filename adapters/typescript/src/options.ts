@@ -29,26 +29,25 @@ export interface RolloutsOptions {
   readonly kind?: Kind;
   /** Without a reader, objects are read from the API server. */
   readonly reader?: Reader;
-  readonly options?: MessageInitShape<typeof PlanOptionsSchema>;
-  /**
-   * Delays a status update that only reports progress, so that one write covers all changes within this time. One that reports
-   * the end of a rollout, or accompanies another write, is not delayed.
-   */
+  readonly options?: Pick<MessageInitShape<typeof PlanOptionsSchema>, "horizon" | "terminatingReplicas">;
+  /** How long `sync` may delay a status update that only reports progress, so that one write covers several changes. */
   readonly statusIntervalMs?: number;
+  /** The minimum time between two syncs of a Deployment. The service returns it in each response. */
+  readonly minIntervalMs?: number;
 }
 
 /** The result of a sync. */
 export interface SyncResult {
-  /** The plan. Undefined if the Deployment does not exist. */
+  /** Whether the Deployment exists. */
+  readonly exists: boolean;
+  /** The plan. Undefined if none was needed. */
   readonly response?: PlanRolloutResponse;
+  /** The calls that failed. The next sync reports them to the service. */
+  readonly failures: readonly Failure[];
+  /** The minimum time until the next sync, so that one plan covers several changes. */
+  readonly notBeforeMs: number;
   /** When to sync again even if nothing changes. Undefined if no timer is needed. */
-  readonly requeueAfterMs?: number | undefined;
-  /** Whether to sync again with a backoff, which must not be reset until a result without this. */
-  readonly again: boolean;
-  /** The calls that the API server rejected. Sync again at once, so that the next plan reports them. */
-  readonly rejected: readonly Failure[];
-  /** Whether the run was cancelled, perhaps in the middle of the plan. */
-  readonly cancelled: boolean;
+  readonly requeueAfterMs?: number;
 }
 
 /** Rules that change when failures are certain: docs/verdict.md. */

@@ -1,36 +1,54 @@
-/** The control loop of one Deployment: observe it, request a plan, carry it out. */
+/** The control loop of one Deployment, which the service leads: docs/adapters.md, "The loop". */
 
-import { clone, create, mergeFromBinary, toBinary } from "@bufbuild/protobuf";
-import { durationMs, timestampNow } from "@bufbuild/protobuf/wkt";
+import { randomUUID } from "node:crypto";
 
-import { ApiError, NotFoundError, StalledError, WaitTimeoutError } from "./errors.js";
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs, durationMs, timestampNow } from "@bufbuild/protobuf/wkt";
+
+import { ApiError, NotFoundError, PlannerError, StalledError, WaitTimeoutError } from "./errors.js";
 import type { PlanCanaryResponse } from "./gen/rollplan/v1/canary_pb.js";
 import type { ForecastRolloutResponse } from "./gen/rollplan/v1/forecast_pb.js";
 import {
   PlanOptionsSchema,
   SnapshotSchema,
+  type Answer,
   type ComputeStatusResponse,
   type PlanOptions,
   type PlanRolloutResponse,
   type Snapshot,
   type Step,
 } from "./gen/rollplan/v1/plan_pb.js";
-import { Outlook, Phase, type RolloutReport, type Verdict } from "./gen/rollplan/v1/report_pb.js";
+import { Outlook, type RolloutReport, type Verdict } from "./gen/rollplan/v1/report_pb.js";
 import type { Revision, RollbackResponse } from "./gen/rollplan/v1/revision_pb.js";
 import type { Api } from "./kubernetes.js";
-import { DEPLOYMENT, EVENT, POD, REPLICA_SET, TERMINATING_REPLICAS, type Key, type Kind, type KubeObject } from "./objects.js";
+import { DEPLOYMENT, EVENT, keyText, pathOf, POD, REPLICA_SET, type Key, type Kind, type KubeObject } from "./objects.js";
 import type { CanaryOptions, ForecastOptions, Reader, RolloutsOptions, StatusOptions, SyncResult, WaitOptions } from "./options.js";
 import { pause, type CallOptions, type Planner } from "./planner.js";
-import { States, type OwnerState } from "./state.js";
-import { carryOut, type Failure } from "./steps.js";
+import { answerOf, carryOut, makeCall, type Failure } from "./steps.js";
 
-interface Observed {
-  readonly owner: KubeObject;
-  readonly state: OwnerState;
-  readonly snapshot: Snapshot;
+/** What is kept of an owner between two syncs. */
+class OwnerState {
+  readonly uid: string;
+  /** What the planner remembers. */
+  value: Uint8Array = new Uint8Array();
+  /** The answers to the last plan, and to the reads since then. */
+  answers: Answer[] = [];
+  /** The versions of the objects in the last request. */
+  sent = "";
+  needsPods = false;
+  /** When to send a request even if nothing changes, by the monotonic clock in milliseconds. */
+  due = Infinity;
+
+  constructor(uid: string) {
+    this.uid = uid;
+  }
 }
 
-/** Reads Deployments of one kind, requests plans for them, and carries the plans out. Calls may run concurrently. */
+/**
+ * Reads Deployments of one kind, requests plans for them, and carries the plans out.
+ *
+ * `sync` requires that nothing else writes at the same time. With a lease, create one for each leadership.
+ */
 export class Rollouts {
   readonly #planner: Planner;
   readonly #api: Api;
@@ -38,63 +56,90 @@ export class Rollouts {
   readonly #reader: Reader;
   readonly #options: PlanOptions;
   readonly #statusIntervalMs: number;
-  readonly #states = new States();
+  readonly #minIntervalMs: number;
+  readonly #session = randomUUID();
+  readonly #states = new Map<string, OwnerState>();
+  readonly #last = new Map<string, Promise<unknown>>();
 
   constructor(planner: Planner, api: Api, settings: RolloutsOptions = {}) {
     this.#planner = planner;
     this.#api = api;
     this.#kind = settings.kind ?? DEPLOYMENT;
     this.#reader = settings.reader ?? api;
-    this.#options = create(PlanOptionsSchema, { eventsAsCalls: true, report: true });
-    const given = create(PlanOptionsSchema, settings.options);
-    mergeFromBinary(PlanOptionsSchema, this.#options, toBinary(PlanOptionsSchema, given));
+    this.#options = create(PlanOptionsSchema, { ...settings.options, eventsAsCalls: true, report: true });
     this.#statusIntervalMs = settings.statusIntervalMs ?? 0;
+    this.#minIntervalMs = settings.minIntervalMs ?? 0;
   }
 
   // --- for controllers
 
   /**
-   * Requests a plan and carries it out.
+   * Requests a plan and carries it out, unless nothing has changed. Syncs of one Deployment exclude each other.
    *
-   * After an error, which means that reading or planning failed, sync again with a backoff.
+   * Call it again when one of the objects changes, and after `requeueAfterMs`, but not before `notBeforeMs`. After an error, which
+   * means that an object could not be read or that the service did not answer, call it again with a backoff.
+   *
+   * @throws CancelledError when it was cancelled, perhaps in the middle of the plan.
    */
-  sync(key: Key, { signal }: CallOptions = {}): Promise<SyncResult> {
-    return this.#states.exclusively(key, async () => {
-      let observed = await this.#observe(key, { controlling: true, signal });
-      let response = observed && (await this.#plan(observed, signal));
-      if (observed && response && !observed.state.verified && writesReplicaSets(response)) {
-        const { outdated, others } = await this.#verify(observed, signal);
-        if (outdated || others.length > 0) {
-          observed = await this.#observe(key, { controlling: true, signal });
-          observed?.snapshot.objects.push(...others.map((it) => it.json));
-          response = observed && (await this.#plan(observed, signal));
-          // The next snapshot does not have the others. If they prevent all writes, they must be listed again.
-          if (observed && response) observed.state.verified = others.length === 0 || writesReplicaSets(response);
-        }
-      }
-      if (!observed || !response) return { again: false, rejected: [], cancelled: false };
-      const delay = this.#statusDelay(response, observed.state);
-      if (delay > 0) return { response, requeueAfterMs: delay, again: false, rejected: [], cancelled: false };
-      return this.#carryOut(response, observed.state, signal);
-    });
+  async sync(key: Key, { signal }: CallOptions = {}): Promise<SyncResult> {
+    const name = keyText(key);
+    const run = (): Promise<SyncResult> => this.#sync(key, signal);
+    const result = (this.#last.get(name) ?? Promise.resolve()).then(run, run);
+    this.#last.set(name, result);
+    try {
+      return await result;
+    } finally {
+      if (this.#last.get(name) === result) this.#last.delete(name);
+    }
   }
 
-  /** Discards the state of a Deployment. `sync` does so itself if the Deployment does not exist. */
-  forget(key: Key): void {
-    this.#states.forget(key);
+  async #sync(key: Key, signal: AbortSignal | undefined): Promise<SyncResult> {
+    const name = keyText(key);
+    const owner = await this.#reader.get(this.#kind, key, signal);
+    let state = this.#states.get(name);
+    if (owner && state?.uid !== owner.uid) this.#states.set(name, (state = new OwnerState(owner.uid)));
+    if (!owner || !state) return this.#forget(name);
+    const objects = await this.#dependents(owner, state.needsPods, signal);
+    const now = performance.now();
+    if (state.answers.length === 0 && versionsOf(objects) === state.sent && now < state.due) {
+      return { exists: true, failures: [], notBeforeMs: 0, ...(state.due < Infinity && { requeueAfterMs: state.due - now }) };
+    }
+    const response = await this.#request(owner, objects, state, signal);
+    if (!response) return this.#forget(name);
+    const { notBefore, atLatest } = response.sync ?? {};
+    const sent = versionsOf(objects);
+    state.sent = ""; // until the plan has been carried out
+    state.answers = [];
+    const failures = await carryOut(this.#api, response.steps, state.answers, signal);
+    state.sent = sent;
+    state.due = atLatest ? performance.now() + durationMs(atLatest) : Infinity;
+    const requeueAfterMs = failures.length > 0 ? 0 : atLatest && durationMs(atLatest);
+    return {
+      exists: true,
+      response,
+      failures,
+      notBeforeMs: notBefore ? durationMs(notBefore) : 0,
+      ...(requeueAfterMs !== undefined && { requeueAfterMs }),
+    };
+  }
+
+  #forget(name: string): SyncResult {
+    this.#states.delete(name);
+    return { exists: false, failures: [], notBeforeMs: 0 };
   }
 
   // --- for scripts
 
   /** The next writes, without making them. */
   async plan(key: Key, options: CallOptions = {}): Promise<PlanRolloutResponse> {
-    const snapshot = await this.snapshot(key, options);
+    // With the strategy Recreate, plans depend on the pods.
+    const snapshot = await this.snapshot(key, { pods: true, ...options });
     return this.#planner.planRollout({ snapshot, options: this.#options }, options);
   }
 
   /** Makes the calls of a plan or a rollback in order. Returns the failed calls. The last of them may have ended it. */
-  apply(key: Key, steps: Iterable<Step>, { signal }: CallOptions = {}): Promise<Failure[]> {
-    return this.#states.exclusively(key, () => carryOut(this.#api, steps, this.#states.of(key), signal));
+  apply(steps: Iterable<Step>, { signal }: CallOptions = {}): Promise<Failure[]> {
+    return carryOut(this.#api, steps, [], signal);
   }
 
   /**
@@ -162,106 +207,70 @@ export class Rollouts {
 
   /** The Deployment and its objects. A report, a forecast and a canary need the pods. */
   async snapshot(key: Key, { pods = false, signal }: CallOptions & { readonly pods?: boolean } = {}): Promise<Snapshot> {
-    const observed = await this.#states.exclusively(key, () => this.#observe(key, { pods, signal }));
-    if (!observed) throw new NotFoundError(`${this.#kind.kind} ${key.namespace}/${key.name} not found`);
-    return observed.snapshot;
+    const owner = await this.#reader.get(this.#kind, key, signal);
+    if (!owner) throw new NotFoundError(`${this.#kind.kind} ${key.namespace}/${key.name} not found`);
+    return this.#snapshot(await this.#dependents(owner, pods, signal), owner, pods);
   }
 
   // --- the parts of a sync
 
-  #plan({ snapshot, state }: Observed, signal: AbortSignal | undefined): Promise<PlanRolloutResponse> {
-    const options = clone(PlanOptionsSchema, this.#options);
-    if (state.dropsTerminating) options.terminatingReplicas ??= false;
-    return this.#planner.planRollout({ snapshot, options }, { signal });
-  }
-
-  async #observe(
-    key: Key,
-    { pods = false, controlling = false, signal }: CallOptions & { pods?: boolean; controlling?: boolean },
-  ): Promise<Observed | undefined> {
-    const cached = await this.#reader.get(this.#kind, key, signal);
-    if (!cached) {
-      if (controlling) this.#states.forget(key);
-      return undefined;
-    }
-    const state = this.#states.of(key, cached.uid);
-    const now = performance.now();
-    if (controlling) state.checkNative(cached, now);
-    const owner = state.latest(cached);
-    if (!owner) return undefined;
-    // The planner selects from the objects without a controller.
-    const found = await this.#reader.controlledBy(REPLICA_SET, key.namespace, new Set([owner.uid, undefined]), signal);
-    const sets = state.overlay(found, now);
-    state.sent = new Map(sets.map((it) => [it.uid, it.version]));
-    if (sets.some((it) => it.json.includes(TERMINATING_REPLICAS))) state.dropsTerminating = false;
-    const snapshot = create(SnapshotSchema, {
-      now: timestampNow(),
-      objects: [owner, ...sets].map((it) => it.json),
-      target: { apiVersion: owner.apiVersion, kind: owner.kind, ...key, resource: this.#kind.plural },
-      replicaSetsComplete: true,
-      answers: state.answers,
-    });
-    if (pods || owner.recreate) {
-      const ours = await this.#reader.controlledBy(POD, key.namespace, new Set(sets.map((it) => it.uid)), signal);
-      snapshot.objects.push(...ours.map((it) => it.json));
-      snapshot.podsComplete = true;
-    }
-    return { owner, state, snapshot };
-  }
-
   /**
-   * Reads the ReplicaSets from the API server, and returns whether the last request had others.
-   *
-   * Watches of different kinds lag independently: after a restart of the API server, or when a standby becomes the leader, the
-   * cache may show the newest template together with old sizes. No precondition covers the sizes of *other* ReplicaSets, which
-   * limit how far one may grow. Only this adapter changes sizes, so reading once before the first write is enough, and again
-   * after a call whose outcome is not as planned.
-   *
-   * It also returns those of other controllers that the selector of a custom resource matches. The planner needs them only before
-   * the first write: it refuses a custom resource that would run the pods of a Deployment a second time.
+   * Requests a plan, and makes the reads that it requires, until there are none. If it requires pods, they are added to the objects.
+   * Undefined if the owner does not exist anymore.
    */
-  async #verify({ owner, state }: Observed, signal?: AbortSignal): Promise<{ outdated: boolean; others: KubeObject[] }> {
-    const sets = await this.#api.replicaSets(owner, signal);
-    const isOurs = (it: KubeObject): boolean => !it.controller || it.controller.uid === owner.uid;
-    const outdated = sets.filter((it) => isOurs(it) && state.recordRead(it)).length > 0;
-    state.verified = true;
-    return { outdated, others: this.#kind === DEPLOYMENT ? [] : sets.filter((it) => !isOurs(it)) };
-  }
-
-  /** How long to delay a plan that only reports progress. 0 for any other plan. */
-  #statusDelay({ steps, report }: PlanRolloutResponse, state: OwnerState): number {
-    const [step] = steps;
-    const onlyProgress =
-      report?.phase === Phase.PROGRESSING &&
-      steps.length === 1 &&
-      step?.action.case === "updateDeploymentStatus" &&
-      step.events.length === 0;
-    if (onlyProgress && !state.rejected) {
-      state.statusDelayedSince ??= performance.now();
-      const delay = this.#statusIntervalMs - (performance.now() - state.statusDelayedSince);
-      if (delay > 0) return delay;
+  async #request(
+    owner: KubeObject,
+    objects: KubeObject[],
+    state: OwnerState,
+    signal: AbortSignal | undefined,
+  ): Promise<PlanRolloutResponse | undefined> {
+    const statusInterval = durationFromMs(this.#statusIntervalMs);
+    const minInterval = durationFromMs(this.#minIntervalMs);
+    const ownerPath = pathOf(this.#kind, owner.key.namespace, owner.key.name);
+    let hasPods = state.needsPods;
+    for (;;) {
+      const { value, answers } = state;
+      const sync = { value, session: this.#session, answers, statusInterval, minInterval };
+      const snapshot = this.#snapshot(objects, owner, hasPods);
+      const response = await this.#planner.planRollout({ snapshot, options: this.#options, sync }, { signal });
+      if (!response.sync) throw new PlannerError("unimplemented", "the service is older than this package: it does not know sync");
+      const { reads } = response.sync;
+      state.value = response.sync.value;
+      state.needsPods = response.sync.watchPods;
+      if (state.needsPods && !hasPods) {
+        objects.push(...(await this.#pods(objects, owner.key.namespace, signal)));
+        hasPods = true;
+        continue;
+      }
+      if (reads.length === 0) return response;
+      for (const { id, call } of reads) {
+        if (!call) continue;
+        const answer = await makeCall(this.#api, call, signal);
+        if (answer.code === 404 && call.path === ownerPath) return undefined;
+        state.answers = [...state.answers, answerOf(id, answer)];
+      }
     }
-    state.statusDelayedSince = undefined;
-    return 0;
   }
 
-  async #carryOut(response: PlanRolloutResponse, state: OwnerState, signal: AbortSignal | undefined): Promise<SyncResult> {
-    // A plan that reacts to a rejection does not repeat the call. The next one does, after a backoff.
-    const reacted = state.rejected;
-    state.answers = [];
-    state.rejected = false;
-    const made = await carryOut(this.#api, response.steps, state, signal);
-    const failures = made.filter((it) => !it.namespaceTerminating); // nothing more can be created
-    const rejected = failures.filter((it) => it.rejected);
-    state.answers = failures.map((it) => it.message);
-    state.rejected = rejected.length > 0;
-    return {
-      response,
-      requeueAfterMs: response.requeueAfter && durationMs(response.requeueAfter),
-      again: reacted || failures.length > 0,
-      rejected,
-      cancelled: signal?.aborted ?? false,
-    };
+  #snapshot(objects: readonly KubeObject[], { apiVersion, kind, key }: KubeObject, podsComplete: boolean): Snapshot {
+    return create(SnapshotSchema, {
+      now: timestampNow(),
+      objects: objects.map((it) => it.json),
+      target: { apiVersion, kind, ...key, resource: this.#kind.plural },
+      replicaSetsComplete: true,
+      podsComplete,
+    });
+  }
+
+  /** The owner, its ReplicaSets, those without a controller, from which the planner selects, and perhaps the pods of these. */
+  async #dependents(owner: KubeObject, withPods: boolean, signal: AbortSignal | undefined): Promise<KubeObject[]> {
+    const { namespace } = owner.key;
+    const sets = await this.#reader.controlledBy(REPLICA_SET, namespace, new Set([owner.uid, undefined]), signal);
+    return [owner, ...sets, ...(withPods ? await this.#pods(sets, namespace, signal) : [])];
+  }
+
+  #pods(sets: readonly KubeObject[], namespace: string, signal: AbortSignal | undefined): Promise<KubeObject[]> {
+    return this.#reader.controlledBy(POD, namespace, new Set(sets.map((it) => it.uid)), signal);
   }
 
   /** Adds the events that these field selectors match. Returns whether there are any. */
@@ -285,6 +294,7 @@ export class Rollouts {
   }
 }
 
-function writesReplicaSets({ steps }: PlanRolloutResponse): boolean {
-  return steps.some((it) => it.call?.kind === REPLICA_SET.kind);
+/** The versions of objects, in an order that does not depend on the reader. */
+function versionsOf(objects: readonly KubeObject[]): string {
+  return objects.map((it) => `${it.uid} ${it.version}`).sort().join();
 }

@@ -1,4 +1,4 @@
-/** The driver of tests/conformance for this package: one sync of one Deployment at a time, with each transport. */
+/** The driver of tests/conformance for this package, with each transport. */
 
 import { createInterface } from "node:readline";
 
@@ -27,6 +27,8 @@ interface Start {
   readonly protocol: string;
   readonly owner: { apiVersion: string; kind: string; resource: string; namespace: string; name: string };
   readonly options?: JsonValue;
+  readonly statusIntervalMs?: number;
+  readonly minIntervalMs?: number;
   readonly plannerTimeoutMs: number;
 }
 
@@ -39,7 +41,8 @@ type Command =
 
 interface Reply {
   readonly outcome: string;
-  readonly requeueAfterMs?: number;
+  readonly requeueAfterMs?: number | undefined;
+  readonly notBeforeMs?: number;
   readonly error?: string;
 }
 
@@ -99,7 +102,7 @@ class Run {
   #abort = new AbortController();
   #texts: string[] = [];
 
-  constructor({ owner, options, protocol, planner, api, plannerTimeoutMs }: Start) {
+  constructor({ owner, options, protocol, planner, api, statusIntervalMs = 0, minIntervalMs = 0, plannerTimeoutMs }: Start) {
     const kind = { apiVersion: owner.apiVersion, kind: owner.kind, plural: owner.resource };
     this.#key = { namespace: owner.namespace, name: owner.name };
     this.#cache = new Cache(kind);
@@ -109,6 +112,8 @@ class Run {
       kind,
       reader: this.#cache,
       options: fromJson(PlanOptionsSchema, options ?? {}),
+      statusIntervalMs,
+      minIntervalMs,
     });
   }
 
@@ -116,10 +121,12 @@ class Run {
     this.#abort.abort();
   }
 
-  /** Decodes the objects of the last sync again, and syncs. */
+  /** Forgets the owner, decodes the objects of the last sync again, and syncs. */
   async repeat(syncs: number): Promise<object> {
+    const texts = this.#texts;
     for (let i = 0; i < syncs; i++) {
-      const reply = await this.sync(this.#texts);
+      await this.sync([]);
+      const reply = await this.sync(texts);
       if (reply.outcome !== "done") throw new Error(JSON.stringify(reply));
     }
     return {};
@@ -129,11 +136,12 @@ class Run {
     this.#texts = cache;
     this.#cache.replace(cache);
     this.#abort = new AbortController();
+    const { signal } = this.#abort;
     try {
-      const result = await this.#rollouts.sync(this.#key, { signal: this.#abort.signal });
-      if (result.cancelled) return { outcome: "cancelled" };
-      if (!result.response) return { outcome: "missing" };
-      return { outcome: result.again ? "again" : "done", requeueAfterMs: result.requeueAfterMs ?? 0 };
+      const { exists, response, failures, notBeforeMs, requeueAfterMs } = await this.#rollouts.sync(this.#key, { signal });
+      if (!exists) return { outcome: "missing" };
+      if (failures.length > 0) return { outcome: "again", notBeforeMs };
+      return { outcome: "done", requeueAfterMs, ...(response && { notBeforeMs }) };
     } catch (error) {
       if (error instanceof CancelledError) return { outcome: "cancelled" };
       if (error instanceof RollplanError) return { outcome: "failed", error: error.message };
@@ -146,8 +154,8 @@ class Run {
     const { policy, command, verdicts } = fromJson(PlanCanaryRequestSchema, request);
     try {
       const { steps, requeueAfter } = await this.#rollouts.planCanary(this.#key, { policy, command, verdicts });
-      const failures = await this.#rollouts.apply(this.#key, steps);
-      return { outcome: failures.length > 0 ? "again" : "done", requeueAfterMs: requeueAfter ? durationMs(requeueAfter) : 0 };
+      const failures = await this.#rollouts.apply(steps);
+      return { outcome: failures.length > 0 ? "again" : "done", requeueAfterMs: requeueAfter && durationMs(requeueAfter) };
     } catch (error) {
       if (error instanceof RollplanError) return { outcome: "failed", error: error.message };
       throw error;

@@ -1,4 +1,4 @@
-/** Waiting, delays and the native controller, which the corpus of tests/conformance does not cover. */
+/** The loop of a sync, and single questions. As a whole the loop is tested with the corpus of tests/conformance. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,11 +8,14 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   Answer,
   Api,
+  CancelledError,
   DEPLOYMENT,
-  NativeControllerError,
   NotFoundError,
   parseObject,
+  pathOf,
   Planner,
+  POD,
+  REPLICA_SET,
   Rollouts,
   StalledError,
   WaitTimeoutError,
@@ -21,10 +24,9 @@ import {
   type ListOptions,
   type RolloutsOptions,
 } from "../src/index.js";
-import { Failure } from "../src/steps.js";
 import {
-  ApiCallSchema,
   CanaryAction,
+  durationFromMs,
   CanaryPhase,
   ChangeEffect,
   ComputeStatusResponseSchema,
@@ -34,7 +36,6 @@ import {
   Phase,
   PlanCanaryResponseSchema,
   PlanRolloutResponseSchema,
-  StepSchema,
   Verb,
   type ComputeStatusResponse,
   type ForecastRolloutRequestSchema,
@@ -43,6 +44,8 @@ import {
   type PlanCanaryResponse,
   type PlanRolloutResponse,
   type PlanRolloutRequestSchema,
+  type StepSchema,
+  type SyncResponseSchema,
   type ComputeStatusRequestSchema,
 } from "../src/v1.js";
 
@@ -53,10 +56,17 @@ function deployment(metadata: object = {}): KubeObject {
   return parseObject(JSON.stringify(it), DEPLOYMENT);
 }
 
+function dependent(kind: Kind, name: string, owner: string, version = "1"): KubeObject {
+  const ownerReferences = [{ kind: "any", name: "any", uid: owner, controller: true }];
+  return parseObject(JSON.stringify({ metadata: { namespace: "shop", name, uid: name, resourceVersion: version, ownerReferences } }), kind);
+}
+
 /** An API server with one Deployment. */
 class Cluster extends Api {
   owner: KubeObject | undefined = deployment();
-  answers: Answer[] = [];
+  dependents: KubeObject[] = [];
+  /** The answers to the next calls, or what is called with one. By default, a call has no answer. */
+  answers: (Answer | (() => Answer))[] = [];
   /** The events by field selector. */
   events = new Map<string, KubeObject[]>();
   readonly calls: string[] = [];
@@ -69,13 +79,15 @@ class Cluster extends Api {
     return Promise.resolve(this.owner);
   }
 
-  override list(_: Kind, { fieldSelector = "" }: ListOptions): Promise<KubeObject[]> {
-    return Promise.resolve(this.events.get(fieldSelector) ?? []);
+  override list(kind: Kind, { fieldSelector = "" }: ListOptions): Promise<KubeObject[]> {
+    return Promise.resolve(this.events.get(fieldSelector) ?? this.dependents.filter((it) => it.kind === kind.kind));
   }
 
-  override request({ method, path }: { method: string; path: string }): Promise<Answer> {
+  override async request({ method, path }: { method: string; path: string }): Promise<Answer> {
+    await Promise.resolve();
     this.calls.push(`${method} ${path}`);
-    return Promise.resolve(this.answers.shift() ?? new Answer(0));
+    const answer = this.answers.shift() ?? new Answer(0);
+    return typeof answer === "function" ? answer() : answer;
   }
 }
 
@@ -205,79 +217,169 @@ test("a wait ends with its time, and when it is cancelled", async () => {
 test("a missing Deployment is an error for scripts only", async () => {
   const { cluster, rollouts } = setUp();
   cluster.owner = undefined;
-  assert.equal((await rollouts.sync(KEY)).response, undefined);
+  assert.equal((await rollouts.sync(KEY)).exists, false);
   await assert.rejects(rollouts.plan(KEY), NotFoundError);
 });
 
-function statusUpdate(phase: Phase): PlanRolloutResponse {
-  const call = { verb: Verb.PATCH, path: "/status", kind: "Deployment" };
-  const action = { case: "updateDeploymentStatus" as const, value: {} };
-  return create(PlanRolloutResponseSchema, { steps: [{ call, action, onFailure: OnFailure.STOP }], report: { phase } });
+// --- the loop
+
+const OWNER_PATH = pathOf(DEPLOYMENT, "shop", "web");
+
+function led(sync: MessageInitShape<typeof SyncResponseSchema>, ...steps: MessageInitShape<typeof StepSchema>[]): PlanRolloutResponse {
+  return create(PlanRolloutResponseSchema, { sync, steps });
 }
 
-test("the status of progress is delayed, the end of a rollout is not", async () => {
-  const { cluster, planner, rollouts } = setUp({ statusIntervalMs: 50_000 });
-  planner.plans.push(statusUpdate(Phase.PROGRESSING), statusUpdate(Phase.COMPLETE));
-  cluster.answers = [new Answer(200, Buffer.from(deployment({ resourceVersion: "11" }).json))];
-  const { requeueAfterMs = 0 } = await rollouts.sync(KEY);
-  assert.ok(requeueAfterMs > 0 && requeueAfterMs <= 50_000);
-  assert.deepEqual(cluster.calls, []);
+function step(path: string, more: Partial<Exclude<MessageInitShape<typeof StepSchema>, { $typeName: string }>> = {}) {
+  return { id: path, summary: path, call: { verb: Verb.PATCH, path }, onFailure: OnFailure.STOP, ...more };
+}
+
+function read(path: string) {
+  return { id: `read ${path}`, call: { verb: Verb.GET, path } };
+}
+
+const value = (text: string): Uint8Array => Buffer.from(text);
+const ok = (text = ""): Answer => new Answer(200, Buffer.from(text));
+const text = (bytes: Uint8Array | undefined): string => Buffer.from(bytes ?? []).toString();
+
+/** The value and the answers in each request. */
+function sent({ planned }: FakePlanner): [string, string[]][] {
+  return planned.map(({ sync }) => {
+    const answers = sync?.answers?.map((it) => `${it.id} ${it.made ? it.httpCode : "-"} ${text(it.body)}${text(it.existing)}`.trim());
+    return [text(sync?.value), answers ?? []];
+  });
+}
+
+test("reads are made before the steps, and their answers are added to those of the last plan", async () => {
+  const { cluster, planner, rollouts } = setUp({ statusIntervalMs: 500, minIntervalMs: 0 });
+  planner.plans.push(led({ value: value("a") }, step("/1")));
+  planner.plans.push(led({ value: value("b"), reads: [read("/list"), read("/other")] }), led({ value: value("c") }, step("/2")));
+  cluster.answers = [ok("one"), ok("list"), new Answer(404), ok("two")];
   await rollouts.sync(KEY);
-  assert.deepEqual(cluster.calls, ["PATCH /status"]);
+  await rollouts.sync(KEY);
+  assert.deepEqual(cluster.calls, ["PATCH /1", "GET /list", "GET /other", "PATCH /2"]);
+  const first = "/1 200 one";
+  assert.deepEqual(sent(planner), [["", []], ["a", [first]], ["b", [first, "read /list 200 list", "read /other 404"]]]);
+  const requests = planner.planned.map((it) => it.sync);
+  assert.ok(requests[0]?.session);
+  assert.ok(requests.every((it) => it?.session === requests[0]?.session));
+  assert.deepEqual(requests[0].statusInterval, durationFromMs(500));
 });
 
-test("the native controller suspends the work", async () => {
+test("nothing is requested until something changes or the time has come", async () => {
   const { cluster, planner, rollouts } = setUp();
-  const written = (time: string): KubeObject =>
-    deployment({ managedFields: [{ manager: "kube-controller-manager", subresource: "status", time }] });
-  planner.plans.push(create(PlanRolloutResponseSchema), create(PlanRolloutResponseSchema));
-  cluster.owner = written("2026-11-20T10:00:00Z");
-  await rollouts.sync(KEY); // writes before the first observation are allowed
+  planner.plans.push(led({ atLatest: durationFromMs(50_000) }), led({ atLatest: durationFromMs(0) }), led({}), led({}));
   await rollouts.sync(KEY);
-  cluster.owner = written("2026-11-20T10:00:05Z");
-  for (let i = 0; i < 2; i++) await assert.rejects(rollouts.sync(KEY), NativeControllerError);
-  planner.reports.push(UNDECIDED);
-  assert.equal((await rollouts.status(KEY)).report, UNDECIDED.report);
+  const { response, requeueAfterMs = 0 } = await rollouts.sync(KEY);
+  assert.equal(response, undefined);
+  assert.ok(requeueAfterMs > 40_000 && requeueAfterMs <= 50_000);
+  cluster.dependents = [dependent(REPLICA_SET, "web-1", "web-uid")];
+  assert.ok((await rollouts.sync(KEY)).response); // changed
+  assert.ok((await rollouts.sync(KEY)).response); // due
+  assert.deepEqual(await rollouts.sync(KEY), { exists: true, failures: [], notBeforeMs: 0 });
+  cluster.dependents = [dependent(REPLICA_SET, "web-1", "web-uid", "2")];
+  assert.ok((await rollouts.sync(KEY)).response);
+  assert.equal(planner.plans.length, 0);
+});
+
+test("the times are those of the service, and after a failure there is no delay", async () => {
+  const { cluster, planner, rollouts } = setUp({ minIntervalMs: 100 });
+  const times = { notBefore: durationFromMs(100), atLatest: durationFromMs(200) };
+  planner.plans.push(led(times, step("/1")), led(times));
+  const { failures, notBeforeMs, requeueAfterMs } = await rollouts.sync(KEY);
+  assert.deepEqual([failures.map(String), notBeforeMs, requeueAfterMs], [["/1: no answer"], 100, 0]);
+  const next = await rollouts.sync(KEY);
+  assert.deepEqual([next.failures, next.notBeforeMs, next.requeueAfterMs], [[], 100, 200]);
+  assert.deepEqual(planner.planned[0]?.sync?.minInterval, durationFromMs(100));
+  assert.deepEqual(cluster.calls, ["PATCH /1"]);
+});
+
+test("pods are sent once they are needed", async () => {
+  const { cluster, planner, rollouts } = setUp();
+  cluster.dependents = [dependent(REPLICA_SET, "web-1", "web-uid"), dependent(POD, "web-1-a", "web-1"), dependent(POD, "other", "x")];
+  planner.plans.push(led({ watchPods: true }), led({ watchPods: true }), led({ watchPods: true }), led({}), led({}));
+  await rollouts.sync(KEY);
+  for (const version of ["11", "12", "13"]) {
+    cluster.owner = deployment({ resourceVersion: version });
+    await rollouts.sync(KEY);
+  }
+  const snapshots = planner.planned.map((it) => [it.snapshot?.podsComplete, it.snapshot?.objects?.length]);
+  assert.deepEqual(snapshots, [[false, 2], [true, 3], [true, 3], [true, 3], [false, 2]]);
+});
+
+test("a plan ends as its steps say", async () => {
+  const { cluster, planner, rollouts } = setUp();
+  const eventCalls = [{ verb: Verb.CREATE, path: "/event" }];
+  planner.plans.push(
+    led(
+      {},
+      step("/continue", { onFailure: OnFailure.CONTINUE, eventCalls }),
+      step("/done", { onFailure: OnFailure.DONE_IF, doneHttpCodes: [404], eventCalls }),
+      { eventCalls },
+      step("/stop", { onFailure: OnFailure.DONE_IF, doneHttpCodes: [404], readOnConflict: { verb: Verb.GET, path: "/existing" }, eventCalls }),
+      step("/not-made"),
+      { eventCalls },
+    ),
+    led({}),
+  );
+  const long = new Answer(500, Buffer.alloc(70_000, "x"));
+  cluster.answers = [long, new Answer(404), new Answer(403), ok(), new Answer(409), ok("existing")];
+  const { failures, requeueAfterMs } = await rollouts.sync(KEY);
+  assert.deepEqual([failures.map((it) => it.step.id), requeueAfterMs], [["/continue", "/stop"], 0]);
+  assert.deepEqual(cluster.calls, ["PATCH /continue", "PATCH /done", "POST /event", "POST /event", "PATCH /stop", "GET /existing"]);
+  await rollouts.sync(KEY);
+  const [, [, answers] = ["", []]] = sent(planner);
+  assert.deepEqual(answers, [`/continue 500 ${"x".repeat(65_536)}`, "/done 404", "/stop 409 existing", "/not-made -"]);
+});
+
+test("a cancelled call has no code, and the calls after it have no answers", async () => {
+  const { cluster, planner, rollouts } = setUp();
+  planner.plans.push(led({ value: value("a") }, step("/1"), step("/2"), step("/3")), led({ value: value("b") }));
+  const cancel = (): Answer => {
+    throw new CancelledError();
+  };
+  cluster.answers = [ok(), cancel];
+  await assert.rejects(rollouts.sync(KEY), CancelledError);
+  await rollouts.sync(KEY);
+  assert.deepEqual(sent(planner), [["", []], ["a", ["/1 200", "/2 0"]]]);
+});
+
+test("if the service does not answer, the same request is sent again", async () => {
+  const { cluster, planner, rollouts } = setUp();
+  planner.plans.push(led({ value: value("a") }, step("/1")), led({ value: value("b"), reads: [read("/list")] }));
+  cluster.answers = [ok(), ok("list")];
+  await rollouts.sync(KEY);
+  await assert.rejects(rollouts.sync(KEY), /no plan is left/);
+  planner.plans.push(led({}));
+  await rollouts.sync(KEY);
+  const [, , failed, repeated] = sent(planner);
+  assert.deepEqual(failed, ["b", ["/1 200", "read /list 200 list"]]);
+  assert.deepEqual(repeated, failed);
+});
+
+test("an owner that does not exist anymore, or is another one, is forgotten", async () => {
+  const { cluster, planner, rollouts } = setUp();
+  const first = led({ value: value("a") });
+  planner.plans.push(first, led({ value: value("b"), reads: [read(OWNER_PATH)] }), first, led({}));
+  await rollouts.sync(KEY);
+  cluster.owner = deployment({ resourceVersion: "11" });
+  cluster.answers = [new Answer(404)];
+  assert.deepEqual(await rollouts.sync(KEY), { exists: false, failures: [], notBeforeMs: 0 });
+  await rollouts.sync(KEY);
+  cluster.owner = deployment({ uid: "another" });
+  await rollouts.sync(KEY);
+  assert.deepEqual(sent(planner).map(([value]) => value), ["", "a", "", ""]);
 });
 
 test("syncs of one Deployment exclude each other", async () => {
   const { cluster, planner, rollouts } = setUp();
-  planner.plans.push(statusUpdate(Phase.COMPLETE), statusUpdate(Phase.COMPLETE));
-  cluster.answers = ["11", "12"].map((it) => new Answer(200, Buffer.from(deployment({ resourceVersion: it }).json)));
+  planner.plans.push(led({ value: value("a") }, step("/1")), led({ value: value("b") }));
+  cluster.answers = [ok("one")];
   await Promise.all([rollouts.sync(KEY), rollouts.sync(KEY)]);
-  // The second one plans with what the first one wrote.
-  const sent = planner.planned.map((it) => it.snapshot?.objects?.[0] ?? "");
-  assert.deepEqual(sent.map((it) => /"resourceVersion":"(\d+)"/.exec(it)?.[1]), ["10", "11"]);
+  assert.deepEqual(sent(planner), [["", []], ["a", ["/1 200 one"]]]);
 });
 
-test("a write that is answered with something else is an error, and the ReplicaSets are read again", async () => {
-  const { cluster, planner, rollouts } = setUp();
-  planner.plans.push(statusUpdate(Phase.COMPLETE));
-  cluster.answers = [new Answer(200, Buffer.from("<html>"))];
-  await assert.rejects(rollouts.sync(KEY), { name: "ApiError", code: 200 });
+test("a service without the loop is named", async () => {
+  const { planner, rollouts } = setUp();
+  planner.plans.push(create(PlanRolloutResponseSchema));
+  await assert.rejects(rollouts.sync(KEY), /the service is older than this package/);
 });
-
-function rejection(code: number, reason: string, ...causes: string[]): Answer {
-  const details = { causes: causes.map((it) => ({ reason: it })) };
-  return new Answer(code, Buffer.from(JSON.stringify({ kind: "Status", reason, details, code })));
-}
-
-const OUTCOMES: [Answer, rejected: boolean, doubts: boolean][] = [
-  [rejection(403, "Forbidden"), true, false],
-  [rejection(422, "Invalid", "FieldValueInvalid"), true, false],
-  [rejection(422, "Invalid"), false, true],
-  [rejection(409, "Conflict"), false, true],
-  [rejection(409, "AlreadyExists"), true, true],
-  [rejection(404, "NotFound"), true, true],
-  [rejection(500, "InternalError"), true, true],
-  [rejection(504, "Timeout"), false, true],
-  [new Answer(502, Buffer.from("<html>")), false, true],
-  [new Answer(0), false, true],
-];
-
-for (const [answer, rejected, doubts] of OUTCOMES) {
-  test(`a failure with ${answer.code} ${answer.status.reason ?? ""} is judged by code and reason`, () => {
-    const failure = new Failure(create(StepSchema), create(ApiCallSchema, { kind: "ReplicaSet" }), answer);
-    assert.deepEqual([failure.rejected, failure.raisesDoubts], [rejected, doubts]);
-  });
-}
