@@ -42,7 +42,7 @@ export interface SyncResult {
   readonly exists: boolean;
   /** The plan. Undefined if none was needed. */
   readonly response?: PlanRolloutResponse;
-  /** The calls that failed. The next sync reports them to the service. */
+  /** The calls that failed, to log them. The service gets their answers. */
   readonly failures: readonly Failure[];
   /** The minimum time until the next sync, so that one plan covers several changes. */
   readonly notBeforeMs: number;

@@ -24,7 +24,7 @@ import type { Api } from "./kubernetes.js";
 import { DEPLOYMENT, EVENT, keyText, pathOf, POD, REPLICA_SET, type Key, type Kind, type KubeObject } from "./objects.js";
 import type { CanaryOptions, ForecastOptions, Reader, RolloutsOptions, StatusOptions, SyncResult, WaitOptions } from "./options.js";
 import { pause, type CallOptions, type Planner } from "./planner.js";
-import { answerOf, carryOut, makeCall, type Failure } from "./steps.js";
+import { answerOf, carryOut, Failure, makeCall } from "./steps.js";
 
 /** What is kept of an owner between two syncs. */
 class OwnerState {
@@ -104,20 +104,21 @@ export class Rollouts {
     if (state.answers.length === 0 && versionsOf(objects) === state.sent && now < state.due) {
       return { exists: true, failures: [], notBeforeMs: 0, ...(state.due < Infinity && { requeueAfterMs: state.due - now }) };
     }
-    const response = await this.#request(owner, objects, state, signal);
+    const failures: Failure[] = [];
+    const response = await this.#request(owner, objects, state, failures, signal);
     if (!response) return this.#forget(name);
     const { notBefore, atLatest } = response.sync ?? {};
     const sent = versionsOf(objects);
     state.sent = ""; // until the plan has been carried out
     state.answers = [];
-    const failures = await carryOut(this.#api, response.steps, state.answers, signal);
+    const failed = await carryOut(this.#api, response.steps, state.answers, signal);
     state.sent = sent;
     state.due = atLatest ? performance.now() + durationMs(atLatest) : Infinity;
-    const requeueAfterMs = failures.length > 0 ? 0 : atLatest && durationMs(atLatest);
+    const requeueAfterMs = failed.length > 0 ? 0 : atLatest && durationMs(atLatest);
     return {
       exists: true,
       response,
-      failures,
+      failures: [...failures, ...failed],
       notBeforeMs: notBefore ? durationMs(notBefore) : 0,
       ...(requeueAfterMs !== undefined && { requeueAfterMs }),
     };
@@ -222,6 +223,7 @@ export class Rollouts {
     owner: KubeObject,
     objects: KubeObject[],
     state: OwnerState,
+    failures: Failure[],
     signal: AbortSignal | undefined,
   ): Promise<PlanRolloutResponse | undefined> {
     const statusInterval = durationFromMs(this.#statusIntervalMs);
@@ -247,6 +249,7 @@ export class Rollouts {
         if (!call) continue;
         const answer = await makeCall(this.#api, call, signal);
         if (answer.code === 404 && call.path === ownerPath) return undefined;
+        if (!answer.ok && answer.code !== 404) failures.push(new Failure(`read ${call.path}`, answer));
         state.answers = [...state.answers, answerOf(id, answer)];
       }
     }

@@ -16,18 +16,21 @@ const METHODS: Readonly<Record<Verb, string>> = {
 // The longest body of a failed call that the planner accepts.
 const FAILED_BYTES_MAX = 64 << 10;
 
-/** A call of a plan that failed. */
+/** A call that failed. */
 export class Failure {
-  readonly step: Step;
+  readonly summary: string;
   readonly answer: Answer;
+  /** The step that has the call. Undefined if it is a read. */
+  readonly step: Step | undefined;
 
-  constructor(step: Step, answer: Answer) {
-    this.step = step;
+  constructor(summary: string, answer: Answer, step?: Step) {
+    this.summary = summary;
     this.answer = answer;
+    this.step = step;
   }
 
   toString(): string {
-    return new ApiError(this.step.summary, this.answer.code, this.answer.message).message;
+    return new ApiError(this.summary, this.answer.code, this.answer.message).message;
   }
 }
 
@@ -53,7 +56,7 @@ export async function carryOut(api: Api, steps: Iterable<Step>, answers: CallAns
       const existing = answer.code === 409 && readOnConflict ? await makeCall(api, readOnConflict, signal) : undefined;
       answers.push(answerOf(id, answer, existing));
       if (!answer.ok && !(onFailure === OnFailure.DONE_IF && doneHttpCodes.includes(answer.code))) {
-        failures.push(new Failure(step, answer));
+        failures.push(new Failure(step.summary, answer, step));
         hasEnded = onFailure !== OnFailure.CONTINUE;
         continue;
       }

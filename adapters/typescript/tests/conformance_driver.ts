@@ -140,7 +140,7 @@ class Run {
     try {
       const { exists, response, failures, notBeforeMs, requeueAfterMs } = await this.#rollouts.sync(this.#key, { signal });
       if (!exists) return { outcome: "missing" };
-      if (failures.length > 0) return { outcome: "again", notBeforeMs };
+      if (failures.some((it) => it.step)) return { outcome: "again", notBeforeMs };
       return { outcome: "done", requeueAfterMs, ...(response && { notBeforeMs }) };
     } catch (error) {
       if (error instanceof CancelledError) return { outcome: "cancelled" };

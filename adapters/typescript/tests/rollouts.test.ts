@@ -324,7 +324,7 @@ test("a plan ends as its steps say", async () => {
   const long = new Answer(500, Buffer.alloc(70_000, "x"));
   cluster.answers = [long, new Answer(404), new Answer(403), ok(), new Answer(409), ok("existing")];
   const { failures, requeueAfterMs } = await rollouts.sync(KEY);
-  assert.deepEqual([failures.map((it) => it.step.id), requeueAfterMs], [["/continue", "/stop"], 0]);
+  assert.deepEqual([failures.map((it) => it.step?.id), requeueAfterMs], [["/continue", "/stop"], 0]);
   assert.deepEqual(cluster.calls, ["PATCH /continue", "PATCH /done", "POST /event", "POST /event", "PATCH /stop", "GET /existing"]);
   await rollouts.sync(KEY);
   const [, [, answers] = ["", []]] = sent(planner);
@@ -376,6 +376,14 @@ test("syncs of one Deployment exclude each other", async () => {
   cluster.answers = [ok("one")];
   await Promise.all([rollouts.sync(KEY), rollouts.sync(KEY)]);
   assert.deepEqual(sent(planner), [["", []], ["a", ["/1 200 one"]]]);
+});
+
+test("reads that fail are reported, and do not shorten the delay of the service", async () => {
+  const { cluster, planner, rollouts } = setUp();
+  planner.plans.push(led({ reads: [read("/list"), read("/missing")] }), led({ atLatest: durationFromMs(200) }));
+  cluster.answers = [new Answer(403, Buffer.from('{"message":"no permission"}')), new Answer(404)];
+  const { failures, requeueAfterMs } = await rollouts.sync(KEY);
+  assert.deepEqual([failures.map(String), requeueAfterMs], [["read /list: no permission (403)"], 200]);
 });
 
 test("a service without the loop is named", async () => {
