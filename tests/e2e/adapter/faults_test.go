@@ -135,37 +135,6 @@ func TestTwoActiveAdapters(t *testing.T) {
 	f.checkFinalState(ctx, t, 4)
 }
 
-// TestServiceKilled kills the service in the middle of rollouts, and starts others while it is down. One adapter without a
-// lease must complete them, within the limits.
-func TestServiceKilled(t *testing.T) {
-	t.Parallel()
-	ctx := withTimeout(t, 15*time.Minute)
-	s := start(ctx, t, controlplane.Options{}, Takeover)
-	f := newFleet(ctx, t, s)
-	sets := watchReplicaSets(ctx, t, s, f.namespace)
-	f.settle(ctx, t, 1)
-	for version := 2; version <= 4; version += 2 {
-		f.setImage(ctx, t, version)
-		await(ctx, t, "the first rollout", func(ctx context.Context) error {
-			d, err := f.get(ctx, f.name(0))
-			if err == nil && (d.Status.ObservedGeneration != d.Generation || d.Status.UpdatedReplicas == 0) {
-				err = fmt.Errorf("generation %d, status %+v", d.Generation, d.Status)
-			}
-			return err
-		})
-		s.Service().Kill()
-		f.setImage(ctx, t, version+1)
-		if err := s.StartService(); err != nil {
-			t.Fatal(err)
-		}
-		f.settle(ctx, t, version+1)
-		for i := range fleetSize {
-			f.pods(ctx, t, f.name(i), strconv.Itoa(version+1), replicas)
-		}
-	}
-	f.checkSizes(t, sets)
-}
-
 // fleet is a set of Deployments that are rolled out together.
 type fleet struct {
 	kubectl

@@ -15,6 +15,7 @@ func TestServiceDies(t *testing.T) {
 	ctx := withTimeout(t, 20*time.Minute)
 	s := start(ctx, t, controlplane.Options{}, Takeover)
 	f := newFleet(ctx, t, s)
+	sets := watchReplicaSets(ctx, t, s, f.namespace)
 	f.settle(ctx, t, 1)
 	const versions = 4
 	for version := 2; version <= versions; version++ {
@@ -34,6 +35,7 @@ func TestServiceDies(t *testing.T) {
 		}
 		f.settle(ctx, t, version)
 	}
+	f.checkSizes(t, sets)
 	f.checkFinalState(ctx, t, versions)
 	// A framework must not leave anything in the object: the planner copies annotations to ReplicaSets.
 	for i := range fleetSize {
