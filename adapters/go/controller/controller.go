@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"runtime/debug"
 	"sync"
@@ -31,19 +32,17 @@ const (
 	reconcileTimeout = time.Minute
 )
 
-// throttle limits how often a key of the queue is synced: once per interval, and with a backoff after failures.
+// throttle delays the syncs of a key of the queue.
 type throttle struct {
-	limiter  workqueue.TypedRateLimiter[reconcile.Request]
-	interval time.Duration
-	// lastSync maps a key to the start of its last sync.
-	lastSync sync.Map
+	// notBefore maps a key to the earliest time of its next sync.
+	notBefore sync.Map
 }
 
 func newLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff)
 }
 
-// reconciler syncs Deployments, each at most once per interval.
+// reconciler syncs Deployments.
 type reconciler struct {
 	rollouts *rollplan.Rollouts
 	throttle
@@ -56,9 +55,6 @@ type reconciler struct {
 type Options struct {
 	// Workers is the number of Deployments that can be reconciled concurrently.
 	Workers int
-	// MinInterval is the minimum time between two syncs of a Deployment. One plan at its end covers all changes within
-	// it, so a burst of changes causes fewer writes.
-	MinInterval time.Duration
 	// Probe, if it is not nil, must have found that the native controller is not running.
 	Probe *Probe
 }
@@ -66,11 +62,7 @@ type Options struct {
 // Add adds a controller for the kind of the rollouts to a manager, together with the cache that they read from. The gauge of
 // rollouts by phase has those whose plans have a report: set Options.Report of the rollouts.
 func Add(mgr manager.Manager, rollouts *rollplan.Rollouts, cache *rollplan.Cache, options Options) error {
-	r := &reconciler{
-		rollouts: rollouts,
-		throttle: throttle{interval: options.MinInterval, limiter: newLimiter()},
-		probe:    options.Probe,
-	}
+	r := &reconciler{rollouts: rollouts, probe: options.Probe}
 	if err := mgr.Add(watcher{cache}); err != nil {
 		return err
 	}
@@ -83,7 +75,7 @@ func Add(mgr manager.Manager, rollouts *rollplan.Rollouts, cache *rollplan.Cache
 		Named("rollplan").
 		WatchesRawSource(&source{r, cache}).
 		WithOptions(ctrlcontroller.Options{
-			MaxConcurrentReconciles: options.Workers, RateLimiter: manualResetLimiter{r.limiter}, ReconciliationTimeout: reconcileTimeout,
+			MaxConcurrentReconciles: options.Workers, RateLimiter: newLimiter(), ReconciliationTimeout: reconcileTimeout,
 		}).
 		Complete(r)
 }
@@ -106,8 +98,8 @@ func (w watcher) Start(ctx context.Context) error {
 
 // untilNextSync returns how long a key must wait for its next sync.
 func (t *throttle) untilNextSync(request reconcile.Request) time.Duration {
-	if last, ok := t.lastSync.Load(request); ok {
-		return t.interval - time.Since(last.(time.Time))
+	if notBefore, ok := t.notBefore.Load(request); ok {
+		return time.Until(notBefore.(time.Time))
 	}
 	return 0
 }
@@ -121,7 +113,7 @@ func (t *throttle) enqueue(q queue, request reconcile.Request) {
 	}
 }
 
-// Reconcile syncs one Deployment, or requeues it if its last sync was less than the interval ago.
+// Reconcile syncs one Deployment, or requeues it if its next sync may not start yet.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if wait := r.untilNextSync(request); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
@@ -130,50 +122,35 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		syncs.WithLabelValues(outcomeNativeController).Inc()
 		return reconcile.Result{RequeueAfter: probePoll + rand.N(probePoll)}, nil
 	}
-	r.lastSync.Store(request, time.Now())
 	result, err := r.rollouts.Sync(ctx, request.NamespacedName)
-	if ctx.Err() != nil {
+	if errors.Is(ctx.Err(), context.Canceled) {
 		return reconcile.Result{}, nil // the process stops
 	}
 	logger := log.FromContext(ctx)
-	outcome := outcome(result, err)
+	outcome := outcome(result.Unchanged, result.Failed, err)
 	syncs.WithLabelValues(outcome).Inc()
 	switch outcome {
-	case outcomeNativeController:
-		logger.Info("Another controller writes to the Deployment", "error", err.Error())
-		return reconcile.Result{RequeueAfter: maxBackoff}, nil
-	case outcomeRejected:
-		countRejections(err)
-		// The next sync reports the rejection and requests the backoff: a rejection counts once.
-		logger.Info("The API server rejected calls", "error", err.Error())
-		return reconcile.Result{RequeueAfter: max(r.interval, minBackoff)}, nil
 	case outcomeUnavailable:
 		logger.Info("The service is unavailable", "error", err.Error())
-		return reconcile.Result{RequeueAfter: plannerBackoff + rand.N(plannerBackoff)}, nil
+		wait := plannerBackoff + rand.N(plannerBackoff)
+		r.notBefore.Store(request, time.Now().Add(wait))
+		return reconcile.Result{RequeueAfter: wait}, nil
 	case outcomeError:
 		return reconcile.Result{}, err
-	}
-	if result.Unchanged {
+	case outcomeUnchanged:
 		return reconcile.Result{RequeueAfter: result.RequeueAfter}, nil
+	case outcomeCallFailed:
+		countFailed(result.Failed)
+		logger.Info("Calls failed", "error", result.Failed.Error())
 	}
 	if result.Response == nil {
-		r.lastSync.Delete(request)
+		r.notBefore.Delete(request)
+	} else {
+		r.notBefore.Store(request, result.NotBefore)
 	}
 	report := result.Response.GetReport()
 	r.phases.set(request, report)
 	logger.V(1).Info("Synced Deployment", "phase", report.GetPhase().String(), "message", report.GetMessage(),
-		"steps", len(result.Response.GetSteps()), "retry", result.Retry)
-	if result.Retry {
-		return reconcile.Result{RequeueAfter: r.limiter.When(request)}, nil
-	}
-	r.limiter.Forget(request)
+		"steps", len(result.Response.GetSteps()))
 	return reconcile.Result{RequeueAfter: result.RequeueAfter}, nil
 }
-
-// manualResetLimiter ignores the resets of the controller, so that only Reconcile resets the backoff. The controller would
-// do so after every reconciliation without an error, even if the rejected call has not been repeated yet.
-type manualResetLimiter struct {
-	workqueue.TypedRateLimiter[reconcile.Request]
-}
-
-func (manualResetLimiter) Forget(reconcile.Request) {}

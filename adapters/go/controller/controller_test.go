@@ -54,7 +54,6 @@ func newReconciler(plans ...*rollplanv1.PlanRolloutResponse) (*reconciler, *plan
 	p := &planner{plans: plans}
 	return &reconciler{
 		rollouts: &rollplan.Rollouts{Kind: rollplan.Deployment, Planner: p, Reader: api, API: api},
-		throttle: throttle{interval: time.Second, limiter: newLimiter()},
 	}, p
 }
 
@@ -76,35 +75,40 @@ func (c *cluster) RoundTrip(request *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: request}, nil
 }
 
-// rejectedPlan returns a plan whose call fails with NotFound, because the ReplicaSet does not exist.
-func rejectedPlan() *rollplanv1.PlanRolloutResponse {
-	return &rollplanv1.PlanRolloutResponse{Steps: []*rollplanv1.Step{{Call: &rollplanv1.ApiCall{
-		Verb: rollplanv1.Verb_VERB_PATCH, ApiVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "shop", Name: "web-1",
-		ContentType: "application/merge-patch+json", BodyJson: "{}", Path: "/apis/apps/v1/namespaces/shop/replicasets/web-1",
-	}}}}
+// plan returns a plan without steps, after which the next sync may start in a second, and is due in an hour.
+func plan() *rollplanv1.PlanRolloutResponse {
+	return &rollplanv1.PlanRolloutResponse{Sync: &rollplanv1.SyncResponse{
+		NotBefore: durationpb.New(time.Second), AtLatest: durationpb.New(time.Hour),
+	}}
 }
 
-func TestEachRejectionDoublesTheBackoffOnce(t *testing.T) {
+// failedPlan returns a plan whose call fails with NotFound, because the ReplicaSet does not exist.
+func failedPlan() *rollplanv1.PlanRolloutResponse {
+	plan := plan()
+	plan.Steps = []*rollplanv1.Step{{Call: &rollplanv1.ApiCall{
+		Verb: rollplanv1.Verb_VERB_PATCH, ApiVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "shop", Name: "web-1",
+		ContentType: "application/merge-patch+json", BodyJson: "{}", Path: "/apis/apps/v1/namespaces/shop/replicasets/web-1",
+	}}}
+	return plan
+}
+
+func TestSyncsFollowTheTimersOfThePlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		timer := &rollplanv1.PlanRolloutResponse{RequeueAfter: durationpb.New(time.Hour)}
-		r, _ := newReconciler(rejectedPlan(), timer, rejectedPlan(), timer, timer)
-		queue := manualResetLimiter{r.limiter}
-		for _, want := range []struct {
+		r, p := newReconciler(plan(), failedPlan(), plan())
+		for _, step := range []struct {
 			what         string
+			elapsed      time.Duration
 			requeueAfter time.Duration
-			rejections   int
+			requests     int
 		}{
-			{"rejected call", r.interval, 0},
-			{"plan that reports the rejection", minBackoff, 1},
-			{"another rejected call", r.interval, 1},
-			{"plan that reports this one", 2 * minBackoff, 2},
-			{"plan without failures", time.Hour, 0},
+			{"first plan", 0, time.Hour, 1},
+			{"too early", 400 * time.Millisecond, 600 * time.Millisecond, 1},
+			{"failed call", 600 * time.Millisecond, time.Second, 2},
+			{"plan that reports the failure", time.Second, time.Hour, 3},
 		} {
-			time.Sleep(r.interval)
-			result, err := r.Reconcile(t.Context(), request)
-			queue.Forget(request) // the controller does so after a reconciliation without an error
-			if n := r.limiter.NumRequeues(request); err != nil || result.RequeueAfter != want.requeueAfter || n != want.rejections {
-				t.Errorf("%s: RequeueAfter is %s, error is %v, %d rejections are counted; want %+v", want.what, result.RequeueAfter, err, n, want)
+			time.Sleep(step.elapsed)
+			if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != step.requeueAfter || p.requests != step.requests {
+				t.Errorf("%s: result is %v, error is %v, %d requests; want %+v", step.what, result, err, p.requests, step)
 			}
 		}
 	})
@@ -115,21 +119,38 @@ func TestUnavailableServiceCausesNoExponentialBackoff(t *testing.T) {
 		r, p := newReconciler()
 		p.err = status.Error(codes.Unavailable, "connection refused")
 		seen := map[time.Duration]bool{}
-		for range 20 {
-			time.Sleep(r.interval)
+		for i := range 20 {
 			result, err := r.Reconcile(t.Context(), request)
 			if err != nil || result.RequeueAfter < plannerBackoff || result.RequeueAfter >= 2*plannerBackoff {
 				t.Fatalf("RequeueAfter is %s, error is %v", result.RequeueAfter, err)
 			}
 			seen[result.RequeueAfter] = true
-		}
-		if n := r.limiter.NumRequeues(request); n != 0 {
-			t.Errorf("%d rejections are counted", n)
+			// A change in the meantime does not call the service.
+			if early, err := r.Reconcile(t.Context(), request); err != nil || early != result || p.requests != i+1 {
+				t.Errorf("too early: the result is %v, the error %v, %d requests", early, err, p.requests)
+			}
+			time.Sleep(result.RequeueAfter)
 		}
 		if len(seen) < 10 {
 			t.Errorf("only %d different delays", len(seen))
 		}
 	})
+}
+
+func TestSyncThatTakesTooLongIsRepeated(t *testing.T) {
+	r, p := newReconciler()
+	expired, cancel := context.WithDeadline(t.Context(), time.Time{})
+	defer cancel()
+	p.err = status.FromContextError(expired.Err()).Err()
+	if _, err := r.Reconcile(expired, request); err == nil {
+		t.Error("the sync is not repeated")
+	}
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	p.err = status.FromContextError(stopped.Err()).Err()
+	if result, err := r.Reconcile(stopped, request); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("after the end of the process: the result is %v, the error %v", result, err)
+	}
 }
 
 func TestStopWhileTheCacheIsReadIsNotAnError(t *testing.T) {
@@ -150,35 +171,15 @@ func TestStopWhileTheCacheIsReadIsNotAnError(t *testing.T) {
 	}
 }
 
-func TestMinIntervalDelaysSyncs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		plan := &rollplanv1.PlanRolloutResponse{}
-		r, p := newReconciler(plan, plan)
-		for _, step := range []struct {
-			elapsed      time.Duration
-			requeueAfter time.Duration
-			requests     int
-		}{
-			{0, 0, 1},
-			{400 * time.Millisecond, 600 * time.Millisecond, 1},
-			{600 * time.Millisecond, 0, 2},
-		} {
-			time.Sleep(step.elapsed)
-			if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != step.requeueAfter || p.requests != step.requests {
-				t.Errorf("after %s: result is %v, error is %v, %d requests; want %+v", step.elapsed, result, err, p.requests, step)
-			}
-		}
-	})
-}
-
 func TestSyncsAreCountedByOutcomeAndPhase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		complete := &rollplanv1.PlanRolloutResponse{Report: &rollplanv1.RolloutReport{
+		complete := plan()
+		complete.Report = &rollplanv1.RolloutReport{
 			Phase: rollplanv1.Phase_PHASE_COMPLETE, Verdict: &rollplanv1.Verdict{Outlook: rollplanv1.Outlook_OUTLOOK_COMPLETE, Certain: true},
-		}}
-		r, p := newReconciler(rejectedPlan(), complete, complete)
+		}
+		r, p := newReconciler(failedPlan(), complete)
 		before := map[string]float64{}
-		outcomes := []string{outcomeRejected, outcomeRetry, outcomeSynced, outcomeUnavailable}
+		outcomes := []string{outcomeCallFailed, outcomeSynced, outcomeUnavailable}
 		for _, outcome := range outcomes {
 			before[outcome] = testutil.ToFloat64(syncs.WithLabelValues(outcome))
 		}
@@ -187,7 +188,7 @@ func TestSyncsAreCountedByOutcomeAndPhase(t *testing.T) {
 			if outcomes[i] == outcomeUnavailable {
 				p.err = status.Error(codes.Unavailable, "connection refused")
 			}
-			time.Sleep(r.interval)
+			time.Sleep(time.Second)
 			if _, err := r.Reconcile(t.Context(), request); err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +199,7 @@ func TestSyncsAreCountedByOutcomeAndPhase(t *testing.T) {
 			}
 		}
 		if n := testutil.ToFloat64(rejectedCalls.WithLabelValues("NotFound")) - notFound; n != 1 {
-			t.Errorf("%v rejected calls, want 1", n)
+			t.Errorf("%v failed calls, want 1", n)
 		}
 		if n := testutil.ToFloat64(rollouts.WithLabelValues("complete", "complete", "true")); n != 1 {
 			t.Errorf("%v rollouts are complete, want 1", n)

@@ -17,7 +17,6 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"rollplan.dev/rollplan/adapters/go/rollplan"
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
@@ -33,7 +32,7 @@ var (
 	}, []string{"outcome"})
 	rejectedCalls = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rollplan_controller_rejected_calls_total",
-		Help: "Calls that the API server rejected, by the reason of the rejection.",
+		Help: "Calls that failed, by the reason that the API server gave.",
 	}, []string{"reason"})
 	rollouts = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "rollplan_controller_rollouts",
@@ -57,36 +56,30 @@ func MeasurePlanner(ctx context.Context, method string, request, reply any, conn
 const (
 	outcomeSynced           = "synced"
 	outcomeUnchanged        = "unchanged"
-	outcomeRetry            = "retry"
-	outcomeRejected         = "rejected"
+	outcomeCallFailed       = "call_failed"
 	outcomeNativeController = "native_controller"
 	outcomeUnavailable      = "planner_unavailable"
 	outcomeError            = "error"
 )
 
 // outcome classifies a sync.
-func outcome(result rollplan.Result, err error) string {
-	var rejected *rollplan.CallError
+func outcome(unchanged bool, failed, err error) string {
 	switch {
-	case errors.Is(err, rollplan.ErrNativeController):
-		return outcomeNativeController
-	case errors.As(err, &rejected):
-		return outcomeRejected
 	case status.Code(err) == codes.Unavailable:
 		return outcomeUnavailable
 	case err != nil:
 		return outcomeError
-	case result.Retry:
-		return outcomeRetry
-	case result.Unchanged:
+	case failed != nil:
+		return outcomeCallFailed
+	case unchanged:
 		return outcomeUnchanged
 	default:
 		return outcomeSynced
 	}
 }
 
-// countRejections counts the rejected calls that an error joins.
-func countRejections(err error) {
+// countFailed counts the failed calls that an error joins.
+func countFailed(err error) {
 	var joined interface{ Unwrap() []error }
 	if !errors.As(err, &joined) {
 		return

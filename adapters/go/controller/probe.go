@@ -31,6 +31,11 @@ const (
 	probeInterval = 3 * time.Minute
 )
 
+// errNativeController means that the native Deployment controller is running. It would also write to the Deployments that this
+// adapter manages.
+var errNativeController = errors.New("the Deployment controller of kube-controller-manager is running: " +
+	"disable it (--controllers=*,-deployment-controller) or use PlannedDeployments")
+
 // errProbing means that it is not yet known whether the native controller is running.
 var errProbing = errors.New("waiting to see whether the Deployment controller of kube-controller-manager is running")
 
@@ -92,7 +97,7 @@ func (p *Probe) probe(ctx context.Context) error {
 		case err != nil:
 			return err
 		case observed >= generation:
-			p.decide(ctx, fmt.Errorf("%w (%s has written the status of %s/%s)", rollplan.ErrNativeController, manager, p.Namespace, probeName))
+			p.decide(ctx, fmt.Errorf("%w (%s has written the status of %s/%s)", errNativeController, manager, p.Namespace, probeName))
 			return nil
 		}
 	}
@@ -105,7 +110,7 @@ func (p *Probe) decide(ctx context.Context, verdict error) {
 	p.verdict.Store(&verdict)
 	logger := log.FromContext(ctx).WithName("probe")
 	switch {
-	case verdict != nil && !errors.Is(before, rollplan.ErrNativeController):
+	case verdict != nil && !errors.Is(before, errNativeController):
 		logger.Error(verdict, "Stopped the work on all Deployments")
 	case verdict == nil && before != nil:
 		logger.Info("The native Deployment controller is not running")

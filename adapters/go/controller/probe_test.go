@@ -88,7 +88,7 @@ func TestProbeWaitsThroughALeaderChange(t *testing.T) {
 		// The native controller becomes the leader.
 		server.set(func() { server.native = true })
 		time.Sleep(2 * probePoll)
-		if err := probe.Err(); !errors.Is(err, rollplan.ErrNativeController) || !strings.Contains(err.Error(), "kube-controller-manager") {
+		if err := probe.Err(); !errors.Is(err, errNativeController) || !strings.Contains(err.Error(), "kube-controller-manager") {
 			t.Errorf("beside the native controller: %v", err)
 		}
 		server.set(func() { server.native = false })

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -22,7 +23,10 @@ import (
 type restarter struct {
 	restarts *rollplan.Restarts
 	throttle
-	metrics *restartMetrics
+	limiter workqueue.TypedRateLimiter[reconcile.Request]
+	// interval is the minimum time between two syncs of a namespace.
+	interval time.Duration
+	metrics  *restartMetrics
 }
 
 // AddRestarts adds a controller that restarts workloads when their configuration changes to a manager, together with the cache
@@ -30,7 +34,8 @@ type restarter struct {
 func AddRestarts(mgr manager.Manager, restarts *rollplan.Restarts, minInterval time.Duration) error {
 	r := &restarter{
 		restarts: restarts,
-		throttle: throttle{interval: minInterval, limiter: newLimiter()},
+		limiter:  newLimiter(),
+		interval: minInterval,
 		metrics:  newRestartMetrics(restarts.Options.GetProfile()),
 	}
 	if err := mgr.Add(watcher{restarts.Cache}); err != nil {
@@ -50,13 +55,13 @@ func (r *restarter) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if wait := r.untilNextSync(request); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	r.lastSync.Store(request, time.Now())
+	r.notBefore.Store(request, time.Now().Add(r.interval))
 	result, err := r.restarts.Sync(ctx, request.Name)
 	if ctx.Err() != nil {
 		return reconcile.Result{}, nil // the process stops, and what was not carried out is planned again
 	}
 	logger := log.FromContext(ctx)
-	outcome := outcome(rollplan.Result{Retry: result.Retry}, err)
+	outcome := outcome(false, result.Failed, err)
 	syncs.WithLabelValues(outcome).Inc()
 	switch outcome {
 	case outcomeUnavailable:
@@ -64,9 +69,9 @@ func (r *restarter) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{RequeueAfter: plannerBackoff + rand.N(plannerBackoff)}, nil
 	case outcomeError:
 		return reconcile.Result{}, err
-	case outcomeRejected:
-		countRejections(err)
-		logger.Info("The API server rejected calls", "error", err.Error())
+	case outcomeCallFailed:
+		countFailed(result.Failed)
+		logger.Info("Calls failed", "error", result.Failed.Error())
 	}
 	r.metrics.observe(result, r.restarts.Cache)
 	for _, plan := range result.Applied {
@@ -77,7 +82,7 @@ func (r *restarter) Reconcile(ctx context.Context, request reconcile.Request) (r
 	for _, violation := range result.Violations {
 		logger.Info("Skipped an invalid object", "field", violation.GetField(), "reason", violation.GetReason(), "description", violation.GetDescription())
 	}
-	if result.Retry {
+	if result.Failed != nil {
 		return reconcile.Result{RequeueAfter: r.limiter.When(request)}, nil
 	}
 	r.limiter.Forget(request)
@@ -136,3 +141,11 @@ func keyOf(object *rollplan.Object) reconcile.Request {
 func isRelevant(before, after *rollplan.Object) bool {
 	return before.UID != after.UID || before.JSON != after.JSON || !proto.Equal(before.Configuration, after.Configuration)
 }
+
+// manualResetLimiter ignores the resets of the controller, so that only Reconcile resets the backoff. The controller would
+// do so after every reconciliation without an error, even if a call has failed.
+type manualResetLimiter struct {
+	workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+func (manualResetLimiter) Forget(reconcile.Request) {}

@@ -49,7 +49,8 @@ func newRestarter(profile rollplanv1.RestartProfile) (*restarter, *restartPlanne
 	p := &restartPlanner{response: &rollplanv1.PlanRestartsResponse{RequeueAfter: durationpb.New(time.Hour)}}
 	return &restarter{
 		restarts: &rollplan.Restarts{Planner: p, Cache: cache, API: api, Options: &rollplanv1.RestartOptions{Profile: profile}},
-		throttle: throttle{interval: time.Second, limiter: newLimiter()},
+		limiter:  newLimiter(),
+		interval: time.Second,
 		metrics:  newRestartMetrics(profile),
 	}, p
 }

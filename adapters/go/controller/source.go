@@ -80,6 +80,7 @@ func (s *source) replicaSetChanged(q queue, set *rollplan.Object) {
 	if len(set.Labels) == 0 {
 		return
 	}
+	// Otherwise, each change would cause a plan for each Deployment of the namespace.
 	for _, owner := range s.cache.InNamespace(s.rollouts.Kind, set.Namespace) {
 		if rollplan.Selects(owner, set) {
 			s.enqueueOwner(q, owner)
@@ -87,22 +88,17 @@ func (s *source) replicaSetChanged(q queue, set *rollplan.Object) {
 	}
 }
 
-// podDeleted enqueues Recreate Deployments, which wait until all old pods have terminated. The watch of ReplicaSets does
-// not reveal that: their size is 0 much earlier.
-func (s *source) podDeleted(q queue, owned *rollplan.Object) {
-	for _, kind := range []schema.GroupVersionKind{rollplan.ReplicaSet, s.rollouts.Kind} {
-		reference := metav1.GetControllerOfNoCopy(owned)
-		if reference == nil || reference.Kind != kind.Kind {
-			return
-		}
-		owner, err := s.cache.Get(context.Background(), kind, types.NamespacedName{Namespace: owned.Namespace, Name: reference.Name})
-		if err != nil || owner.UID != reference.UID {
-			return // the owner no longer exists, so no rollout waits for the pod
-		}
-		owned = owner
+// podDeleted enqueues the Deployment of a pod. If its rollout waits until old pods have terminated, the watch of ReplicaSets does
+// not reveal that: their size is 0 much earlier. Sync makes no plan for other Deployments.
+func (s *source) podDeleted(q queue, pod *rollplan.Object) {
+	reference := metav1.GetControllerOfNoCopy(pod)
+	if reference == nil || reference.Kind != rollplan.ReplicaSet.Kind {
+		return
 	}
-	if rollplan.IsRecreate(owned) {
-		s.enqueue(q, owned.Namespace, owned.Name)
+	set, err := s.cache.Get(context.Background(), rollplan.ReplicaSet, types.NamespacedName{Namespace: pod.Namespace, Name: reference.Name})
+	// If the ReplicaSet no longer exists, no rollout waits for the pod.
+	if err == nil && set.UID == reference.UID && metav1.GetControllerOfNoCopy(set) != nil {
+		s.replicaSetChanged(q, set)
 	}
 }
 

@@ -122,8 +122,13 @@ var verbs = map[rollplanv1.Verb]string{
 type Answer struct {
 	// Code is the HTTP status code. It is 0 if there was no answer.
 	Code int
-	// Body is the unchanged body.
+	// Body is the unchanged body, or the first 64 KiB of it if the code is not 2xx.
 	Body []byte
+}
+
+// to returns the answer to the call of a step or a read, for the planner.
+func (a Answer) to(id string) *rollplanv1.Answer {
+	return &rollplanv1.Answer{Id: id, Made: true, HttpCode: int32(a.Code), Body: a.Body}
 }
 
 // Call makes a call of a plan.

@@ -7,6 +7,9 @@ import (
 	"net/http"
 )
 
+// maxAnswerBody is the size of the longest body of a failed call that the planner accepts.
+const maxAnswerBody = 64 << 10
+
 // bodyKey is the context key of the place to store the body of a response.
 type bodyKey struct{}
 

@@ -5,8 +5,8 @@
 //
 //   - The client of package planner calls the service, with a deadline on each attempt, and retries temporary errors.
 //   - [Rollouts] reads a Deployment and its ReplicaSets into a snapshot, requests a plan, and makes the API calls of
-//     the plan in order. The next request includes the calls that the API server rejected, and the result of those
-//     that it accepted, even if the cache does not show them yet.
+//     the plan in order. The next request has the answers to these calls, so that the planner knows what the cache does
+//     not show yet.
 //
 // A controller calls [Rollouts.Sync] for each key of its work queue. A CI job that only needs to know how a rollout
 // ends calls [Rollouts.Wait].

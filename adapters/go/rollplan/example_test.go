@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -51,12 +53,12 @@ func ExampleRollouts_Sync() {
 		fmt.Println(step.GetSummary())
 	}
 	fmt.Println(<-events.Events)
-	fmt.Println("requeue after", result.RequeueAfter, "retry:", result.Retry)
+	fmt.Println("requeue after", result.RequeueAfter.Round(time.Minute), "failed:", result.Failed)
 	// Output:
 	// POST /apis/apps/v1/namespaces/shop/replicasets: web-1
 	// create ReplicaSet web-1 with 2 replicas
 	// Normal ScalingReplicaSet Scaled up replica set web-1 from 0 to 2
-	// requeue after 0s retry: false
+	// requeue after 10m0s failed: <nil>
 }
 
 // exampleServer returns the same plan for every request.
@@ -65,7 +67,8 @@ type exampleServer struct {
 }
 
 func (exampleServer) PlanRollout(context.Context, *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error) {
-	return &rollplanv1.PlanRolloutResponse{Steps: []*rollplanv1.Step{{
+	timers := &rollplanv1.SyncResponse{AtLatest: durationpb.New(10 * time.Minute)}
+	return &rollplanv1.PlanRolloutResponse{Sync: timers, Steps: []*rollplanv1.Step{{
 		Summary: "create ReplicaSet web-1 with 2 replicas",
 		Call: &rollplanv1.ApiCall{
 			Verb: rollplanv1.Verb_VERB_CREATE, ApiVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "shop", Name: "web-1",

@@ -3,6 +3,7 @@ package rollplan
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,10 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/proto"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,26 +26,40 @@ import (
 // requests.
 type planner struct {
 	rollplanv1.RolloutPlannerClient
-	plans   [][]*rollplanv1.Step
-	reports []*rollplanv1.RolloutReport
-	// requeueAfter is part of each plan of a rollout, unless it is zero.
-	requeueAfter time.Duration
-	requests     []*rollplanv1.PlanRolloutRequest
-	statuses     []*rollplanv1.ComputeStatusRequest
-	forecasts    []*rollplanv1.ForecastRolloutRequest
-	canaries     []*rollplanv1.PlanCanaryRequest
+	plans     []*rollplanv1.PlanRolloutResponse
+	err       error
+	reports   []*rollplanv1.RolloutReport
+	requests  []*rollplanv1.PlanRolloutRequest
+	statuses  []*rollplanv1.ComputeStatusRequest
+	forecasts []*rollplanv1.ForecastRolloutRequest
+	canaries  []*rollplanv1.PlanCanaryRequest
 }
 
 func (p *planner) PlanRollout(_ context.Context, request *rollplanv1.PlanRolloutRequest, _ ...grpc.CallOption) (*rollplanv1.PlanRolloutResponse, error) {
-	p.requests = append(p.requests, request)
+	p.requests = append(p.requests, proto.CloneOf(request))
+	if p.err != nil {
+		return nil, p.err
+	}
 	response := &rollplanv1.PlanRolloutResponse{}
 	if len(p.plans) > 0 {
-		response.Steps, p.plans = p.plans[0], p.plans[1:]
+		response, p.plans = p.plans[0], p.plans[1:]
 	}
-	if p.requeueAfter > 0 {
-		response.RequeueAfter = durationpb.New(p.requeueAfter)
+	if response.Sync == nil {
+		response.Sync = &rollplanv1.SyncResponse{}
+	}
+	if response.Sync.Value == nil {
+		response.Sync.Value = []byte{byte(len(p.requests))}
 	}
 	return response, nil
+}
+
+// oldPlanner is a service of a version that only answers single questions.
+type oldPlanner struct {
+	rollplanv1.RolloutPlannerClient
+}
+
+func (oldPlanner) PlanRollout(context.Context, *rollplanv1.PlanRolloutRequest, ...grpc.CallOption) (*rollplanv1.PlanRolloutResponse, error) {
+	return &rollplanv1.PlanRolloutResponse{Steps: []*rollplanv1.Step{patch("", webPath)}}, nil
 }
 
 func (p *planner) ComputeStatus(_ context.Context, request *rollplanv1.ComputeStatusRequest, _ ...grpc.CallOption) (*rollplanv1.ComputeStatusResponse, error) {
@@ -73,6 +87,10 @@ type cluster struct {
 	patches []string
 	// reject maps the path of an object to the code of the answer to a patch.
 	reject map[string]int
+	// answers are the answers to other calls, by method, path and query. A code of 0 is no answer.
+	answers map[string]Answer
+	// before is called before each call, unless it is nil.
+	before func(call string)
 	lists  []string
 }
 
@@ -82,7 +100,18 @@ func (c *cluster) RoundTrip(request *http.Request) (*http.Response, error) {
 	path := request.URL.Path
 	response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: request}
 	body := ""
+	call := strings.TrimSuffix(request.Method+" "+path+"?"+request.URL.RawQuery, "?")
+	if c.before != nil {
+		c.before(call)
+	}
+	answer, hasAnswer := c.answers[call]
 	switch {
+	case request.Context().Err() != nil:
+		return nil, request.Context().Err()
+	case hasAnswer && answer.Code == 0:
+		return nil, errors.New("connection reset")
+	case hasAnswer:
+		response.StatusCode, body = answer.Code, string(answer.Body)
 	case request.Method == http.MethodPatch:
 		c.patches = append(c.patches, path+" "+string(must(io.ReadAll(request.Body))))
 		if code := c.reject[path]; code != 0 {

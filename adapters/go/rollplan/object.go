@@ -23,14 +23,12 @@ type Object struct {
 	metav1.TypeMeta
 	// ObjectMeta has no annotations, except those of a bookmark, and no managed fields.
 	metav1.ObjectMeta
-	// JSON is the object without its managed fields. In a cache of [NewRestartCache] it is trimmed to the input of restart
+	// JSON is the object. Only a [Deployment] has its managed fields, because the planner detects the native Deployment controller
+	// by them. In a cache of [NewRestartCache] it is trimmed to the input of restart
 	// plans, and empty for configurations.
 	JSON string
 	// Configuration is the summary of a configuration in a cache of [NewRestartCache].
 	Configuration *rollplanv1.Configuration
-	// nativeStatusWrite is the time of the latest status write by the native Deployment controller, by the clock of the
-	// API server.
-	nativeStatusWrite time.Time
 	// dataWrite is the time of the latest write of a configuration that may have changed its data, and lastWrite of any write, by
 	// the clock of the API server.
 	dataWrite, lastWrite time.Time
@@ -68,6 +66,9 @@ func ParseObject(text []byte, kind schema.GroupVersionKind) (*Object, error) {
 	if !metadata.IsObject() {
 		return nil, errors.New("not a Kubernetes object: missing metadata")
 	}
+	if o.Kind != "" {
+		kind = o.GVK()
+	}
 	managedFields := o.decodeMetadata(metadata, kind)
 	o.JSON = root.Raw[:managedFields.start] + root.Raw[managedFields.end:]
 	if o.Kind == "" {
@@ -83,9 +84,6 @@ type span struct{ start, end int }
 // decodeMetadata decodes the metadata, and returns the position of the managed fields in the text, including the comma after
 // or before them.
 func (o *Object) decodeMetadata(metadata gjson.Result, kind schema.GroupVersionKind) (managedFields span) {
-	if o.Kind != "" {
-		kind = o.GVK()
-	}
 	last := metadata.Index + 1 // behind the value before the managed fields
 	metadata.ForEach(func(key, value gjson.Result) bool {
 		switch key.String() {
@@ -112,10 +110,11 @@ func (o *Object) decodeMetadata(metadata gjson.Result, kind schema.GroupVersionK
 		case "ownerReferences":
 			_ = json.Unmarshal([]byte(value.Raw), &o.OwnerReferences) // from the API server, which has validated them
 		case "managedFields":
-			o.nativeStatusWrite = lastNativeStatusWrite(value)
-			o.readDataWrites(kind, value)
-			managedFields = span{last, value.Index + len(value.Raw)}
-			return true
+			if kind != Deployment {
+				o.readDataWrites(kind, value)
+				managedFields = span{last, value.Index + len(value.Raw)}
+				return true
+			}
 		}
 		last = value.Index + len(value.Raw)
 		return true
@@ -145,24 +144,14 @@ func (o *Object) withoutSpec() {
 	}
 }
 
-// IsRecreate reports whether a Deployment uses the Recreate strategy. Its rollouts wait for old pods to terminate, so a
-// deleted pod must trigger a sync.
-func IsRecreate(owner *Object) bool { return owner.field("spec.strategy.type").String() == "Recreate" }
-
 // Selects reports whether the selector of a Deployment matches an object. An empty selector matches nothing.
 func Selects(owner, object *Object) bool {
-	selector, err := selectorOf(owner)
-	return err == nil && !selector.Empty() && selector.Matches(labels.Set(object.Labels))
-}
-
-func selectorOf(owner *Object) (labels.Selector, error) {
-	var selector *metav1.LabelSelector
-	if content := owner.field("spec.selector"); content.Exists() {
-		if err := json.Unmarshal([]byte(content.Raw), &selector); err != nil {
-			return nil, err
-		}
+	var labelSelector *metav1.LabelSelector
+	if err := json.Unmarshal([]byte(owner.field("spec.selector").Raw), &labelSelector); err != nil {
+		return false
 	}
-	return metav1.LabelSelectorAsSelector(selector)
+	selector, err := metav1.LabelSelectorAsSelector(labelSelector)
+	return err == nil && !selector.Empty() && selector.Matches(labels.Set(object.Labels))
 }
 
 // controllerOf returns the UID of the controller of an object, or [NoController].

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 )
 
-// All fields other than managedFields must be unchanged.
+// All fields other than managedFields must be unchanged. The planner needs those of a Deployment.
 func TestObjectKeepsAllButManagedFields(t *testing.T) {
 	const managed = `"managedFields":[{"manager":"a\"]}","fieldsV1":{"f:spec":{}}},{"manager":"b"}]`
 	for _, metadata := range []string{

@@ -13,10 +13,12 @@ import (
 	"github.com/tidwall/gjson"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/record"
 
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
@@ -70,12 +72,12 @@ type RestartResult struct {
 	Violations []*rollplanv1.ItemViolation
 	// RequeueAfter is when to sync again even if nothing changes. Zero means that no timer is needed.
 	RequeueAfter time.Duration
-	// Retry requests another sync with backoff, because a call failed.
-	Retry bool
+	// Failed joins a [CallError] for each call that failed: sync again with a backoff. It is nil if nothing can be created
+	// anymore, because the namespace is being deleted.
+	Failed error
 }
 
-// Sync plans the restarts of a namespace and carries the plan out. A failed call does not end it. If the API server rejected
-// calls, the error joins a [CallError] for each of them; the result is then valid too.
+// Sync plans the restarts of a namespace and carries the plan out. A failed call does not end it.
 func (r *Restarts) Sync(ctx context.Context, namespace string) (RestartResult, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +94,7 @@ func (r *Restarts) Sync(ctx context.Context, namespace string) (RestartResult, e
 		return RestartResult{}, err
 	}
 	result.Namespaces = namespaces
-	var rejected []error
+	var failures []error
 	for _, plan := range result.Plans {
 		workload, ok := workloads[types.UID(plan.GetUid())]
 		if !ok {
@@ -104,15 +106,13 @@ func (r *Restarts) Sync(ctx context.Context, namespace string) (RestartResult, e
 			if len(plan.GetSteps()) > 0 {
 				result.Applied = append(result.Applied, plan)
 			}
-		case !failed.namespaceTerminating():
-			result.Retry = true
-			if failed.Rejected() {
-				rejected = append(rejected, failed)
-			}
+		case !apierrors.HasStatusCause(failed.Err, corev1.NamespaceTerminatingCause):
+			failures = append(failures, failed)
 		}
 	}
 	r.reportHeld(namespaces, workloads, result.Plans)
-	return result, errors.Join(rejected...)
+	result.Failed = errors.Join(failures...)
+	return result, nil
 }
 
 // plan requests a plan with all its pages.
@@ -374,4 +374,11 @@ func (c *Cache) all(kind schema.GroupVersionKind) (objects []*Object) {
 		}
 	}
 	return objects
+}
+
+// isOlder reports whether a is an older version of an object than b. Kubernetes 1.35 and later guarantee that the
+// resourceVersions of a kind can be compared, and every API server on etcd allows it. Otherwise the cached version wins.
+func isOlder(a, b *Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	return err == nil && order < 0
 }

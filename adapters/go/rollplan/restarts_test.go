@@ -203,7 +203,7 @@ func TestRestartIsCarriedOutAndOverlaysTheCache(t *testing.T) {
 		{Plans: []*rollplanv1.RestartPlan{restartOfWeb("shop")}, RequeueAfter: durationpb.New(time.Minute)},
 	}
 	result := must(r.Sync(t.Context(), "shop"))
-	if len(result.Applied) != 1 || result.Retry || result.RequeueAfter != time.Minute {
+	if len(result.Applied) != 1 || result.Failed != nil || result.RequeueAfter != time.Minute {
 		t.Errorf("the result is %+v", result)
 	}
 	if len(planner.requests) != 2 || planner.requests[1].GetContinueAfter() != "shop Deployment a" {
@@ -221,20 +221,17 @@ func TestRestartIsCarriedOutAndOverlaysTheCache(t *testing.T) {
 }
 
 func TestFailedRestartIsPlannedAgainAndDoesNotStopOthers(t *testing.T) {
-	for _, c := range []struct {
-		code       int
-		isRejected bool
-	}{{http.StatusUnprocessableEntity, false}, {http.StatusForbidden, true}} {
+	for _, code := range []int{http.StatusUnprocessableEntity, http.StatusForbidden} {
 		cluster := shop()
-		cluster.reject[webPath] = c.code
+		cluster.reject[webPath] = code
 		r, planner, events := newRestarts(t, cluster, &rollplanv1.RestartOptions{})
 		planner.responses = []*rollplanv1.PlanRestartsResponse{{Plans: []*rollplanv1.RestartPlan{restartOfWeb("shop"), restartOfWeb("shop")}}}
-		result, err := r.Sync(t.Context(), "shop")
-		if !result.Retry || len(result.Applied) != 0 || (err != nil) != c.isRejected {
-			t.Errorf("%d: the result is %+v, the error %v", c.code, result, err)
+		result := must(r.Sync(t.Context(), "shop"))
+		if result.Failed == nil || len(result.Applied) != 0 {
+			t.Errorf("%d: the result is %+v", code, result)
 		}
 		if len(cluster.patches) != 2 || len(events.Events) != 0 {
-			t.Errorf("%d: %d patches, %d events", c.code, len(cluster.patches), len(events.Events))
+			t.Errorf("%d: %d patches, %d events", code, len(cluster.patches), len(events.Events))
 		}
 	}
 }

@@ -2,13 +2,16 @@ package rollplan
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
+	"net/http"
 	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -33,7 +36,7 @@ var (
 )
 
 // Rollouts reads Deployments of one kind, requests plans for them and carries the plans out. Its methods are safe for
-// concurrent use; calls for the same key are serialized.
+// concurrent use, but calls of Sync and Forget for the same key must not overlap. A work queue ensures that.
 type Rollouts struct {
 	// Kind is the kind of the owners: [Deployment], [PlannedDeployment] or another kind with the same fields.
 	Kind schema.GroupVersionKind
@@ -41,20 +44,20 @@ type Rollouts struct {
 	Planner rollplanv1.RolloutPlannerClient
 	// Reader reads the objects: a [Cache], or the API.
 	Reader Reader
-	// API makes the API calls of the plans, and the reads that no cache may answer.
+	// API makes the calls of the plans, and the reads that no cache may answer.
 	API *API
 	// Recorder records events on the owners. If it is nil, no events are recorded.
 	Recorder record.EventRecorder
 	// Options are sent with each request. Plans have a report only if they request one.
 	Options *rollplanv1.PlanOptions
-	// AllPods includes the pods of every Deployment in its snapshot, so that reports can name them. By default only
-	// Deployments with the Recreate strategy include them, because the planner needs them there.
-	AllPods bool
-	// StatusInterval delays a status update that only reports progress, so that one write covers all changes within
-	// the interval. Sync then returns a RequeueAfter. A status that reports the end of a rollout, or accompanies
-	// another write, is never delayed. Zero disables the delay. Otherwise Sync requests the report of each plan, which has
-	// the phase of the rollout.
+	// Session is a random text for each leadership. If it is empty, the first Sync generates it: then discard the Rollouts with
+	// the lease.
+	Session string
+	// StatusInterval is how long a status update that only reports progress may be delayed, so that one write covers all
+	// changes within the interval. Zero disables the delay.
 	StatusInterval time.Duration
+	// MinInterval is the minimum time between two syncs of a Deployment, for [Result.NotBefore].
+	MinInterval time.Duration
 
 	mu     sync.Mutex
 	states map[types.NamespacedName]*state
@@ -64,111 +67,101 @@ type Rollouts struct {
 type Result struct {
 	// Response is the plan. It is nil if the Deployment does not exist, or if no plan was needed.
 	Response *rollplanv1.PlanRolloutResponse
-	// Unchanged is true if no plan was needed, because nothing has changed since the last one, which made no calls.
+	// Unchanged is true if no plan was needed, because nothing has changed since the last one.
 	Unchanged bool
+	// Failed joins a [CallError] for each call that failed. The next sync reports them to the planner.
+	Failed error
+	// NotBefore is the earliest time of the next sync.
+	NotBefore time.Time
 	// RequeueAfter is when to sync again even if nothing changes. Zero means that no timer is needed.
 	RequeueAfter time.Duration
-	// Retry requests another sync with backoff. The backoff must not be reset until a result without Retry.
-	Retry bool
 }
 
-// Sync reads a Deployment, requests a plan and carries it out. After an error, which means that reading or planning
-// failed, sync again with backoff. If the API server rejected calls, the error joins a [CallError] for each of them: sync
-// again at once, so that the next plan reports the rejection; that one has Retry set and is where the backoff belongs.
-//
-// A call that is rejected because the namespace is being deleted is not an error, and no retry is requested: nothing can be
-// created anymore.
+// Sync reads a Deployment, requests a plan and carries it out: the loop in docs/adapters.md. After an error, which means that
+// reading or planning failed, or that the context has ended, sync again with a backoff.
 func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, error) {
-	s := r.lock(key)
-	defer s.mu.Unlock()
-	observed, err := r.observe(ctx, key, s, false)
-	if err != nil || observed == nil {
+	observed, err := r.observe(ctx, key)
+	if err != nil {
 		return Result{}, err
 	}
-	if wait, planned := s.isPlanned(observed, time.Now()); planned {
-		return Result{Unchanged: true, RequeueAfter: wait}, nil
+	if observed == nil {
+		r.Forget(key)
+		return Result{}, nil
 	}
-	s.planned = nil
+	s := r.state(key, observed.owner.UID)
+	if s.watchesPods {
+		if err := r.addPods(ctx, observed); err != nil {
+			return Result{}, err
+		}
+	}
+	if s.isUnchanged(observed, time.Now()) {
+		return Result{Unchanged: true, RequeueAfter: s.untilDue()}, nil
+	}
+	// After an error, nothing counts as unchanged.
+	s.versions = nil
 	response, err := r.plan(ctx, observed, s)
 	if err != nil {
 		return Result{}, err
 	}
-	if !s.verified && writesReplicaSets(response) {
-		outdated, others, err := r.verifyReplicaSets(ctx, observed, s)
-		if err != nil {
-			return Result{}, err
-		}
-		if outdated || len(others) > 0 {
-			if observed, err = r.observe(ctx, key, s, false); err != nil || observed == nil {
-				return Result{}, err
-			}
-			for _, other := range others {
-				observed.snapshot.Objects = append(observed.snapshot.Objects, other.JSON)
-			}
-			if response, err = r.plan(ctx, observed, s); err != nil {
-				return Result{}, err
-			}
-			// The next snapshot does not have the others. If they prevent all writes, they must be listed again.
-			s.verified = len(others) == 0 || writesReplicaSets(response)
-		}
+	if response == nil {
+		r.Forget(key)
+		return Result{}, nil
 	}
-	if delay := s.statusDelay(response, r.StatusInterval, time.Now()); delay > 0 {
-		s.plan(observed, delay, time.Now())
-		return Result{Response: response, RequeueAfter: delay}, nil
+	planned, timers := time.Now(), response.GetSync()
+	result := Result{Response: response, NotBefore: planned.Add(timers.GetNotBefore().AsDuration())}
+	s.answers, result.Failed = r.carryOut(ctx, observed.owner, response.GetSteps())
+	if ctx.Err() != nil {
+		return result, ctx.Err()
 	}
-	return r.carryOut(ctx, observed, response, s)
+	s.versions, s.due = observed.versions, time.Time{}
+	if result.Failed != nil {
+		s.due = result.NotBefore
+	} else if timers.GetAtLatest() != nil {
+		s.due = planned.Add(timers.GetAtLatest().AsDuration())
+	}
+	result.RequeueAfter = s.untilDue()
+	return result, nil
 }
 
-// carryOut makes the calls of a plan.
-func (r *Rollouts) carryOut(ctx context.Context, observed *observation, response *rollplanv1.PlanRolloutResponse, s *state) (Result, error) {
-	result := Result{
-		Response:     response,
-		RequeueAfter: response.GetRequeueAfter().AsDuration(),
-		// This plan reacts to the rejected calls; only the next one repeats them.
-		Retry: s.rejected,
-	}
-	s.answers, s.rejected = nil, false
-	var rejected []error
-	failed := r.applySteps(ctx, observed.owner, response.GetSteps(), s)
-	for _, failed := range failed {
-		if failed.namespaceTerminating() {
-			continue
-		}
-		result.Retry = true
-		s.answers = append(s.answers, r.answer(ctx, failed))
-		if failed.Rejected() {
-			s.rejected = true
-			rejected = append(rejected, failed)
-		}
-	}
-	if !result.Retry && !makesCalls(response) {
-		s.plan(observed, result.RequeueAfter, time.Now())
-	}
-	return result, errors.Join(rejected...)
-}
-
-// makesCalls reports whether a plan makes calls. The next plan may then make others, even if nothing but these calls changes
-// anything: for example, a rollback follows the status that a resumed rollout begins with.
-func makesCalls(plan *rollplanv1.PlanRolloutResponse) bool {
-	return slices.ContainsFunc(plan.GetSteps(), func(step *rollplanv1.Step) bool { return step.GetCall() != nil })
-}
-
+// plan requests a plan, and makes the reads that the planner requests first. It returns nil if the owner does not exist.
 func (r *Rollouts) plan(ctx context.Context, observed *observation, s *state) (*rollplanv1.PlanRolloutResponse, error) {
-	response, err := r.Planner.PlanRollout(ctx, &rollplanv1.PlanRolloutRequest{Snapshot: observed.snapshot, Options: r.syncOptions(s)})
-	if err != nil {
-		return nil, fmt.Errorf("plan rollout: %w", err)
+	for {
+		observed.snapshot.Now = timestamppb.Now()
+		response, err := r.Planner.PlanRollout(ctx, &rollplanv1.PlanRolloutRequest{
+			Snapshot: observed.snapshot, Options: r.Options, Sync: r.request(s),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("plan rollout: %w", err)
+		}
+		next := response.GetSync()
+		if next == nil {
+			return nil, errors.New("the service is older than this adapter: its plans cannot be carried out")
+		}
+		s.value, s.watchesPods = next.GetValue(), next.GetWatchPods()
+		switch {
+		case s.watchesPods && !observed.snapshot.GetPodsComplete():
+			if err := r.addPods(ctx, observed); err != nil {
+				return nil, err
+			}
+		case len(next.GetReads()) == 0:
+			return response, nil
+		}
+		for _, read := range next.GetReads() {
+			answer, _ := r.API.Call(ctx, read.GetCall()) // the planner handles a failure
+			if answer.Code == http.StatusNotFound && observed.isOwner(read.GetCall()) {
+				return nil, nil
+			}
+			s.answers = append(s.answers, answer.to(read.GetId()))
+		}
 	}
-	return response, nil
 }
 
-// syncOptions returns the options of the plans that are carried out.
-func (r *Rollouts) syncOptions(s *state) *rollplanv1.PlanOptions {
-	options := &rollplanv1.PlanOptions{Report: r.StatusInterval > 0}
-	if s.dropsTerminating {
-		options.TerminatingReplicas = new(bool)
+// request returns the state of the loop as the planner needs it.
+func (r *Rollouts) request(s *state) *rollplanv1.Sync {
+	return &rollplanv1.Sync{
+		Value: s.value, Session: r.Session, Answers: s.answers,
+		StatusInterval: durationpb.New(r.StatusInterval), MinInterval: durationpb.New(r.MinInterval),
 	}
-	proto.Merge(options, r.Options)
-	return options
 }
 
 // Plan reads a Deployment and requests a plan without carrying it out. It returns nil if the Deployment does not exist.
@@ -185,7 +178,7 @@ func (r *Rollouts) Plan(ctx context.Context, key types.NamespacedName) (*rollpla
 // and its options are merged into Options. An apps/v1 Deployment may be managed by the native Deployment controller. Forecast
 // returns nil if the Deployment does not exist.
 func (r *Rollouts) Forecast(ctx context.Context, key types.NamespacedName, request *rollplanv1.ForecastRolloutRequest) (*rollplanv1.ForecastRolloutResponse, error) {
-	snapshot, err := r.nativeSnapshot(ctx, key)
+	snapshot, err := r.Snapshot(ctx, key)
 	if err != nil || snapshot == nil {
 		return nil, err
 	}
@@ -200,7 +193,7 @@ func (r *Rollouts) Forecast(ctx context.Context, key types.NamespacedName, reque
 // Kind must be [Deployment], which the native Deployment controller manages. The snapshot of the request is replaced. PlanCanary
 // returns nil if the Deployment does not exist.
 func (r *Rollouts) PlanCanary(ctx context.Context, key types.NamespacedName, request *rollplanv1.PlanCanaryRequest) (*rollplanv1.PlanCanaryResponse, error) {
-	snapshot, err := r.nativeSnapshot(ctx, key)
+	snapshot, err := r.Snapshot(ctx, key)
 	if err != nil || snapshot == nil {
 		return nil, err
 	}
@@ -250,39 +243,25 @@ func (r *Rollouts) Wait(ctx context.Context, key types.NamespacedName, interval 
 
 // Forget discards the state of a Deployment. Sync does so itself when the Deployment no longer exists.
 func (r *Rollouts) Forget(key types.NamespacedName) {
-	s := r.lock(key)
-	defer s.mu.Unlock()
-	r.forget(key, s)
-}
-
-// forget discards a state whose mutex is held. Callers that wait for the mutex get a new state.
-func (r *Rollouts) forget(key types.NamespacedName, s *state) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.forgotten = true
 	delete(r.states, key)
 }
 
-// lock returns the state of a Deployment with its mutex held.
-func (r *Rollouts) lock(key types.NamespacedName) *state {
-	for {
-		s := r.state(key)
-		s.mu.Lock()
-		if !s.forgotten {
-			return s
-		}
-		s.mu.Unlock()
-	}
-}
-
-func (r *Rollouts) state(key types.NamespacedName) *state {
+// state returns the state of a Deployment. That of an earlier one with the same name is discarded.
+func (r *Rollouts) state(key types.NamespacedName, owner types.UID) *state {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.Session == "" {
+		r.Session = rand.Text()
+	}
 	if r.states == nil {
 		r.states = map[types.NamespacedName]*state{}
 	}
-	if r.states[key] == nil {
-		r.states[key] = newState()
+	s := r.states[key]
+	if s == nil || s.owner != owner {
+		s = &state{owner: owner}
+		r.states[key] = s
 	}
-	return r.states[key]
+	return s
 }

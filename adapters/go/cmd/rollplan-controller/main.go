@@ -151,14 +151,14 @@ func run(ctx context.Context, args []string) error {
 	}
 	watched := splitList(*namespaces)
 	add := func() error {
-		options := controller.Options{Workers: *workers, MinInterval: *interval}
+		options := controller.Options{Workers: *workers}
 		if *probe > 0 && kind == rollplan.Deployment {
 			if options.Probe, err = newProbe(api, *electIn, *probe); err != nil {
 				return err
 			}
 		}
 		return addRollouts(ctx, mgr, &rollplan.Rollouts{
-			Kind: kind, Planner: service, API: api, StatusInterval: *status,
+			Kind: kind, Planner: service, API: api, StatusInterval: *status, MinInterval: *interval,
 			// The gauge of rollouts needs the phases in the reports.
 			Options: &rollplanv1.PlanOptions{Report: true},
 		}, labelSelector, watched, options)

@@ -43,6 +43,8 @@ type command struct {
 		Name       string `json:"name"`
 	} `json:"owner"`
 	Options          json.RawMessage `json:"options"`
+	StatusIntervalMs int64           `json:"statusIntervalMs"`
+	MinIntervalMs    int64           `json:"minIntervalMs"`
 	PlannerTimeoutMs int64           `json:"plannerTimeoutMs"`
 	Cache            []string        `json:"cache"`
 	Request          json.RawMessage `json:"request"`
@@ -53,6 +55,7 @@ type command struct {
 type reply struct {
 	Outcome        string  `json:"outcome,omitempty"`
 	RequeueAfterMs int64   `json:"requeueAfterMs,omitempty"`
+	NotBeforeMs    int64   `json:"notBeforeMs,omitempty"`
 	Events         []event `json:"events,omitempty"`
 	Error          string  `json:"error,omitempty"`
 }
@@ -143,7 +146,7 @@ func start(c command) (*driver, error) {
 	}
 	timeout := planner.DefaultTimeout
 	if c.PlannerTimeoutMs > 0 {
-		timeout = time.Duration(c.PlannerTimeoutMs) * time.Millisecond
+		timeout = millis(c.PlannerTimeoutMs)
 	}
 	service, err := planner.NewClient(strings.TrimPrefix(c.Planner, "http://"), timeout, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -156,9 +159,12 @@ func start(c command) (*driver, error) {
 	d := &driver{key: types.NamespacedName{Namespace: c.Owner.Namespace, Name: c.Owner.Name}}
 	d.rollouts = &rollplan.Rollouts{
 		Kind: schema.FromAPIVersionAndKind(c.Owner.APIVersion, c.Owner.Kind), Planner: service, API: api, Recorder: &d.events, Options: options,
+		StatusInterval: millis(c.StatusIntervalMs), MinInterval: millis(c.MinIntervalMs),
 	}
 	return d, nil
 }
+
+func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // repeat decodes the objects of the last sync again, and syncs. Without its state, the library plans although nothing has
 // changed.
@@ -211,20 +217,23 @@ func (d *driver) sync(ctx context.Context, texts []string) reply {
 	}
 	result, err := d.rollouts.Sync(ctx, d.key)
 	r := reply{Events: d.events.recorded, RequeueAfterMs: result.RequeueAfter.Milliseconds()}
-	var rejected *rollplan.CallError
+	if timers := result.Response.GetSync(); timers != nil {
+		// Those of the response itself: the result has what is left of them.
+		r.RequeueAfterMs, r.NotBeforeMs = timers.GetAtLatest().AsDuration().Milliseconds(), timers.GetNotBefore().AsDuration().Milliseconds()
+	}
 	switch {
 	case ctx.Err() != nil:
 		r.Outcome = "cancelled"
-	case errors.As(err, &rejected) || err == nil && result.Retry:
-		r.Outcome = "again"
 	case err != nil:
 		r.Outcome = "failed"
+	case result.Failed != nil:
+		r.Outcome = "again"
 	case result.Response == nil && !result.Unchanged:
 		r.Outcome = "missing"
 	default:
 		r.Outcome = "done"
 	}
-	if err != nil {
+	if err := errors.Join(err, result.Failed); err != nil {
 		r.Error = err.Error()
 	}
 	return r
