@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// minBackoff and maxBackoff limit the delay after a failure. The native Deployment controller starts at the same
+	// minBackoff and maxBackoff limit the delay after an error. The native Deployment controller starts at the same
 	// delay, but gives up on a Deployment once the delay reaches 82 s. This one keeps retrying.
 	minBackoff = 5 * time.Millisecond
 	maxBackoff = 30 * time.Second

@@ -183,7 +183,7 @@ func TestSyncsAreCountedByOutcomeAndPhase(t *testing.T) {
 		for _, outcome := range outcomes {
 			before[outcome] = testutil.ToFloat64(syncs.WithLabelValues(outcome))
 		}
-		notFound := testutil.ToFloat64(rejectedCalls.WithLabelValues("NotFound"))
+		notFound := testutil.ToFloat64(failedCalls.WithLabelValues("NotFound"))
 		for i := range outcomes {
 			if outcomes[i] == outcomeUnavailable {
 				p.err = status.Error(codes.Unavailable, "connection refused")
@@ -198,7 +198,7 @@ func TestSyncsAreCountedByOutcomeAndPhase(t *testing.T) {
 				t.Errorf("%v syncs are %s, want 1", n, outcome)
 			}
 		}
-		if n := testutil.ToFloat64(rejectedCalls.WithLabelValues("NotFound")) - notFound; n != 1 {
+		if n := testutil.ToFloat64(failedCalls.WithLabelValues("NotFound")) - notFound; n != 1 {
 			t.Errorf("%v failed calls, want 1", n)
 		}
 		if n := testutil.ToFloat64(rollouts.WithLabelValues("complete", "complete", "true")); n != 1 {

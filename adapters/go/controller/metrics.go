@@ -30,8 +30,8 @@ var (
 		Name: "rollplan_controller_syncs_total",
 		Help: "Syncs of Deployments, or of namespaces in the mode restarts, by outcome.",
 	}, []string{"outcome"})
-	rejectedCalls = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "rollplan_controller_rejected_calls_total",
+	failedCalls = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "rollplan_controller_failed_calls_total",
 		Help: "Calls that failed, by the reason that the API server gave.",
 	}, []string{"reason"})
 	rollouts = prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -41,7 +41,7 @@ var (
 )
 
 func init() {
-	ctrlmetrics.Registry.MustRegister(plannerSeconds, syncs, rejectedCalls, rollouts)
+	ctrlmetrics.Registry.MustRegister(plannerSeconds, syncs, failedCalls, rollouts)
 }
 
 // MeasurePlanner is an interceptor that measures the calls to the service.
@@ -89,7 +89,7 @@ func countFailed(err error) {
 		if reason == "" {
 			reason = "Unknown"
 		}
-		rejectedCalls.WithLabelValues(reason).Inc()
+		failedCalls.WithLabelValues(reason).Inc()
 	}
 }
 

@@ -63,7 +63,7 @@ func (r refusals) firstLine(ctx context.Context, t *testing.T) {
 	})
 }
 
-// rejections returns how many calls the API server has rejected for a reason.
+// rejections returns how many calls have failed for a reason.
 func (r refusals) rejections(ctx context.Context, reason string) (n float64, err error) {
 	code, body, err := metricsOf(ctx, "http://"+r.metrics, "")
 	if err != nil {
@@ -72,7 +72,7 @@ func (r refusals) rejections(ctx context.Context, reason string) (n float64, err
 	if code != http.StatusOK {
 		return 0, fmt.Errorf("the answer is %d", code)
 	}
-	metric := regexp.MustCompile(`(?m)^rollplan_controller_rejected_calls_total\{reason="` + reason + `"\} (\S+)$`)
+	metric := regexp.MustCompile(`(?m)^rollplan_controller_failed_calls_total\{reason="` + reason + `"\} (\S+)$`)
 	if found := metric.FindStringSubmatch(body); found != nil {
 		_, err = fmt.Sscan(found[1], &n)
 	}
