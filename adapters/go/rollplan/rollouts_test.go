@@ -331,7 +331,7 @@ func TestMissingOwnerIsForgotten(t *testing.T) {
 	planner.plans = []*rollplanv1.PlanRolloutResponse{planWith(&rollplanv1.SyncResponse{Reads: []*rollplanv1.Read{get("get.set", "ReplicaSet", "web-1", setPath, "")}})}
 	must(r.Sync(t.Context(), key))
 	planner.checkAnswers(t, &rollplanv1.Answer{Id: "get.set", Made: true, HttpCode: http.StatusNotFound, Body: gone.Body})
-	// Another Deployment of the same name begins anew.
+	// Another Deployment of the same name starts without a value.
 	text := strings.Replace(cluster.objects[webPath][0], `"uid":"uid-shop"`, `"uid":"other"`, 1)
 	reader[Deployment] = []*Object{must(ParseObject([]byte(text), Deployment))}
 	must(r.Sync(t.Context(), key))
