@@ -87,7 +87,7 @@ type cluster struct {
 	patches []string
 	// reject maps the path of an object to the code of the answer to a patch.
 	reject map[string]int
-	// answers are the answers to other calls, by method, path and query. A code of 0 is no answer.
+	// answers are the answers to other calls, by method, path and query. With the code 0, there is none.
 	answers map[string]Answer
 	// before is called before each call, unless it is nil.
 	before func(call string)
