@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -309,10 +308,7 @@ func (r *Restarts) verify(ctx context.Context) error {
 	return nil
 }
 
-// unreported are the conditions that resolve themselves.
-var unreported = []string{"ROLLOUT_IN_PROGRESS", "STARTS_UNKNOWN", "MAX_CONCURRENT", "NEXT_JOB", "NO_PODS", "STARTED_WITH_CHANGE"}
-
-// reportHeld records an event for each new reason that holds a restart or that users should know.
+// reportHeld records the events of the conditions that the last plans of their workloads did not have.
 func (r *Restarts) reportHeld(namespaces []string, workloads map[types.UID]*Object, plans []*rollplanv1.RestartPlan) {
 	before := maps.Clone(r.held)
 	maps.DeleteFunc(r.held, func(_ types.UID, held heldRestart) bool { return slices.Contains(namespaces, held.namespace) })
@@ -327,33 +323,17 @@ func (r *Restarts) reportHeld(namespaces []string, workloads map[types.UID]*Obje
 		}
 		held := heldRestart{namespace: workload.Namespace}
 		for _, condition := range plan.GetConditions() {
-			reason := condition.GetReason()
-			if condition.GetUntil() != nil || slices.Contains(unreported, reason) {
+			event := condition.GetEvent()
+			if event == nil {
 				continue
 			}
-			held.reasons = append(held.reasons, reason)
-			if !slices.Contains(before[uid].reasons, reason) {
-				r.record(workload, corev1.EventTypeWarning, "Restart"+camelCase(reason), condition.GetMessage()+changes(plan))
+			held.reasons = append(held.reasons, condition.GetReason())
+			if !slices.Contains(before[uid].reasons, condition.GetReason()) {
+				r.record(workload, event.GetType(), event.GetReason(), event.GetMessage())
 			}
 		}
 		r.held[uid] = held
 	}
-}
-
-// changes names the first change of a plan.
-func changes(plan *rollplanv1.RestartPlan) string {
-	if len(plan.GetChanges()) == 0 {
-		return ""
-	}
-	return ": " + plan.GetChanges()[0].GetMessage()
-}
-
-// camelCase turns a reason such as MARKER_STRIPPED into MarkerStripped.
-func camelCase(reason string) (name string) {
-	for word := range strings.SplitSeq(reason, "_") {
-		name += word[:min(1, len(word))] + strings.ToLower(word[min(1, len(word)):])
-	}
-	return name
 }
 
 // restartedWithin reports whether the state of a workload contains a restart within the period.

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -264,20 +263,23 @@ func TestMaximumCountsRestartsOfOtherNamespacesAndOfEarlierLeaders(t *testing.T)
 	}
 }
 
-func TestHeldRestartIsReportedOnce(t *testing.T) {
+func TestEventsOfConditionsAreRecordedOnce(t *testing.T) {
 	r, planner, events := newRestarts(t, shop(), &rollplanv1.RestartOptions{})
+	// The event of a condition has its reason. A condition in lower case has none.
 	held := func(reasons ...string) *rollplanv1.PlanRestartsResponse {
 		plan := restartOfWeb("shop")
-		plan.Steps, plan.Changes = nil, []*rollplanv1.ConfigurationChange{{Message: "KEY of ConfigMap shop/app changed"}}
+		plan.Steps = nil
 		for _, reason := range reasons {
-			plan.Conditions = append(plan.Conditions, &rollplanv1.RestartCondition{Reason: reason, Message: "message"})
+			condition := &rollplanv1.RestartCondition{Reason: reason}
+			if reason == strings.ToUpper(reason) {
+				condition.Event = &rollplanv1.Event{Type: "Warning", Reason: reason, Message: "message"}
+			}
+			plan.Conditions = append(plan.Conditions, condition)
 		}
 		return &rollplanv1.PlanRestartsResponse{Plans: []*rollplanv1.RestartPlan{plan}}
 	}
-	timed := held("HELD_UNTIL")
-	timed.Plans[0].Conditions[0].Until = timestamppb.Now()
 	planner.responses = []*rollplanv1.PlanRestartsResponse{
-		held("ROLLOUT_IN_PROGRESS", "ON_DELETE"), held("ON_DELETE", "PAUSED"), timed, {}, held("ON_DELETE"),
+		held("waits", "ON_DELETE"), held("ON_DELETE", "PAUSED"), held("waits"), {}, held("ON_DELETE"),
 	}
 	for range planner.responses {
 		must(r.Sync(t.Context(), "shop"))
@@ -287,11 +289,7 @@ func TestHeldRestartIsReportedOnce(t *testing.T) {
 	for event := range events.Events {
 		found = append(found, event)
 	}
-	want := []string{
-		"Warning RestartOnDelete message: KEY of ConfigMap shop/app changed", "Warning RestartPaused message: KEY of ConfigMap shop/app changed",
-		"Warning RestartOnDelete message: KEY of ConfigMap shop/app changed",
-	}
-	if !slices.Equal(found, want) {
+	if want := []string{"Warning ON_DELETE message", "Warning PAUSED message", "Warning ON_DELETE message"}; !slices.Equal(found, want) {
 		t.Errorf("events are %q, want %q", found, want)
 	}
 }

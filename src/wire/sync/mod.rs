@@ -416,7 +416,7 @@ impl SyncInput {
         if !is_carried_out {
             plan.steps.clear();
         }
-        if self.native == NativeController::Detected {
+        if self.native == NativeController::Detected && !is_missing_pods {
             plan.steps.push(Step::of_event(native_controller_event()));
         }
         let nonce = nonce(&self.session, &self.turn.state);
