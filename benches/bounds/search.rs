@@ -96,6 +96,8 @@ struct Genes {
     is_reported: bool,
     /// Whether each object is a text of its own.
     is_split: bool,
+    /// Whether a plan gets the objects in the answer to a read of an adapter.
+    is_in_answer: bool,
 }
 
 /// A number of any size up to about a million.
@@ -121,13 +123,14 @@ impl Genes {
             is_selected: random.below(2) == 0,
             is_reported: random.below(2) == 0,
             is_split: random.below(8) == 0,
+            is_in_answer: random.below(4) == 0,
         }
     }
 
     fn changed(&self, random: &mut Random, methods: &[usize]) -> Self {
         let other = Self::random(random, methods);
         let mut genes = self.clone();
-        match random.below(14) {
+        match random.below(15) {
             0 => genes.kind = other.kind,
             1 => genes.method = other.method,
             2 => genes.place = other.place,
@@ -140,7 +143,8 @@ impl Genes {
             9 => genes.is_selected = other.is_selected,
             10 => genes.is_reported = other.is_reported,
             11 => genes.is_split = other.is_split,
-            12 => genes.entries = genes.entries * (1 + random.below(16)) / 8 + random.below(2),
+            12 => genes.is_in_answer = other.is_in_answer,
+            13 => genes.entries = genes.entries * (1 + random.below(16)) / 8 + random.below(2),
             _ => genes.objects = (genes.objects * (1 + random.below(16)) / 8).max(1),
         }
         genes
@@ -283,14 +287,17 @@ impl Genes {
                 request.snapshot = Some(snapshot);
                 Shape::new(name, &request)
             }
-            _ => Shape::new(
-                name,
-                &PlanRolloutRequest {
+            _ => {
+                let mut request = PlanRolloutRequest {
                     snapshot: Some(snapshot),
                     options: Some(self.options()),
                     sync: None,
-                },
-            ),
+                };
+                if self.is_in_answer {
+                    request = in_answer(request, deployment);
+                }
+                Shape::new(name, &request)
+            }
         }
     }
 
@@ -402,7 +409,7 @@ impl fmt::Display for Genes {
         let or = |is: bool, yes: &'static str, no: &'static str| if is { yes } else { no };
         write!(
             f,
-            "{} × {} {}{}, {} {} of {} {}{} at {}, {}{}",
+            "{} × {} {}{}, {} {} of {} {}{} at {}, {}{}{}",
             self.objects,
             or(self.is_selected, "own", "other"),
             KINDS[self.kind].1,
@@ -415,6 +422,7 @@ impl fmt::Display for Genes {
             PLACES[self.place].join("."),
             METHODS[self.method].name,
             or(self.is_reported, " with a report", ""),
+            or(self.is_in_answer, " in an answer", ""),
         )
     }
 }
@@ -500,4 +508,45 @@ pub(super) fn search(time: Duration, seed: u64, only: &str) {
             large.outcome,
         );
     }
+}
+
+/// The request of an adapter that observes only the Deployment, and has listed the objects.
+fn in_answer(mut request: PlanRolloutRequest, deployment: &Value) -> PlanRolloutRequest {
+    let snapshot = request.snapshot.as_mut().unwrap();
+    let listed = std::mem::replace(&mut snapshot.objects, vec![deployment.to_string()]);
+    let text = |pointer| {
+        deployment
+            .pointer(pointer)
+            .unwrap()
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    snapshot.target = Some(proto::Target {
+        api_version: text("/apiVersion"),
+        kind: text("/kind"),
+        namespace: text("/metadata/namespace"),
+        name: text("/metadata/name"),
+        ..proto::Target::default()
+    });
+    request.sync = Some(proto::Sync {
+        session: "bounds".to_owned(),
+        ..proto::Sync::default()
+    });
+    // Without ReplicaSets, the plan creates one, and lists them before.
+    let asked = rollplan::service::answer(request.clone()).unwrap();
+    let [read] = &asked.sync.unwrap().reads[..] else {
+        panic!("the planner lists the ReplicaSets once");
+    };
+    let answer = proto::Answer {
+        id: read.id.clone(),
+        made: true,
+        http_code: 200,
+        body: shapes::list(&listed).into_bytes(),
+        ..proto::Answer::default()
+    };
+    if let Some(sync) = &mut request.sync {
+        sync.answers = vec![answer];
+    }
+    request
 }
