@@ -61,6 +61,9 @@ final class Adapter {
         SyncResponse next;
         while (true) {
             response = http.plan("PlanRollout", request(cache), PlanRolloutResponse.parser());
+            if (!response.hasSync()) {
+                throw new IOException("the service is older than this adapter: it does not know sync");
+            }
             next = response.getSync();
             value = next.getValue();
             if (next.getWatchPods() && !watchesPods) {

@@ -230,6 +230,12 @@ def test_another_deployment_of_the_same_name_starts_without_a_state(
     assert (planner.requests[1].sync.value, list(planner.requests[1].sync.answers)) == (b"", [])
 
 
+def test_a_service_without_the_loop_is_named(rollouts: Rollouts, planner: FakePlanner) -> None:
+    planner.plans = [plan_pb2.PlanRolloutResponse()]
+    with pytest.raises(PlannerError, match="the service is older than this package"):
+        rollouts.sync(KEY)
+
+
 def test_answers_are_sent_again_after_a_failed_request(rollouts: Rollouts, planner: FakePlanner, cluster: Cluster) -> None:
     planner.plans = [plan(0, "a", "b")]
     cluster.answers = [Answer(409, b"x" * 70_000)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from rollplan._cancel import Cancellation
-from rollplan._errors import ApiError, NotFoundError, StalledError, WaitTimeoutError
+from rollplan._errors import ApiError, NotFoundError, PlannerError, StalledError, WaitTimeoutError
 from rollplan._steps import CallResult, carry_out, send, to_message
 from rollplan.objects import DEPLOYMENT, EVENT, POD, REPLICA_SET, Key, Kind, Object
 from rollplan.planner import Planner
@@ -126,6 +126,8 @@ class Rollouts:
                 request.sync.MergeFrom(self._sync)
                 request.sync.MergeFrom(plan_pb2.Sync(value=state.value, answers=state.answers))
                 response = self._planner.plan_rollout(request, cancel)
+                if not response.HasField("sync"):
+                    raise PlannerError("unimplemented", "the service is older than this package: it does not know sync")
                 state.value = response.sync.value
                 if response.sync.watch_pods and not state.watch_pods:
                     state.watch_pods = True
