@@ -1,7 +1,7 @@
 //! rollplan: the decisions of the Kubernetes Deployment controller, as a gRPC service and a command.
 //!
-//! [`proto`] is the contract, [`wire`] reads its requests and prints its responses, and [`service`] is what each method does.
-//! [`server`] is the server, [`client`] its client, and [`cli`] the command.
+//! [`proto`] is the contract, [`wire`] reads its requests and prints its responses, and [`service`] is what each method
+//! does. [`server`] is the server, [`client`] its client, and [`cli`] the command.
 
 #![warn(
     clippy::print_stdout,

@@ -247,8 +247,8 @@ impl Planner<'_> {
         copies.max_by_key(|it| it.0).map(|it| it.1)
     }
 
-    /// Whether `kubectl rollout undo` has restored an earlier state: one of this canary, or that of an earlier canary with its
-    /// template.
+    /// Whether `kubectl rollout undo` has restored an earlier state: one of this canary, or that of an earlier canary
+    /// with its template.
     fn is_stale(&self, state: &State, newest: Option<&State>) -> bool {
         let Some(canary) = &state.canary else {
             return false;

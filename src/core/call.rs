@@ -35,8 +35,8 @@ pub struct ApiCall {
     pub body_json: String,
 }
 
-/// Identifies a call: that of another plan is the same if all its fields are. The size of a new object does not count, because
-/// a look-ahead may create a ReplicaSet with the size that later syncs would give it.
+/// Identifies a call: that of another plan is the same if all its fields are. The size of a new object does not count,
+/// because a look-ahead may create a ReplicaSet with the size that later syncs would give it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallId {
     /// The kind of the call.

@@ -1,5 +1,5 @@
-//! The messages of `google/rpc/status.proto` and `google/rpc/error_details.proto` that errors consist of, without those fields
-//! that rollplan does not set. (`tonic-types` has all of them, but depends on a transport.)
+//! The messages of `google/rpc/status.proto` and `google/rpc/error_details.proto` that errors consist of, without those
+//! fields that rollplan does not set. (`tonic-types` has all of them, but depends on a transport.)
 
 use std::collections::BTreeMap;
 

@@ -82,8 +82,8 @@ struct Contract {
 static CONTRACT: LazyLock<Contract> =
     LazyLock::new(|| json::descriptors().map_or_else(Contract::default, Contract::read));
 
-/// The maximum memory in bytes for reading and answering a request. Malformed messages are not an error here, because the decoder
-/// rejects them.
+/// The maximum memory in bytes for reading and answering a request. Malformed messages are not an error here, because
+/// the decoder rejects them.
 ///
 /// # Errors
 ///

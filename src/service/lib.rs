@@ -1,5 +1,5 @@
-//! What each method of the service does, without a transport: reads the request with `rollplan-wire`, decides with the planner
-//! and its neighbors, and prints the response.
+//! What each method of the service does, without a transport: reads the request with `rollplan-wire`, decides with the
+//! planner and its neighbors, and prints the response.
 //!
 //! [`answer`] takes a message, and [`Method::call`] an encoded one:
 //!

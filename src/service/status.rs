@@ -157,8 +157,8 @@ impl Status {
         Self::new(Code::Internal, message, BUG)
     }
 
-    /// Reads an encoded `google.rpc.Status`. `None` if the bytes are none, or have an unknown code. Details of other types are
-    /// ignored.
+    /// Reads an encoded `google.rpc.Status`. `None` if the bytes are none, or have an unknown code. Details of other
+    /// types are ignored.
     #[must_use]
     pub fn decode(encoded: &[u8]) -> Option<Self> {
         let RpcStatus {

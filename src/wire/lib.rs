@@ -1,7 +1,8 @@
-//! The contract of rollplan, its reader and its printer: converts between the [messages](proto) and the types of the planner.
-//! No other crate does that.
+//! The contract of rollplan, its reader and its printer: converts between the [messages](proto) and the types of the
+//! planner. No other crate does that.
 //!
-//! A request is read once: either to the input of its method, for example [`RolloutInput`], or to an error with all violations.
+//! A request is read once: either to the input of its method, for example [`RolloutInput`], or to an error with all
+//! violations.
 
 mod body;
 mod canary;

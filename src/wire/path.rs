@@ -11,7 +11,8 @@ pub(super) const FIELD_MANAGER: &str = "fieldManager=rollplan";
 /// The same, and the API server rejects unknown fields.
 const FIELD_MANAGER_STRICT: &str = "fieldManager=rollplan&fieldValidation=Strict";
 
-/// The resource of the object that steps are about. Its plural may differ from the one that Kubernetes derives from the kind.
+/// The resource of the object that steps are about. Its plural may differ from the one that Kubernetes derives from the
+/// kind.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnerResource<'a> {
     /// The group and version.
@@ -74,9 +75,9 @@ impl<'a> OwnerResource<'a> {
         }
     }
 
-    /// The query of a call. The API server reports unknown fields in the templates of new ReplicaSets if the owner is a custom
-    /// resource: it does so itself for Deployments, but it preserves the unknown fields of custom resources, and drops them from
-    /// ReplicaSets, so a typo would go unnoticed.
+    /// The query of a call. The API server reports unknown fields in the templates of new ReplicaSets if the owner is a
+    /// custom resource: it does so itself for Deployments, but it preserves the unknown fields of custom resources, and
+    /// drops them from ReplicaSets, so a typo would go unnoticed.
     pub(super) fn query_of_call(&self, call: &ApiCall) -> &'static str {
         let is_native =
             (self.api_version, self.kind) == (Self::DEPLOYMENT.api_version, Self::DEPLOYMENT.kind);

@@ -56,8 +56,8 @@ impl Planner {
 // === impl Refusal ===
 
 impl Refusal {
-    /// The refusal of a request that cannot have an answer. `None` if a retry may succeed, or if another program than rollplan has
-    /// created the error.
+    /// The refusal of a request that cannot have an answer. `None` if a retry may succeed, or if another program than
+    /// rollplan has created the error.
     fn of(method: &str, status: &Status) -> Option<Self> {
         let text = || status.message.clone();
         Some(match status.code {

@@ -1,12 +1,13 @@
 //! Leads the loop of an adapter: which of its objects are outdated, what it must read before a plan is carried out, which
 //! writes can wait, and when it asks again.
 //!
-//! An adapter observes objects through watches, and the watches of different kinds lag independently. After a restart of the API
-//! server, or when a standby becomes the leader, its cache may show the newest template together with old sizes. Each write
-//! has a precondition on the object that it changes, but none on the sizes of the other ReplicaSets, which limit how far it may
-//! grow. Only the adapter that holds the lease changes sizes. So one list of the ReplicaSets before its first write shows what
-//! others wrote, and from then on, the versions in the answers to its own calls show what its cache lacks. The list is repeated
-//! after a call with an unknown outcome. (Kubernetes 1.37 remembers versions in the same way: pkg/controller/util/consistency.)
+//! An adapter observes objects through watches, and the watches of different kinds lag independently. After a restart
+//! of the API server, or when a standby becomes the leader, its cache may show the newest template together with old
+//! sizes. Each write has a precondition on the object that it changes, but none on the sizes of the other ReplicaSets,
+//! which limit how far it may grow. Only the adapter that holds the lease changes sizes. So one list of the ReplicaSets
+//! before its first write shows what others wrote, and from then on, the versions in the answers to its own calls show
+//! what its cache lacks. The list is repeated after a call with an unknown outcome. (Kubernetes 1.37 remembers versions
+//! in the same way: pkg/controller/util/consistency.)
 
 mod state;
 
@@ -30,8 +31,8 @@ const BACKOFF_MAX_MILLIS: u64 = 30_000;
 const OBJECTS_READ_MAX: usize = 10;
 /// The maximum number of reads in a response. Further ones are made after them.
 const READS_MAX: usize = 100;
-/// The maximum number of steps in a response, because the caller returns an answer to each. Each beginning of a plan keeps its
-/// guarantees.
+/// The maximum number of steps in a response, because the caller returns an answer to each. Each beginning of a plan
+/// keeps its guarantees.
 const STEPS_MAX: usize = 500;
 /// The kind of the objects that are listed.
 const REPLICA_SET: &str = "ReplicaSet";
@@ -276,8 +277,8 @@ impl Sync {
         rejection: Option<&StepFailure>,
     ) {
         self.record_missing(call, http_code);
-        // A rejection by a quota or an admission rule raises no doubts about the objects. An internal error does: if etcd does not
-        // answer in time, the write may nevertheless have been made.
+        // A rejection by a quota or an admission rule raises no doubts about the objects. An internal error does: if
+        // etcd does not answer in time, the write may nevertheless have been made.
         let is_clear =
             rejection.is_some() && http_code != 409 && http_code != 404 && http_code < 500;
         self.state.is_verified &= is_clear || !call.is_of_set();
@@ -288,8 +289,9 @@ impl Sync {
         }
     }
 
-    /// Records the ReplicaSets that the API server has listed. Others of the owner may have been deleted, or no longer match the
-    /// selector: they must be read, because their preconditions do not notice a change of their labels or of their owner.
+    /// Records the ReplicaSets that the API server has listed. Others of the owner may have been deleted, or no longer
+    /// match the selector: they must be read, because their preconditions do not notice a change of their labels or of
+    /// their owner.
     pub fn record_list(&mut self, listed: &[Version<'_>], observed: &[Version<'_>]) {
         self.is_listed = true;
         self.state.is_verified = true;
@@ -356,8 +358,8 @@ impl Sync {
         self.state.attempts = self.state.attempts.saturating_add(1);
     }
 
-    /// The newest versions of the objects, among those that the caller observes and those in its answers. Where neither has the
-    /// newest one that is known, it must be read.
+    /// The newest versions of the objects, among those that the caller observes and those in its answers. Where neither
+    /// has the newest one that is known, it must be read.
     pub fn current(&mut self, observed: &[Version<'_>], answered: &[Version<'_>]) -> Vec<Origin> {
         let mut newest: BTreeMap<&str, usize> = BTreeMap::new();
         for (index, version) in answered.iter().enumerate() {
@@ -423,8 +425,8 @@ impl Sync {
         current
     }
 
-    /// Whether the Deployment controller of Kubernetes manages the owner as well. `last_write` is its latest write to the status.
-    /// The two controllers would overwrite each other's sizes.
+    /// Whether the Deployment controller of Kubernetes manages the owner as well. `last_write` is its latest write to
+    /// the status. The two controllers would overwrite each other's sizes.
     pub fn native_controller(&mut self, last_write: Option<Time>) -> NativeController {
         let native = &mut self.state.native;
         let is_new = native.is_observed && native.last < last_write;
@@ -441,15 +443,15 @@ impl Sync {
         }
     }
 
-    /// Whether the API server stores `status.terminatingReplicas`, as far as its answers show. A ReplicaSet with the field shows
-    /// it, too.
+    /// Whether the API server stores `status.terminatingReplicas`, as far as its answers show. A ReplicaSet with the
+    /// field shows it, too.
     pub fn stores_terminating(&mut self, has_set_with_field: bool) -> bool {
         self.state.drops_terminating &= !has_set_with_field;
         !self.state.drops_terminating
     }
 
-    /// Decides what the caller does with a plan. A status that only reports progress may wait for `status_interval`, so that one
-    /// write covers several changes.
+    /// Decides what the caller does with a plan. A status that only reports progress may wait for `status_interval`, so
+    /// that one write covers several changes.
     pub fn decide(
         &mut self,
         plan: &mut Plan,
@@ -483,8 +485,8 @@ impl Sync {
         // What a plan repeats at once needs no timer.
         let backoff = (repeated < self.failed.len()).then(|| self.backoff());
         let at_latest = [requeue, backoff].into_iter().flatten().min();
-        // The first failure may be due to an outdated object, and this plan is made from newer ones. A plan that reports a rejection
-        // does not repeat the call.
+        // The first failure may be due to an outdated object, and this plan is made from newer ones. A plan that
+        // reports a rejection does not repeat the call.
         if self.state.attempts > 1 && repeated > 0 {
             let soonest = [requeue, Some(self.backoff())].into_iter().flatten().min();
             return self.wait(soonest);
@@ -633,8 +635,8 @@ fn states(status: &DeploymentStatus) -> BTreeSet<(&str, &str)> {
         .collect()
 }
 
-/// Whether a version is older than another one of the same object. Kubernetes 1.35 and later guarantee that the resourceVersions of
-/// a kind can be compared, and so does every API server on etcd. `None` if they cannot.
+/// Whether a version is older than another one of the same object. Kubernetes 1.35 and later guarantee that the
+/// resourceVersions of a kind can be compared, and so does every API server on etcd. `None` if they cannot.
 fn is_older(a: &str, b: &str) -> Option<bool> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number(a) || !is_number(b) {

@@ -13,8 +13,8 @@ pub struct State {
     pub owner_uid: String,
     /// The number of plans that were to be carried out. The ids of their steps contain it.
     pub plans: u64,
-    /// Whether the objects that the caller observes, together with `known`, contain every change of a ReplicaSet that was made
-    /// before the last call.
+    /// Whether the objects that the caller observes, together with `known`, contain every change of a ReplicaSet that
+    /// was made before the last call.
     pub is_verified: bool,
     /// The versions that the caller may not have observed yet, by UID.
     pub known: BTreeMap<String, Known>,

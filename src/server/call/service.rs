@@ -39,8 +39,8 @@ impl<P: Planner> PlannerService<P> {
         }
     }
 
-    /// Compresses only answers of at least this size in bytes. (tonic compresses either all answers of a service, for clients that
-    /// accept it, or none.)
+    /// Compresses only answers of at least this size in bytes. (tonic compresses either all answers of a service, for
+    /// clients that accept it, or none.)
     pub(crate) fn compressing(self, compress_min: Option<usize>) -> Self {
         Self {
             compress_min,

@@ -1,5 +1,6 @@
 //! What travels beside a call from layer to layer. Only two things travel elsewhere: the rejection of a client
-//! (`connection/clients.rs`), and the cancellation ([`Current`]), because tonic's decoder does not see the extensions of a request.
+//! (`connection/clients.rs`), and the cancellation ([`Current`]), because tonic's decoder does not see the extensions
+//! of a request.
 //!
 //! [`Current`]: crate::protocol::cancellation::Current
 

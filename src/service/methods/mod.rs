@@ -23,8 +23,8 @@ use crate::estimate::{FORECAST_BYTES, memory};
 use crate::interruptible::decode;
 use crate::method::{Method, MethodRequest};
 
-/// Expands a macro with all methods, in the order of the contract. Of each: its name, the function that answers it, its request
-/// and its response, and the memory of its work in bytes, besides that of its objects.
+/// Expands a macro with all methods, in the order of the contract. Of each: its name, the function that answers it, its
+/// request and its response, and the memory of its work in bytes, besides that of its objects.
 #[macro_export]
 macro_rules! for_each_method {
     ($expand:ident) => {

@@ -1,5 +1,6 @@
-//! Reads the objects of kinds without a view of their own. Their row in the table of kinds names the fields, so that these are
-//! values: a value of an unexpected type counts as absent, because the fields of an unknown kind have no expected types.
+//! Reads the objects of kinds without a view of their own. Their row in the table of kinds names the fields, so that
+//! these are values: a value of an unexpected type counts as absent, because the fields of an unknown kind have no
+//! expected types.
 
 use rollplan_core::kind::group;
 use rollplan_core::template::{Value, parse_time};

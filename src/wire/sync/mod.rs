@@ -8,7 +8,8 @@ use std::time::Duration;
 use rollplan_core::Plan;
 use rollplan_core::action::{ApiCall, Step, Verb};
 use rollplan_core::interrupt::Interrupt;
-use rollplan_core::snapshot::{Deployment, Snapshot, StepFailure, Strategy};
+use rollplan_core::snapshot::{Deployment, Snapshot, StepFailure};
+use rollplan_core::strategy;
 use rollplan_core::sync::{
     Answer, Controller, Decision, NativeController, Origin, Read, State, Sync, Version, Written,
     native_controller_event,
@@ -160,8 +161,8 @@ impl SyncRequest {
         })
     }
 
-    /// Begins the call about an owner, with the answers to the last plan and to its reads. Returns the newest versions of the
-    /// objects, and the rejections.
+    /// Begins the call about an owner, with the answers to the last plan and to its reads. Returns the newest versions
+    /// of the objects, and the rejections.
     pub(super) fn begin<'a>(
         self,
         found: Vec<Found<'a>>,
@@ -397,7 +398,7 @@ impl SyncInput {
         snapshot: &Snapshot,
         owner: &OwnerResource<'_>,
     ) -> (proto::SyncResponse, String) {
-        let needs_pods = snapshot.deployment.spec.strategy == Strategy::Recreate;
+        let needs_pods = strategy::of(&snapshot.deployment).awaits_old_pods();
         let is_missing_pods = needs_pods && !snapshot.pods_complete;
         let decision = if is_missing_pods {
             Decision::Read(Vec::new())

@@ -219,7 +219,8 @@ impl Adapter {
         rollplan::service::answer(self.request()).unwrap()
     }
 
-    /// Asks, makes the reads, asks again, and carries out the steps until `steps` of them were made. Returns the last response.
+    /// Asks, makes the reads, asks again, and carries out the steps until `steps` of them were made. Returns the last
+    /// response.
     fn turn(&mut self, cluster: &mut Cluster, steps: i32) -> PlanRolloutResponse {
         loop {
             let response = self.ask();

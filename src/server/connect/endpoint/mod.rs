@@ -213,8 +213,8 @@ impl Query {
         }
     }
 
-    /// The answer about a subject as the command line prints it, with the time that it refers to. `None` if the bytes are not
-    /// an answer.
+    /// The answer about a subject as the command line prints it, with the time that it refers to. `None` if the bytes
+    /// are not an answer.
     pub(super) fn text(&self, message: Bytes, subject: &str) -> Option<String> {
         let mut page = Page::new(false);
         match self.endpoint {

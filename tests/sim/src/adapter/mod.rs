@@ -1,5 +1,5 @@
-//! An adapter that carries out the loop of `docs/adapters.md`: a cache that is updated by watches, a queue with one key, and the
-//! state and the answers that it returns to the planner. It decides nothing.
+//! An adapter that carries out the loop of `docs/adapters.md`: a cache that is updated by watches, a queue with one
+//! key, and the state and the answers that it returns to the planner. It decides nothing.
 
 mod cache;
 mod calls;

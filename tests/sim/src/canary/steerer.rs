@@ -351,8 +351,8 @@ impl CanaryWorld {
             && !sets.any(|it| has_state(&it.set.metadata.annotations))
     }
 
-    /// Whether the Deployment controller detects a scaling event indefinitely, as upstream: only one ReplicaSet has pods, and
-    /// it has the desired size already.
+    /// Whether the Deployment controller detects a scaling event indefinitely, as upstream: only one ReplicaSet has
+    /// pods, and it has the desired size already.
     fn is_stuck(&self) -> bool {
         let desired = self.deployment().spec.replicas;
         let sets = self.world.store.sets.values();

@@ -104,8 +104,8 @@ pub(super) struct CanaryWorld {
     pub(super) failures: BTreeMap<String, u32>,
     /// What the status of each ReplicaSet takes into account: by UID, and by the version with this status.
     pub(super) reported: BTreeMap<String, BTreeMap<u64, Reported>>,
-    /// Whether the Deployment was scaled, or its limits were changed, after a canary had started. Or the Deployment controller
-    /// has scaled it at a hold or in its abort, because it is paused.
+    /// Whether the Deployment was scaled, or its limits were changed, after a canary had started. Or the Deployment
+    /// controller has scaled it at a hold or in its abort, because it is paused.
     pub(super) was_scaled: bool,
     /// The numbers of the pods that were available when the last patch was planned.
     pub(super) planned_available: BTreeSet<u32>,
