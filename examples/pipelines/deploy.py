@@ -67,7 +67,7 @@ def deploy(rollouts: Rollouts, api: Api, manifest: bytes, key: Key) -> int:
         # A deadline that has passed is not a reason to undo: the rollout may still complete.
         if report.verdict.certain:
             print("The failure is certain: rolling back.")
-            for failure in rollouts.apply(key, rollouts.rollback(key).steps):
+            for failure in rollouts.apply(rollouts.rollback(key).steps):
                 print(failure)
         return 1
     return 0
