@@ -62,12 +62,11 @@ impl<'a> OwnerResource<'a> {
     }
 
     fn path_of_collection(&self, call: &ApiCall) -> String {
-        let ApiCall {
-            api_version,
-            kind,
-            namespace,
-            ..
-        } = call;
+        self.path_of_kind(&call.api_version, &call.kind, &call.namespace)
+    }
+
+    /// The path of the objects of a kind in a namespace.
+    pub(super) fn path_of_kind(&self, api_version: &str, kind: &str, namespace: &str) -> String {
         if !self.plural.is_empty() && self.api_version == api_version && self.kind == kind {
             of_resource(api_version, self.plural, namespace)
         } else {

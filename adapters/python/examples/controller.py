@@ -6,10 +6,10 @@
 It only uses kopf's events and indices. Handlers such as @kopf.on.update store their progress in annotations of the owner, which
 the planner would copy to ReplicaSets, as the Deployment controller does.
 
-Run a single replica: there is no lease. It does not check whether the native controller runs before it writes, has no metrics
-and no probes, and watches the pods of the whole cluster. kopf does not notice an object that is deleted while a watch is
-interrupted for so long that the API server no longer has the change: restart the controller after a long interruption.
-rollplan-controller (adapters/go) has none of these limits.
+Run a single replica, because it does not use a lease. It does not check whether the native controller runs before it
+writes, does not serve metrics or health probes, and watches the pods of the whole cluster. kopf does not notice an
+object that is deleted while a watch is interrupted for so long that the API server no longer has the change: restart
+the controller after a long interruption. rollplan-controller (adapters/go) has none of these limits.
 """
 
 from __future__ import annotations

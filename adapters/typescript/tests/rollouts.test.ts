@@ -281,7 +281,7 @@ test("nothing is requested until something changes or the time has come", async 
   assert.equal(planner.plans.length, 0);
 });
 
-test("the times are those of the service, and after a failure there is no delay", async () => {
+test("the times are those of the service, and a failure is reported without a delay", async () => {
   const { cluster, planner, rollouts } = setUp({ minIntervalMs: 100 });
   const times = { notBefore: durationFromMs(100), atLatest: durationFromMs(200) };
   planner.plans.push(led(times, step("/1")), led(times));

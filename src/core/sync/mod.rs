@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sha2::{Digest as _, Sha256};
 
 use crate::Plan;
-use crate::action::{Action, CallId, Event, Step, Verb};
+use crate::action::{Action, ApiCall, CallId, Event, Step, Verb};
 use crate::snapshot::{Deployment, DeploymentStatus, StepFailure};
 use crate::status::is_complete;
 use crate::time::{Span, Time};
@@ -477,22 +477,18 @@ impl Sync {
             self.state.is_verified = writes_sets;
         }
         let requeue = plan.requeue_after;
-        let repeated = plan
-            .steps
-            .iter()
-            .filter(|step| self.repeats_failed(step))
-            .count();
-        // What a plan repeats at once needs no timer.
-        let backoff = (repeated < self.failed.len()).then(|| self.backoff());
-        let at_latest = [requeue, backoff].into_iter().flatten().min();
+        let soonest = |delay: Option<Span>| requeue.into_iter().chain(delay).min();
+        let repeated = self.repeated(plan);
         // The first failure may be due to an outdated object, and this plan is made from newer ones. A plan that
         // reports a rejection does not repeat the call.
         if self.state.attempts > 1 && repeated > 0 {
-            let soonest = [requeue, Some(self.backoff())].into_iter().flatten().min();
-            return self.wait(soonest);
+            return self.wait(soonest(Some(self.backoff())));
         }
+        // What a plan repeats at once needs no timer.
+        let backoff = (repeated < self.failed.len()).then(|| self.backoff());
+        let at_latest = soonest(backoff);
         if let Some(delay) = self.status_delay(plan, deployment, status_interval) {
-            return self.wait(requeue.into_iter().chain([delay]).min());
+            return self.wait(soonest(Some(delay)));
         }
         self.state.is_reaction = self.has_failed();
         let steps = plan.steps.iter().enumerate();
@@ -509,15 +505,20 @@ impl Sync {
         !self.failed.is_empty()
     }
 
-    /// Whether a step calls what has failed, perhaps with another body.
-    fn repeats_failed(&self, step: &Step) -> bool {
-        let Some(call) = step.call().filter(|_| self.has_failed()) else {
-            return false;
+    /// The number of steps that call what has failed, perhaps with another body.
+    fn repeated(&self, plan: &Plan) -> usize {
+        if !self.has_failed() {
+            // Writing the bodies of calls takes as long as planning.
+            return 0;
+        }
+        let repeats = |call: &ApiCall| {
+            self.failed.iter().any(|failed| {
+                (failed.verb, &failed.kind, &failed.name, &failed.subresource)
+                    == (call.verb, &call.kind, &call.name, &call.subresource)
+            })
         };
-        self.failed.iter().any(|failed| {
-            (failed.verb, &failed.kind, &failed.name, &failed.subresource)
-                == (call.verb, &call.kind, &call.name, &call.subresource)
-        })
+        let calls = plan.steps.iter().filter_map(Step::call);
+        calls.filter(repeats).count()
     }
 
     /// What must be read. One list is cheaper than many objects.

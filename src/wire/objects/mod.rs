@@ -19,8 +19,8 @@ pub use self::kind::{has_controller_revisions, is_deployment};
 pub use self::nearby::{Nearby, Wants};
 pub use self::scan::Objects;
 pub(crate) use self::scan::current_version;
-pub(crate) use self::select::choose;
 pub use self::select::{Selected, select};
+pub(crate) use self::select::{choose, matches};
 pub use self::summary::Shown;
 pub use self::summary::{ObjectsSummary, summarize_objects};
 

@@ -175,7 +175,7 @@ fn runs_pods_of_deployment(set: &Found<'_>) -> bool {
 }
 
 /// Whether an object is the target. Empty fields of the target match any value.
-fn matches(target: &proto::Target, object: &Found<'_>) -> bool {
+pub(crate) fn matches(target: &proto::Target, object: &Found<'_>) -> bool {
     [
         (&target.api_version, &object.api_version),
         (&target.kind, &object.kind),

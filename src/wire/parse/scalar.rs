@@ -1,5 +1,7 @@
 //! Parses numbers, strings and times.
 
+use std::time::Duration;
+
 use rollplan_core::time::Time;
 
 use super::Parser;
@@ -13,6 +15,15 @@ impl Parser<'_> {
             self.violation(path, Reason::Required, "is required");
         }
         text
+    }
+
+    /// A span of time that must not be negative.
+    pub(crate) fn span(&mut self, duration: prost_types::Duration, path: &Path<'_>) -> Duration {
+        Duration::try_from(duration).unwrap_or_else(|_| {
+            let description = "must be a duration that is not negative";
+            self.violation(path, Reason::Negative, description);
+            Duration::ZERO
+        })
     }
 
     /// A number that must not be negative.

@@ -3,10 +3,9 @@
 mod value;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use rollplan_core::Plan;
-use rollplan_core::action::{ApiCall, Step, Verb};
+use rollplan_core::action::Step;
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::snapshot::{Deployment, Snapshot, StepFailure};
 use rollplan_core::strategy;
@@ -15,12 +14,11 @@ use rollplan_core::sync::{
     native_controller_event,
 };
 use rollplan_core::time::{Span, Time};
-
 use sha2::{Digest as _, Sha256};
 
 use super::error::{Error, Reason, Violations};
 use super::limits::{ANSWERS_MAX, limit};
-use super::objects::{Found, Objects, is_deployment};
+use super::objects::{Found, Objects, is_deployment, matches};
 use super::parse::{Owner, Parser, Path, rejection};
 use super::path::{OwnerResource, of_kind};
 use super::print_time::duration;
@@ -62,14 +60,20 @@ objects! {
     }
 }
 
-/// The loop of an adapter in a request.
+/// What an adapter says of its loop in each request.
 #[derive(Debug)]
-pub(super) struct SyncInput {
+struct Settings {
     /// The value of the request, which stays valid while reads are made.
     value: Vec<u8>,
     session: String,
     status_interval: Span,
     min_interval: Span,
+}
+
+/// The loop of an adapter in a request.
+#[derive(Debug)]
+pub(super) struct SyncInput {
+    settings: Settings,
     turn: Sync,
     native: NativeController,
 }
@@ -88,11 +92,8 @@ pub(super) struct LoopAnswers<'a> {
 
 /// The fields of a request before the objects are read.
 pub(super) struct SyncRequest {
-    value: Vec<u8>,
-    session: String,
+    settings: Settings,
     answers: Vec<proto::Answer>,
-    status_interval: Span,
-    min_interval: Span,
 }
 
 // === impl LoopAnswers ===
@@ -150,14 +151,20 @@ impl SyncRequest {
             parser.violation(&path.field("session"), Reason::OutOfRange, description);
         }
         limit("sync.answers", answers.len(), ANSWERS_MAX)?;
-        let status_interval = interval(status_interval, &path.field("status_interval"), parser);
-        let min_interval = interval(min_interval, &path.field("min_interval"), parser);
+        let mut interval = |given: Option<prost_types::Duration>, field| {
+            let given = parser.span(given.unwrap_or_default(), &path.field(field));
+            // Parts of a millisecond are rounded up.
+            let millis = given.as_nanos().div_ceil(1_000_000);
+            Span::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+        };
         Ok(Self {
-            value,
-            session,
+            settings: Settings {
+                value,
+                session,
+                status_interval: interval(status_interval, "status_interval"),
+                min_interval: interval(min_interval, "min_interval"),
+            },
             answers,
-            status_interval,
-            min_interval,
         })
     }
 
@@ -172,10 +179,10 @@ impl SyncRequest {
         interrupt: &'a dyn Interrupt,
         parser: &mut Parser<'_>,
     ) -> Result<(SyncInput, Vec<Found<'a>>, Vec<Rejected>), Error> {
-        let is_owner = |found: &&Found<'a>| owner.is_some_and(|owner| is_target(found, owner));
+        let is_owner = |found: &&Found<'a>| owner.is_some_and(|owner| matches(owner, found));
         let observed_owner = found.iter().find(is_owner);
         let owner_uid = observed_owner.map_or_else(String::new, |it| it.metadata.uid.to_string());
-        let state = value::decode(&self.value, &self.session).unwrap_or_default();
+        let state = value::decode(&self.settings.value, &self.settings.session).unwrap_or_default();
         let mut reading = Reading {
             turn: Sync::begin(state, &owner_uid, now),
             owner_uid,
@@ -183,7 +190,7 @@ impl SyncRequest {
             rejected: Vec::new(),
             interrupt,
         };
-        let nonce = nonce(&self.session, &reading.turn.state);
+        let nonce = nonce(&self.settings.session, &reading.turn.state);
         reading.answers(&nonce, answers, &found, parser)?;
         let Reading {
             mut turn,
@@ -212,10 +219,7 @@ impl SyncRequest {
             .and_then(last_native_write);
         let native = turn.native_controller(native_write);
         let input = SyncInput {
-            value: self.value,
-            session: self.session,
-            status_interval: self.status_interval,
-            min_interval: self.min_interval,
+            settings: self.settings,
             turn,
             native,
         };
@@ -398,19 +402,20 @@ impl SyncInput {
         snapshot: &Snapshot,
         owner: &OwnerResource<'_>,
     ) -> (proto::SyncResponse, String) {
+        let settings = self.settings;
         let needs_pods = strategy::of(&snapshot.deployment).awaits_old_pods();
         let is_missing_pods = needs_pods && !snapshot.pods_complete;
         let decision = if is_missing_pods {
             Decision::Read(Vec::new())
         } else if self.native == NativeController::Absent {
             self.turn
-                .decide(plan, &snapshot.deployment, self.status_interval)
+                .decide(plan, &snapshot.deployment, settings.status_interval)
         } else {
             self.turn.suspend()
         };
         let mut response = proto::SyncResponse {
             watch_pods: needs_pods,
-            not_before: Some(duration(self.min_interval)),
+            not_before: Some(duration(settings.min_interval)),
             ..proto::SyncResponse::default()
         };
         let is_carried_out = matches!(decision, Decision::CarryOut { .. });
@@ -420,16 +425,16 @@ impl SyncInput {
         if self.native == NativeController::Detected && !is_missing_pods {
             plan.steps.push(Step::of_event(native_controller_event()));
         }
-        let nonce = nonce(&self.session, &self.turn.state);
+        let nonce = nonce(&settings.session, &self.turn.state);
         match decision {
             Decision::Read(reads) => {
-                response.value = self.value;
+                response.value = settings.value;
                 let reads = reads.into_iter();
                 let reads = reads.map(|read| print_read(read, &nonce, &snapshot.deployment, owner));
                 response.reads = reads.collect();
             }
             Decision::CarryOut { at_latest } | Decision::Wait { at_latest } => {
-                response.value = value::encode(&self.turn.state, &self.session);
+                response.value = value::encode(&self.turn.state, &settings.session);
                 response.at_latest = at_latest.map(duration);
             }
         }
@@ -448,24 +453,6 @@ fn nonce(session: &str, state: &State) -> String {
     let hash = hash.finalize();
     let digits = hash[..4].iter().map(|byte| format!("{byte:02x}"));
     digits.collect::<String>() + "."
-}
-
-/// A span of time that is not negative. Parts of a millisecond are rounded up.
-fn interval(
-    given: Option<prost_types::Duration>,
-    path: &Path<'_>,
-    parser: &mut Parser<'_>,
-) -> Span {
-    let given = Duration::try_from(given.unwrap_or_default());
-    let millis = given.map(|given| given.as_nanos().div_ceil(1_000_000));
-    Span::from_millis(match millis {
-        Ok(millis) => u64::try_from(millis).unwrap_or(u64::MAX),
-        Err(_) => {
-            let description = "must be a duration that is not negative";
-            parser.violation(path, Reason::Negative, description);
-            0
-        }
-    })
 }
 
 fn is_success(answer: &proto::Answer) -> bool {
@@ -493,13 +480,6 @@ fn outcome<'f>(
             has_terminating: status.0.terminating_replicas.is_some(),
         }
     }))
-}
-
-fn is_target(found: &Found<'_>, target: &proto::Target) -> bool {
-    found.api_version == target.api_version
-        && found.kind == target.kind
-        && found.metadata.name == target.name
-        && found.metadata.namespace == target.namespace
 }
 
 fn versions<'f>(found: &'f [Found<'_>], owner_uid: &str) -> Vec<Version<'f>> {
@@ -569,20 +549,11 @@ fn print_read(
             } else {
                 "apps/v1"
             };
-            let call = ApiCall {
-                verb: Verb::Patch,
-                api_version: api_version.to_owned(),
-                kind: kind.clone(),
-                namespace: namespace.clone(),
-                name: name.clone(),
-                subresource: String::new(),
-                content_type: String::new(),
-                body_json: String::new(),
-            };
+            let collection = owner.path_of_kind(api_version, &kind, namespace);
             proto::Read {
                 id: format!("{nonce}{GET}{uid}"),
                 call: Some(proto::ApiCall {
-                    path: owner.path_of_object(&call),
+                    path: format!("{collection}/{name}"),
                     name,
                     ..get(&kind, api_version)
                 }),

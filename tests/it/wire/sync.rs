@@ -363,18 +363,17 @@ fn steps_have_ids_and_single_questions_do_not() {
     assert_eq!(steps(&response.steps), steps(&single.steps));
 }
 
+fn creates(response: &PlanRolloutResponse) -> bool {
+    let mut steps = response.steps.iter();
+    steps.any(|step| step.summary.contains("create"))
+}
+
 #[test]
 fn created_replica_set_is_known_before_the_cache_shows_it() {
     let (mut cluster, mut adapter) = after_create();
     // The answers of the last plan contain the object.
     let response = adapter.turn(&mut cluster, UNLIMITED);
-    assert!(
-        !response
-            .steps
-            .iter()
-            .any(|it| it.summary.contains("create")),
-        "{response:?}"
-    );
+    assert!(!creates(&response), "{response:?}");
     let reads = |calls: Vec<String>| -> Vec<String> {
         calls
             .into_iter()
@@ -384,13 +383,7 @@ fn created_replica_set_is_known_before_the_cache_shows_it() {
     assert_eq!(reads(adapter.take_calls()), [""; 0]);
     // After that, they must be read.
     let response = adapter.turn(&mut cluster, UNLIMITED);
-    assert!(
-        !response
-            .steps
-            .iter()
-            .any(|it| it.summary.contains("create")),
-        "{response:?}"
-    );
+    assert!(!creates(&response), "{response:?}");
     let calls = reads(adapter.take_calls());
     assert!(
         calls.iter().any(|call| call.starts_with("GET web-")),
@@ -399,13 +392,7 @@ fn created_replica_set_is_known_before_the_cache_shows_it() {
     // Someone deletes it, and the watch is still silent.
     cluster.objects.pop();
     let response = adapter.turn(&mut cluster, UNLIMITED);
-    assert!(
-        response
-            .steps
-            .iter()
-            .any(|it| it.summary.contains("create")),
-        "{response:?}"
-    );
+    assert!(creates(&response), "{response:?}");
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Parses the options of a request for restarts.
 
-use std::time::Duration;
-
 use rollplan_core::time::Time;
 use rollplan_restart::{Options, Profile, RestartOn, Strategy};
 
@@ -135,14 +133,6 @@ impl Parser<'_> {
         let description = format_args!("unknown value {value}");
         self.violation(&path.field(field), Reason::UnknownEnumValue, description);
         T::default()
-    }
-
-    fn span(&mut self, duration: prost_types::Duration, path: &Path<'_>) -> Duration {
-        Duration::try_from(duration).unwrap_or_else(|_| {
-            let description = "must be a duration that is not negative";
-            self.violation(path, Reason::Negative, description);
-            Duration::ZERO
-        })
     }
 
     fn workload_kind(&mut self, kind: &proto::WorkloadKind, path: &Path<'_>) {

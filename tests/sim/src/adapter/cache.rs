@@ -1,5 +1,5 @@
-//! The adapter's view of the cluster: the cache that the watches update, overlaid with the responses to its own writes
-//! until the cache has caught up.
+//! The cache that the watches update. The Deployment controller of Kubernetes in a world with a canary overlays it with the
+//! answers to its own writes until the cache has caught up; the adapter returns its answers to the planner instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,6 +20,7 @@ pub(crate) struct View {
     /// By UID, like the other maps of ReplicaSets.
     pub(crate) cached_sets: BTreeMap<String, Arc<StoredSet>>,
     pub(crate) pods: BTreeMap<u32, Arc<SimPod>>,
+    /// The answers to the writes of Kubernetes' own controller. Empty in other worlds.
     pub(crate) own_deployment: Option<Arc<Deployment>>,
     pub(crate) own_sets: BTreeMap<String, Arc<StoredSet>>,
 }

@@ -203,10 +203,9 @@ impl World {
                 self.adapter.disturb();
                 return;
             };
-            let (sync, seen) = self.observe(&owner, &reads);
+            let (mut sync, seen) = self.observe(&owner, &reads);
             let snapshot = &seen.snapshot;
             let mut plan = self.flaw.plan(snapshot, Options::default());
-            let mut sync = sync;
             // Some adapters delay statuses.
             let interval = Span::from_seconds(i64::from(self.setup.replicas % 3));
             let decision = sync.decide(&mut plan, &snapshot.deployment, interval);
