@@ -466,12 +466,22 @@ func maximumOfConcurrentRestarts(ctx context.Context, t *testing.T, r *restarts)
 		return mark, recorded.mark()
 	}
 	check := func(mark, end, limit int) {
+		// The API server raises the generation for each annotation on a Deployment, so also when a pending change is recorded: a
+		// restart is complete when its own generation is.
+		type restart struct {
+			mark       string
+			generation int64
+		}
+		last := map[string]restart{}
 		recorded.checkBetween(t, mark, end, fmt.Sprintf("at most %d restarts are in progress", limit), func(all map[string]*appsv1.Deployment) bool {
 			underWay := 0
-			for _, d := range all {
+			for name, d := range all {
+				if mark := d.Spec.Template.Annotations[markAnnotation]; last[name].mark != mark {
+					last[name] = restart{mark, d.Generation}
+				}
 				s := d.Status
-				isComplete := s.ObservedGeneration >= d.Generation && s.UpdatedReplicas >= 1 && s.Replicas <= s.UpdatedReplicas && s.AvailableReplicas >= s.UpdatedReplicas
-				if d.Spec.Template.Annotations[markAnnotation] != "" && !isComplete {
+				isComplete := s.ObservedGeneration >= last[name].generation && s.UpdatedReplicas >= 1 && s.Replicas <= s.UpdatedReplicas && s.AvailableReplicas >= s.UpdatedReplicas
+				if last[name].mark != "" && !isComplete {
 					underWay++
 				}
 			}

@@ -366,7 +366,7 @@ impl World {
             self.adapter.rejections.clear();
         }
         if is_clean {
-            self.write_native();
+            self.write_native(running);
         }
     }
 }

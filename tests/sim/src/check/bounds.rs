@@ -8,7 +8,7 @@ use rollplan_core::revision::{self, ROLLBACK_TO};
 use rollplan_core::snapshot::{ReplicaSet, Snapshot, Strategy};
 
 use super::{is_ours, limits};
-use crate::adapter::Running;
+use crate::adapter::{Running, clamped};
 use crate::server::{StoredSet, Writer};
 use crate::tally::Tally;
 use crate::world::World;
@@ -169,19 +169,24 @@ impl World {
                 failed += missing.min(i64::from(lost));
             }
         }
-        let gone: i64 = seen
-            .sets
+        // A ReplicaSet that no longer matches is released, but may have counted as the new one before: in the snapshot, or, as
+        // upstream, if it has the name of the one to create.
+        let snapshot = &seen.snapshot;
+        let failures = snapshot.failures.iter();
+        let existing = failures.filter_map(|failure| failure.existing.as_ref());
+        let existing = existing.filter(|set| !seen.sets.contains_key(&set.metadata.uid));
+        let gone: i64 = snapshot
+            .replica_sets
             .iter()
-            .filter(|(uid, _)| {
-                // A ReplicaSet that no longer matches is released, but may have counted as the new one before.
-                let was_ours = seen.snapshot.replica_sets.iter().any(|set| {
-                    let owner = set.metadata.controller();
-                    let owned = owner.is_some_and(|owner| owner.uid == deployment.metadata.uid);
-                    set.metadata.uid == **uid && (owned || is_ours(deployment, set))
-                });
-                was_ours && !ours.iter().any(|stored| stored.set.metadata.uid == **uid)
+            .chain(existing)
+            .filter(|set| {
+                let uid = &set.metadata.uid;
+                let owner = set.metadata.controller();
+                let owned = owner.is_some_and(|owner| owner.uid == deployment.metadata.uid);
+                let was_ours = owned || is_ours(deployment, set);
+                was_ours && !ours.iter().any(|stored| stored.set.metadata.uid == *uid)
             })
-            .map(|(_, known)| i64::from(known.available))
+            .map(|set| i64::from(clamped(set)))
             .sum();
         if left == min {
             self.tallies.count(Tally::CheckAvailableTight);

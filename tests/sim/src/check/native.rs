@@ -11,6 +11,7 @@ use rollplan_core::status::{self, NEW_SET_AVAILABLE, PROGRESSING};
 use rollplan_world::at;
 
 use super::is_owned;
+use crate::adapter::Running;
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -130,9 +131,22 @@ impl World {
         self.native = native;
     }
 
-    /// All calls of the adapter's plan have succeeded, so those for a native Deployment have, too.
-    pub(crate) fn write_native(&mut self) {
-        if let Some(Planned { written, completed }) = self.native.planned.take() {
+    /// All calls of the adapter's plan have succeeded, so those for a native Deployment have, too, unless only it is written,
+    /// and has changed since it was observed.
+    pub(crate) fn write_native(&mut self, running: &Running) {
+        let planned = self.native.planned.take();
+        let mut actions = running
+            .plan
+            .steps
+            .iter()
+            .filter_map(|it| it.action.as_ref());
+        let is_written = actions.any(|it| matches!(it, Action::UpdateDeploymentStatus { .. }));
+        let observed = &running.seen.snapshot.deployment.metadata;
+        let is_current =
+            self.store.deployment.as_ref().is_some_and(|stored| {
+                stored.metadata.resource_version == observed.resource_version
+            });
+        if let Some(Planned { written, completed }) = planned.filter(|_| is_written || is_current) {
             self.native.written = written;
             self.native.published = completed.or(self.native.published.take());
         }
