@@ -107,15 +107,22 @@ impl World {
             (native.completed, native.published) = (None, None);
         }
         let mut world = native.written.snapshot(snapshot);
-        let failures = std::mem::take(&mut world.failures);
-        let plan_native = |world: &Snapshot| self.flaw.plan(world, Options::default());
-        let mut planned = plan_native(&world);
+        let mut failures = std::mem::take(&mut world.failures);
+        let plan_for = |world: &Snapshot| self.flaw.plan(world, Options::default());
+        let mut planned = plan_for(&world);
         if !failures.is_empty() {
-            // A call for the custom resource that was rejected is the one for the native Deployment on the same object.
-            world.failures = failures;
-            for failure in &mut world.failures {
-                let mut calls = planned.steps.iter().filter_map(Step::call);
+            // A call for the custom resource that was rejected is the one for the native Deployment on the same object. If the
+            // custom resource would not make it anymore, neither would the native Deployment.
+            let mut unaware = snapshot.clone();
+            unaware.failures.clear();
+            let custom = plan_for(&unaware);
+            for failure in &mut failures {
                 let rejected = &failure.call;
+                let mut repeated = custom.steps.iter().filter_map(Step::call);
+                if !repeated.any(|call| call.id() == *rejected) {
+                    continue;
+                }
+                let mut calls = planned.steps.iter().filter_map(Step::call);
                 let same = calls.find(|call| {
                     (call.verb, &call.name, &call.subresource)
                         == (rejected.verb, &rejected.name, &rejected.subresource)
@@ -124,7 +131,8 @@ impl World {
                     failure.call = call.id();
                 }
             }
-            planned = plan_native(&world);
+            world.failures = failures;
+            planned = plan_for(&world);
         }
         let written = native.written.after(&planned);
         native.planned = Some(Planned { written, completed });
