@@ -92,6 +92,7 @@ pub(super) fn decide<'a>(
         drifting: drift.drifting,
         settled: drift.settled,
         since: now,
+        is_withheld: false,
     };
     for missing in drift.missing {
         draft.note(

@@ -5,7 +5,7 @@ use rollplan_core::time::Time;
 
 use super::compare::Change;
 use super::drift::ChangedConfiguration;
-use super::plan::{Condition, Decision, Use};
+use super::plan::{CALL_FAILED, Calls, Condition, Decision, Effect, Use, WRITE_UNOBSERVED};
 use super::state::State;
 use super::workload::{Started, Workload};
 
@@ -43,11 +43,39 @@ pub(super) struct Draft<'a> {
     pub(super) since: i64,
     /// Whether a restart by rollplan is in progress.
     pub(super) is_restarting: bool,
+    /// Whether the plan has no steps, because of an earlier call.
+    pub(super) is_withheld: bool,
 }
 
 // === impl Draft ===
 
 impl Draft<'_> {
+    /// Withholds the steps while the last write is not observed yet, or until a call that failed may be repeated.
+    pub(super) fn withhold(&mut self, calls: &Calls) {
+        let uid = &self.workload.uid;
+        if let Some(is_restart) = calls.unobserved.get(uid) {
+            self.is_withheld = true;
+            self.is_restarting |= is_restart;
+            self.decision = Decision::None;
+            (self.due, self.resume_at, self.retry_at) = (None, None, None);
+            let message = "the last write to the workload has not been observed yet";
+            self.conditions = vec![Condition::new(Effect::Informs, WRITE_UNOBSERVED, message)];
+        } else if let Some(retry_at) = calls.retry_at.get(uid)
+            && self.decision != Decision::None
+        {
+            self.is_withheld = true;
+            self.retry_at = Some(*retry_at);
+            if self.decision == Decision::Restart {
+                self.decision = Decision::Wait;
+                self.due = Some(*retry_at);
+            }
+            let mut condition =
+                Condition::new(Effect::Waits, CALL_FAILED, "the last call has failed");
+            condition.until = Some(*retry_at);
+            self.conditions.push(condition);
+        }
+    }
+
     pub(super) fn starts_unknown(&self) -> String {
         let message = match self.workload.started {
             Started::Never => {

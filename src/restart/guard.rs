@@ -5,21 +5,21 @@ use std::collections::HashMap;
 use rollplan_core::reference::ConfigurationKind;
 
 use super::draft::Draft;
-use super::options::Options;
-use super::plan::{Condition, Decision, Effect, MAX_CONCURRENT};
+use super::plan::{Condition, Decision, Effect, Input, MAX_CONCURRENT};
 use super::workload::Rollout;
 
 /// A configuration in a namespace.
 type ConfigurationKey<'a> = (&'a str, ConfigurationKind, &'a str);
 
 /// Holds restarts that exceed the maximum, and restarts for a configuration with which another workload is stalled.
-pub(super) fn apply(options: &Options, drafts: &mut [Draft<'_>]) {
+pub(super) fn apply(input: &Input, drafts: &mut [Draft<'_>]) {
+    let options = &input.options;
     let stalled = if options.breaker {
         stalled(drafts)
     } else {
         HashMap::new()
     };
-    let under_way = drafts.iter().filter(|it| it.is_restarting).count();
+    let under_way = drafts.iter().filter(|it| it.is_restarting).count() + input.calls.elsewhere;
     let mut free = match options.max_concurrent {
         0 => usize::MAX,
         max => max.saturating_sub(under_way),

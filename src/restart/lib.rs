@@ -9,7 +9,8 @@
 //!
 //! Each step of a decision is a file: `reference` finds the configurations that a pod template uses, `selection` those
 //! that a workload reacts to, `compare`, `freshness` and `drift` find the changes, `decide` and `window` determine when the
-//! workload may restart, `guard` limits restarts across workloads, and `write` turns decisions into API calls.
+//! workload may restart, `guard` limits restarts across workloads, and `write` turns decisions into API calls. `sync` leads the loop of a
+//! controller.
 
 mod checksum;
 mod compare;
@@ -25,6 +26,7 @@ mod options;
 mod plan;
 mod selection;
 mod state;
+pub mod sync;
 mod window;
 mod workload;
 mod write;
@@ -35,7 +37,7 @@ pub use configuration::{Configuration, Content};
 pub use duration::parse_duration;
 pub use options::{Options, Profile, ReloaderOptions, RestartOn, Strategy};
 pub use plan::{
-    Condition, Decision, Effect, Input, Plan, RestartCounts, RestartStep, Use, WorkloadPlan,
+    Calls, Condition, Decision, Effect, Input, Plan, RestartCounts, RestartStep, Use, WorkloadPlan,
 };
 pub use rollplan_core::reference::{ConfigurationKind, ContainerAt, Reference, Usage, references};
 pub use selection::CHANGE_SET;
@@ -68,15 +70,22 @@ pub fn plan_restarts(input: &Input, interrupt: &dyn Interrupt) -> Result<Plan, I
     let mut drafts = Vec::with_capacity(order.len());
     for at in order {
         interrupt.check()?;
-        drafts.extend(decide(input, &index, at, &mut counts));
+        if let Some(mut draft) = decide(input, &index, at, &mut counts) {
+            draft.withhold(&input.calls);
+            drafts.push(draft);
+        }
     }
-    guard::apply(&input.options, &mut drafts);
+    guard::apply(input, &mut drafts);
     let mut workloads = Vec::with_capacity(drafts.len());
     let mut next: Option<Time> = None;
     for draft in drafts {
         interrupt.check()?;
         counts.decisions[draft.decision as usize] += 1;
-        let steps = steps(input, &draft);
+        let steps = if draft.is_withheld {
+            Vec::new()
+        } else {
+            steps(input, &draft)
+        };
         let timers = [draft.due, draft.resume_at, draft.retry_at];
         let earliest = timers
             .into_iter()
@@ -90,6 +99,7 @@ pub fn plan_restarts(input: &Input, interrupt: &dyn Interrupt) -> Result<Plan, I
             changes: draft.changes,
             conditions: draft.conditions,
             due: draft.due,
+            is_restarting: draft.is_restarting || draft.decision == Decision::Restart,
             steps,
             uses: draft.uses,
         });

@@ -27,10 +27,23 @@ pub struct Input {
     pub configurations_complete: bool,
     /// The options.
     pub options: Options,
+    /// What the workloads do not show of earlier calls.
+    pub calls: Calls,
+}
+
+/// What workloads do not show of earlier calls of the same controller.
+#[derive(Clone, Debug, Default)]
+pub struct Calls {
+    /// The workloads whose last write is not observed yet, by UID, and whether it may have restarted them.
+    pub unobserved: BTreeMap<String, bool>,
+    /// When calls about workloads may be repeated, by UID.
+    pub retry_at: BTreeMap<String, Time>,
+    /// The number of restarts of workloads that are not in the input.
+    pub elsewhere: usize,
 }
 
 /// A plan for all workloads.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// The plans for the selected workloads, ordered by namespace, kind and name.
     pub workloads: Vec<WorkloadPlan>,
@@ -55,6 +68,8 @@ pub struct WorkloadPlan {
     pub due: Option<Time>,
     /// The steps, in order.
     pub steps: Vec<RestartStep>,
+    /// Whether a restart is in progress, or begins with the steps.
+    pub is_restarting: bool,
     /// The configurations that it uses, on request.
     pub uses: Vec<Use>,
 }
@@ -93,6 +108,10 @@ pub enum Effect {
 pub(super) const STARTS_UNKNOWN: &str = "STARTS_UNKNOWN";
 /// The reason of a restart that waits for a rollout.
 pub(super) const ROLLOUT_IN_PROGRESS: &str = "ROLLOUT_IN_PROGRESS";
+/// The reason of a plan without steps, because the last write is not observed yet.
+pub(super) const WRITE_UNOBSERVED: &str = "WRITE_UNOBSERVED";
+/// The reason of a plan without steps, because the last call has failed.
+pub(super) const CALL_FAILED: &str = "CALL_FAILED";
 /// The reason of a restart that waits for others.
 pub(super) const MAX_CONCURRENT: &str = "MAX_CONCURRENT";
 
@@ -107,6 +126,8 @@ pub struct Condition {
     pub message: String,
     /// The end of the condition, if known.
     pub until: Option<Time>,
+    /// Whether an earlier plan has reported it.
+    pub is_known: bool,
 }
 
 /// One step of a plan.
@@ -160,6 +181,7 @@ impl Condition {
             effect,
             message: message.into(),
             until: None,
+            is_known: false,
         }
     }
 
@@ -168,6 +190,12 @@ impl Condition {
     pub fn is_reported(&self) -> bool {
         self.until.is_none()
             && self.effect != Effect::NotNeeded
-            && ![ROLLOUT_IN_PROGRESS, STARTS_UNKNOWN, MAX_CONCURRENT].contains(&self.reason)
+            && ![
+                ROLLOUT_IN_PROGRESS,
+                STARTS_UNKNOWN,
+                MAX_CONCURRENT,
+                WRITE_UNOBSERVED,
+            ]
+            .contains(&self.reason)
     }
 }

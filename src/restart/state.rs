@@ -93,6 +93,11 @@ pub(super) fn from_millis(millis: i64) -> Time {
 // === impl State ===
 
 impl State {
+    /// The time of the last restart, in milliseconds.
+    pub(super) fn last_restart(&self) -> Option<i64> {
+        self.restarts.last().copied()
+    }
+
     /// Reads the state of a workload, and whether all of it is readable. Unreadable parts count as absent.
     #[must_use]
     pub fn read(annotations: &StringMap, profile: Profile) -> (Self, bool) {

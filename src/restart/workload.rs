@@ -18,6 +18,8 @@ pub struct Workload {
     pub name: String,
     /// UID. Empty for a manifest, for which no steps are planned.
     pub uid: String,
+    /// The resourceVersion.
+    pub version: String,
     /// Annotations of the workload.
     pub annotations: StringMap,
     /// Annotations of the pod template.

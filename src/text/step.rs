@@ -20,6 +20,7 @@ pub(super) fn call(call: &ApiCall) -> String {
         body_json: _,
         path: _,
         query: _,
+        accept: _,
     } = call;
     let verb = match call.verb() {
         Verb::Create => "POST",

@@ -95,6 +95,7 @@ pub(super) fn call(
         query: path::FIELD_MANAGER.to_owned(),
         subresource: String::new(),
         name,
+        accept: String::new(),
     }
 }
 

@@ -89,7 +89,7 @@ impl<'a> OwnerResource<'a> {
     }
 }
 
-/// The path of the objects of a kind in a namespace.
+/// The path of the objects of a kind in a namespace, or in all if it is empty.
 pub(super) fn of_kind(api_version: &str, kind: &str, namespace: &str) -> String {
     of_resource(api_version, &plural(kind), namespace)
 }
@@ -101,6 +101,9 @@ fn of_resource(api_version: &str, resource: &str, namespace: &str) -> String {
     } else {
         "api"
     };
+    if namespace.is_empty() {
+        return format!("/{root}/{api_version}/{resource}");
+    }
     format!("/{root}/{api_version}/namespaces/{namespace}/{resource}")
 }
 

@@ -169,6 +169,7 @@ pub(super) fn api_call(call: ApiCall, owner: &OwnerResource<'_>) -> proto::ApiCa
         body_json,
         path,
         query: query.to_owned(),
+        accept: String::new(),
     }
 }
 

@@ -12,7 +12,7 @@ use super::parse::{Horizon, Parser};
 use super::path::{OwnerResource, plural_of};
 use super::print::print_plan;
 use super::snapshot::{Kinds, present, read_snapshot_in_loop};
-use super::sync::{SyncInput, SyncRequest};
+use super::sync::{SyncInput, SyncRequest, check_snapshot};
 use crate::proto;
 
 /// A request for a plan.
@@ -49,7 +49,12 @@ pub fn read_rollout(
     let has_report = options.as_ref().is_some_and(|it| it.report);
     let has_event_calls = options.as_ref().is_some_and(|it| it.events_as_calls);
     let mut parser = Parser::new(context.interrupt);
-    let sync = sync.map(|sync| SyncRequest::read(sync, snapshot.as_ref(), &mut parser));
+    let sync = sync.map(|sync| {
+        if let Some(snapshot) = &snapshot {
+            check_snapshot(snapshot, &mut parser);
+        }
+        SyncRequest::read(sync, &mut parser)
+    });
     let (subject, mut sync) = read_snapshot_in_loop(
         snapshot,
         sync.transpose()?,

@@ -2,13 +2,14 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -23,21 +24,13 @@ import (
 type restarter struct {
 	restarts *rollplan.Restarts
 	throttle
-	limiter workqueue.TypedRateLimiter[reconcile.Request]
-	// interval is the minimum time between two syncs of a namespace.
-	interval time.Duration
-	metrics  *restartMetrics
+	metrics *restartMetrics
 }
 
 // AddRestarts adds a controller that restarts workloads when their configuration changes to a manager, together with the cache
 // of the restarts. It has one worker, which plans a namespace at a time.
-func AddRestarts(mgr manager.Manager, restarts *rollplan.Restarts, minInterval time.Duration) error {
-	r := &restarter{
-		restarts: restarts,
-		limiter:  newLimiter(),
-		interval: minInterval,
-		metrics:  newRestartMetrics(restarts.Options.GetProfile()),
-	}
+func AddRestarts(mgr manager.Manager, restarts *rollplan.Restarts) error {
+	r := &restarter{restarts: restarts, metrics: newRestartMetrics(restarts.Options.GetProfile())}
 	if err := mgr.Add(watcher{restarts.Cache}); err != nil {
 		return err
 	}
@@ -45,17 +38,16 @@ func AddRestarts(mgr manager.Manager, restarts *rollplan.Restarts, minInterval t
 		Named("restarts").
 		WatchesRawSource(&restartSource{r}).
 		WithOptions(ctrlcontroller.Options{
-			MaxConcurrentReconciles: 1, RateLimiter: manualResetLimiter{r.limiter}, ReconciliationTimeout: reconcileTimeout,
+			MaxConcurrentReconciles: 1, RateLimiter: newLimiter(), ReconciliationTimeout: reconcileTimeout,
 		}).
 		Complete(r)
 }
 
-// Reconcile syncs the restarts of a namespace, or requeues it if its last sync was less than the interval ago.
+// Reconcile syncs the restarts of a namespace, or requeues it if its next sync may not start yet.
 func (r *restarter) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if wait := r.untilNextSync(request); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	r.notBefore.Store(request, time.Now().Add(r.interval))
 	result, err := r.restarts.Sync(ctx, request.Name)
 	if ctx.Err() != nil {
 		return reconcile.Result{}, nil // the process stops, and what was not carried out is planned again
@@ -66,13 +58,16 @@ func (r *restarter) Reconcile(ctx context.Context, request reconcile.Request) (r
 	switch outcome {
 	case outcomeUnavailable:
 		logger.Info("The service is unavailable", "error", err.Error())
-		return reconcile.Result{RequeueAfter: plannerBackoff + rand.N(plannerBackoff)}, nil
+		wait := plannerBackoff + rand.N(plannerBackoff)
+		r.notBefore.Store(request, time.Now().Add(wait))
+		return reconcile.Result{RequeueAfter: wait}, nil
 	case outcomeError:
 		return reconcile.Result{}, err
 	case outcomeCallFailed:
 		countFailed(result.Failed)
 		logger.Info("Calls failed", "error", result.Failed.Error())
 	}
+	r.notBefore.Store(request, result.NotBefore)
 	r.metrics.observe(result, r.restarts.Cache)
 	for _, plan := range result.Applied {
 		for _, step := range plan.GetSteps() {
@@ -82,10 +77,6 @@ func (r *restarter) Reconcile(ctx context.Context, request reconcile.Request) (r
 	for _, violation := range result.Violations {
 		logger.Info("Skipped an invalid object", "field", violation.GetField(), "reason", violation.GetReason(), "description", violation.GetDescription())
 	}
-	if result.Failed != nil {
-		return reconcile.Result{RequeueAfter: r.limiter.When(request)}, nil
-	}
-	r.limiter.Forget(request)
 	return reconcile.Result{RequeueAfter: result.RequeueAfter}, nil
 }
 
@@ -137,15 +128,11 @@ func keyOf(object *rollplan.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}
 }
 
-// isRelevant reports whether a change affects restart plans.
+// isRelevant reports whether a change affects restart plans. A new version alone does not.
 func isRelevant(before, after *rollplan.Object) bool {
-	return before.UID != after.UID || before.JSON != after.JSON || !proto.Equal(before.Configuration, after.Configuration)
+	return before.UID != after.UID || withoutVersion(before) != withoutVersion(after) || !proto.Equal(before.Configuration, after.Configuration)
 }
 
-// manualResetLimiter ignores the resets of the controller, so that only Reconcile resets the backoff. The controller would
-// do so after every reconciliation without an error, even if a call has failed.
-type manualResetLimiter struct {
-	workqueue.TypedRateLimiter[reconcile.Request]
+func withoutVersion(object *rollplan.Object) string {
+	return strings.Replace(object.JSON, fmt.Sprintf(`"resourceVersion":%q`, object.ResourceVersion), "", 1)
 }
-
-func (manualResetLimiter) Forget(reconcile.Request) {}

@@ -138,6 +138,9 @@ func (a *API) Call(ctx context.Context, call *rollplanv1.ApiCall) (Answer, error
 		return Answer{}, fmt.Errorf("unsupported verb %s", call.GetVerb())
 	}
 	request := a.client.Verb(method).AbsPath(call.GetPath())
+	if accept := call.GetAccept(); accept != "" {
+		request = request.SetHeader("Accept", accept)
+	}
 	if body := call.GetBodyJson(); body != "" {
 		request = request.SetHeader("Content-Type", call.GetContentType()).Body([]byte(body))
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
@@ -18,13 +19,13 @@ func (r *Rollouts) Apply(ctx context.Context, key types.NamespacedName, steps []
 	if err != nil {
 		return fmt.Errorf("read %s %s: %w", r.Kind.Kind, key, err)
 	}
-	_, failed := r.carryOut(ctx, owner, steps)
+	_, failed := r.API.carryOut(ctx, r.Recorder, owner, steps)
 	return errors.Join(failed, ctx.Err())
 }
 
-// carryOut makes the API calls in order, records the events, and returns the answers. The error joins a [CallError] for each
+// carryOut makes the API calls in order, records the events on the owner if there is a recorder, and returns the answers. The error joins a [CallError] for each
 // failed call. Once the context has ended, the remaining calls have no answers.
-func (r *Rollouts) carryOut(ctx context.Context, owner *Object, steps []*rollplanv1.Step) (answers []*rollplanv1.Answer, _ error) {
+func (a *API) carryOut(ctx context.Context, recorder record.EventRecorder, owner *Object, steps []*rollplanv1.Step) (answers []*rollplanv1.Answer, _ error) {
 	var failed []error
 	ended := false
 	for _, step := range steps {
@@ -35,7 +36,7 @@ func (r *Rollouts) carryOut(ctx context.Context, owner *Object, steps []*rollpla
 			answer := &rollplanv1.Answer{Id: step.GetId()}
 			var err error
 			if !ended {
-				answer, err = r.call(ctx, step)
+				answer, err = a.call(ctx, step)
 			}
 			answers = append(answers, answer)
 			if err != nil {
@@ -44,22 +45,22 @@ func (r *Rollouts) carryOut(ctx context.Context, owner *Object, steps []*rollpla
 				continue
 			}
 		}
-		if ended || r.Recorder == nil {
+		if ended || recorder == nil {
 			continue
 		}
 		for _, event := range step.GetEvents() {
-			r.Recorder.Event(owner, event.GetType(), event.GetReason(), event.GetMessage())
+			recorder.Event(owner, event.GetType(), event.GetReason(), event.GetMessage())
 		}
 	}
 	return answers, errors.Join(failed...)
 }
 
 // call makes the call of a step. The error is a [CallError] unless the step counts as carried out.
-func (r *Rollouts) call(ctx context.Context, step *rollplanv1.Step) (*rollplanv1.Answer, error) {
-	received, err := r.API.Call(ctx, step.GetCall())
+func (a *API) call(ctx context.Context, step *rollplanv1.Step) (*rollplanv1.Answer, error) {
+	received, err := a.Call(ctx, step.GetCall())
 	answer := received.to(step.GetId())
 	if read := step.GetReadOnConflict(); read != nil && received.Code == http.StatusConflict {
-		if existing, err := r.API.Call(ctx, read); err == nil {
+		if existing, err := a.Call(ctx, read); err == nil {
 			answer.Existing = existing.Body
 		}
 	}

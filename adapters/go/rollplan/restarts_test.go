@@ -17,7 +17,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
@@ -43,11 +42,13 @@ type restartPlanner struct {
 
 func (p *restartPlanner) PlanRestarts(_ context.Context, request *rollplanv1.PlanRestartsRequest, _ ...grpc.CallOption) (*rollplanv1.PlanRestartsResponse, error) {
 	p.requests = append(p.requests, proto.CloneOf(request))
-	if len(p.responses) == 0 {
-		return &rollplanv1.PlanRestartsResponse{}, nil
+	response := &rollplanv1.PlanRestartsResponse{}
+	if len(p.responses) > 0 {
+		response, p.responses = p.responses[0], p.responses[1:]
 	}
-	response := p.responses[0]
-	p.responses = p.responses[1:]
+	if response.Sync == nil {
+		response.Sync = &rollplanv1.SyncResponse{}
+	}
 	return response, nil
 }
 
@@ -77,8 +78,10 @@ func TestRequestOfRestartsHasChecksumsAndNoValues(t *testing.T) {
 		request := planner.requests[0]
 		sent := string(must(proto.Marshal(request)))
 		for _, kind := range r.Cache.Kinds() {
-			for _, object := range r.Cache.all(kind) {
-				sent += fmt.Sprintf("%+v", *object)
+			for _, informer := range r.Cache.informers[kind] {
+				for _, object := range informer.GetStore().List() {
+					sent += fmt.Sprintf("%+v", *object.(*Object))
+				}
 			}
 		}
 		for _, value := range planted {
@@ -184,6 +187,7 @@ func restartOfWeb(namespace string) *rollplanv1.RestartPlan {
 	return &rollplanv1.RestartPlan{
 		Namespace: namespace, Kind: "Deployment", Name: "web", Uid: "uid-" + namespace, Decision: rollplanv1.RestartDecision_RESTART_DECISION_RESTART,
 		Steps: []*rollplanv1.Step{{
+			Id:      "restart " + namespace,
 			Summary: "restart Deployment web",
 			Call: &rollplanv1.ApiCall{
 				Verb: rollplanv1.Verb_VERB_PATCH, ApiVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: "web",
@@ -194,15 +198,19 @@ func restartOfWeb(namespace string) *rollplanv1.RestartPlan {
 	}
 }
 
-func TestRestartIsCarriedOutAndOverlaysTheCache(t *testing.T) {
+func TestRestartIsCarriedOutAndItsAnswerReturned(t *testing.T) {
 	cluster := shop()
 	r, planner, events := newRestarts(t, cluster, &rollplanv1.RestartOptions{})
+	r.MinInterval = time.Second
 	planner.responses = []*rollplanv1.PlanRestartsResponse{
 		{ContinueAfter: "shop Deployment a"},
-		{Plans: []*rollplanv1.RestartPlan{restartOfWeb("shop")}, RequeueAfter: durationpb.New(time.Minute)},
+		{
+			Plans: []*rollplanv1.RestartPlan{restartOfWeb("shop")},
+			Sync:  &rollplanv1.SyncResponse{Value: []byte("state"), NotBefore: durationpb.New(time.Second), AtLatest: durationpb.New(time.Minute)},
+		},
 	}
 	result := must(r.Sync(t.Context(), "shop"))
-	if len(result.Applied) != 1 || result.Failed != nil || result.RequeueAfter != time.Minute {
+	if len(result.Applied) != 1 || result.Failed != nil || result.RequeueAfter != time.Minute || time.Until(result.NotBefore) > time.Second {
 		t.Errorf("the result is %+v", result)
 	}
 	if len(planner.requests) != 2 || planner.requests[1].GetContinueAfter() != "shop Deployment a" {
@@ -214,12 +222,19 @@ func TestRestartIsCarriedOutAndOverlaysTheCache(t *testing.T) {
 	if event := <-events.Events; event != "Normal ConfigurationChanged Restarted: KEY of ConfigMap shop/app changed" {
 		t.Errorf("the event is %q", event)
 	}
-	if own := r.workloads("shop"); len(own) != 1 || own[0].ResourceVersion != "2" {
-		t.Errorf("the workloads are %v", own)
+	must(r.Sync(t.Context(), "shop"))
+	first, second := planner.requests[0].GetSync(), planner.requests[2].GetSync()
+	if first.GetSession() == "" || second.GetSession() != first.GetSession() || first.GetMinInterval().AsDuration() != time.Second || len(first.GetAnswers()) != 0 {
+		t.Errorf("the first sync is %v, the second %v", first, second)
+	}
+	answers := second.GetAnswers()
+	if string(second.GetValue()) != "state" || len(answers) != 1 || answers[0].GetId() != "restart shop" || !answers[0].GetMade() ||
+		answers[0].GetHttpCode() != http.StatusOK || !strings.Contains(string(answers[0].GetBody()), `"resourceVersion":"2"`) {
+		t.Errorf("the second sync is %v", second)
 	}
 }
 
-func TestFailedRestartIsPlannedAgainAndDoesNotStopOthers(t *testing.T) {
+func TestFailedRestartIsReportedAndDoesNotStopOthers(t *testing.T) {
 	for _, code := range []int{http.StatusUnprocessableEntity, http.StatusForbidden} {
 		cluster := shop()
 		cluster.reject[webPath] = code
@@ -232,64 +247,60 @@ func TestFailedRestartIsPlannedAgainAndDoesNotStopOthers(t *testing.T) {
 		if len(cluster.patches) != 2 || len(events.Events) != 0 {
 			t.Errorf("%d: %d patches, %d events", code, len(cluster.patches), len(events.Events))
 		}
-	}
-}
-
-func TestMaximumCountsRestartsOfOtherNamespacesAndOfEarlierLeaders(t *testing.T) {
-	cluster := shop()
-	state := func(age time.Duration) string {
-		return fmt.Sprintf(`{"restarts":[1,%d]}`, time.Now().Add(-age).UnixMilli())
-	}
-	cluster.objects[deploymentsPath] = append(cluster.objects[deploymentsPath], webDeployment("bank", state(time.Minute)), webDeployment("old", state(2*time.Hour)))
-	r, planner, _ := newRestarts(t, cluster, &rollplanv1.RestartOptions{MaxConcurrent: 1})
-	// A write of an earlier leader that the cache does not show yet.
-	unseen := strings.Replace(webDeployment("old", state(time.Second)), `"resourceVersion":"1"`, `"resourceVersion":"9"`, 1)
-	cluster.mu.Lock()
-	cluster.objects[deploymentsPath][2] = unseen
-	cluster.mu.Unlock()
-	result := must(r.Sync(t.Context(), "shop"))
-	if want := []string{"bank", "old", "shop"}; !slices.Equal(result.Namespaces, want) {
-		t.Errorf("planned together: %v, want %v", result.Namespaces, want)
-	}
-	for _, namespace := range result.Namespaces {
-		if !strings.Contains(strings.Join(planner.requests[0].GetObjects(), ""), `"uid-`+namespace+`"`) {
-			t.Errorf("the request lacks the Deployment of %s", namespace)
-		}
-	}
-	lists := len(cluster.lists)
-	must(r.Sync(t.Context(), "shop"))
-	if lists == 0 || len(cluster.lists) != lists {
-		t.Errorf("%d lists before the first plan, %d after the second", lists, len(cluster.lists))
-	}
-}
-
-func TestEventsOfConditionsAreRecordedOnce(t *testing.T) {
-	r, planner, events := newRestarts(t, shop(), &rollplanv1.RestartOptions{})
-	// The event of a condition has its reason. A condition in lower case has none.
-	held := func(reasons ...string) *rollplanv1.PlanRestartsResponse {
-		plan := restartOfWeb("shop")
-		plan.Steps = nil
-		for _, reason := range reasons {
-			condition := &rollplanv1.RestartCondition{Reason: reason}
-			if reason == strings.ToUpper(reason) {
-				condition.Event = &rollplanv1.Event{Type: "Warning", Reason: reason, Message: "message"}
-			}
-			plan.Conditions = append(plan.Conditions, condition)
-		}
-		return &rollplanv1.PlanRestartsResponse{Plans: []*rollplanv1.RestartPlan{plan}}
-	}
-	planner.responses = []*rollplanv1.PlanRestartsResponse{
-		held("waits", "ON_DELETE"), held("ON_DELETE", "PAUSED"), held("waits"), {}, held("ON_DELETE"),
-	}
-	for range planner.responses {
 		must(r.Sync(t.Context(), "shop"))
+		for _, answer := range planner.requests[1].GetSync().GetAnswers() {
+			if !answer.GetMade() || answer.GetHttpCode() != int32(code) {
+				t.Errorf("%d: the answer is %v", code, answer)
+			}
+		}
 	}
+}
+
+func TestReadsAreMadeAndNamespacesIncludedBeforeThePlan(t *testing.T) {
+	cluster := shop()
+	cluster.objects[deploymentsPath] = append(cluster.objects[deploymentsPath], webDeployment("bank", "{}"), webDeployment("old", "{}"))
+	r, planner, _ := newRestarts(t, cluster, &rollplanv1.RestartOptions{MaxConcurrent: 1})
+	r.Watches.IgnoredNamespaces = []string{"old"}
+	page := &rollplanv1.Read{Id: "page", Call: &rollplanv1.ApiCall{Verb: rollplanv1.Verb_VERB_GET, Path: deploymentsPath, Query: "limit=500"}}
+	planner.responses = []*rollplanv1.PlanRestartsResponse{
+		{Sync: &rollplanv1.SyncResponse{Value: []byte("1"), Reads: []*rollplanv1.Read{page}}},
+		{Sync: &rollplanv1.SyncResponse{Value: []byte("2")}, IncludeNamespaces: []string{"bank", "old"}},
+		{Sync: &rollplanv1.SyncResponse{Value: []byte("3")}, IncludeNamespaces: []string{"bank"}},
+	}
+	result := must(r.Sync(t.Context(), "shop"))
+	if want := []string{"bank", "old", "shop"}; !slices.Equal(result.Namespaces, want) || len(planner.requests) != 3 {
+		t.Fatalf("%d requests, planned together: %v, want %v", len(planner.requests), result.Namespaces, want)
+	}
+	answers := planner.requests[1].GetSync().GetAnswers()
+	if len(answers) != 1 || answers[0].GetId() != "page" || !strings.Contains(string(answers[0].GetBody()), `"uid-bank"`) {
+		t.Errorf("the answers are %v", answers)
+	}
+	last := planner.requests[2]
+	objects := strings.Join(last.GetObjects(), "")
+	if len(last.GetSync().GetAnswers()) != 0 || !strings.Contains(objects, `"uid-bank"`) || strings.Contains(objects, `"uid-old"`) {
+		t.Errorf("the last request has the answers %v and the objects %s", last.GetSync().GetAnswers(), objects)
+	}
+	must(r.Sync(t.Context(), "shop"))
+	if found := planner.requests[3].GetScope().GetNamespaces(); !slices.Equal(found, []string{"bank", "shop"}) {
+		t.Errorf("the next request has the namespaces %v", found)
+	}
+}
+
+func TestEventsOfConditionsAreRecorded(t *testing.T) {
+	r, planner, events := newRestarts(t, shop(), &rollplanv1.RestartOptions{})
+	plan := restartOfWeb("shop")
+	plan.Steps = nil
+	plan.Conditions = []*rollplanv1.RestartCondition{
+		{Reason: "ROLLOUT_IN_PROGRESS"}, {Reason: "PAUSED", Event: &rollplanv1.Event{Type: "Warning", Reason: "RestartPaused", Message: "message"}},
+	}
+	planner.responses = []*rollplanv1.PlanRestartsResponse{{Plans: []*rollplanv1.RestartPlan{plan}}}
+	must(r.Sync(t.Context(), "shop"))
 	close(events.Events)
 	var found []string
 	for event := range events.Events {
 		found = append(found, event)
 	}
-	if want := []string{"Warning ON_DELETE message", "Warning PAUSED message", "Warning ON_DELETE message"}; !slices.Equal(found, want) {
+	if want := []string{"Warning RestartPaused message"}; !slices.Equal(found, want) {
 		t.Errorf("events are %q, want %q", found, want)
 	}
 }
@@ -330,22 +341,6 @@ func TestNamespacesAreSelectedByNameAndLabel(t *testing.T) {
 	}
 }
 
-func TestNewestStatusOfASecretProviderClassCounts(t *testing.T) {
-	cluster := shop()
-	path := "/apis/secrets-store.csi.x-k8s.io/v1/secretproviderclasspodstatuses"
-	status := func(pod, version, time string) string {
-		return fmt.Sprintf(`{"apiVersion":"secrets-store.csi.x-k8s.io/v1","kind":"SecretProviderClassPodStatus","metadata":{"name":%q,"namespace":"shop","uid":%q,"resourceVersion":"1",
-			"managedFields":[{"time":%q,"fieldsV1":{"f:status":{}}}]},"status":{"secretProviderClassName":"vault","objects":[{"id":"secret/db","version":%q}]}}`, pod, pod, time, version)
-	}
-	cluster.objects[path] = []string{status("a", "v1", "2026-01-01T00:00:00Z"), status("b", "v3", "2026-01-03T00:00:00Z"), status("c", "v2", "2026-01-02T00:00:00Z")}
-	r, _, _ := newRestarts(t, cluster, &rollplanv1.RestartOptions{})
-	found := r.configurations("shop")
-	class := found[len(found)-1]
-	if class.GetName() != "vault" || class.GetKeyChecksums()["secret/db"] != (Checksums{}).hex([]byte("v3")) {
-		t.Errorf("the class is %v", class)
-	}
-}
-
 func TestTimeOfDataIsItsLastWrite(t *testing.T) {
 	for _, c := range []struct{ fields, want string }{
 		{`"managedFields":[{"time":"2026-01-01T00:00:00Z","fieldsV1":{"f:data":{}}},{"time":"2026-01-05T00:00:00Z","fieldsV1":{"f:metadata":{}}}]},"data":{}`, "2026-01-01"},
@@ -358,16 +353,5 @@ func TestTimeOfDataIsItsLastWrite(t *testing.T) {
 		if found := object.dataChangedAt().Format(time.DateOnly); found != c.want {
 			t.Errorf("%s: %s, want %s", c.fields, found, c.want)
 		}
-	}
-}
-
-func TestWritesOfDeletedWorkloadsAreForgotten(t *testing.T) {
-	r, _, _ := newRestarts(t, shop(), &rollplanv1.RestartOptions{})
-	for _, namespace := range []string{"shop", "bank"} {
-		r.recordWrite(must(ParseObject([]byte(strings.ReplaceAll(webDeployment(namespace, "{}"), "uid-", "gone-")), Deployment)))
-	}
-	must(r.Sync(t.Context(), "shop"))
-	if _, ok := r.writes[types.UID("gone-bank")]; !ok || len(r.writes) != 1 {
-		t.Errorf("writes are %v", r.writes)
 	}
 }

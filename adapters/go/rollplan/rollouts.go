@@ -109,7 +109,7 @@ func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, 
 	}
 	planned, timers := time.Now(), response.GetSync()
 	result := Result{Response: response, NotBefore: planned.Add(timers.GetNotBefore().AsDuration())}
-	s.answers, result.Failed = r.carryOut(ctx, observed.owner, response.GetSteps())
+	s.answers, result.Failed = r.API.carryOut(ctx, r.Recorder, observed.owner, response.GetSteps())
 	if ctx.Err() != nil {
 		return result, ctx.Err()
 	}

@@ -60,7 +60,7 @@ func trimWorkload(o *Object, templatePath []string, isWhole bool) {
 			at[templatePath[len(templatePath)-1]] = trimTemplate(template)
 		}
 		all["spec"] = kept
-		all["metadata"] = pick(metadata, "name", "namespace", "uid", "generation", "deletionTimestamp", "annotations")
+		all["metadata"] = pick(metadata, "name", "namespace", "uid", "resourceVersion", "generation", "deletionTimestamp", "annotations")
 	}
 	if status := child(all, "status"); status != nil {
 		kept := pick(status, "observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas",

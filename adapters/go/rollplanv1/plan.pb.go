@@ -1551,7 +1551,9 @@ type ApiCall struct {
 	Path string `protobuf:"bytes,9,opt,name=path,proto3" json:"path,omitempty"`
 	// Query of the request, without the question mark and already escaped, for example "fieldManager=rollplan". An
 	// adapter may use its own field manager, except for canaries. Empty if there is none.
-	Query         string `protobuf:"bytes,10,opt,name=query,proto3" json:"query,omitempty"`
+	Query string `protobuf:"bytes,10,opt,name=query,proto3" json:"query,omitempty"`
+	// Value of the header "Accept". Empty: "application/json".
+	Accept        string `protobuf:"bytes,11,opt,name=accept,proto3" json:"accept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1652,6 +1654,13 @@ func (x *ApiCall) GetPath() string {
 func (x *ApiCall) GetQuery() string {
 	if x != nil {
 		return x.Query
+	}
+	return ""
+}
+
+func (x *ApiCall) GetAccept() string {
+	if x != nil {
+		return x.Accept
 	}
 	return ""
 }
@@ -2402,7 +2411,7 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\vcheck_owner\x18\x10 \x01(\v2\x17.rollplan.v1.CheckOwnerH\x00R\n" +
 	"checkOwner\x12\x0e\n" +
 	"\x02id\x18\x11 \x01(\tR\x02idB\b\n" +
-	"\x06action\"\xa3\x02\n" +
+	"\x06action\"\xbb\x02\n" +
 	"\aApiCall\x12%\n" +
 	"\x04verb\x18\x01 \x01(\x0e2\x11.rollplan.v1.VerbR\x04verb\x12\x1f\n" +
 	"\vapi_version\x18\x02 \x01(\tR\n" +
@@ -2415,7 +2424,8 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\tbody_json\x18\b \x01(\tR\bbodyJson\x12\x12\n" +
 	"\x04path\x18\t \x01(\tR\x04path\x12\x14\n" +
 	"\x05query\x18\n" +
-	" \x01(\tR\x05query\"M\n" +
+	" \x01(\tR\x05query\x12\x16\n" +
+	"\x06accept\x18\v \x01(\tR\x06accept\"M\n" +
 	"\x05Event\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +

@@ -477,6 +477,11 @@ type PlanRestartsRequest struct {
 	// Value of PlanRestartsResponse.continue_after in the previous response to the same request, to get the plans that
 	// did not fit into it.
 	ContinueAfter string `protobuf:"bytes,8,opt,name=continue_after,json=continueAfter,proto3" json:"continue_after,omitempty"`
+	// State of the loop of a controller: docs/adapters.md. There is one for all namespaces. In contrast to PlanRollout,
+	// `answers` has the answers to the last response only, also after reads, and `status_interval` is not used.
+	Sync *Sync `protobuf:"bytes,9,opt,name=sync,proto3" json:"sync,omitempty"`
+	// Which objects the request has, and the controller observes. Required with `sync`.
+	Scope         *RestartScope `protobuf:"bytes,10,opt,name=scope,proto3" json:"scope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -553,6 +558,84 @@ func (x *PlanRestartsRequest) GetContinueAfter() string {
 	return ""
 }
 
+func (x *PlanRestartsRequest) GetSync() *Sync {
+	if x != nil {
+		return x.Sync
+	}
+	return nil
+}
+
+func (x *PlanRestartsRequest) GetScope() *RestartScope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+// The namespaces and labels of a controller of restarts.
+type RestartScope struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Namespaces of which the request has all objects that the controller observes. At least one is required.
+	Namespaces []string `protobuf:"bytes,1,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
+	// Namespaces in which the controller observes workloads. Empty: all.
+	ObservedNamespaces []string `protobuf:"bytes,2,rep,name=observed_namespaces,json=observedNamespaces,proto3" json:"observed_namespaces,omitempty"`
+	// Label selector of the workloads that the controller observes, for example "app=web". Empty: all.
+	LabelSelector string `protobuf:"bytes,3,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestartScope) Reset() {
+	*x = RestartScope{}
+	mi := &file_rollplan_v1_restart_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestartScope) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestartScope) ProtoMessage() {}
+
+func (x *RestartScope) ProtoReflect() protoreflect.Message {
+	mi := &file_rollplan_v1_restart_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestartScope.ProtoReflect.Descriptor instead.
+func (*RestartScope) Descriptor() ([]byte, []int) {
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *RestartScope) GetNamespaces() []string {
+	if x != nil {
+		return x.Namespaces
+	}
+	return nil
+}
+
+func (x *RestartScope) GetObservedNamespaces() []string {
+	if x != nil {
+		return x.ObservedNamespaces
+	}
+	return nil
+}
+
+func (x *RestartScope) GetLabelSelector() string {
+	if x != nil {
+		return x.LabelSelector
+	}
+	return ""
+}
+
 // Configuration is a ConfigMap, Secret or SecretProviderClass, as checksums.
 type Configuration struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -596,7 +679,7 @@ type Configuration struct {
 
 func (x *Configuration) Reset() {
 	*x = Configuration{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[1]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -608,7 +691,7 @@ func (x *Configuration) String() string {
 func (*Configuration) ProtoMessage() {}
 
 func (x *Configuration) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[1]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -621,7 +704,7 @@ func (x *Configuration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Configuration.ProtoReflect.Descriptor instead.
 func (*Configuration) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{1}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Configuration) GetKind() ConfigurationKind {
@@ -767,7 +850,7 @@ type RestartOptions struct {
 
 func (x *RestartOptions) Reset() {
 	*x = RestartOptions{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[2]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +862,7 @@ func (x *RestartOptions) String() string {
 func (*RestartOptions) ProtoMessage() {}
 
 func (x *RestartOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[2]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +875,7 @@ func (x *RestartOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartOptions.ProtoReflect.Descriptor instead.
 func (*RestartOptions) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{2}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RestartOptions) GetProfile() RestartProfile {
@@ -938,7 +1021,7 @@ type WorkloadKind struct {
 
 func (x *WorkloadKind) Reset() {
 	*x = WorkloadKind{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[3]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1033,7 @@ func (x *WorkloadKind) String() string {
 func (*WorkloadKind) ProtoMessage() {}
 
 func (x *WorkloadKind) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[3]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1046,7 @@ func (x *WorkloadKind) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkloadKind.ProtoReflect.Descriptor instead.
 func (*WorkloadKind) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{3}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *WorkloadKind) GetApiVersion() string {
@@ -1019,7 +1102,7 @@ type ReloaderOptions struct {
 
 func (x *ReloaderOptions) Reset() {
 	*x = ReloaderOptions{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[4]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1031,7 +1114,7 @@ func (x *ReloaderOptions) String() string {
 func (*ReloaderOptions) ProtoMessage() {}
 
 func (x *ReloaderOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[4]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1044,7 +1127,7 @@ func (x *ReloaderOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloaderOptions.ProtoReflect.Descriptor instead.
 func (*ReloaderOptions) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{4}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ReloaderOptions) GetStrategy() ReloadStrategy {
@@ -1118,13 +1201,20 @@ type PlanRestartsResponse struct {
 	ContinueAfter string `protobuf:"bytes,5,opt,name=continue_after,json=continueAfter,proto3" json:"continue_after,omitempty"`
 	// Number of further violations that are not listed.
 	OmittedViolations int32 `protobuf:"varint,6,opt,name=omitted_violations,json=omittedViolations,proto3" json:"omitted_violations,omitempty"`
+	// What the controller does next, if the request has `sync`. The same in each response to a request with its
+	// continuations.
+	Sync *SyncResponse `protobuf:"bytes,7,opt,name=sync,proto3" json:"sync,omitempty"`
+	// Namespaces that the next request must include in its objects, besides those that it is about: restarts are in progress
+	// there, or calls are to be repeated. If this request did not include all of them, the response has no plans: ask again at
+	// once.
+	IncludeNamespaces []string `protobuf:"bytes,8,rep,name=include_namespaces,json=includeNamespaces,proto3" json:"include_namespaces,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
 
 func (x *PlanRestartsResponse) Reset() {
 	*x = PlanRestartsResponse{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[5]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1226,7 @@ func (x *PlanRestartsResponse) String() string {
 func (*PlanRestartsResponse) ProtoMessage() {}
 
 func (x *PlanRestartsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[5]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1239,7 @@ func (x *PlanRestartsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRestartsResponse.ProtoReflect.Descriptor instead.
 func (*PlanRestartsResponse) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{5}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PlanRestartsResponse) GetPlans() []*RestartPlan {
@@ -1194,6 +1284,20 @@ func (x *PlanRestartsResponse) GetOmittedViolations() int32 {
 	return 0
 }
 
+func (x *PlanRestartsResponse) GetSync() *SyncResponse {
+	if x != nil {
+		return x.Sync
+	}
+	return nil
+}
+
+func (x *PlanRestartsResponse) GetIncludeNamespaces() []string {
+	if x != nil {
+		return x.IncludeNamespaces
+	}
+	return nil
+}
+
 // RestartPlan states what to do about a workload, and why.
 type RestartPlan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1225,7 +1329,7 @@ type RestartPlan struct {
 
 func (x *RestartPlan) Reset() {
 	*x = RestartPlan{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[6]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1237,7 +1341,7 @@ func (x *RestartPlan) String() string {
 func (*RestartPlan) ProtoMessage() {}
 
 func (x *RestartPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[6]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1250,7 +1354,7 @@ func (x *RestartPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartPlan.ProtoReflect.Descriptor instead.
 func (*RestartPlan) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{6}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RestartPlan) GetApiVersion() string {
@@ -1351,7 +1455,7 @@ type ConfigurationChange struct {
 
 func (x *ConfigurationChange) Reset() {
 	*x = ConfigurationChange{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[7]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1363,7 +1467,7 @@ func (x *ConfigurationChange) String() string {
 func (*ConfigurationChange) ProtoMessage() {}
 
 func (x *ConfigurationChange) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[7]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1376,7 +1480,7 @@ func (x *ConfigurationChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigurationChange.ProtoReflect.Descriptor instead.
 func (*ConfigurationChange) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{7}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ConfigurationChange) GetKind() ConfigurationKind {
@@ -1432,8 +1536,8 @@ type RestartCondition struct {
 	Until *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=until,proto3" json:"until,omitempty"`
 	// What it means for the decision.
 	Effect RestartConditionEffect `protobuf:"varint,4,opt,name=effect,proto3,enum=rollplan.v1.RestartConditionEffect" json:"effect,omitempty"`
-	// Event to record on the workload when the condition begins: if the last plan of the workload did not have it with this
-	// reason. Absent if nobody needs to act.
+	// Event to record on the workload when the condition begins. Absent if nobody needs to act and, in a request with `sync`,
+	// if an earlier response had it. Without `sync`, record it if the last plan of the workload did not have the reason.
 	Event         *Event `protobuf:"bytes,5,opt,name=event,proto3" json:"event,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1441,7 +1545,7 @@ type RestartCondition struct {
 
 func (x *RestartCondition) Reset() {
 	*x = RestartCondition{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[8]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1453,7 +1557,7 @@ func (x *RestartCondition) String() string {
 func (*RestartCondition) ProtoMessage() {}
 
 func (x *RestartCondition) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[8]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1466,7 +1570,7 @@ func (x *RestartCondition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartCondition.ProtoReflect.Descriptor instead.
 func (*RestartCondition) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{8}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RestartCondition) GetReason() string {
@@ -1521,7 +1625,7 @@ type ConfigurationUse struct {
 
 func (x *ConfigurationUse) Reset() {
 	*x = ConfigurationUse{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[9]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1533,7 +1637,7 @@ func (x *ConfigurationUse) String() string {
 func (*ConfigurationUse) ProtoMessage() {}
 
 func (x *ConfigurationUse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[9]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1546,7 +1650,7 @@ func (x *ConfigurationUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigurationUse.ProtoReflect.Descriptor instead.
 func (*ConfigurationUse) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{9}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ConfigurationUse) GetKind() ConfigurationKind {
@@ -1604,7 +1708,7 @@ type RestartCounts struct {
 
 func (x *RestartCounts) Reset() {
 	*x = RestartCounts{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[10]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1616,7 +1720,7 @@ func (x *RestartCounts) String() string {
 func (*RestartCounts) ProtoMessage() {}
 
 func (x *RestartCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[10]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1629,7 +1733,7 @@ func (x *RestartCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartCounts.ProtoReflect.Descriptor instead.
 func (*RestartCounts) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{10}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RestartCounts) GetWorkloads() int32 {
@@ -1710,7 +1814,7 @@ type ItemViolation struct {
 
 func (x *ItemViolation) Reset() {
 	*x = ItemViolation{}
-	mi := &file_rollplan_v1_restart_proto_msgTypes[11]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1722,7 +1826,7 @@ func (x *ItemViolation) String() string {
 func (*ItemViolation) ProtoMessage() {}
 
 func (x *ItemViolation) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_restart_proto_msgTypes[11]
+	mi := &file_rollplan_v1_restart_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1735,7 +1839,7 @@ func (x *ItemViolation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ItemViolation.ProtoReflect.Descriptor instead.
 func (*ItemViolation) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{11}
+	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ItemViolation) GetField() string {
@@ -1763,14 +1867,23 @@ var File_rollplan_v1_restart_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\n" +
-	"\x19rollplan/v1/restart.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rollplan/v1/plan.proto\"\xb8\x02\n" +
+	"\x19rollplan/v1/restart.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rollplan/v1/plan.proto\"\x90\x03\n" +
 	"\x13PlanRestartsRequest\x12,\n" +
 	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x18\n" +
 	"\aobjects\x18\x02 \x03(\tR\aobjects\x12B\n" +
 	"\x0econfigurations\x18\x04 \x03(\v2\x1a.rollplan.v1.ConfigurationR\x0econfigurations\x127\n" +
 	"\x17configurations_complete\x18\x06 \x01(\bR\x16configurationsComplete\x125\n" +
 	"\aoptions\x18\a \x01(\v2\x1b.rollplan.v1.RestartOptionsR\aoptions\x12%\n" +
-	"\x0econtinue_after\x18\b \x01(\tR\rcontinueAfter\"\xdd\x05\n" +
+	"\x0econtinue_after\x18\b \x01(\tR\rcontinueAfter\x12%\n" +
+	"\x04sync\x18\t \x01(\v2\x11.rollplan.v1.SyncR\x04sync\x12/\n" +
+	"\x05scope\x18\n" +
+	" \x01(\v2\x19.rollplan.v1.RestartScopeR\x05scope\"\x86\x01\n" +
+	"\fRestartScope\x12\x1e\n" +
+	"\n" +
+	"namespaces\x18\x01 \x03(\tR\n" +
+	"namespaces\x12/\n" +
+	"\x13observed_namespaces\x18\x02 \x03(\tR\x12observedNamespaces\x12%\n" +
+	"\x0elabel_selector\x18\x03 \x01(\tR\rlabelSelector\"\xdd\x05\n" +
 	"\rConfiguration\x122\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1e.rollplan.v1.ConfigurationKindR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -1833,7 +1946,7 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\x0eignore_secrets\x18\x06 \x01(\bR\rignoreSecrets\x12\x1f\n" +
 	"\vignore_jobs\x18\a \x01(\bR\n" +
 	"ignoreJobs\x12(\n" +
-	"\x10ignore_cron_jobs\x18\b \x01(\bR\x0eignoreCronJobs\"\xcc\x02\n" +
+	"\x10ignore_cron_jobs\x18\b \x01(\bR\x0eignoreCronJobs\"\xaa\x03\n" +
 	"\x14PlanRestartsResponse\x12.\n" +
 	"\x05plans\x18\x01 \x03(\v2\x18.rollplan.v1.RestartPlanR\x05plans\x12>\n" +
 	"\rrequeue_after\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\frequeueAfter\x122\n" +
@@ -1842,7 +1955,9 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"violations\x18\x04 \x03(\v2\x1a.rollplan.v1.ItemViolationR\n" +
 	"violations\x12%\n" +
 	"\x0econtinue_after\x18\x05 \x01(\tR\rcontinueAfter\x12-\n" +
-	"\x12omitted_violations\x18\x06 \x01(\x05R\x11omittedViolations\"\xc5\x03\n" +
+	"\x12omitted_violations\x18\x06 \x01(\x05R\x11omittedViolations\x12-\n" +
+	"\x04sync\x18\a \x01(\v2\x19.rollplan.v1.SyncResponseR\x04sync\x12-\n" +
+	"\x12include_namespaces\x18\b \x03(\tR\x11includeNamespaces\"\xc5\x03\n" +
 	"\vRestartPlan\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
@@ -1950,7 +2065,7 @@ func file_rollplan_v1_restart_proto_rawDescGZIP() []byte {
 }
 
 var file_rollplan_v1_restart_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_rollplan_v1_restart_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_rollplan_v1_restart_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_rollplan_v1_restart_proto_goTypes = []any{
 	(ConfigurationKind)(0),        // 0: rollplan.v1.ConfigurationKind
 	(ReferenceUsage)(0),           // 1: rollplan.v1.ReferenceUsage
@@ -1960,65 +2075,71 @@ var file_rollplan_v1_restart_proto_goTypes = []any{
 	(RestartDecision)(0),          // 5: rollplan.v1.RestartDecision
 	(RestartConditionEffect)(0),   // 6: rollplan.v1.RestartConditionEffect
 	(*PlanRestartsRequest)(nil),   // 7: rollplan.v1.PlanRestartsRequest
-	(*Configuration)(nil),         // 8: rollplan.v1.Configuration
-	(*RestartOptions)(nil),        // 9: rollplan.v1.RestartOptions
-	(*WorkloadKind)(nil),          // 10: rollplan.v1.WorkloadKind
-	(*ReloaderOptions)(nil),       // 11: rollplan.v1.ReloaderOptions
-	(*PlanRestartsResponse)(nil),  // 12: rollplan.v1.PlanRestartsResponse
-	(*RestartPlan)(nil),           // 13: rollplan.v1.RestartPlan
-	(*ConfigurationChange)(nil),   // 14: rollplan.v1.ConfigurationChange
-	(*RestartCondition)(nil),      // 15: rollplan.v1.RestartCondition
-	(*ConfigurationUse)(nil),      // 16: rollplan.v1.ConfigurationUse
-	(*RestartCounts)(nil),         // 17: rollplan.v1.RestartCounts
-	(*ItemViolation)(nil),         // 18: rollplan.v1.ItemViolation
-	nil,                           // 19: rollplan.v1.Configuration.AnnotationsEntry
-	nil,                           // 20: rollplan.v1.Configuration.KeyChecksumsEntry
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
-	(*Step)(nil),                  // 23: rollplan.v1.Step
-	(*Event)(nil),                 // 24: rollplan.v1.Event
+	(*RestartScope)(nil),          // 8: rollplan.v1.RestartScope
+	(*Configuration)(nil),         // 9: rollplan.v1.Configuration
+	(*RestartOptions)(nil),        // 10: rollplan.v1.RestartOptions
+	(*WorkloadKind)(nil),          // 11: rollplan.v1.WorkloadKind
+	(*ReloaderOptions)(nil),       // 12: rollplan.v1.ReloaderOptions
+	(*PlanRestartsResponse)(nil),  // 13: rollplan.v1.PlanRestartsResponse
+	(*RestartPlan)(nil),           // 14: rollplan.v1.RestartPlan
+	(*ConfigurationChange)(nil),   // 15: rollplan.v1.ConfigurationChange
+	(*RestartCondition)(nil),      // 16: rollplan.v1.RestartCondition
+	(*ConfigurationUse)(nil),      // 17: rollplan.v1.ConfigurationUse
+	(*RestartCounts)(nil),         // 18: rollplan.v1.RestartCounts
+	(*ItemViolation)(nil),         // 19: rollplan.v1.ItemViolation
+	nil,                           // 20: rollplan.v1.Configuration.AnnotationsEntry
+	nil,                           // 21: rollplan.v1.Configuration.KeyChecksumsEntry
+	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
+	(*Sync)(nil),                  // 23: rollplan.v1.Sync
+	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
+	(*SyncResponse)(nil),          // 25: rollplan.v1.SyncResponse
+	(*Step)(nil),                  // 26: rollplan.v1.Step
+	(*Event)(nil),                 // 27: rollplan.v1.Event
 }
 var file_rollplan_v1_restart_proto_depIdxs = []int32{
-	21, // 0: rollplan.v1.PlanRestartsRequest.now:type_name -> google.protobuf.Timestamp
-	8,  // 1: rollplan.v1.PlanRestartsRequest.configurations:type_name -> rollplan.v1.Configuration
-	9,  // 2: rollplan.v1.PlanRestartsRequest.options:type_name -> rollplan.v1.RestartOptions
-	0,  // 3: rollplan.v1.Configuration.kind:type_name -> rollplan.v1.ConfigurationKind
-	19, // 4: rollplan.v1.Configuration.annotations:type_name -> rollplan.v1.Configuration.AnnotationsEntry
-	20, // 5: rollplan.v1.Configuration.key_checksums:type_name -> rollplan.v1.Configuration.KeyChecksumsEntry
-	21, // 6: rollplan.v1.Configuration.changed_at:type_name -> google.protobuf.Timestamp
-	21, // 7: rollplan.v1.Configuration.created_at:type_name -> google.protobuf.Timestamp
-	2,  // 8: rollplan.v1.RestartOptions.profile:type_name -> rollplan.v1.RestartProfile
-	3,  // 9: rollplan.v1.RestartOptions.restart_on:type_name -> rollplan.v1.RestartOn
-	22, // 10: rollplan.v1.RestartOptions.quiet:type_name -> google.protobuf.Duration
-	22, // 11: rollplan.v1.RestartOptions.max_wait:type_name -> google.protobuf.Duration
-	22, // 12: rollplan.v1.RestartOptions.min_interval:type_name -> google.protobuf.Duration
-	22, // 13: rollplan.v1.RestartOptions.max_hold:type_name -> google.protobuf.Duration
-	22, // 14: rollplan.v1.RestartOptions.skew:type_name -> google.protobuf.Duration
-	22, // 15: rollplan.v1.RestartOptions.disruption_budget_wait:type_name -> google.protobuf.Duration
-	10, // 16: rollplan.v1.RestartOptions.kinds:type_name -> rollplan.v1.WorkloadKind
-	11, // 17: rollplan.v1.RestartOptions.reloader:type_name -> rollplan.v1.ReloaderOptions
-	4,  // 18: rollplan.v1.ReloaderOptions.strategy:type_name -> rollplan.v1.ReloadStrategy
-	13, // 19: rollplan.v1.PlanRestartsResponse.plans:type_name -> rollplan.v1.RestartPlan
-	22, // 20: rollplan.v1.PlanRestartsResponse.requeue_after:type_name -> google.protobuf.Duration
-	17, // 21: rollplan.v1.PlanRestartsResponse.counts:type_name -> rollplan.v1.RestartCounts
-	18, // 22: rollplan.v1.PlanRestartsResponse.violations:type_name -> rollplan.v1.ItemViolation
-	5,  // 23: rollplan.v1.RestartPlan.decision:type_name -> rollplan.v1.RestartDecision
-	14, // 24: rollplan.v1.RestartPlan.changes:type_name -> rollplan.v1.ConfigurationChange
-	15, // 25: rollplan.v1.RestartPlan.conditions:type_name -> rollplan.v1.RestartCondition
-	23, // 26: rollplan.v1.RestartPlan.steps:type_name -> rollplan.v1.Step
-	21, // 27: rollplan.v1.RestartPlan.due:type_name -> google.protobuf.Timestamp
-	16, // 28: rollplan.v1.RestartPlan.uses:type_name -> rollplan.v1.ConfigurationUse
-	0,  // 29: rollplan.v1.ConfigurationChange.kind:type_name -> rollplan.v1.ConfigurationKind
-	21, // 30: rollplan.v1.RestartCondition.until:type_name -> google.protobuf.Timestamp
-	6,  // 31: rollplan.v1.RestartCondition.effect:type_name -> rollplan.v1.RestartConditionEffect
-	24, // 32: rollplan.v1.RestartCondition.event:type_name -> rollplan.v1.Event
-	0,  // 33: rollplan.v1.ConfigurationUse.kind:type_name -> rollplan.v1.ConfigurationKind
-	1,  // 34: rollplan.v1.ConfigurationUse.usages:type_name -> rollplan.v1.ReferenceUsage
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	22, // 0: rollplan.v1.PlanRestartsRequest.now:type_name -> google.protobuf.Timestamp
+	9,  // 1: rollplan.v1.PlanRestartsRequest.configurations:type_name -> rollplan.v1.Configuration
+	10, // 2: rollplan.v1.PlanRestartsRequest.options:type_name -> rollplan.v1.RestartOptions
+	23, // 3: rollplan.v1.PlanRestartsRequest.sync:type_name -> rollplan.v1.Sync
+	8,  // 4: rollplan.v1.PlanRestartsRequest.scope:type_name -> rollplan.v1.RestartScope
+	0,  // 5: rollplan.v1.Configuration.kind:type_name -> rollplan.v1.ConfigurationKind
+	20, // 6: rollplan.v1.Configuration.annotations:type_name -> rollplan.v1.Configuration.AnnotationsEntry
+	21, // 7: rollplan.v1.Configuration.key_checksums:type_name -> rollplan.v1.Configuration.KeyChecksumsEntry
+	22, // 8: rollplan.v1.Configuration.changed_at:type_name -> google.protobuf.Timestamp
+	22, // 9: rollplan.v1.Configuration.created_at:type_name -> google.protobuf.Timestamp
+	2,  // 10: rollplan.v1.RestartOptions.profile:type_name -> rollplan.v1.RestartProfile
+	3,  // 11: rollplan.v1.RestartOptions.restart_on:type_name -> rollplan.v1.RestartOn
+	24, // 12: rollplan.v1.RestartOptions.quiet:type_name -> google.protobuf.Duration
+	24, // 13: rollplan.v1.RestartOptions.max_wait:type_name -> google.protobuf.Duration
+	24, // 14: rollplan.v1.RestartOptions.min_interval:type_name -> google.protobuf.Duration
+	24, // 15: rollplan.v1.RestartOptions.max_hold:type_name -> google.protobuf.Duration
+	24, // 16: rollplan.v1.RestartOptions.skew:type_name -> google.protobuf.Duration
+	24, // 17: rollplan.v1.RestartOptions.disruption_budget_wait:type_name -> google.protobuf.Duration
+	11, // 18: rollplan.v1.RestartOptions.kinds:type_name -> rollplan.v1.WorkloadKind
+	12, // 19: rollplan.v1.RestartOptions.reloader:type_name -> rollplan.v1.ReloaderOptions
+	4,  // 20: rollplan.v1.ReloaderOptions.strategy:type_name -> rollplan.v1.ReloadStrategy
+	14, // 21: rollplan.v1.PlanRestartsResponse.plans:type_name -> rollplan.v1.RestartPlan
+	24, // 22: rollplan.v1.PlanRestartsResponse.requeue_after:type_name -> google.protobuf.Duration
+	18, // 23: rollplan.v1.PlanRestartsResponse.counts:type_name -> rollplan.v1.RestartCounts
+	19, // 24: rollplan.v1.PlanRestartsResponse.violations:type_name -> rollplan.v1.ItemViolation
+	25, // 25: rollplan.v1.PlanRestartsResponse.sync:type_name -> rollplan.v1.SyncResponse
+	5,  // 26: rollplan.v1.RestartPlan.decision:type_name -> rollplan.v1.RestartDecision
+	15, // 27: rollplan.v1.RestartPlan.changes:type_name -> rollplan.v1.ConfigurationChange
+	16, // 28: rollplan.v1.RestartPlan.conditions:type_name -> rollplan.v1.RestartCondition
+	26, // 29: rollplan.v1.RestartPlan.steps:type_name -> rollplan.v1.Step
+	22, // 30: rollplan.v1.RestartPlan.due:type_name -> google.protobuf.Timestamp
+	17, // 31: rollplan.v1.RestartPlan.uses:type_name -> rollplan.v1.ConfigurationUse
+	0,  // 32: rollplan.v1.ConfigurationChange.kind:type_name -> rollplan.v1.ConfigurationKind
+	22, // 33: rollplan.v1.RestartCondition.until:type_name -> google.protobuf.Timestamp
+	6,  // 34: rollplan.v1.RestartCondition.effect:type_name -> rollplan.v1.RestartConditionEffect
+	27, // 35: rollplan.v1.RestartCondition.event:type_name -> rollplan.v1.Event
+	0,  // 36: rollplan.v1.ConfigurationUse.kind:type_name -> rollplan.v1.ConfigurationKind
+	1,  // 37: rollplan.v1.ConfigurationUse.usages:type_name -> rollplan.v1.ReferenceUsage
+	38, // [38:38] is the sub-list for method output_type
+	38, // [38:38] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_restart_proto_init() }
@@ -2027,14 +2148,14 @@ func file_rollplan_v1_restart_proto_init() {
 		return
 	}
 	file_rollplan_v1_plan_proto_init()
-	file_rollplan_v1_restart_proto_msgTypes[2].OneofWrappers = []any{}
+	file_rollplan_v1_restart_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollplan_v1_restart_proto_rawDesc), len(file_rollplan_v1_restart_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -565,17 +565,14 @@ impl Sync {
         None
     }
 
-    /// The delay after the failures so far. It differs between owners, so that they do not all ask at the same time.
+    /// The delay after the failures so far.
     fn backoff(&self) -> Span {
-        let attempts = self.state.attempts;
-        let doublings = attempts.saturating_sub(1).min(16);
-        let millis = (BACKOFF_MIN_MILLIS << doublings).min(BACKOFF_MAX_MILLIS);
-        let mut hash = Sha256::new();
-        hash.update(self.state.owner_uid.as_bytes());
-        hash.update(attempts.to_be_bytes());
-        let spread = u64::from(hash.finalize()[0]);
-        // At most a quarter shorter.
-        Span::from_millis(millis - millis * spread / 1024)
+        let State {
+            attempts,
+            owner_uid,
+            ..
+        } = &self.state;
+        Span::from_millis(backoff_millis(*attempts, owner_uid))
     }
 }
 
@@ -636,9 +633,24 @@ fn states(status: &DeploymentStatus) -> BTreeSet<(&str, &str)> {
         .collect()
 }
 
+/// The delay after some failures in sequence, in milliseconds. It differs between objects, so that not all calls are repeated
+/// at the same time.
+#[must_use]
+pub fn backoff_millis(attempts: u32, uid: &str) -> u64 {
+    let doublings = attempts.saturating_sub(1).min(16);
+    let millis = (BACKOFF_MIN_MILLIS << doublings).min(BACKOFF_MAX_MILLIS);
+    let mut hash = Sha256::new();
+    hash.update(uid.as_bytes());
+    hash.update(attempts.to_be_bytes());
+    let spread = u64::from(hash.finalize()[0]);
+    // At most a quarter shorter.
+    millis - millis * spread / 1024
+}
+
 /// Whether a version is older than another one of the same object. Kubernetes 1.35 and later guarantee that the
 /// resourceVersions of a kind can be compared, and so does every API server on etcd. `None` if they cannot.
-fn is_older(a: &str, b: &str) -> Option<bool> {
+#[must_use]
+pub fn is_older(a: &str, b: &str) -> Option<bool> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number(a) || !is_number(b) {
         return None;

@@ -6,9 +6,9 @@ use rollplan_core::action::{ApiCall, Verb};
 use rollplan_core::interrupt::Never;
 use rollplan_core::time::Time;
 use rollplan_restart::{
-    Condition, Configuration, ConfigurationKind, Content, Data, Decision, Effect, Hasher, Input,
-    Options, Plan, Profile, RestartStep, Rollout, Started, Workload, WorkloadPlan, plan_restarts,
-    references,
+    Calls, Condition, Configuration, ConfigurationKind, Content, Data, Decision, Effect, Hasher,
+    Input, Options, Plan, Profile, RestartStep, Rollout, Started, Workload, WorkloadPlan,
+    plan_restarts, references,
 };
 use rollplan_world::patch::{apply, strings};
 use serde_json::{Map, Value as Json, json};
@@ -175,6 +175,7 @@ impl World {
             namespaces: namespaces.into_iter().collect(),
             configurations_complete: self.configurations_complete,
             options: self.options.clone(),
+            calls: Calls::default(),
         }
     }
 
@@ -287,7 +288,7 @@ impl World {
         Ok(())
     }
 
-    fn workload(&self, running: &Running) -> Workload {
+    pub(crate) fn workload(&self, running: &Running) -> Workload {
         let Running {
             object,
             created,
@@ -312,6 +313,7 @@ impl World {
             namespace: text("namespace"),
             name: text("name"),
             uid: text("uid"),
+            version: String::new(),
             annotations: strings(&object["metadata"]["annotations"]),
             template_annotations: strings(&template["metadata"]["annotations"]),
             has_template_metadata: !template["metadata"].is_null(),

@@ -48,6 +48,13 @@ pub(crate) fn rejection(call: &CallId, http_code: i32, body: &[u8]) -> Option<St
     }
 }
 
+/// Whether an answer says that nothing can be created anymore, because the namespace is being deleted.
+pub(crate) fn is_of_terminating_namespace(body: &[u8]) -> bool {
+    let causes = Status::read(body).map(|status| status.causes);
+    let mut causes = causes.into_iter().flatten();
+    causes.any(|cause| cause == "NamespaceTerminating")
+}
+
 // === impl Meaning ===
 
 impl Meaning {
@@ -266,6 +273,7 @@ impl Parser<'_> {
             // These follow from the fields above.
             path: _,
             query: _,
+            accept: _,
         } = call.unwrap_or_default();
         let verb_path = path.field("verb");
         let verb = match proto::Verb::try_from(verb) {

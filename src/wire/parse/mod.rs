@@ -25,7 +25,7 @@ use std::fmt;
 use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::snapshot::{Deployment, Options};
 
-pub(super) use self::answer::rejection;
+pub(super) use self::answer::{is_of_terminating_namespace, rejection};
 pub(super) use self::deployment::deployment_template;
 pub(super) use self::meta::{Needed, owner_reference};
 pub use self::name::is_dns_subdomain as is_object_name;

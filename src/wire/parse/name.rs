@@ -22,7 +22,7 @@ impl Parser<'_> {
     }
 
     /// A namespace, which must be a DNS label.
-    pub(super) fn namespace(&mut self, namespace: String, path: &Path<'_>) -> String {
+    pub(crate) fn namespace(&mut self, namespace: String, path: &Path<'_>) -> String {
         if !namespace.is_empty() && !is_dns_label(&namespace) {
             let description = format_args!(
                 "{namespace:?} is not a DNS label: at most 63 of a-z, 0-9 and '-', beginning and ending with a-z or 0-9"

@@ -10,7 +10,7 @@ use crate::error::Reason;
 
 impl Parser<'_> {
     /// A required string.
-    pub(super) fn text(&mut self, text: String, path: &Path<'_>) -> String {
+    pub(crate) fn text(&mut self, text: String, path: &Path<'_>) -> String {
         if text.is_empty() {
             self.violation(path, Reason::Required, "is required");
         }

@@ -4,11 +4,14 @@
 mod objects;
 mod print;
 mod started;
+mod sync;
+mod value;
 
 use rollplan_core::interrupt::Interrupt;
-use rollplan_restart::{Input, Plan};
+use rollplan_restart::{Calls, Input, Plan};
 
 use self::print::{Page, Printer};
+use self::sync::{LoopInput, LoopRequest};
 use super::context::Context;
 use super::error::{Error, Violation};
 use super::parse::restart::{RestartItems, RestartOptions, restart_options};
@@ -27,6 +30,8 @@ pub struct RestartsInput {
     /// Violations of single items are part of the answer.
     violations: Vec<Violation>,
     omitted: usize,
+    /// The loop of a controller.
+    turn: Option<LoopInput>,
 }
 
 /// Reads a request for a plan of restarts.
@@ -46,7 +51,10 @@ pub fn read_restarts(
         configurations_complete,
         options,
         continue_after,
+        sync,
+        scope,
     } = request;
+    let turn = LoopRequest::read(sync, scope, interrupt)?;
     let options = restart_options(now, options, interrupt)?;
     let mut items = RestartItems::default();
     items.read(configurations, interrupt)?;
@@ -60,37 +68,48 @@ pub fn read_restarts(
         omitted,
         ..
     } = items;
+    let mut input = Input {
+        now: options.now,
+        workloads,
+        configurations,
+        namespaces,
+        configurations_complete: configurations_complete && !is_continued,
+        options: options.plan.clone(),
+        calls: Calls::default(),
+    };
+    let turn = turn
+        .map(|turn| turn.begin(&mut input, &options, interrupt))
+        .transpose()?;
     let RestartOptions {
-        now,
-        plan: plan_options,
         events_as_calls,
         include_unchanged,
         ..
     } = options;
     Ok(RestartsInput {
-        input: Input {
-            now,
-            workloads,
-            configurations,
-            namespaces,
-            configurations_complete: configurations_complete && !is_continued,
-            options: plan_options,
-        },
+        input,
         resources,
         events_as_calls,
         include_unchanged,
         continue_after,
         violations,
         omitted,
+        turn,
     })
 }
 
 // === impl RestartsInput ===
 
 impl RestartsInput {
+    /// Whether a plan is to be made. Otherwise, the controller must read something first, and the response has no plans.
+    #[must_use]
+    pub fn plans(&self) -> bool {
+        self.turn.as_ref().is_none_or(LoopInput::plans)
+    }
+
     /// Converts a plan to a response, as much of it as fits in an answer. After an interruption, workloads are missing.
     #[must_use]
-    pub fn print(self, plan: Plan, interrupt: &dyn Interrupt) -> proto::PlanRestartsResponse {
+    pub fn print(self, mut plan: Plan, interrupt: &dyn Interrupt) -> proto::PlanRestartsResponse {
+        let led = self.turn.map(|turn| turn.lead(&mut plan, &self.input));
         let printer = Printer {
             input: &self.input,
             resources: &self.resources,
@@ -101,6 +120,7 @@ impl RestartsInput {
             continue_after: &self.continue_after,
             violations: self.violations,
             omitted: self.omitted,
+            led,
         };
         printer.print(plan, page, interrupt)
     }

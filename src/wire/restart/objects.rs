@@ -334,6 +334,7 @@ impl<'i> ObjectReader<'_, 'i> {
             name,
             namespace,
             uid,
+            resource_version,
             ..
         } = &object.metadata;
         let budgets = self.budgets.iter();
@@ -365,6 +366,7 @@ impl<'i> ObjectReader<'_, 'i> {
             namespace: namespace.clone().into_owned(),
             name: name.clone().into_owned(),
             uid: uid.clone().into_owned(),
+            version: resource_version.clone().into_owned(),
             annotations: metadata.annotations,
             template_annotations: strings(&template, &["metadata", "annotations"]),
             has_template_metadata: template.get("metadata").is_some_and(|it| !it.is_null()),

@@ -7,6 +7,7 @@ use rollplan_restart::{
     Usage, Use, Workload, WorkloadPlan,
 };
 
+use super::sync::{Led, identify};
 use crate::error::Violation;
 use crate::event_calls::{self, Involved};
 use crate::limits::ANSWER_BYTES_MAX;
@@ -36,6 +37,8 @@ pub(super) struct Page<'a> {
     pub(super) continue_after: &'a str,
     pub(super) violations: Vec<Violation>,
     pub(super) omitted: usize,
+    /// What the controller does next, in its loop.
+    pub(super) led: Option<Led>,
 }
 
 impl Printer<'_> {
@@ -54,10 +57,17 @@ impl Printer<'_> {
             continue_after,
             violations,
             omitted,
+            led,
         } = page;
+        let (sync, nonce, include_namespaces) = match led {
+            Some(led) => (Some(led.response), Some(led.nonce), led.namespaces),
+            None => (None, None, Vec::new()),
+        };
         let mut answer = proto::PlanRestartsResponse {
             requeue_after: requeue_after.map(duration),
             counts: Some(self::counts(counts)),
+            sync,
+            include_namespaces,
             ..proto::PlanRestartsResponse::default()
         };
         // Only the first page contains these.
@@ -77,7 +87,7 @@ impl Printer<'_> {
             {
                 continue;
             }
-            let plan = self.plan(plan, workload);
+            let plan = self.plan(plan, workload, nonce.as_deref());
             bytes += plan.encoded_len() + ITEM_BYTES;
             if bytes > PLANS_BYTES_MAX && !answer.plans.is_empty() {
                 answer.continue_after = last;
@@ -89,7 +99,12 @@ impl Printer<'_> {
         answer
     }
 
-    fn plan(&self, plan: WorkloadPlan, workload: &Workload) -> proto::RestartPlan {
+    fn plan(
+        &self,
+        plan: WorkloadPlan,
+        workload: &Workload,
+        nonce: Option<&str>,
+    ) -> proto::RestartPlan {
         let WorkloadPlan {
             index,
             decision,
@@ -98,8 +113,20 @@ impl Printer<'_> {
             due,
             steps,
             uses,
+            is_restarting: _,
         } = plan;
-        let decision = match decision {
+        let owner = OwnerResource {
+            api_version: &workload.api_version,
+            kind: &workload.kind,
+            plural: &self.resources[index],
+        };
+        let identified = |at: usize, mut step: proto::Step| {
+            if let Some(nonce) = nonce {
+                identify(&mut step, nonce, at, workload, &owner, decision);
+            }
+            step
+        };
+        let printed = match decision {
             Decision::None => proto::RestartDecision::None,
             Decision::Record => proto::RestartDecision::Record,
             Decision::Wait => proto::RestartDecision::Wait,
@@ -113,14 +140,14 @@ impl Printer<'_> {
             namespace: workload.namespace.clone(),
             name: workload.name.clone(),
             uid: workload.uid.clone(),
-            decision: decision.into(),
+            decision: printed.into(),
             conditions: conditions
                 .into_iter()
                 .map(|it| condition(it, changes.first()))
                 .collect(),
             changes: changes.into_iter().map(change).collect(),
             steps: steps
-                .map(|(at, step)| self.step(step, at, workload, &self.resources[index]))
+                .map(|(at, step)| identified(at, self.step(step, at, workload, &owner)))
                 .collect(),
             due: due.map(timestamp),
             uses: uses.into_iter().map(usage).collect(),
@@ -132,7 +159,7 @@ impl Printer<'_> {
         step: RestartStep,
         index: usize,
         workload: &Workload,
-        resource: &str,
+        owner: &OwnerResource<'_>,
     ) -> proto::Step {
         let RestartStep {
             summary,
@@ -140,11 +167,6 @@ impl Printer<'_> {
             done_codes,
             event: recorded,
         } = step;
-        let owner = OwnerResource {
-            api_version: &workload.api_version,
-            kind: &workload.kind,
-            plural: resource,
-        };
         let (on_failure, codes) = match done_codes {
             [] => (proto::OnFailure::Stop, Vec::new()),
             codes => (proto::OnFailure::DoneIf, codes.to_vec()),
@@ -164,7 +186,7 @@ impl Printer<'_> {
             .map(|event| event_calls::call(event, index, &involved, self.input.now));
         proto::Step {
             summary,
-            call: Some(api_call(call, &owner)),
+            call: Some(api_call(call, owner)),
             on_failure: on_failure.into(),
             done_http_codes: codes.into_iter().map(i32::from).collect(),
             event_calls: calls.collect(),
@@ -257,7 +279,8 @@ fn change(change: Change) -> proto::ConfigurationChange {
 
 /// Converts a condition of a plan with this first change.
 fn condition(condition: Condition, change: Option<&Change>) -> proto::RestartCondition {
-    let event = condition.is_reported().then(|| proto::Event {
+    let is_new = condition.is_reported() && !condition.is_known;
+    let event = is_new.then(|| proto::Event {
         r#type: "Warning".to_owned(),
         reason: event_reason(condition.reason),
         message: match change {
@@ -270,6 +293,7 @@ fn condition(condition: Condition, change: Option<&Change>) -> proto::RestartCon
         effect,
         message,
         until,
+        is_known: _,
     } = condition;
     let effect = match effect {
         Effect::Informs => proto::RestartConditionEffect::Informs,

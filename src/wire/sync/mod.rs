@@ -1,6 +1,6 @@
 //! Reads and prints what leads the loop of an adapter: `Sync` and `SyncResponse`.
 
-mod value;
+pub(super) mod value;
 
 use std::collections::BTreeMap;
 
@@ -62,18 +62,18 @@ objects! {
 
 /// What an adapter says of its loop in each request.
 #[derive(Debug)]
-struct Settings {
-    /// The value of the request, which stays valid while reads are made.
-    value: Vec<u8>,
-    session: String,
+pub(super) struct SyncSettings {
+    /// The value of the request.
+    pub(super) value: Vec<u8>,
+    pub(super) session: String,
     status_interval: Span,
-    min_interval: Span,
+    pub(super) min_interval: Span,
 }
 
 /// The loop of an adapter in a request.
 #[derive(Debug)]
 pub(super) struct SyncInput {
-    settings: Settings,
+    settings: SyncSettings,
     turn: Sync,
     native: NativeController,
 }
@@ -92,8 +92,8 @@ pub(super) struct LoopAnswers<'a> {
 
 /// The fields of a request before the objects are read.
 pub(super) struct SyncRequest {
-    settings: Settings,
-    answers: Vec<proto::Answer>,
+    pub(super) settings: SyncSettings,
+    pub(super) answers: Vec<proto::Answer>,
 }
 
 // === impl LoopAnswers ===
@@ -127,14 +127,7 @@ impl SyncRequest {
         std::mem::take(&mut self.answers)
     }
 
-    pub(super) fn read(
-        sync: proto::Sync,
-        snapshot: Option<&proto::Snapshot>,
-        parser: &mut Parser<'_>,
-    ) -> Result<Self, Error> {
-        if let Some(snapshot) = snapshot {
-            check_snapshot(snapshot, parser);
-        }
+    pub(super) fn read(sync: proto::Sync, parser: &mut Parser<'_>) -> Result<Self, Error> {
         let path = Path::Root("sync");
         let proto::Sync {
             value,
@@ -158,7 +151,7 @@ impl SyncRequest {
             Span::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
         };
         Ok(Self {
-            settings: Settings {
+            settings: SyncSettings {
                 value,
                 session,
                 status_interval: interval(status_interval, "status_interval"),
@@ -190,7 +183,7 @@ impl SyncRequest {
             rejected: Vec::new(),
             interrupt,
         };
-        let nonce = nonce(&self.settings.session, &reading.turn.state);
+        let nonce = nonce_of(&self.settings, &reading.turn.state);
         reading.answers(&nonce, answers, &found, parser)?;
         let Reading {
             mut turn,
@@ -228,7 +221,7 @@ impl SyncRequest {
 }
 
 /// Checks what a loop requires of the snapshot.
-fn check_snapshot(snapshot: &proto::Snapshot, parser: &mut Parser<'_>) {
+pub(super) fn check_snapshot(snapshot: &proto::Snapshot, parser: &mut Parser<'_>) {
     let path = Path::Root("snapshot");
     let target = snapshot.target.clone().unwrap_or_default();
     let fields = [
@@ -425,7 +418,7 @@ impl SyncInput {
         if self.native == NativeController::Detected && !is_missing_pods {
             plan.steps.push(Step::of_event(native_controller_event()));
         }
-        let nonce = nonce(&settings.session, &self.turn.state);
+        let nonce = nonce_of(&settings, &self.turn.state);
         match decision {
             Decision::Read(reads) => {
                 response.value = settings.value;
@@ -442,20 +435,24 @@ impl SyncInput {
     }
 }
 
-/// The beginning of the ids of the steps and reads of a response.
-fn nonce(session: &str, state: &State) -> String {
+fn nonce_of(settings: &SyncSettings, state: &State) -> String {
+    nonce(&settings.session, &state.owner_uid, state.plans)
+}
+
+/// The beginning of the ids of the steps and reads of a response. `count` is the number of responses before it.
+pub(super) fn nonce(session: &str, subject: &str, count: u64) -> String {
     let mut hash = Sha256::new();
-    for part in [session.as_bytes(), state.owner_uid.as_bytes()] {
+    for part in [session.as_bytes(), subject.as_bytes()] {
         hash.update(part);
         hash.update([0]);
     }
-    hash.update(state.plans.to_be_bytes());
+    hash.update(count.to_be_bytes());
     let hash = hash.finalize();
     let digits = hash[..4].iter().map(|byte| format!("{byte:02x}"));
     digits.collect::<String>() + "."
 }
 
-fn is_success(answer: &proto::Answer) -> bool {
+pub(super) fn is_success(answer: &proto::Answer) -> bool {
     answer.made && (200..300).contains(&answer.http_code)
 }
 
@@ -563,7 +560,7 @@ fn print_read(
 }
 
 /// A text in the query of a URL.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

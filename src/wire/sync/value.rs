@@ -9,8 +9,8 @@ use rollplan_core::time::Time;
 use sha2::{Digest as _, Sha256};
 
 /// The maximum size of a value, in bytes.
-pub(super) const VALUE_BYTES_MAX: usize = 64 << 10;
-/// The version of the encoding. A value of another version counts as empty.
+pub(crate) const VALUE_BYTES_MAX: usize = 64 << 10;
+/// The version of the encoding. A value of another version counts as empty. Those of restarts differ.
 const VERSION: u8 = 1;
 /// The size of the checksum, which comes after the version.
 const CHECKSUM_BYTES: usize = 8;
@@ -92,7 +92,7 @@ struct TimeValue {
 /// Encodes a state. If it is too large, its versions are omitted, so that the next plan reads them again.
 pub(super) fn encode(state: &State, session: &str) -> Vec<u8> {
     let value = Value::of(state, session);
-    let encoded = seal(&value.encode_to_vec());
+    let encoded = seal(VERSION, &value.encode_to_vec());
     if encoded.len() <= VALUE_BYTES_MAX {
         return encoded;
     }
@@ -102,23 +102,26 @@ pub(super) fn encode(state: &State, session: &str) -> Vec<u8> {
         pending: Vec::new(),
         ..value
     };
-    seal(&small.encode_to_vec())
+    seal(VERSION, &small.encode_to_vec())
 }
 
 /// Decodes a state of this session. `None` if it is not a whole value of this version.
 pub(super) fn decode(value: &[u8], session: &str) -> Option<State> {
-    let (&version, rest) = value.split_first()?;
-    let (checksum, content) = rest.split_at_checked(CHECKSUM_BYTES)?;
-    if version != VERSION || checksum != self::checksum(content) {
-        return None;
-    }
-    let value = Value::decode(content).ok()?;
+    let value = Value::decode(unseal(VERSION, value)?).ok()?;
     (value.session == session).then_some(())?;
     value.state()
 }
 
-fn seal(content: &[u8]) -> Vec<u8> {
-    let mut sealed = vec![VERSION];
+/// The content of a sealed value. `None` if it is not whole, or of another version.
+pub(crate) fn unseal(version: u8, sealed: &[u8]) -> Option<&[u8]> {
+    let (&first, rest) = sealed.split_first()?;
+    let (checksum, content) = rest.split_at_checked(CHECKSUM_BYTES)?;
+    (first == version && checksum == self::checksum(content)).then_some(content)
+}
+
+/// Adds a version and a checksum.
+pub(crate) fn seal(version: u8, content: &[u8]) -> Vec<u8> {
+    let mut sealed = vec![version];
     sealed.extend(checksum(content));
     sealed.extend(content);
     sealed

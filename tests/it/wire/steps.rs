@@ -229,6 +229,7 @@ fn calls_are_printed_with_all_fields() {
             body_json: r#"{"metadata":{"resourceVersion":"7","uid":"u"}}"#.to_owned(),
             path: "/apis/apps/v1/namespaces/shop/deployments/web".to_owned(),
             query: "fieldManager=rollplan".to_owned(),
+            accept: String::new(),
         })
     );
 }

@@ -121,8 +121,8 @@ func (s *restartSettings) add(ctx context.Context, mgr ctrl.Manager, planner rol
 	return controller.AddRestarts(mgr, &rollplan.Restarts{
 		Planner: planner, Cache: cache, Watches: watches, API: api, Options: s.plan,
 		//lint:ignore SA1019 kubectl describe shows count and age of core/v1 events
-		Recorder: mgr.GetEventRecorderFor(name),
-	}, *s.interval)
+		Recorder: mgr.GetEventRecorderFor(name), MinInterval: *s.interval,
+	})
 }
 
 // selector parses a flag with a label selector. It returns nil if the flag is empty.

@@ -3,11 +3,11 @@
 mod configuration;
 mod options;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::time::Time;
-use rollplan_restart::{Configuration, Hasher, Options, Workload};
+use rollplan_restart::{Configuration, ConfigurationKind, Hasher, Options, Workload};
 
 use super::Parser;
 use super::path::Path;
@@ -30,6 +30,8 @@ pub(crate) struct RestartItems {
     pub(crate) violations: Vec<Violation>,
     pub(crate) omitted: usize,
     seen: HashSet<String>,
+    /// The positions of SecretProviderClasses, by name.
+    classes: HashMap<String, usize>,
 }
 
 /// The options of a request.
@@ -153,6 +155,19 @@ impl RestartItems {
             ..
         } = &configuration;
         let id = format!("{kind} {namespace}/{name}");
+        // Each pod has its own status. During a rotation of versions, the latest one applies.
+        if *kind == ConfigurationKind::SecretProviderClass && parser.violations.is_empty() {
+            let next = self.configurations.len();
+            let at = *self.classes.entry(id).or_insert(next);
+            match self.configurations.get_mut(at) {
+                Some(known) if known.changed_at < configuration.changed_at => {
+                    *known = configuration;
+                }
+                Some(_) => {}
+                None => self.configurations.push(configuration),
+            }
+            return Ok(());
+        }
         self.check_unique(&mut parser, id, path);
         if self.is_valid(parser)? {
             self.configurations.push(configuration);

@@ -4,6 +4,7 @@ mod context;
 mod pages;
 mod plans;
 mod secrets;
+mod sync;
 mod violations;
 
 use rollplan::proto::{PlanRestartsRequest, PlanRestartsResponse, RestartPlan};

@@ -832,6 +832,7 @@ class ApiCall(_message.Message):
     BODY_JSON_FIELD_NUMBER: _builtins.int
     PATH_FIELD_NUMBER: _builtins.int
     QUERY_FIELD_NUMBER: _builtins.int
+    ACCEPT_FIELD_NUMBER: _builtins.int
     verb: Global___Verb.ValueType
     """Verb of the call."""
     api_version: _builtins.str
@@ -857,6 +858,8 @@ class ApiCall(_message.Message):
     """Query of the request, without the question mark and already escaped, for example "fieldManager=rollplan". An
     adapter may use its own field manager, except for canaries. Empty if there is none.
     """
+    accept: _builtins.str
+    """Value of the header "Accept". Empty: "application/json"."""
     def __init__(
         self,
         *,
@@ -870,10 +873,11 @@ class ApiCall(_message.Message):
         body_json: _builtins.str = ...,
         path: _builtins.str = ...,
         query: _builtins.str = ...,
+        accept: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["api_version", b"api_version", "body_json", b"body_json", "content_type", b"content_type", "kind", b"kind", "name", b"name", "namespace", b"namespace", "path", b"path", "query", b"query", "subresource", b"subresource", "verb", b"verb"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept", b"accept", "api_version", b"api_version", "body_json", b"body_json", "content_type", b"content_type", "kind", b"kind", "name", b"name", "namespace", b"namespace", "path", b"path", "query", b"query", "subresource", b"subresource", "verb", b"verb"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -262,6 +262,8 @@ class PlanRestartsRequest(_message.Message):
     CONFIGURATIONS_COMPLETE_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
     CONTINUE_AFTER_FIELD_NUMBER: _builtins.int
+    SYNC_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
     configurations_complete: _builtins.bool
     """Whether the request contains every ConfigMap and Secret of the namespaces of the workloads. If false, a
     configuration that is missing from the request is unknown, and nothing is decided about it.
@@ -293,6 +295,16 @@ class PlanRestartsRequest(_message.Message):
     def options(self) -> Global___RestartOptions:
         """Options of the plan."""
 
+    @_builtins.property
+    def sync(self) -> _plan_pb2.Sync:
+        """State of the loop of a controller: docs/adapters.md. There is one for all namespaces. In contrast to PlanRollout,
+        `answers` has the answers to the last response only, also after reads, and `status_interval` is not used.
+        """
+
+    @_builtins.property
+    def scope(self) -> Global___RestartScope:
+        """Which objects the request has, and the controller observes. Required with `sync`."""
+
     def __init__(
         self,
         *,
@@ -302,14 +314,50 @@ class PlanRestartsRequest(_message.Message):
         configurations_complete: _builtins.bool = ...,
         options: Global___RestartOptions | None = ...,
         continue_after: _builtins.str = ...,
+        sync: _plan_pb2.Sync | None = ...,
+        scope: Global___RestartScope | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["now", b"now", "options", b"options"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["now", b"now", "options", b"options", "scope", b"scope", "sync", b"sync"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["configurations", b"configurations", "configurations_complete", b"configurations_complete", "continue_after", b"continue_after", "now", b"now", "objects", b"objects", "options", b"options"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["configurations", b"configurations", "configurations_complete", b"configurations_complete", "continue_after", b"continue_after", "now", b"now", "objects", b"objects", "options", b"options", "scope", b"scope", "sync", b"sync"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PlanRestartsRequest: _TypeAlias = PlanRestartsRequest  # noqa: Y015
+
+@_typing.final
+class RestartScope(_message.Message):
+    """The namespaces and labels of a controller of restarts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACES_FIELD_NUMBER: _builtins.int
+    OBSERVED_NAMESPACES_FIELD_NUMBER: _builtins.int
+    LABEL_SELECTOR_FIELD_NUMBER: _builtins.int
+    label_selector: _builtins.str
+    """Label selector of the workloads that the controller observes, for example "app=web". Empty: all."""
+    @_builtins.property
+    def namespaces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Namespaces of which the request has all objects that the controller observes. At least one is required."""
+
+    @_builtins.property
+    def observed_namespaces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Namespaces in which the controller observes workloads. Empty: all."""
+
+    def __init__(
+        self,
+        *,
+        namespaces: _abc.Iterable[_builtins.str] | None = ...,
+        observed_namespaces: _abc.Iterable[_builtins.str] | None = ...,
+        label_selector: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["label_selector", b"label_selector", "namespaces", b"namespaces", "observed_namespaces", b"observed_namespaces"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestartScope: _TypeAlias = RestartScope  # noqa: Y015
 
 @_typing.final
 class Configuration(_message.Message):
@@ -666,6 +714,8 @@ class PlanRestartsResponse(_message.Message):
     VIOLATIONS_FIELD_NUMBER: _builtins.int
     CONTINUE_AFTER_FIELD_NUMBER: _builtins.int
     OMITTED_VIOLATIONS_FIELD_NUMBER: _builtins.int
+    SYNC_FIELD_NUMBER: _builtins.int
+    INCLUDE_NAMESPACES_FIELD_NUMBER: _builtins.int
     continue_after: _builtins.str
     """Set if there are more plans. To get them, send the same request with this value in its field `continue_after`."""
     omitted_violations: _builtins.int
@@ -686,6 +736,19 @@ class PlanRestartsResponse(_message.Message):
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[Global___ItemViolation]:
         """Items of the request that were skipped because they are invalid."""
 
+    @_builtins.property
+    def sync(self) -> _plan_pb2.SyncResponse:
+        """What the controller does next, if the request has `sync`. The same in each response to a request with its
+        continuations.
+        """
+
+    @_builtins.property
+    def include_namespaces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Namespaces that the next request must include in its objects, besides those that it is about: restarts are in progress
+        there, or calls are to be repeated. If this request did not include all of them, the response has no plans: ask again at
+        once.
+        """
+
     def __init__(
         self,
         *,
@@ -695,10 +758,12 @@ class PlanRestartsResponse(_message.Message):
         violations: _abc.Iterable[Global___ItemViolation] | None = ...,
         continue_after: _builtins.str = ...,
         omitted_violations: _builtins.int = ...,
+        sync: _plan_pb2.SyncResponse | None = ...,
+        include_namespaces: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "requeue_after", b"requeue_after"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "requeue_after", b"requeue_after", "sync", b"sync"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["continue_after", b"continue_after", "counts", b"counts", "omitted_violations", b"omitted_violations", "plans", b"plans", "requeue_after", b"requeue_after", "violations", b"violations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["continue_after", b"continue_after", "counts", b"counts", "include_namespaces", b"include_namespaces", "omitted_violations", b"omitted_violations", "plans", b"plans", "requeue_after", b"requeue_after", "sync", b"sync", "violations", b"violations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -841,8 +906,8 @@ class RestartCondition(_message.Message):
 
     @_builtins.property
     def event(self) -> _plan_pb2.Event:
-        """Event to record on the workload when the condition begins: if the last plan of the workload did not have it with this
-        reason. Absent if nobody needs to act.
+        """Event to record on the workload when the condition begins. Absent if nobody needs to act and, in a request with `sync`,
+        if an earlier response had it. Without `sync`, record it if the last plan of the workload did not have the reason.
         """
 
     def __init__(

@@ -8,7 +8,7 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Event, Step } from "./plan_pb.js";
+import type { Event, Step, Sync, SyncResponse } from "./plan_pb.js";
 import { file_rollplan_v1_plan } from "./plan_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollplan/v1/restart.proto.
  */
 export const file_rollplan_v1_restart: GenFile = /*@__PURE__*/
-  fileDesc("Chlyb2xscGxhbi92MS9yZXN0YXJ0LnByb3RvEgtyb2xscGxhbi52MSLqAQoTUGxhblJlc3RhcnRzUmVxdWVzdBInCgNub3cYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB29iamVjdHMYAiADKAkSMgoOY29uZmlndXJhdGlvbnMYBCADKAsyGi5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uEh8KF2NvbmZpZ3VyYXRpb25zX2NvbXBsZXRlGAYgASgIEiwKB29wdGlvbnMYByABKAsyGy5yb2xscGxhbi52MS5SZXN0YXJ0T3B0aW9ucxIWCg5jb250aW51ZV9hZnRlchgIIAEoCSKvBAoNQ29uZmlndXJhdGlvbhIsCgRraW5kGAEgASgOMh4ucm9sbHBsYW4udjEuQ29uZmlndXJhdGlvbktpbmQSEQoJbmFtZXNwYWNlGAIgASgJEgwKBG5hbWUYAyABKAkSQAoLYW5ub3RhdGlvbnMYBCADKAsyKy5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uLkFubm90YXRpb25zRW50cnkSQwoNa2V5X2NoZWNrc3VtcxgFIAMoCzIsLnJvbGxwbGFuLnYxLkNvbmZpZ3VyYXRpb24uS2V5Q2hlY2tzdW1zRW50cnkSEAoIY2hlY2tzdW0YBiABKAkSDgoGYWJzZW50GAcgASgIEi4KCmNoYW5nZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDG9ic2VydmF0aW9ucxgJIAEoBRIuCgpjcmVhdGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjaGFuZ2VfdW5jZXJ0YWluGAsgASgIEhgKEHJlc291cmNlX3ZlcnNpb24YDCABKAQSEwoLYmluYXJ5X2tleXMYDSADKAkaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGjMKEUtleUNoZWNrc3Vtc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEirwUKDlJlc3RhcnRPcHRpb25zEiwKB3Byb2ZpbGUYASABKA4yGy5yb2xscGxhbi52MS5SZXN0YXJ0UHJvZmlsZRIqCgpyZXN0YXJ0X29uGAIgASgOMhYucm9sbHBsYW4udjEuUmVzdGFydE9uEigKBXF1aWV0GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKCG1heF93YWl0GAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KDG1pbl9pbnRlcnZhbBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIrCghtYXhfaG9sZBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhInCgRza2V3GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjkKFmRpc3J1cHRpb25fYnVkZ2V0X3dhaXQYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGQoRZnJvemVuX25hbWVzcGFjZXMYCSADKAkSFAoMY2hlY2tzdW1fa2V5GAogASgMEigKBWtpbmRzGAsgAygLMhkucm9sbHBsYW4udjEuV29ya2xvYWRLaW5kEi4KCHJlbG9hZGVyGAwgASgLMhwucm9sbHBsYW4udjEuUmVsb2FkZXJPcHRpb25zEhYKDm1heF9jb25jdXJyZW50GA0gASgFEhUKDWFsbF93b3JrbG9hZHMYDiABKAgSGgoSaW1hZ2VfcHVsbF9zZWNyZXRzGA8gASgIEhQKB2JyZWFrZXIYECABKAhIAIgBARIXCg9ldmVudHNfYXNfY2FsbHMYESABKAgSGQoRaW5jbHVkZV91bmNoYW5nZWQYEiABKAhCCgoIX2JyZWFrZXIiWgoMV29ya2xvYWRLaW5kEhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEAoIcmVzb3VyY2UYAyABKAkSFQoNdGVtcGxhdGVfcGF0aBgEIAEoCSLwAQoPUmVsb2FkZXJPcHRpb25zEi0KCHN0cmF0ZWd5GAEgASgOMhsucm9sbHBsYW4udjEuUmVsb2FkU3RyYXRlZ3kSFwoPYXV0b19yZWxvYWRfYWxsGAIgASgIEhgKEHJlbG9hZF9vbl9jcmVhdGUYAyABKAgSGAoQcmVsb2FkX29uX2RlbGV0ZRgEIAEoCBIaChJpZ25vcmVfY29uZmlnX21hcHMYBSABKAgSFgoOaWdub3JlX3NlY3JldHMYBiABKAgSEwoLaWdub3JlX2pvYnMYByABKAgSGAoQaWdub3JlX2Nyb25fam9icxgIIAEoCCKBAgoUUGxhblJlc3RhcnRzUmVzcG9uc2USJwoFcGxhbnMYASADKAsyGC5yb2xscGxhbi52MS5SZXN0YXJ0UGxhbhIwCg1yZXF1ZXVlX2FmdGVyGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEioKBmNvdW50cxgDIAEoCzIaLnJvbGxwbGFuLnYxLlJlc3RhcnRDb3VudHMSLgoKdmlvbGF0aW9ucxgEIAMoCzIaLnJvbGxwbGFuLnYxLkl0ZW1WaW9sYXRpb24SFgoOY29udGludWVfYWZ0ZXIYBSABKAkSGgoSb21pdHRlZF92aW9sYXRpb25zGAYgASgFIuwCCgtSZXN0YXJ0UGxhbhITCgthcGlfdmVyc2lvbhgBIAEoCRIMCgRraW5kGAIgASgJEhEKCW5hbWVzcGFjZRgDIAEoCRIMCgRuYW1lGAQgASgJEgsKA3VpZBgFIAEoCRIuCghkZWNpc2lvbhgGIAEoDjIcLnJvbGxwbGFuLnYxLlJlc3RhcnREZWNpc2lvbhIxCgdjaGFuZ2VzGAcgAygLMiAucm9sbHBsYW4udjEuQ29uZmlndXJhdGlvbkNoYW5nZRIxCgpjb25kaXRpb25zGAggAygLMh0ucm9sbHBsYW4udjEuUmVzdGFydENvbmRpdGlvbhIgCgVzdGVwcxgJIAMoCzIRLnJvbGxwbGFuLnYxLlN0ZXASJwoDZHVlGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgR1c2VzGAsgAygLMh0ucm9sbHBsYW4udjEuQ29uZmlndXJhdGlvblVzZSKQAQoTQ29uZmlndXJhdGlvbkNoYW5nZRIsCgRraW5kGAEgASgOMh4ucm9sbHBsYW4udjEuQ29uZmlndXJhdGlvbktpbmQSEQoJbmFtZXNwYWNlGAIgASgJEgwKBG5hbWUYAyABKAkSCwoDa2V5GAQgASgJEgwKBHR5cGUYBSABKAkSDwoHbWVzc2FnZRgGIAEoCSK2AQoQUmVzdGFydENvbmRpdGlvbhIOCgZyZWFzb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCRIpCgV1bnRpbBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoGZWZmZWN0GAQgASgOMiMucm9sbHBsYW4udjEuUmVzdGFydENvbmRpdGlvbkVmZmVjdBIhCgVldmVudBgFIAEoCzISLnJvbGxwbGFuLnYxLkV2ZW50IokBChBDb25maWd1cmF0aW9uVXNlEiwKBGtpbmQYASABKA4yHi5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uS2luZBIMCgRuYW1lGAIgASgJEisKBnVzYWdlcxgDIAMoDjIbLnJvbGxwbGFuLnYxLlJlZmVyZW5jZVVzYWdlEgwKBGtleXMYBCADKAkipAEKDVJlc3RhcnRDb3VudHMSEQoJd29ya2xvYWRzGAEgASgFEhAKCHNlbGVjdGVkGAIgASgFEhIKCnJlZmVyZW5jZXMYAyABKAUSDwoHdW5rbm93bhgEIAEoBRIMCgRub25lGAUgASgFEg4KBnJlY29yZBgGIAEoBRIMCgR3YWl0GAcgASgFEgwKBGhvbGQYCCABKAUSDwoHcmVzdGFydBgJIAEoBSJDCg1JdGVtVmlvbGF0aW9uEg0KBWZpZWxkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCSqnAQoRQ29uZmlndXJhdGlvbktpbmQSIgoeQ09ORklHVVJBVElPTl9LSU5EX1VOU1BFQ0lGSUVEEAASIQodQ09ORklHVVJBVElPTl9LSU5EX0NPTkZJR19NQVAQARIdChlDT05GSUdVUkFUSU9OX0tJTkRfU0VDUkVUEAISLAooQ09ORklHVVJBVElPTl9LSU5EX1NFQ1JFVF9QUk9WSURFUl9DTEFTUxADKp8CCg5SZWZlcmVuY2VVc2FnZRIfChtSRUZFUkVOQ0VfVVNBR0VfVU5TUEVDSUZJRUQQABIXChNSRUZFUkVOQ0VfVVNBR0VfRU5WEAESHAoYUkVGRVJFTkNFX1VTQUdFX0VOVl9GUk9NEAISHAoYUkVGRVJFTkNFX1VTQUdFX1NVQl9QQVRIEAMSGgoWUkVGRVJFTkNFX1VTQUdFX1ZPTFVNRRAEEh0KGVJFRkVSRU5DRV9VU0FHRV9VTk1PVU5URUQQBRIeChpSRUZFUkVOQ0VfVVNBR0VfSU1BR0VfUFVMTBAGEhkKFVJFRkVSRU5DRV9VU0FHRV9OQU1FRBAHEiEKHVJFRkVSRU5DRV9VU0FHRV9WT0xVTUVfQUNDRVNTEAgqhwEKDlJlc3RhcnRQcm9maWxlEh8KG1JFU1RBUlRfUFJPRklMRV9VTlNQRUNJRklFRBAAEhwKGFJFU1RBUlRfUFJPRklMRV9ST0xMUExBThABEhgKFFJFU1RBUlRfUFJPRklMRV9YSU5HEAISHAoYUkVTVEFSVF9QUk9GSUxFX1JFTE9BREVSEAMqTwoJUmVzdGFydE9uEhoKFlJFU1RBUlRfT05fVU5TUEVDSUZJRUQQABISCg5SRVNUQVJUX09OX0FMTBABEhIKDlJFU1RBUlRfT05fRU5WEAIqcAoOUmVsb2FkU3RyYXRlZ3kSHwobUkVMT0FEX1NUUkFURUdZX1VOU1BFQ0lGSUVEEAASHAoYUkVMT0FEX1NUUkFURUdZX0VOVl9WQVJTEAESHwobUkVMT0FEX1NUUkFURUdZX0FOTk9UQVRJT05TEAIqvwEKD1Jlc3RhcnREZWNpc2lvbhIgChxSRVNUQVJUX0RFQ0lTSU9OX1VOU1BFQ0lGSUVEEAASGQoVUkVTVEFSVF9ERUNJU0lPTl9OT05FEAESGwoXUkVTVEFSVF9ERUNJU0lPTl9SRUNPUkQQAhIZChVSRVNUQVJUX0RFQ0lTSU9OX1dBSVQQAxIZChVSRVNUQVJUX0RFQ0lTSU9OX0hPTEQQBBIcChhSRVNUQVJUX0RFQ0lTSU9OX1JFU1RBUlQQBSqGAgoWUmVzdGFydENvbmRpdGlvbkVmZmVjdBIoCiRSRVNUQVJUX0NPTkRJVElPTl9FRkZFQ1RfVU5TUEVDSUZJRUQQABIkCiBSRVNUQVJUX0NPTkRJVElPTl9FRkZFQ1RfSU5GT1JNUxABEicKI1JFU1RBUlRfQ09ORElUSU9OX0VGRkVDVF9OT1RfTkVFREVEEAISIgoeUkVTVEFSVF9DT05ESVRJT05fRUZGRUNUX1dBSVRTEAMSIgoeUkVTVEFSVF9DT05ESVRJT05fRUZGRUNUX0hPTERTEAQSKwonUkVTVEFSVF9DT05ESVRJT05fRUZGRUNUX1BSRVZFTlRTX1NUQVJUEAViBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollplan_v1_plan]);
+  fileDesc("Chlyb2xscGxhbi92MS9yZXN0YXJ0LnByb3RvEgtyb2xscGxhbi52MSK1AgoTUGxhblJlc3RhcnRzUmVxdWVzdBInCgNub3cYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB29iamVjdHMYAiADKAkSMgoOY29uZmlndXJhdGlvbnMYBCADKAsyGi5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uEh8KF2NvbmZpZ3VyYXRpb25zX2NvbXBsZXRlGAYgASgIEiwKB29wdGlvbnMYByABKAsyGy5yb2xscGxhbi52MS5SZXN0YXJ0T3B0aW9ucxIWCg5jb250aW51ZV9hZnRlchgIIAEoCRIfCgRzeW5jGAkgASgLMhEucm9sbHBsYW4udjEuU3luYxIoCgVzY29wZRgKIAEoCzIZLnJvbGxwbGFuLnYxLlJlc3RhcnRTY29wZSJXCgxSZXN0YXJ0U2NvcGUSEgoKbmFtZXNwYWNlcxgBIAMoCRIbChNvYnNlcnZlZF9uYW1lc3BhY2VzGAIgAygJEhYKDmxhYmVsX3NlbGVjdG9yGAMgASgJIq8ECg1Db25maWd1cmF0aW9uEiwKBGtpbmQYASABKA4yHi5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uS2luZBIRCgluYW1lc3BhY2UYAiABKAkSDAoEbmFtZRgDIAEoCRJACgthbm5vdGF0aW9ucxgEIAMoCzIrLnJvbGxwbGFuLnYxLkNvbmZpZ3VyYXRpb24uQW5ub3RhdGlvbnNFbnRyeRJDCg1rZXlfY2hlY2tzdW1zGAUgAygLMiwucm9sbHBsYW4udjEuQ29uZmlndXJhdGlvbi5LZXlDaGVja3N1bXNFbnRyeRIQCghjaGVja3N1bRgGIAEoCRIOCgZhYnNlbnQYByABKAgSLgoKY2hhbmdlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMb2JzZXJ2YXRpb25zGAkgASgFEi4KCmNyZWF0ZWRfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhgKEGNoYW5nZV91bmNlcnRhaW4YCyABKAgSGAoQcmVzb3VyY2VfdmVyc2lvbhgMIAEoBBITCgtiaW5hcnlfa2V5cxgNIAMoCRoyChBBbm5vdGF0aW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaMwoRS2V5Q2hlY2tzdW1zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKvBQoOUmVzdGFydE9wdGlvbnMSLAoHcHJvZmlsZRgBIAEoDjIbLnJvbGxwbGFuLnYxLlJlc3RhcnRQcm9maWxlEioKCnJlc3RhcnRfb24YAiABKA4yFi5yb2xscGxhbi52MS5SZXN0YXJ0T24SKAoFcXVpZXQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoIbWF4X3dhaXQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLwoMbWluX2ludGVydmFsGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKCG1heF9ob2xkGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEicKBHNrZXcYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SOQoWZGlzcnVwdGlvbl9idWRnZXRfd2FpdBgIIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZChFmcm96ZW5fbmFtZXNwYWNlcxgJIAMoCRIUCgxjaGVja3N1bV9rZXkYCiABKAwSKAoFa2luZHMYCyADKAsyGS5yb2xscGxhbi52MS5Xb3JrbG9hZEtpbmQSLgoIcmVsb2FkZXIYDCABKAsyHC5yb2xscGxhbi52MS5SZWxvYWRlck9wdGlvbnMSFgoObWF4X2NvbmN1cnJlbnQYDSABKAUSFQoNYWxsX3dvcmtsb2FkcxgOIAEoCBIaChJpbWFnZV9wdWxsX3NlY3JldHMYDyABKAgSFAoHYnJlYWtlchgQIAEoCEgAiAEBEhcKD2V2ZW50c19hc19jYWxscxgRIAEoCBIZChFpbmNsdWRlX3VuY2hhbmdlZBgSIAEoCEIKCghfYnJlYWtlciJaCgxXb3JrbG9hZEtpbmQSEwoLYXBpX3ZlcnNpb24YASABKAkSDAoEa2luZBgCIAEoCRIQCghyZXNvdXJjZRgDIAEoCRIVCg10ZW1wbGF0ZV9wYXRoGAQgASgJIvABCg9SZWxvYWRlck9wdGlvbnMSLQoIc3RyYXRlZ3kYASABKA4yGy5yb2xscGxhbi52MS5SZWxvYWRTdHJhdGVneRIXCg9hdXRvX3JlbG9hZF9hbGwYAiABKAgSGAoQcmVsb2FkX29uX2NyZWF0ZRgDIAEoCBIYChByZWxvYWRfb25fZGVsZXRlGAQgASgIEhoKEmlnbm9yZV9jb25maWdfbWFwcxgFIAEoCBIWCg5pZ25vcmVfc2VjcmV0cxgGIAEoCBITCgtpZ25vcmVfam9icxgHIAEoCBIYChBpZ25vcmVfY3Jvbl9qb2JzGAggASgIIsYCChRQbGFuUmVzdGFydHNSZXNwb25zZRInCgVwbGFucxgBIAMoCzIYLnJvbGxwbGFuLnYxLlJlc3RhcnRQbGFuEjAKDXJlcXVldWVfYWZ0ZXIYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoGY291bnRzGAMgASgLMhoucm9sbHBsYW4udjEuUmVzdGFydENvdW50cxIuCgp2aW9sYXRpb25zGAQgAygLMhoucm9sbHBsYW4udjEuSXRlbVZpb2xhdGlvbhIWCg5jb250aW51ZV9hZnRlchgFIAEoCRIaChJvbWl0dGVkX3Zpb2xhdGlvbnMYBiABKAUSJwoEc3luYxgHIAEoCzIZLnJvbGxwbGFuLnYxLlN5bmNSZXNwb25zZRIaChJpbmNsdWRlX25hbWVzcGFjZXMYCCADKAki7AIKC1Jlc3RhcnRQbGFuEhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSCwoDdWlkGAUgASgJEi4KCGRlY2lzaW9uGAYgASgOMhwucm9sbHBsYW4udjEuUmVzdGFydERlY2lzaW9uEjEKB2NoYW5nZXMYByADKAsyIC5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uQ2hhbmdlEjEKCmNvbmRpdGlvbnMYCCADKAsyHS5yb2xscGxhbi52MS5SZXN0YXJ0Q29uZGl0aW9uEiAKBXN0ZXBzGAkgAygLMhEucm9sbHBsYW4udjEuU3RlcBInCgNkdWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBHVzZXMYCyADKAsyHS5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uVXNlIpABChNDb25maWd1cmF0aW9uQ2hhbmdlEiwKBGtpbmQYASABKA4yHi5yb2xscGxhbi52MS5Db25maWd1cmF0aW9uS2luZBIRCgluYW1lc3BhY2UYAiABKAkSDAoEbmFtZRgDIAEoCRILCgNrZXkYBCABKAkSDAoEdHlwZRgFIAEoCRIPCgdtZXNzYWdlGAYgASgJIrYBChBSZXN0YXJ0Q29uZGl0aW9uEg4KBnJlYXNvbhgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEikKBXVudGlsGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCgZlZmZlY3QYBCABKA4yIy5yb2xscGxhbi52MS5SZXN0YXJ0Q29uZGl0aW9uRWZmZWN0EiEKBWV2ZW50GAUgASgLMhIucm9sbHBsYW4udjEuRXZlbnQiiQEKEENvbmZpZ3VyYXRpb25Vc2USLAoEa2luZBgBIAEoDjIeLnJvbGxwbGFuLnYxLkNvbmZpZ3VyYXRpb25LaW5kEgwKBG5hbWUYAiABKAkSKwoGdXNhZ2VzGAMgAygOMhsucm9sbHBsYW4udjEuUmVmZXJlbmNlVXNhZ2USDAoEa2V5cxgEIAMoCSKkAQoNUmVzdGFydENvdW50cxIRCgl3b3JrbG9hZHMYASABKAUSEAoIc2VsZWN0ZWQYAiABKAUSEgoKcmVmZXJlbmNlcxgDIAEoBRIPCgd1bmtub3duGAQgASgFEgwKBG5vbmUYBSABKAUSDgoGcmVjb3JkGAYgASgFEgwKBHdhaXQYByABKAUSDAoEaG9sZBgIIAEoBRIPCgdyZXN0YXJ0GAkgASgFIkMKDUl0ZW1WaW9sYXRpb24SDQoFZmllbGQYASABKAkSDgoGcmVhc29uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJKqcBChFDb25maWd1cmF0aW9uS2luZBIiCh5DT05GSUdVUkFUSU9OX0tJTkRfVU5TUEVDSUZJRUQQABIhCh1DT05GSUdVUkFUSU9OX0tJTkRfQ09ORklHX01BUBABEh0KGUNPTkZJR1VSQVRJT05fS0lORF9TRUNSRVQQAhIsCihDT05GSUdVUkFUSU9OX0tJTkRfU0VDUkVUX1BST1ZJREVSX0NMQVNTEAMqnwIKDlJlZmVyZW5jZVVzYWdlEh8KG1JFRkVSRU5DRV9VU0FHRV9VTlNQRUNJRklFRBAAEhcKE1JFRkVSRU5DRV9VU0FHRV9FTlYQARIcChhSRUZFUkVOQ0VfVVNBR0VfRU5WX0ZST00QAhIcChhSRUZFUkVOQ0VfVVNBR0VfU1VCX1BBVEgQAxIaChZSRUZFUkVOQ0VfVVNBR0VfVk9MVU1FEAQSHQoZUkVGRVJFTkNFX1VTQUdFX1VOTU9VTlRFRBAFEh4KGlJFRkVSRU5DRV9VU0FHRV9JTUFHRV9QVUxMEAYSGQoVUkVGRVJFTkNFX1VTQUdFX05BTUVEEAcSIQodUkVGRVJFTkNFX1VTQUdFX1ZPTFVNRV9BQ0NFU1MQCCqHAQoOUmVzdGFydFByb2ZpbGUSHwobUkVTVEFSVF9QUk9GSUxFX1VOU1BFQ0lGSUVEEAASHAoYUkVTVEFSVF9QUk9GSUxFX1JPTExQTEFOEAESGAoUUkVTVEFSVF9QUk9GSUxFX1hJTkcQAhIcChhSRVNUQVJUX1BST0ZJTEVfUkVMT0FERVIQAypPCglSZXN0YXJ0T24SGgoWUkVTVEFSVF9PTl9VTlNQRUNJRklFRBAAEhIKDlJFU1RBUlRfT05fQUxMEAESEgoOUkVTVEFSVF9PTl9FTlYQAipwCg5SZWxvYWRTdHJhdGVneRIfChtSRUxPQURfU1RSQVRFR1lfVU5TUEVDSUZJRUQQABIcChhSRUxPQURfU1RSQVRFR1lfRU5WX1ZBUlMQARIfChtSRUxPQURfU1RSQVRFR1lfQU5OT1RBVElPTlMQAiq/AQoPUmVzdGFydERlY2lzaW9uEiAKHFJFU1RBUlRfREVDSVNJT05fVU5TUEVDSUZJRUQQABIZChVSRVNUQVJUX0RFQ0lTSU9OX05PTkUQARIbChdSRVNUQVJUX0RFQ0lTSU9OX1JFQ09SRBACEhkKFVJFU1RBUlRfREVDSVNJT05fV0FJVBADEhkKFVJFU1RBUlRfREVDSVNJT05fSE9MRBAEEhwKGFJFU1RBUlRfREVDSVNJT05fUkVTVEFSVBAFKoYCChZSZXN0YXJ0Q29uZGl0aW9uRWZmZWN0EigKJFJFU1RBUlRfQ09ORElUSU9OX0VGRkVDVF9VTlNQRUNJRklFRBAAEiQKIFJFU1RBUlRfQ09ORElUSU9OX0VGRkVDVF9JTkZPUk1TEAESJwojUkVTVEFSVF9DT05ESVRJT05fRUZGRUNUX05PVF9ORUVERUQQAhIiCh5SRVNUQVJUX0NPTkRJVElPTl9FRkZFQ1RfV0FJVFMQAxIiCh5SRVNUQVJUX0NPTkRJVElPTl9FRkZFQ1RfSE9MRFMQBBIrCidSRVNUQVJUX0NPTkRJVElPTl9FRkZFQ1RfUFJFVkVOVFNfU1RBUlQQBWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollplan_v1_plan]);
 
 /**
  * PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/restarts.md describes how restarts are decided.
@@ -75,6 +75,21 @@ export type PlanRestartsRequest = Message<"rollplan.v1.PlanRestartsRequest"> & {
    * @generated from field: string continue_after = 8;
    */
   continueAfter: string;
+
+  /**
+   * State of the loop of a controller: docs/adapters.md. There is one for all namespaces. In contrast to PlanRollout,
+   * `answers` has the answers to the last response only, also after reads, and `status_interval` is not used.
+   *
+   * @generated from field: rollplan.v1.Sync sync = 9;
+   */
+  sync?: Sync | undefined;
+
+  /**
+   * Which objects the request has, and the controller observes. Required with `sync`.
+   *
+   * @generated from field: rollplan.v1.RestartScope scope = 10;
+   */
+  scope?: RestartScope | undefined;
 };
 
 /**
@@ -83,6 +98,41 @@ export type PlanRestartsRequest = Message<"rollplan.v1.PlanRestartsRequest"> & {
  */
 export const PlanRestartsRequestSchema: GenMessage<PlanRestartsRequest> = /*@__PURE__*/
   messageDesc(file_rollplan_v1_restart, 0);
+
+/**
+ * The namespaces and labels of a controller of restarts.
+ *
+ * @generated from message rollplan.v1.RestartScope
+ */
+export type RestartScope = Message<"rollplan.v1.RestartScope"> & {
+  /**
+   * Namespaces of which the request has all objects that the controller observes. At least one is required.
+   *
+   * @generated from field: repeated string namespaces = 1;
+   */
+  namespaces: string[];
+
+  /**
+   * Namespaces in which the controller observes workloads. Empty: all.
+   *
+   * @generated from field: repeated string observed_namespaces = 2;
+   */
+  observedNamespaces: string[];
+
+  /**
+   * Label selector of the workloads that the controller observes, for example "app=web". Empty: all.
+   *
+   * @generated from field: string label_selector = 3;
+   */
+  labelSelector: string;
+};
+
+/**
+ * Describes the message rollplan.v1.RestartScope.
+ * Use `create(RestartScopeSchema)` to create a new message.
+ */
+export const RestartScopeSchema: GenMessage<RestartScope> = /*@__PURE__*/
+  messageDesc(file_rollplan_v1_restart, 1);
 
 /**
  * Configuration is a ConfigMap, Secret or SecretProviderClass, as checksums.
@@ -195,7 +245,7 @@ export type Configuration = Message<"rollplan.v1.Configuration"> & {
  * Use `create(ConfigurationSchema)` to create a new message.
  */
 export const ConfigurationSchema: GenMessage<Configuration> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 1);
+  messageDesc(file_rollplan_v1_restart, 2);
 
 /**
  * RestartOptions controls how restarts are planned. Durations must not be negative.
@@ -342,7 +392,7 @@ export type RestartOptions = Message<"rollplan.v1.RestartOptions"> & {
  * Use `create(RestartOptionsSchema)` to create a new message.
  */
 export const RestartOptionsSchema: GenMessage<RestartOptions> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 2);
+  messageDesc(file_rollplan_v1_restart, 3);
 
 /**
  * WorkloadKind is a kind of object with a pod template.
@@ -384,7 +434,7 @@ export type WorkloadKind = Message<"rollplan.v1.WorkloadKind"> & {
  * Use `create(WorkloadKindSchema)` to create a new message.
  */
 export const WorkloadKindSchema: GenMessage<WorkloadKind> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 3);
+  messageDesc(file_rollplan_v1_restart, 4);
 
 /**
  * ReloaderOptions are options of the reloader profile. They have the names of Reloader's flags.
@@ -454,7 +504,7 @@ export type ReloaderOptions = Message<"rollplan.v1.ReloaderOptions"> & {
  * Use `create(ReloaderOptionsSchema)` to create a new message.
  */
 export const ReloaderOptionsSchema: GenMessage<ReloaderOptions> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 4);
+  messageDesc(file_rollplan_v1_restart, 5);
 
 /**
  * PlanRestartsResponse is the response of RolloutPlanner.PlanRestarts.
@@ -503,6 +553,23 @@ export type PlanRestartsResponse = Message<"rollplan.v1.PlanRestartsResponse"> &
    * @generated from field: int32 omitted_violations = 6;
    */
   omittedViolations: number;
+
+  /**
+   * What the controller does next, if the request has `sync`. The same in each response to a request with its
+   * continuations.
+   *
+   * @generated from field: rollplan.v1.SyncResponse sync = 7;
+   */
+  sync?: SyncResponse | undefined;
+
+  /**
+   * Namespaces that the next request must include in its objects, besides those that it is about: restarts are in progress
+   * there, or calls are to be repeated. If this request did not include all of them, the response has no plans: ask again at
+   * once.
+   *
+   * @generated from field: repeated string include_namespaces = 8;
+   */
+  includeNamespaces: string[];
 };
 
 /**
@@ -510,7 +577,7 @@ export type PlanRestartsResponse = Message<"rollplan.v1.PlanRestartsResponse"> &
  * Use `create(PlanRestartsResponseSchema)` to create a new message.
  */
 export const PlanRestartsResponseSchema: GenMessage<PlanRestartsResponse> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 5);
+  messageDesc(file_rollplan_v1_restart, 6);
 
 /**
  * RestartPlan states what to do about a workload, and why.
@@ -601,7 +668,7 @@ export type RestartPlan = Message<"rollplan.v1.RestartPlan"> & {
  * Use `create(RestartPlanSchema)` to create a new message.
  */
 export const RestartPlanSchema: GenMessage<RestartPlan> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 6);
+  messageDesc(file_rollplan_v1_restart, 7);
 
 /**
  * ConfigurationChange is a change of a configuration, or of one of its keys. It never contains a value.
@@ -657,7 +724,7 @@ export type ConfigurationChange = Message<"rollplan.v1.ConfigurationChange"> & {
  * Use `create(ConfigurationChangeSchema)` to create a new message.
  */
 export const ConfigurationChangeSchema: GenMessage<ConfigurationChange> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 7);
+  messageDesc(file_rollplan_v1_restart, 8);
 
 /**
  * RestartCondition is a condition on which a decision depends.
@@ -694,8 +761,8 @@ export type RestartCondition = Message<"rollplan.v1.RestartCondition"> & {
   effect: RestartConditionEffect;
 
   /**
-   * Event to record on the workload when the condition begins: if the last plan of the workload did not have it with this
-   * reason. Absent if nobody needs to act.
+   * Event to record on the workload when the condition begins. Absent if nobody needs to act and, in a request with `sync`,
+   * if an earlier response had it. Without `sync`, record it if the last plan of the workload did not have the reason.
    *
    * @generated from field: rollplan.v1.Event event = 5;
    */
@@ -707,7 +774,7 @@ export type RestartCondition = Message<"rollplan.v1.RestartCondition"> & {
  * Use `create(RestartConditionSchema)` to create a new message.
  */
 export const RestartConditionSchema: GenMessage<RestartCondition> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 8);
+  messageDesc(file_rollplan_v1_restart, 9);
 
 /**
  * ConfigurationUse is a configuration that a workload reacts to.
@@ -749,7 +816,7 @@ export type ConfigurationUse = Message<"rollplan.v1.ConfigurationUse"> & {
  * Use `create(ConfigurationUseSchema)` to create a new message.
  */
 export const ConfigurationUseSchema: GenMessage<ConfigurationUse> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 9);
+  messageDesc(file_rollplan_v1_restart, 10);
 
 /**
  * RestartCounts are the totals of a plan.
@@ -826,7 +893,7 @@ export type RestartCounts = Message<"rollplan.v1.RestartCounts"> & {
  * Use `create(RestartCountsSchema)` to create a new message.
  */
 export const RestartCountsSchema: GenMessage<RestartCounts> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 10);
+  messageDesc(file_rollplan_v1_restart, 11);
 
 /**
  * ItemViolation is a problem with an item of the request. The item was skipped.
@@ -861,7 +928,7 @@ export type ItemViolation = Message<"rollplan.v1.ItemViolation"> & {
  * Use `create(ItemViolationSchema)` to create a new message.
  */
 export const ItemViolationSchema: GenMessage<ItemViolation> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_restart, 11);
+  messageDesc(file_rollplan_v1_restart, 12);
 
 /**
  * ConfigurationKind is a kind of configuration.

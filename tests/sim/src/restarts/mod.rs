@@ -1,8 +1,10 @@
 //! Restarts in a simulated world: the final restarts are the same if the adapter or the service is killed after any step.
 
-#[path = "../../../src/restart/tests/world.rs"]
+#[path = "../../../../src/restart/tests/world.rs"]
 #[allow(dead_code, reason = "the tests of the planner use the rest")]
 mod world;
+
+mod limit;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
