@@ -222,9 +222,11 @@ impl Turn {
             namespace: call.namespace.to_owned(),
             version: version.to_owned(),
             is_restart,
-            path: is_readable
-                .then(|| call.path.to_owned())
-                .unwrap_or_default(),
+            path: if is_readable {
+                call.path.to_owned()
+            } else {
+                String::new()
+            },
         };
         self.state.written.insert(call.uid.to_owned(), written);
     }
