@@ -212,7 +212,7 @@ fn check_callers(
 pub(crate) fn judge(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Result<Judged, Interrupted> {
     let status = compute_status_until(snapshot, Options::default(), interrupt)?;
     let observed = observe_until(snapshot, VerdictOptions::default(), interrupt)?;
-    let report = report(&observed, &status, &[]);
+    let report = report(&observed, Options::default(), &status, &[]);
     let verdict = report.verdict;
     let mut blockers = report.blockers.into_iter();
     let blocker = blockers.find(|it| it.cause.as_str() == verdict.reason);

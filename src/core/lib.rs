@@ -7,6 +7,7 @@
 pub mod action;
 pub mod autoscaler;
 mod call;
+pub mod caps;
 pub mod controller_revision;
 mod history;
 pub mod interrupt;

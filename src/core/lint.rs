@@ -43,6 +43,13 @@ pub enum Rule {
         /// The minimum.
         min: i64,
     },
+    /// Caps stop the new ReplicaSet from growing, and the old ones from shrinking.
+    Capped {
+        /// The size of the new ReplicaSet, or the sizes of the old ones, added up.
+        size: i64,
+        /// The cap.
+        cap: i64,
+    },
     /// At most one write for each object.
     OneWrite {
         /// The name of the object.
@@ -69,6 +76,7 @@ pub enum Rule {
 pub fn lint(snapshot: &Snapshot, options: Options, plan: &Plan) -> Vec<Violation> {
     let mut violations = Vec::new();
     lint_bounds(snapshot, options, plan, &mut violations);
+    lint_caps(snapshot, options, plan, &mut violations);
     lint_one_write(plan, &mut violations);
     lint_next(snapshot, options, plan, &mut violations);
     violations
@@ -174,6 +182,51 @@ fn lint_bounds(
         }
         total_so_far = total_so_far.min(total.max(max));
         available_so_far = available;
+    }
+}
+
+/// Caps do not limit how a Deployment is scaled, except that the new ReplicaSet does not outgrow its cap in a rollout.
+fn lint_caps(snapshot: &Snapshot, options: Options, plan: &Plan, violations: &mut Vec<Violation>) {
+    let deployment = &snapshot.deployment;
+    let caps = deployment.caps(options);
+    let limits = strategy::of(deployment).limits(deployment.spec.replicas);
+    let (new, old) = pass::roles(snapshot, &Never);
+    let mut sizes: BTreeMap<&str, i32> = BTreeMap::new();
+    sizes.extend(old.iter().map(|set| (&*set.metadata.name, set.replicas)));
+    let is_complete = new.is_some_and(|set| {
+        let desired = revision::desired_replicas(&set.metadata.annotations);
+        desired == Some(set.replicas) && sizes.values().all(|&size| size == 0)
+    });
+    let mut new_size = new.map_or(0, |set| set.replicas);
+    let is_scaling = is_scaling(snapshot) || deployment.spec.paused;
+    for (index, step) in plan.steps.iter().enumerate() {
+        let mut violate = |size: i64, cap: i64| {
+            violations.push(Violation {
+                after_steps: index + 1,
+                rule: Rule::Capped { size, cap },
+                inherited: false,
+            });
+        };
+        let (name, to) = match &step.action {
+            Some(Action::CreateReplicaSet(set)) => (&*set.metadata.name, set.replicas),
+            Some(Action::ScaleReplicaSet { set, to, .. }) => (&*set.name, *to),
+            _ => continue,
+        };
+        let old_before: i64 = sizes.values().map(|&size| i64::from(size)).sum();
+        let Some(size) = sizes.get_mut(name) else {
+            if to > new_size.max(caps.new_max) && !is_complete {
+                violate(to.into(), caps.new_max.into());
+            }
+            new_size = to;
+            continue;
+        };
+        *size = to;
+        let old_after: i64 = sizes.values().map(|&size| i64::from(size)).sum();
+        let room = i64::from(limits.max_total()) - i64::from(new_size);
+        let kept = i64::from(caps.old_min).min(room);
+        if old_after < old_before.min(kept) && !is_scaling {
+            violate(old_after, kept);
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use crate::caps::{NEW_MAX, OLD_MIN};
 use crate::snapshot::{ReplicaSet, StringMap};
 
 /// The number of the current rollout of a Deployment, or of the last rollout of a ReplicaSet.
@@ -38,6 +39,8 @@ pub fn is_skipped(annotation: &str) -> bool {
             | MAX_REPLICAS
             | ROLLBACK_TO
             | TEMPLATE_DIGEST
+            | NEW_MAX
+            | OLD_MIN
     )
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 pub use crate::object::{ObjectMeta, OwnerReference, StringMap};
 
 use crate::call::CallId;
+use crate::caps::Caps;
 use crate::reference::ConfigurationKind;
 use crate::selector::LabelSelector;
 use crate::size::IntOrPercent;
@@ -60,6 +61,16 @@ impl Deployment {
     #[must_use]
     pub fn is_native(&self) -> bool {
         self.api_version == "apps/v1" && self.kind == "Deployment"
+    }
+
+    /// How far its rollout may go: the caps of the options and those of its annotations. Without desired pods, there is nothing
+    /// to stop.
+    #[must_use]
+    pub fn caps(&self, options: Options) -> Caps {
+        match self.spec.replicas {
+            0 => Caps::NONE,
+            _ => options.caps.and_annotated(&self.metadata.annotations),
+        }
     }
 }
 
@@ -437,6 +448,8 @@ pub struct StepFailure {
 pub struct Options {
     /// Whether the API server keeps `status.terminatingReplicas` of Deployments.
     pub terminating_replicas: bool,
+    /// How far the caller lets a rollout go.
+    pub caps: Caps,
 }
 
 impl Default for Options {
@@ -444,6 +457,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             terminating_replicas: true,
+            caps: Caps::NONE,
         }
     }
 }

@@ -20,6 +20,8 @@ pub const REPLICA_FAILURE: &str = "ReplicaFailure";
 pub const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 /// The reason for a rollout that is complete.
 pub const NEW_SET_AVAILABLE: &str = "NewReplicaSetAvailable";
+/// The reason for a rollout that the caps of the caller stop.
+pub const CAPPED: &str = "DeploymentCapped";
 /// The reason for a rollout that makes progress.
 pub const SET_UPDATED: &str = "ReplicaSetUpdated";
 
@@ -106,6 +108,8 @@ pub(crate) struct Rollout<'a> {
     pub(crate) all: &'a [&'a ReplicaSet],
     /// The new ReplicaSet.
     pub(crate) new: Option<&'a ReplicaSet>,
+    /// Which caps stop the rollout, if they do.
+    pub(crate) held_by_caps: Option<String>,
     pub(crate) now: Time,
     /// Checked for each ReplicaSet: all of them together may have a million conditions.
     pub(crate) interrupt: &'a dyn Interrupt,
@@ -121,6 +125,7 @@ pub(crate) fn with_rollout_conditions(
         before,
         all,
         new,
+        ref held_by_caps,
         now,
         interrupt,
     } = *rollout;
@@ -142,8 +147,18 @@ pub(crate) fn with_rollout_conditions(
         if is_complete(deployment, &status) {
             let end = "has successfully progressed.";
             set_condition(&mut status, progressing("True", NEW_SET_AVAILABLE, end));
-        } else if has_progressed(before, &status) {
-            // Progress changes the update time even if status and reason stay the same.
+        } else if let Some(caps) = held_by_caps {
+            // As during a pause, the deadline does not count.
+            let end = format!("is held by its caps: {caps}.");
+            let condition = progressing("Unknown", CAPPED, &end);
+            if current.is_none_or(|current| current.message != condition.message) {
+                replace_condition(&mut status, condition);
+            }
+        } else if has_progressed(before, &status)
+            || current.is_some_and(|condition| condition.reason == CAPPED)
+        {
+            // Progress changes the update time even if status and reason stay the same. After caps, the deadline starts
+            // again.
             let condition = progressing("True", SET_UPDATED, "is progressing.");
             replace_condition(&mut status, condition);
         } else if has_timed_out(deployment, &status, now) {
@@ -200,7 +215,7 @@ fn has_progressed(before: &DeploymentStatus, after: &DeploymentStatus) -> bool {
 fn has_timed_out(deployment: &Deployment, status: &DeploymentStatus, now: Time) -> bool {
     condition(status, PROGRESSING).is_some_and(|condition| match condition.reason.as_str() {
         // A new rollout may begin before its condition is written, and a complete one has no deadline.
-        NEW_SET_AVAILABLE => false,
+        NEW_SET_AVAILABLE | CAPPED => false,
         TIMED_OUT => true,
         _ => deadline_of(deployment, condition) < now,
     })
@@ -219,8 +234,8 @@ pub fn has_progress_deadline(deployment: &Deployment) -> bool {
     deployment.spec.progress_deadline_seconds != i32::MAX
 }
 
-/// The time at which the progress deadline passes. `None` if the rollout is complete, paused or deleted, or if the deadline
-/// has been reported as exceeded.
+/// The time at which the progress deadline passes. `None` if the rollout is complete, paused, stopped by caps or deleted, or
+/// if the deadline has been reported as exceeded.
 #[must_use]
 pub fn progress_deadline(deployment: &Deployment, status: &DeploymentStatus) -> Option<Time> {
     let idle = deployment.spec.paused
@@ -230,8 +245,8 @@ pub fn progress_deadline(deployment: &Deployment, status: &DeploymentStatus) -> 
     let progressing = condition(status, PROGRESSING).filter(|_| !idle)?;
     // A completed rollout has no deadline until the next one makes progress. Kubernetes requeues the Deployment repeatedly
     // here after the old deadline has passed.
-    (progressing.reason != TIMED_OUT && progressing.reason != NEW_SET_AVAILABLE)
-        .then(|| deadline_of(deployment, progressing))
+    let has_deadline = ![TIMED_OUT, NEW_SET_AVAILABLE, CAPPED].contains(&&*progressing.reason);
+    has_deadline.then(|| deadline_of(deployment, progressing))
 }
 
 /// The time until the deadline must be checked, with a second added because clocks differ.

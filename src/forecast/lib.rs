@@ -402,7 +402,7 @@ impl<'a> Simulation<'a> {
                     text: failure.message.clone(),
                     is_certain: failure.is_certain,
                 },
-                None => sample::reason(&rollout.world, self.quota_is_observed),
+                None => sample::reason(&rollout.world, self.options, self.quota_is_observed),
             };
             forecast.reason = reason.text;
             // In this scenario, what prevents the rollout is the assumption.

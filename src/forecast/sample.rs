@@ -244,8 +244,10 @@ pub(crate) struct Reason {
 
 /// Why a rollout does not complete. `quota_is_observed` is whether the quota is that of a condition: the controller tries
 /// again after up to 17 minutes, and until then, the condition does not show that the quota has room.
-pub(crate) fn reason(world: &World, quota_is_observed: bool) -> Reason {
+pub(crate) fn reason(world: &World, options: Options, quota_is_observed: bool) -> Reason {
     let deployment = &world.snapshot.deployment;
+    let limits = rollplan_core::strategy::of(deployment).limits(deployment.spec.replicas);
+    let caps = deployment.caps(options).text(limits);
     let more_pods = |count| match count {
         1 => "1 more pod".to_owned(),
         count => format!("{count} more pods"),
@@ -301,6 +303,8 @@ pub(crate) fn reason(world: &World, quota_is_observed: bool) -> Reason {
             format!("{} pods never become ready.", world.pods_not_ready()),
             true,
         )
+    } else if !caps.is_empty() {
+        (format!("The caps allow {caps}."), true)
     } else {
         (
             "The controller has nothing more to do, but its status is not that of a complete rollout.".to_owned(),

@@ -489,7 +489,10 @@ type PlanOptions struct {
 	// Whether PlanRollout returns a report. In a typical rollout, this adds 10 % to the cost of the plan, and 50 % to the
 	// size of the response. Without `replica_sets_complete`, PlanRollout always returns it. ComputeStatus always returns
 	// it.
-	Report        bool `protobuf:"varint,4,opt,name=report,proto3" json:"report,omitempty"`
+	Report bool `protobuf:"varint,4,opt,name=report,proto3" json:"report,omitempty"`
+	// How far the caller lets the rollout go. Defaults to the annotations rollplan.dev/new-max and rollplan.dev/old-min of the
+	// owner. If the options and the annotations have a cap, both hold. docs/strategies.md describes what caps do.
+	Caps          *RolloutCaps `protobuf:"bytes,5,opt,name=caps,proto3" json:"caps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -552,6 +555,69 @@ func (x *PlanOptions) GetReport() bool {
 	return false
 }
 
+func (x *PlanOptions) GetCaps() *RolloutCaps {
+	if x != nil {
+		return x.Caps
+	}
+	return nil
+}
+
+// RolloutCaps limits how far a rollout goes, within the limits of the Deployment. A cap never resizes a ReplicaSet.
+type RolloutCaps struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Maximum size up to which the new ReplicaSet grows. Must not be negative. Absent if it is not capped.
+	NewMax *int32 `protobuf:"varint,1,opt,name=new_max,json=newMax,proto3,oneof" json:"new_max,omitempty"`
+	// Minimum sum of the sizes of the old ReplicaSets: they are not scaled down any further. Must not be negative. Absent if
+	// it is not capped.
+	OldMin        *int32 `protobuf:"varint,2,opt,name=old_min,json=oldMin,proto3,oneof" json:"old_min,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RolloutCaps) Reset() {
+	*x = RolloutCaps{}
+	mi := &file_rollplan_v1_plan_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RolloutCaps) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RolloutCaps) ProtoMessage() {}
+
+func (x *RolloutCaps) ProtoReflect() protoreflect.Message {
+	mi := &file_rollplan_v1_plan_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RolloutCaps.ProtoReflect.Descriptor instead.
+func (*RolloutCaps) Descriptor() ([]byte, []int) {
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RolloutCaps) GetNewMax() int32 {
+	if x != nil && x.NewMax != nil {
+		return *x.NewMax
+	}
+	return 0
+}
+
+func (x *RolloutCaps) GetOldMin() int32 {
+	if x != nil && x.OldMin != nil {
+		return *x.OldMin
+	}
+	return 0
+}
+
 // PlanRolloutRequest is the request of RolloutPlanner.PlanRollout.
 type PlanRolloutRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -567,7 +633,7 @@ type PlanRolloutRequest struct {
 
 func (x *PlanRolloutRequest) Reset() {
 	*x = PlanRolloutRequest{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[4]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -579,7 +645,7 @@ func (x *PlanRolloutRequest) String() string {
 func (*PlanRolloutRequest) ProtoMessage() {}
 
 func (x *PlanRolloutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[4]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -592,7 +658,7 @@ func (x *PlanRolloutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRolloutRequest.ProtoReflect.Descriptor instead.
 func (*PlanRolloutRequest) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{4}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PlanRolloutRequest) GetSnapshot() *Snapshot {
@@ -641,7 +707,7 @@ type Sync struct {
 
 func (x *Sync) Reset() {
 	*x = Sync{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[5]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -653,7 +719,7 @@ func (x *Sync) String() string {
 func (*Sync) ProtoMessage() {}
 
 func (x *Sync) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[5]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -666,7 +732,7 @@ func (x *Sync) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sync.ProtoReflect.Descriptor instead.
 func (*Sync) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{5}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Sync) GetValue() []byte {
@@ -723,7 +789,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[6]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -735,7 +801,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[6]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -748,7 +814,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{6}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Answer) GetId() string {
@@ -808,7 +874,7 @@ type SyncResponse struct {
 
 func (x *SyncResponse) Reset() {
 	*x = SyncResponse{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[7]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -820,7 +886,7 @@ func (x *SyncResponse) String() string {
 func (*SyncResponse) ProtoMessage() {}
 
 func (x *SyncResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[7]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -833,7 +899,7 @@ func (x *SyncResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncResponse.ProtoReflect.Descriptor instead.
 func (*SyncResponse) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{7}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SyncResponse) GetValue() []byte {
@@ -884,7 +950,7 @@ type Read struct {
 
 func (x *Read) Reset() {
 	*x = Read{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[8]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -896,7 +962,7 @@ func (x *Read) String() string {
 func (*Read) ProtoMessage() {}
 
 func (x *Read) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[8]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -909,7 +975,7 @@ func (x *Read) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Read.ProtoReflect.Descriptor instead.
 func (*Read) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{8}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Read) GetId() string {
@@ -947,7 +1013,7 @@ type PlanRolloutResponse struct {
 
 func (x *PlanRolloutResponse) Reset() {
 	*x = PlanRolloutResponse{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[9]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -959,7 +1025,7 @@ func (x *PlanRolloutResponse) String() string {
 func (*PlanRolloutResponse) ProtoMessage() {}
 
 func (x *PlanRolloutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[9]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -972,7 +1038,7 @@ func (x *PlanRolloutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRolloutResponse.ProtoReflect.Descriptor instead.
 func (*PlanRolloutResponse) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{9}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PlanRolloutResponse) GetSteps() []*Step {
@@ -1028,7 +1094,7 @@ type ComputeStatusRequest struct {
 
 func (x *ComputeStatusRequest) Reset() {
 	*x = ComputeStatusRequest{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[10]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1040,7 +1106,7 @@ func (x *ComputeStatusRequest) String() string {
 func (*ComputeStatusRequest) ProtoMessage() {}
 
 func (x *ComputeStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[10]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1053,7 +1119,7 @@ func (x *ComputeStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComputeStatusRequest.ProtoReflect.Descriptor instead.
 func (*ComputeStatusRequest) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{10}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ComputeStatusRequest) GetSnapshot() *Snapshot {
@@ -1102,7 +1168,7 @@ type FailureRule struct {
 
 func (x *FailureRule) Reset() {
 	*x = FailureRule{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[11]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1114,7 +1180,7 @@ func (x *FailureRule) String() string {
 func (*FailureRule) ProtoMessage() {}
 
 func (x *FailureRule) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[11]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1127,7 +1193,7 @@ func (x *FailureRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailureRule.ProtoReflect.Descriptor instead.
 func (*FailureRule) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{11}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *FailureRule) GetFailure() string {
@@ -1197,7 +1263,7 @@ type ComputeStatusResponse struct {
 
 func (x *ComputeStatusResponse) Reset() {
 	*x = ComputeStatusResponse{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[12]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1209,7 +1275,7 @@ func (x *ComputeStatusResponse) String() string {
 func (*ComputeStatusResponse) ProtoMessage() {}
 
 func (x *ComputeStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[12]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1222,7 +1288,7 @@ func (x *ComputeStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComputeStatusResponse.ProtoReflect.Descriptor instead.
 func (*ComputeStatusResponse) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{12}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ComputeStatusResponse) GetStatus() *DeploymentStatus {
@@ -1287,7 +1353,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[13]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1299,7 +1365,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[13]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1312,7 +1378,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{13}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Step) GetSummary() string {
@@ -1560,7 +1626,7 @@ type ApiCall struct {
 
 func (x *ApiCall) Reset() {
 	*x = ApiCall{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[14]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1572,7 +1638,7 @@ func (x *ApiCall) String() string {
 func (*ApiCall) ProtoMessage() {}
 
 func (x *ApiCall) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[14]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1585,7 +1651,7 @@ func (x *ApiCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApiCall.ProtoReflect.Descriptor instead.
 func (*ApiCall) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{14}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ApiCall) GetVerb() Verb {
@@ -1680,7 +1746,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[15]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1692,7 +1758,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[15]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1705,7 +1771,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{15}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Event) GetType() string {
@@ -1744,7 +1810,7 @@ type CreateReplicaSet struct {
 
 func (x *CreateReplicaSet) Reset() {
 	*x = CreateReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[16]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1756,7 +1822,7 @@ func (x *CreateReplicaSet) String() string {
 func (*CreateReplicaSet) ProtoMessage() {}
 
 func (x *CreateReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[16]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1769,7 +1835,7 @@ func (x *CreateReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateReplicaSet.ProtoReflect.Descriptor instead.
 func (*CreateReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{16}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CreateReplicaSet) GetName() string {
@@ -1812,7 +1878,7 @@ type ScaleReplicaSet struct {
 
 func (x *ScaleReplicaSet) Reset() {
 	*x = ScaleReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[17]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1824,7 +1890,7 @@ func (x *ScaleReplicaSet) String() string {
 func (*ScaleReplicaSet) ProtoMessage() {}
 
 func (x *ScaleReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[17]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1837,7 +1903,7 @@ func (x *ScaleReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleReplicaSet.ProtoReflect.Descriptor instead.
 func (*ScaleReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{17}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ScaleReplicaSet) GetName() string {
@@ -1892,7 +1958,7 @@ type UpdateReplicaSet struct {
 
 func (x *UpdateReplicaSet) Reset() {
 	*x = UpdateReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[18]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +1970,7 @@ func (x *UpdateReplicaSet) String() string {
 func (*UpdateReplicaSet) ProtoMessage() {}
 
 func (x *UpdateReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[18]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,7 +1983,7 @@ func (x *UpdateReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateReplicaSet.ProtoReflect.Descriptor instead.
 func (*UpdateReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{18}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *UpdateReplicaSet) GetName() string {
@@ -1962,7 +2028,7 @@ type AdoptReplicaSet struct {
 
 func (x *AdoptReplicaSet) Reset() {
 	*x = AdoptReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[19]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1974,7 +2040,7 @@ func (x *AdoptReplicaSet) String() string {
 func (*AdoptReplicaSet) ProtoMessage() {}
 
 func (x *AdoptReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[19]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1987,7 +2053,7 @@ func (x *AdoptReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptReplicaSet.ProtoReflect.Descriptor instead.
 func (*AdoptReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{19}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AdoptReplicaSet) GetName() string {
@@ -2017,7 +2083,7 @@ type ReleaseReplicaSet struct {
 
 func (x *ReleaseReplicaSet) Reset() {
 	*x = ReleaseReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[20]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2095,7 @@ func (x *ReleaseReplicaSet) String() string {
 func (*ReleaseReplicaSet) ProtoMessage() {}
 
 func (x *ReleaseReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[20]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2108,7 @@ func (x *ReleaseReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseReplicaSet.ProtoReflect.Descriptor instead.
 func (*ReleaseReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{20}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReleaseReplicaSet) GetName() string {
@@ -2072,7 +2138,7 @@ type DeleteReplicaSet struct {
 
 func (x *DeleteReplicaSet) Reset() {
 	*x = DeleteReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[21]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2084,7 +2150,7 @@ func (x *DeleteReplicaSet) String() string {
 func (*DeleteReplicaSet) ProtoMessage() {}
 
 func (x *DeleteReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[21]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2097,7 +2163,7 @@ func (x *DeleteReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteReplicaSet.ProtoReflect.Descriptor instead.
 func (*DeleteReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{21}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DeleteReplicaSet) GetName() string {
@@ -2129,7 +2195,7 @@ type UpdateDeployment struct {
 
 func (x *UpdateDeployment) Reset() {
 	*x = UpdateDeployment{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[22]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2141,7 +2207,7 @@ func (x *UpdateDeployment) String() string {
 func (*UpdateDeployment) ProtoMessage() {}
 
 func (x *UpdateDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[22]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2154,7 +2220,7 @@ func (x *UpdateDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateDeployment.ProtoReflect.Descriptor instead.
 func (*UpdateDeployment) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{22}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *UpdateDeployment) GetTemplateChanged() bool {
@@ -2198,7 +2264,7 @@ type UpdateDeploymentStatus struct {
 
 func (x *UpdateDeploymentStatus) Reset() {
 	*x = UpdateDeploymentStatus{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[23]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2210,7 +2276,7 @@ func (x *UpdateDeploymentStatus) String() string {
 func (*UpdateDeploymentStatus) ProtoMessage() {}
 
 func (x *UpdateDeploymentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[23]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2223,7 +2289,7 @@ func (x *UpdateDeploymentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateDeploymentStatus.ProtoReflect.Descriptor instead.
 func (*UpdateDeploymentStatus) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{23}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *UpdateDeploymentStatus) GetStatus() *DeploymentStatus {
@@ -2267,7 +2333,7 @@ type CheckOwner struct {
 
 func (x *CheckOwner) Reset() {
 	*x = CheckOwner{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[24]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2279,7 +2345,7 @@ func (x *CheckOwner) String() string {
 func (*CheckOwner) ProtoMessage() {}
 
 func (x *CheckOwner) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[24]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2292,7 +2358,7 @@ func (x *CheckOwner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckOwner.ProtoReflect.Descriptor instead.
 func (*CheckOwner) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{24}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CheckOwner) GetUid() string {
@@ -2335,13 +2401,21 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\x04call\x18\x01 \x01(\v2\x14.rollplan.v1.ApiCallR\x04call\x12\x1b\n" +
 	"\thttp_code\x18\x02 \x01(\x05R\bhttpCode\x12\x12\n" +
 	"\x04body\x18\x03 \x01(\fR\x04body\x12#\n" +
-	"\rexisting_json\x18\x04 \x01(\fR\fexistingJson\"\xce\x01\n" +
+	"\rexisting_json\x18\x04 \x01(\fR\fexistingJson\"\xfc\x01\n" +
 	"\vPlanOptions\x12.\n" +
 	"\ahorizon\x18\x01 \x01(\x0e2\x14.rollplan.v1.HorizonR\ahorizon\x126\n" +
 	"\x14terminating_replicas\x18\x02 \x01(\bH\x00R\x13terminatingReplicas\x88\x01\x01\x12&\n" +
 	"\x0fevents_as_calls\x18\x03 \x01(\bR\reventsAsCalls\x12\x16\n" +
-	"\x06report\x18\x04 \x01(\bR\x06reportB\x17\n" +
-	"\x15_terminating_replicas\"\xa2\x01\n" +
+	"\x06report\x18\x04 \x01(\bR\x06report\x12,\n" +
+	"\x04caps\x18\x05 \x01(\v2\x18.rollplan.v1.RolloutCapsR\x04capsB\x17\n" +
+	"\x15_terminating_replicas\"a\n" +
+	"\vRolloutCaps\x12\x1c\n" +
+	"\anew_max\x18\x01 \x01(\x05H\x00R\x06newMax\x88\x01\x01\x12\x1c\n" +
+	"\aold_min\x18\x02 \x01(\x05H\x01R\x06oldMin\x88\x01\x01B\n" +
+	"\n" +
+	"\b_new_maxB\n" +
+	"\n" +
+	"\b_old_min\"\xa2\x01\n" +
 	"\x12PlanRolloutRequest\x121\n" +
 	"\bsnapshot\x18\x01 \x01(\v2\x15.rollplan.v1.SnapshotR\bsnapshot\x122\n" +
 	"\aoptions\x18\x02 \x01(\v2\x18.rollplan.v1.PlanOptionsR\aoptions\x12%\n" +
@@ -2512,7 +2586,7 @@ func file_rollplan_v1_plan_proto_rawDescGZIP() []byte {
 }
 
 var file_rollplan_v1_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_rollplan_v1_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_rollplan_v1_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_rollplan_v1_plan_proto_goTypes = []any{
 	(Horizon)(0),                   // 0: rollplan.v1.Horizon
 	(OnFailure)(0),                 // 1: rollplan.v1.OnFailure
@@ -2521,90 +2595,92 @@ var file_rollplan_v1_plan_proto_goTypes = []any{
 	(*Target)(nil),                 // 4: rollplan.v1.Target
 	(*StepAnswer)(nil),             // 5: rollplan.v1.StepAnswer
 	(*PlanOptions)(nil),            // 6: rollplan.v1.PlanOptions
-	(*PlanRolloutRequest)(nil),     // 7: rollplan.v1.PlanRolloutRequest
-	(*Sync)(nil),                   // 8: rollplan.v1.Sync
-	(*Answer)(nil),                 // 9: rollplan.v1.Answer
-	(*SyncResponse)(nil),           // 10: rollplan.v1.SyncResponse
-	(*Read)(nil),                   // 11: rollplan.v1.Read
-	(*PlanRolloutResponse)(nil),    // 12: rollplan.v1.PlanRolloutResponse
-	(*ComputeStatusRequest)(nil),   // 13: rollplan.v1.ComputeStatusRequest
-	(*FailureRule)(nil),            // 14: rollplan.v1.FailureRule
-	(*ComputeStatusResponse)(nil),  // 15: rollplan.v1.ComputeStatusResponse
-	(*Step)(nil),                   // 16: rollplan.v1.Step
-	(*ApiCall)(nil),                // 17: rollplan.v1.ApiCall
-	(*Event)(nil),                  // 18: rollplan.v1.Event
-	(*CreateReplicaSet)(nil),       // 19: rollplan.v1.CreateReplicaSet
-	(*ScaleReplicaSet)(nil),        // 20: rollplan.v1.ScaleReplicaSet
-	(*UpdateReplicaSet)(nil),       // 21: rollplan.v1.UpdateReplicaSet
-	(*AdoptReplicaSet)(nil),        // 22: rollplan.v1.AdoptReplicaSet
-	(*ReleaseReplicaSet)(nil),      // 23: rollplan.v1.ReleaseReplicaSet
-	(*DeleteReplicaSet)(nil),       // 24: rollplan.v1.DeleteReplicaSet
-	(*UpdateDeployment)(nil),       // 25: rollplan.v1.UpdateDeployment
-	(*UpdateDeploymentStatus)(nil), // 26: rollplan.v1.UpdateDeploymentStatus
-	(*CheckOwner)(nil),             // 27: rollplan.v1.CheckOwner
-	nil,                            // 28: rollplan.v1.ScaleReplicaSet.AnnotationsEntry
-	nil,                            // 29: rollplan.v1.UpdateReplicaSet.AnnotationsEntry
-	nil,                            // 30: rollplan.v1.UpdateDeployment.AnnotationsEntry
-	(*timestamppb.Timestamp)(nil),  // 31: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 32: google.protobuf.Duration
-	(*DeploymentStatus)(nil),       // 33: rollplan.v1.DeploymentStatus
-	(*RolloutReport)(nil),          // 34: rollplan.v1.RolloutReport
-	(*Verdict)(nil),                // 35: rollplan.v1.Verdict
-	(*ObjectReference)(nil),        // 36: rollplan.v1.ObjectReference
+	(*RolloutCaps)(nil),            // 7: rollplan.v1.RolloutCaps
+	(*PlanRolloutRequest)(nil),     // 8: rollplan.v1.PlanRolloutRequest
+	(*Sync)(nil),                   // 9: rollplan.v1.Sync
+	(*Answer)(nil),                 // 10: rollplan.v1.Answer
+	(*SyncResponse)(nil),           // 11: rollplan.v1.SyncResponse
+	(*Read)(nil),                   // 12: rollplan.v1.Read
+	(*PlanRolloutResponse)(nil),    // 13: rollplan.v1.PlanRolloutResponse
+	(*ComputeStatusRequest)(nil),   // 14: rollplan.v1.ComputeStatusRequest
+	(*FailureRule)(nil),            // 15: rollplan.v1.FailureRule
+	(*ComputeStatusResponse)(nil),  // 16: rollplan.v1.ComputeStatusResponse
+	(*Step)(nil),                   // 17: rollplan.v1.Step
+	(*ApiCall)(nil),                // 18: rollplan.v1.ApiCall
+	(*Event)(nil),                  // 19: rollplan.v1.Event
+	(*CreateReplicaSet)(nil),       // 20: rollplan.v1.CreateReplicaSet
+	(*ScaleReplicaSet)(nil),        // 21: rollplan.v1.ScaleReplicaSet
+	(*UpdateReplicaSet)(nil),       // 22: rollplan.v1.UpdateReplicaSet
+	(*AdoptReplicaSet)(nil),        // 23: rollplan.v1.AdoptReplicaSet
+	(*ReleaseReplicaSet)(nil),      // 24: rollplan.v1.ReleaseReplicaSet
+	(*DeleteReplicaSet)(nil),       // 25: rollplan.v1.DeleteReplicaSet
+	(*UpdateDeployment)(nil),       // 26: rollplan.v1.UpdateDeployment
+	(*UpdateDeploymentStatus)(nil), // 27: rollplan.v1.UpdateDeploymentStatus
+	(*CheckOwner)(nil),             // 28: rollplan.v1.CheckOwner
+	nil,                            // 29: rollplan.v1.ScaleReplicaSet.AnnotationsEntry
+	nil,                            // 30: rollplan.v1.UpdateReplicaSet.AnnotationsEntry
+	nil,                            // 31: rollplan.v1.UpdateDeployment.AnnotationsEntry
+	(*timestamppb.Timestamp)(nil),  // 32: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 33: google.protobuf.Duration
+	(*DeploymentStatus)(nil),       // 34: rollplan.v1.DeploymentStatus
+	(*RolloutReport)(nil),          // 35: rollplan.v1.RolloutReport
+	(*Verdict)(nil),                // 36: rollplan.v1.Verdict
+	(*ObjectReference)(nil),        // 37: rollplan.v1.ObjectReference
 }
 var file_rollplan_v1_plan_proto_depIdxs = []int32{
-	31, // 0: rollplan.v1.Snapshot.now:type_name -> google.protobuf.Timestamp
+	32, // 0: rollplan.v1.Snapshot.now:type_name -> google.protobuf.Timestamp
 	4,  // 1: rollplan.v1.Snapshot.target:type_name -> rollplan.v1.Target
 	5,  // 2: rollplan.v1.Snapshot.answers:type_name -> rollplan.v1.StepAnswer
-	17, // 3: rollplan.v1.StepAnswer.call:type_name -> rollplan.v1.ApiCall
+	18, // 3: rollplan.v1.StepAnswer.call:type_name -> rollplan.v1.ApiCall
 	0,  // 4: rollplan.v1.PlanOptions.horizon:type_name -> rollplan.v1.Horizon
-	3,  // 5: rollplan.v1.PlanRolloutRequest.snapshot:type_name -> rollplan.v1.Snapshot
-	6,  // 6: rollplan.v1.PlanRolloutRequest.options:type_name -> rollplan.v1.PlanOptions
-	8,  // 7: rollplan.v1.PlanRolloutRequest.sync:type_name -> rollplan.v1.Sync
-	9,  // 8: rollplan.v1.Sync.answers:type_name -> rollplan.v1.Answer
-	32, // 9: rollplan.v1.Sync.status_interval:type_name -> google.protobuf.Duration
-	32, // 10: rollplan.v1.Sync.min_interval:type_name -> google.protobuf.Duration
-	11, // 11: rollplan.v1.SyncResponse.reads:type_name -> rollplan.v1.Read
-	32, // 12: rollplan.v1.SyncResponse.not_before:type_name -> google.protobuf.Duration
-	32, // 13: rollplan.v1.SyncResponse.at_latest:type_name -> google.protobuf.Duration
-	17, // 14: rollplan.v1.Read.call:type_name -> rollplan.v1.ApiCall
-	16, // 15: rollplan.v1.PlanRolloutResponse.steps:type_name -> rollplan.v1.Step
-	33, // 16: rollplan.v1.PlanRolloutResponse.status:type_name -> rollplan.v1.DeploymentStatus
-	34, // 17: rollplan.v1.PlanRolloutResponse.report:type_name -> rollplan.v1.RolloutReport
-	32, // 18: rollplan.v1.PlanRolloutResponse.requeue_after:type_name -> google.protobuf.Duration
-	10, // 19: rollplan.v1.PlanRolloutResponse.sync:type_name -> rollplan.v1.SyncResponse
-	3,  // 20: rollplan.v1.ComputeStatusRequest.snapshot:type_name -> rollplan.v1.Snapshot
-	6,  // 21: rollplan.v1.ComputeStatusRequest.options:type_name -> rollplan.v1.PlanOptions
-	35, // 22: rollplan.v1.ComputeStatusRequest.previous_verdict:type_name -> rollplan.v1.Verdict
-	14, // 23: rollplan.v1.ComputeStatusRequest.fail_on:type_name -> rollplan.v1.FailureRule
-	32, // 24: rollplan.v1.FailureRule.grace:type_name -> google.protobuf.Duration
-	33, // 25: rollplan.v1.ComputeStatusResponse.status:type_name -> rollplan.v1.DeploymentStatus
-	34, // 26: rollplan.v1.ComputeStatusResponse.report:type_name -> rollplan.v1.RolloutReport
-	36, // 27: rollplan.v1.ComputeStatusResponse.object:type_name -> rollplan.v1.ObjectReference
-	17, // 28: rollplan.v1.Step.call:type_name -> rollplan.v1.ApiCall
-	18, // 29: rollplan.v1.Step.events:type_name -> rollplan.v1.Event
-	1,  // 30: rollplan.v1.Step.on_failure:type_name -> rollplan.v1.OnFailure
-	17, // 31: rollplan.v1.Step.read_on_conflict:type_name -> rollplan.v1.ApiCall
-	17, // 32: rollplan.v1.Step.event_calls:type_name -> rollplan.v1.ApiCall
-	19, // 33: rollplan.v1.Step.create_replica_set:type_name -> rollplan.v1.CreateReplicaSet
-	20, // 34: rollplan.v1.Step.scale_replica_set:type_name -> rollplan.v1.ScaleReplicaSet
-	21, // 35: rollplan.v1.Step.update_replica_set:type_name -> rollplan.v1.UpdateReplicaSet
-	22, // 36: rollplan.v1.Step.adopt_replica_set:type_name -> rollplan.v1.AdoptReplicaSet
-	23, // 37: rollplan.v1.Step.release_replica_set:type_name -> rollplan.v1.ReleaseReplicaSet
-	24, // 38: rollplan.v1.Step.delete_replica_set:type_name -> rollplan.v1.DeleteReplicaSet
-	25, // 39: rollplan.v1.Step.update_deployment:type_name -> rollplan.v1.UpdateDeployment
-	26, // 40: rollplan.v1.Step.update_deployment_status:type_name -> rollplan.v1.UpdateDeploymentStatus
-	27, // 41: rollplan.v1.Step.check_owner:type_name -> rollplan.v1.CheckOwner
-	2,  // 42: rollplan.v1.ApiCall.verb:type_name -> rollplan.v1.Verb
-	28, // 43: rollplan.v1.ScaleReplicaSet.annotations:type_name -> rollplan.v1.ScaleReplicaSet.AnnotationsEntry
-	29, // 44: rollplan.v1.UpdateReplicaSet.annotations:type_name -> rollplan.v1.UpdateReplicaSet.AnnotationsEntry
-	30, // 45: rollplan.v1.UpdateDeployment.annotations:type_name -> rollplan.v1.UpdateDeployment.AnnotationsEntry
-	33, // 46: rollplan.v1.UpdateDeploymentStatus.status:type_name -> rollplan.v1.DeploymentStatus
-	47, // [47:47] is the sub-list for method output_type
-	47, // [47:47] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	7,  // 5: rollplan.v1.PlanOptions.caps:type_name -> rollplan.v1.RolloutCaps
+	3,  // 6: rollplan.v1.PlanRolloutRequest.snapshot:type_name -> rollplan.v1.Snapshot
+	6,  // 7: rollplan.v1.PlanRolloutRequest.options:type_name -> rollplan.v1.PlanOptions
+	9,  // 8: rollplan.v1.PlanRolloutRequest.sync:type_name -> rollplan.v1.Sync
+	10, // 9: rollplan.v1.Sync.answers:type_name -> rollplan.v1.Answer
+	33, // 10: rollplan.v1.Sync.status_interval:type_name -> google.protobuf.Duration
+	33, // 11: rollplan.v1.Sync.min_interval:type_name -> google.protobuf.Duration
+	12, // 12: rollplan.v1.SyncResponse.reads:type_name -> rollplan.v1.Read
+	33, // 13: rollplan.v1.SyncResponse.not_before:type_name -> google.protobuf.Duration
+	33, // 14: rollplan.v1.SyncResponse.at_latest:type_name -> google.protobuf.Duration
+	18, // 15: rollplan.v1.Read.call:type_name -> rollplan.v1.ApiCall
+	17, // 16: rollplan.v1.PlanRolloutResponse.steps:type_name -> rollplan.v1.Step
+	34, // 17: rollplan.v1.PlanRolloutResponse.status:type_name -> rollplan.v1.DeploymentStatus
+	35, // 18: rollplan.v1.PlanRolloutResponse.report:type_name -> rollplan.v1.RolloutReport
+	33, // 19: rollplan.v1.PlanRolloutResponse.requeue_after:type_name -> google.protobuf.Duration
+	11, // 20: rollplan.v1.PlanRolloutResponse.sync:type_name -> rollplan.v1.SyncResponse
+	3,  // 21: rollplan.v1.ComputeStatusRequest.snapshot:type_name -> rollplan.v1.Snapshot
+	6,  // 22: rollplan.v1.ComputeStatusRequest.options:type_name -> rollplan.v1.PlanOptions
+	36, // 23: rollplan.v1.ComputeStatusRequest.previous_verdict:type_name -> rollplan.v1.Verdict
+	15, // 24: rollplan.v1.ComputeStatusRequest.fail_on:type_name -> rollplan.v1.FailureRule
+	33, // 25: rollplan.v1.FailureRule.grace:type_name -> google.protobuf.Duration
+	34, // 26: rollplan.v1.ComputeStatusResponse.status:type_name -> rollplan.v1.DeploymentStatus
+	35, // 27: rollplan.v1.ComputeStatusResponse.report:type_name -> rollplan.v1.RolloutReport
+	37, // 28: rollplan.v1.ComputeStatusResponse.object:type_name -> rollplan.v1.ObjectReference
+	18, // 29: rollplan.v1.Step.call:type_name -> rollplan.v1.ApiCall
+	19, // 30: rollplan.v1.Step.events:type_name -> rollplan.v1.Event
+	1,  // 31: rollplan.v1.Step.on_failure:type_name -> rollplan.v1.OnFailure
+	18, // 32: rollplan.v1.Step.read_on_conflict:type_name -> rollplan.v1.ApiCall
+	18, // 33: rollplan.v1.Step.event_calls:type_name -> rollplan.v1.ApiCall
+	20, // 34: rollplan.v1.Step.create_replica_set:type_name -> rollplan.v1.CreateReplicaSet
+	21, // 35: rollplan.v1.Step.scale_replica_set:type_name -> rollplan.v1.ScaleReplicaSet
+	22, // 36: rollplan.v1.Step.update_replica_set:type_name -> rollplan.v1.UpdateReplicaSet
+	23, // 37: rollplan.v1.Step.adopt_replica_set:type_name -> rollplan.v1.AdoptReplicaSet
+	24, // 38: rollplan.v1.Step.release_replica_set:type_name -> rollplan.v1.ReleaseReplicaSet
+	25, // 39: rollplan.v1.Step.delete_replica_set:type_name -> rollplan.v1.DeleteReplicaSet
+	26, // 40: rollplan.v1.Step.update_deployment:type_name -> rollplan.v1.UpdateDeployment
+	27, // 41: rollplan.v1.Step.update_deployment_status:type_name -> rollplan.v1.UpdateDeploymentStatus
+	28, // 42: rollplan.v1.Step.check_owner:type_name -> rollplan.v1.CheckOwner
+	2,  // 43: rollplan.v1.ApiCall.verb:type_name -> rollplan.v1.Verb
+	29, // 44: rollplan.v1.ScaleReplicaSet.annotations:type_name -> rollplan.v1.ScaleReplicaSet.AnnotationsEntry
+	30, // 45: rollplan.v1.UpdateReplicaSet.annotations:type_name -> rollplan.v1.UpdateReplicaSet.AnnotationsEntry
+	31, // 46: rollplan.v1.UpdateDeployment.annotations:type_name -> rollplan.v1.UpdateDeployment.AnnotationsEntry
+	34, // 47: rollplan.v1.UpdateDeploymentStatus.status:type_name -> rollplan.v1.DeploymentStatus
+	48, // [48:48] is the sub-list for method output_type
+	48, // [48:48] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_plan_proto_init() }
@@ -2616,11 +2692,12 @@ func file_rollplan_v1_plan_proto_init() {
 	file_rollplan_v1_report_proto_init()
 	file_rollplan_v1_plan_proto_msgTypes[1].OneofWrappers = []any{}
 	file_rollplan_v1_plan_proto_msgTypes[3].OneofWrappers = []any{}
-	file_rollplan_v1_plan_proto_msgTypes[11].OneofWrappers = []any{
+	file_rollplan_v1_plan_proto_msgTypes[4].OneofWrappers = []any{}
+	file_rollplan_v1_plan_proto_msgTypes[12].OneofWrappers = []any{
 		(*FailureRule_Grace)(nil),
 		(*FailureRule_Restarts)(nil),
 	}
-	file_rollplan_v1_plan_proto_msgTypes[13].OneofWrappers = []any{
+	file_rollplan_v1_plan_proto_msgTypes[14].OneofWrappers = []any{
 		(*Step_CreateReplicaSet)(nil),
 		(*Step_ScaleReplicaSet)(nil),
 		(*Step_UpdateReplicaSet)(nil),
@@ -2631,15 +2708,15 @@ func file_rollplan_v1_plan_proto_init() {
 		(*Step_UpdateDeploymentStatus)(nil),
 		(*Step_CheckOwner)(nil),
 	}
-	file_rollplan_v1_plan_proto_msgTypes[18].OneofWrappers = []any{}
-	file_rollplan_v1_plan_proto_msgTypes[23].OneofWrappers = []any{}
+	file_rollplan_v1_plan_proto_msgTypes[19].OneofWrappers = []any{}
+	file_rollplan_v1_plan_proto_msgTypes[24].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollplan_v1_plan_proto_rawDesc), len(file_rollplan_v1_plan_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -37,8 +37,8 @@ const (
 	// All desired pods are updated and available, no old pods remain, and a controller has observed the latest
 	// generation.
 	Phase_PHASE_COMPLETE Phase = 2
-	// The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when a user deletes them
-	// (updateStrategy OnDelete).
+	// The rollout is paused by spec.paused or stopped by caps, a Job is suspended, or pods are only updated when a user
+	// deletes them (updateStrategy OnDelete).
 	Phase_PHASE_PAUSED Phase = 3
 	// The progress deadline has passed; the rollout certainly needs a change, for example because an image does not
 	// exist; a Job has failed; or the status of an object reports a failure.

@@ -29,7 +29,7 @@ export interface RolloutsOptions {
   readonly kind?: Kind;
   /** Without a reader, objects are read from the API server. */
   readonly reader?: Reader;
-  readonly options?: Pick<MessageInitShape<typeof PlanOptionsSchema>, "horizon" | "terminatingReplicas">;
+  readonly options?: Pick<MessageInitShape<typeof PlanOptionsSchema>, "horizon" | "terminatingReplicas" | "caps">;
   /** How long `sync` may delay a status update that only reports progress, so that one write covers several changes. */
   readonly statusIntervalMs?: number;
   /** The minimum time between two syncs of a Deployment. The service returns it in each response. */

@@ -90,6 +90,7 @@ pub(in crate::cli) fn run(args: PlanArgs) -> Result<Exit, Error> {
             terminating_replicas: None,
             events_as_calls: false,
             report: true,
+            caps: None,
         }),
         sync: None,
     };

@@ -98,7 +98,9 @@ impl<'a> Pass<'a> {
                 owner_references: vec![Target::owner(deployment).controller_reference()],
                 ..ObjectMeta::default()
             },
-            replicas: self.strategy.initial_size(self.limits, total(old)),
+            replicas: self
+                .caps
+                .new_size(0, self.strategy.initial_size(self.limits, total(old))),
             min_ready_seconds: deployment.spec.min_ready_seconds,
             selector,
             template: deployment.spec.template.labelled(&hash),

@@ -29,6 +29,7 @@ pub use rollback_annotation::without_hash;
 use std::borrow::Cow;
 
 use crate::action::{Action, Event, Step};
+use crate::caps::Caps;
 use crate::interrupt::{Interrupt, Never};
 use crate::revision;
 use crate::size::Limits;
@@ -100,6 +101,7 @@ struct Pass<'a> {
     interrupt: &'a dyn Interrupt,
     strategy: Box<dyn RolloutStrategy>,
     limits: Limits,
+    caps: Caps,
     owner: Owner<'a>,
     sets: Sets<'a>,
     writes: Writes<'a>,
@@ -201,6 +203,7 @@ impl<'a> Pass<'a> {
             rules,
             interrupt,
             limits: strategy.limits(deployment.spec.replicas),
+            caps: deployment.caps(options),
             strategy,
             owner: Owner::new(deployment),
             sets: Sets::default(),

@@ -18,10 +18,12 @@ impl Pass<'_> {
         found.old.reverse();
         let wanted = self.limits.replicas;
         if let Some(set) = active_or_latest(found) {
-            let force = self.is_wedged(&set);
+            let size = self.size_alone(found, &set);
+            // Without the annotation, the scaling event would never end.
+            let force = size != wanted || self.is_wedged(&set);
             self.scale_set(
                 &set,
-                wanted,
+                size,
                 force,
                 ScaleReason::ReplicasChanged,
                 OnFailure::Stop,
@@ -29,16 +31,39 @@ impl Pass<'_> {
             return Ok(());
         }
         if found.new.as_ref().is_some_and(|new| self.is_saturated(new)) {
-            for set in found.old.iter().filter(|set| set.replicas > 0) {
-                self.scale_set(set, 0, false, ScaleReason::Saturated, OnFailure::Stop)?;
-            }
-            return Ok(());
+            return self.remove_old_pods(found);
         }
         if self.strategy.scales_proportionally() {
             self.scale_proportionally(found)
         } else {
             self.refresh_wedged(found)
         }
+    }
+
+    /// The size of the only ReplicaSet to scale. Caps limit the new one only during its rollout. If it had all desired pods
+    /// so far, it is scaled as usual.
+    fn size_alone(&self, found: &Found, set: &WorkingCopy) -> i32 {
+        let wanted = self.limits.replicas;
+        let is_new = found.new.as_ref().is_some_and(|new| new.index == set.index);
+        let desired = revision::desired_replicas_lenient(self.sets.annotations(set));
+        if !is_new || desired == Some(set.replicas) {
+            return wanted;
+        }
+        self.caps.new_size(set.replicas, wanted)
+    }
+
+    /// Removes the old pods that the caps do not keep.
+    fn remove_old_pods(&mut self, found: &Found) -> SyncResult<()> {
+        let new = found.new.as_ref().map_or(0, |new| new.replicas);
+        let mut left = self.caps.removable(self.limits, new, total(&found.old));
+        for set in found.old.iter().filter(|set| set.replicas > 0) {
+            let removed = i64::from(set.replicas).min(left.max(0));
+            let size = size::clamp(i64::from(set.replicas) - removed);
+            left -= removed;
+            // Without the annotation, the scaling event of pods that are kept would never end.
+            self.scale_set(set, size, size > 0, ScaleReason::Saturated, OnFailure::Stop)?;
+        }
+        Ok(())
     }
 
     fn refresh_wedged(&mut self, found: &Found) -> SyncResult<()> {
@@ -86,7 +111,14 @@ impl Pass<'_> {
                 share.max_total_before = share.max_total_before.max(size::clamp(allowed));
             }
         }
-        let sizes = size::proportional(self.limits, &shares);
+        let mut sizes = size::proportional(self.limits, &shares);
+        let is_new =
+            |set: &&WorkingCopy| found.new.as_ref().is_some_and(|new| new.index == set.index);
+        let roles: Vec<(i32, bool)> = active
+            .iter()
+            .map(|set| (set.replicas, is_new(set)))
+            .collect();
+        self.caps.cut_share(&roles, &mut sizes);
         let mut scaled: Vec<(&WorkingCopy, i32)> = active.into_iter().zip(sizes).collect();
         if self.rules == Rules::LookAhead {
             // Scale up only after all scale-downs. If a scale-down is rejected, nothing is scaled up.

@@ -59,6 +59,7 @@ impl Pass<'_> {
             before: &self.owner.status,
             all: &all,
             new,
+            held_by_caps: self.held_by_caps(found),
             now: self.snapshot.now,
             interrupt: self.interrupt,
         };

@@ -8,7 +8,7 @@ use crate::action::OnFailure;
 use crate::scaling::ScaleReason;
 use crate::snapshot::Pod;
 use crate::status;
-use crate::strategy::{Next, Role, Scale, SetView, View};
+use crate::strategy::{Next, Role, Scale, SetView, View, is_held_by_caps};
 
 impl Pass<'_> {
     /// Continues the rollout as far as one pass may.
@@ -40,12 +40,24 @@ impl Pass<'_> {
     }
 
     fn ask_strategy(&self, found: &Found) -> Next {
+        self.with_view(found, |view| self.strategy.next(view))
+    }
+
+    /// Which caps stop the rollout, if they do.
+    pub(super) fn held_by_caps(&self, found: &Found) -> Option<String> {
+        let is_held = |view: &View<'_>| is_held_by_caps(&*self.strategy, view);
+        let is_held = self.with_view(found, is_held);
+        is_held.then(|| self.caps.text(self.limits))
+    }
+
+    fn with_view<T>(&self, found: &Found, ask: impl FnOnce(&View<'_>) -> T) -> T {
         let of = |set: &WorkingCopy| SetView {
             replicas: set.replicas,
             available: self.available(set),
         };
-        self.strategy.next(&View {
+        ask(&View {
             limits: self.limits,
+            caps: self.caps,
             old_pods_may_run: &|| self.old_pods_may_run(&found.old),
             new: found.new.as_ref().map(of),
             old: found.old.iter().map(of).collect(),

@@ -6,6 +6,7 @@ mod rolling_update;
 
 use self::recreate::Recreate;
 use self::rolling_update::RollingUpdate;
+use crate::caps::Caps;
 use crate::scaling::ScaleReason;
 use crate::size::Limits;
 use crate::snapshot::{Deployment, Strategy};
@@ -53,6 +54,8 @@ pub trait RolloutStrategy {
 pub struct View<'a> {
     /// The limits of the rollout.
     pub limits: Limits,
+    /// How far the rollout may go.
+    pub caps: Caps,
     /// Returns whether pods of old ReplicaSets may still run. Expensive.
     pub old_pods_may_run: &'a dyn Fn() -> bool,
     /// The ReplicaSet with the current template, if it exists.
@@ -116,6 +119,38 @@ pub struct Arithmetic {
     pub surge: String,
     /// "25%".
     pub unavailable: String,
+}
+
+/// Whether caps are what stops a rollout: all new pods are available, no size changes, and without the caps one would.
+#[must_use]
+pub fn is_held_by_caps(strategy: &dyn RolloutStrategy, view: &View<'_>) -> bool {
+    if view.caps == Caps::NONE || view.new.is_some_and(|new| new.available < new.replicas) {
+        return false;
+    }
+    let without = View {
+        caps: Caps::NONE,
+        limits: view.limits,
+        old_pods_may_run: view.old_pods_may_run,
+        new: view.new,
+        old: view.old.clone(),
+    };
+    !changes_size(strategy, view) && changes_size(strategy, &without)
+}
+
+fn changes_size(strategy: &dyn RolloutStrategy, view: &View<'_>) -> bool {
+    let resizes = |scale: &Scale| {
+        let set = match scale.set {
+            Role::New => view.new.as_ref(),
+            Role::Old(index) => view.old.get(index),
+        };
+        set.is_some_and(|set| set.replicas != scale.to)
+    };
+    match strategy.next(view) {
+        Next::Create => true,
+        Next::Wait => false,
+        Next::Scale(sizes) | Next::ScaleBlindly(sizes) => sizes.iter().any(resizes),
+        Next::Finish(size) => view.new.is_some_and(|new| new.replicas != size),
+    }
 }
 
 // === impl View ===

@@ -27,13 +27,19 @@ impl RolloutStrategy for Recreate {
         };
         let down: Vec<Scale> = view.active().map(to_zero).collect();
         if !down.is_empty() {
-            Next::Scale(down)
+            if view.caps.permit_recreation() {
+                Next::Scale(down)
+            } else {
+                // Removing pods that none may replace would only be an outage.
+                Next::Wait
+            }
         } else if (view.old_pods_may_run)() {
             Next::Wait
         } else if view.new.is_none() {
             Next::Create
         } else {
-            Next::Finish(view.limits.replicas)
+            let size = view.new.map_or(0, |new| new.replicas);
+            Next::Finish(view.caps.new_size(size, view.limits.replicas))
         }
     }
 

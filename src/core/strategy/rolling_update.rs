@@ -76,18 +76,20 @@ impl RolloutStrategy for RollingUpdate {
 /// `reconcileNewReplicaSet`.
 fn new_size(view: &View<'_>, new: SetView) -> i32 {
     let limits = view.limits;
-    if new.replicas > limits.replicas {
+    let size = if new.replicas > limits.replicas {
         limits.replicas
     } else {
         limits.new_set_size(new.replicas, view.total())
-    }
+    };
+    view.caps.new_size(new.replicas, size)
 }
 
 /// `reconcileOldReplicaSets`. A failure ends the scale-down, but not the pass.
 fn scale_old(view: &View<'_>, new: SetView) -> Next {
     let unavailable = i64::from(new.replicas) - i64::from(new.available);
-    let room = view.limits.max_scaled_down(view.total(), unavailable);
     let mut old: Vec<(usize, SetView)> = view.active().collect();
+    let room = view.limits.max_scaled_down(view.total(), unavailable);
+    let room = room.min(removable(view, &old, new));
     let mut sizes = Vec::new();
     if room > 0 {
         if remove_unhealthy(&mut old, room, &mut sizes).is_none() {
@@ -128,6 +130,7 @@ fn remove_healthy(view: &View<'_>, old: &[(usize, SetView)], new: SetView, sizes
     let all = old.iter().map(|(_, set)| set).chain([&new]);
     let available: i64 = all.map(|set| i64::from(set.available)).sum();
     let spare = available - i64::from(view.limits.min_available());
+    let spare = spare.min(removable(view, old, new));
     let mut removed = 0;
     for (index, set) in old {
         if removed >= spare {
@@ -141,6 +144,12 @@ fn remove_healthy(view: &View<'_>, old: &[(usize, SetView)], new: SetView, sizes
         sizes.push(down(*index, to, ScaleReason::SparePods));
         removed += count;
     }
+}
+
+/// The number of old pods that the caps allow to be removed.
+fn removable(view: &View<'_>, old: &[(usize, SetView)], new: SetView) -> i64 {
+    let sizes = old.iter().map(|(_, set)| i64::from(set.replicas));
+    view.caps.removable(view.limits, new.replicas, sizes.sum())
 }
 
 fn down(index: usize, to: i32, reason: ScaleReason) -> Scale {

@@ -8,6 +8,8 @@
 
 mod absurd;
 mod action;
+mod argo;
+mod caps;
 mod controller_revisions;
 mod create;
 mod exhaustive;

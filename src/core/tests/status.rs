@@ -479,6 +479,7 @@ fn compute_status_ignores_planned_writes() {
     // The server may not support all fields.
     let options = Options {
         terminating_replicas: false,
+        ..Options::default()
     };
     let want = DeploymentStatus {
         terminating_replicas: None,

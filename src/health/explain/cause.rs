@@ -17,6 +17,8 @@ pub enum Cause {
     Deleting,
     /// The rollout is paused.
     Paused,
+    /// The caps of the caller stop the rollout.
+    Capped,
     /// A Job has failed, or an object of another kind that runs once.
     JobFailed,
     /// The controller of an object reports that it makes no progress (condition Stalled).
@@ -82,13 +84,14 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in their order.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::ReplicaSetsIncomplete,
         Self::SelectorEmpty,
         Self::GenerationUnobserved,
         Self::ReplicaSetUnobserved,
         Self::Deleting,
         Self::Paused,
+        Self::Capped,
         Self::JobFailed,
         Self::ControllerStalled,
         Self::OldPodBlocks,
@@ -135,6 +138,7 @@ impl Cause {
             Self::SelectorEmpty => "SELECTOR_EMPTY",
             Self::Deleting => "DELETING",
             Self::Paused => "PAUSED",
+            Self::Capped => "CAPPED",
             Self::JobFailed => "JOB_FAILED",
             Self::ControllerStalled => "STALLED",
             Self::OldPodBlocks => "OLD_POD_BLOCKS",

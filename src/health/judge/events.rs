@@ -79,6 +79,7 @@ fn of_blocker(blocker: &Blocker, subject: Subject) -> &'static [&'static [&'stat
         | Cause::ReplicaSetUnobserved
         | Cause::Deleting
         | Cause::Paused
+        | Cause::Capped
         | Cause::JobFailed
         | Cause::ControllerStalled
         | Cause::OnDelete

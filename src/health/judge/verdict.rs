@@ -57,8 +57,8 @@ impl Verdict {
     /// A verdict from the status of the object, which therefore reports a failure.
     pub(crate) fn new(outlook: Outlook, is_certain: bool, blocker: Option<&Blocker>) -> Self {
         let needs_change = outlook == Outlook::NeedsChange;
-        let is_choice =
-            blocker.is_some_and(|it| matches!(it.cause, Cause::Paused | Cause::OnDelete));
+        let is_choice = blocker
+            .is_some_and(|it| matches!(it.cause, Cause::Paused | Cause::Capped | Cause::OnDelete));
         let has_failed = needs_change && !is_choice;
         Self {
             outlook,

@@ -38,8 +38,13 @@ impl PredictedRollout<'_> {
         // The limits delay pods in every rollout, so they are reported only if no other cause exists.
         let is_unexplained = |blocker: &Blocker| blocker.cause == Cause::NotAvailable;
         if blockers.iter().all(is_unexplained) {
-            blockers.extend(self.held_by_surge());
-            blockers.extend(self.held_by_availability());
+            match self.capped() {
+                Some(capped) => blockers.push(capped),
+                None => {
+                    blockers.extend(self.held_by_surge());
+                    blockers.extend(self.held_by_availability());
+                }
+            }
         }
         blockers.extend(self.stale_annotation());
         blockers.extend(self.deadline_exceeded());
@@ -72,6 +77,18 @@ impl PredictedRollout<'_> {
             }
             blocker
         })
+    }
+
+    fn capped(&self) -> Option<Blocker> {
+        let caps = self.held_by_caps.as_ref()?;
+        let remedy = "raise new_max or lower old_min of the caps, in the options of the planner or in the annotations \
+                      rollplan.dev/new-max and rollplan.dev/old-min";
+        let mut blocker = Blocker::new(Cause::Capped, format!("the caps allow {caps}"), remedy);
+        let progressing = status::condition(self.status, status::PROGRESSING);
+        blocker.since = progressing
+            .filter(|condition| condition.reason == status::CAPPED)
+            .and_then(|condition| condition.last_update_time);
+        Some(blocker)
     }
 
     pub(super) fn replica_set_refused(&self) -> Option<Blocker> {

@@ -11,7 +11,7 @@ mod steps;
 mod verdict;
 
 use rollplan_core::action::Step;
-use rollplan_core::snapshot::DeploymentStatus;
+use rollplan_core::snapshot::{DeploymentStatus, Options};
 use rollplan_core::time::Time;
 
 use crate::explain::Blocker;
@@ -57,7 +57,7 @@ pub enum Phase {
     /// All desired pods are updated and available, no old pods remain, and a controller has observed the latest
     /// generation.
     Complete,
-    /// The rollout is paused by `spec.paused`.
+    /// The rollout is paused by `spec.paused`, or caps stop it.
     Paused,
     /// The deadline has passed, or the rollout certainly needs a change.
     Stalled,
@@ -116,8 +116,14 @@ pub struct Reason {
     pub message: String,
 }
 
-/// Reports on a rollout. `status` and `steps` are those of the plan. Without steps, the report describes the current state.
+/// Reports on a rollout. `options`, `status` and `steps` are those of the plan. Without steps, the report describes the current
+/// state.
 #[must_use]
-pub fn report(observed: &ObservedRollout<'_>, status: &DeploymentStatus, steps: &[Step]) -> Report {
-    PredictedRollout::new(observed, status, steps).report(steps)
+pub fn report(
+    observed: &ObservedRollout<'_>,
+    options: Options,
+    status: &DeploymentStatus,
+    steps: &[Step],
+) -> Report {
+    PredictedRollout::new(observed, options, status, steps).report(steps)
 }

@@ -13,7 +13,9 @@ impl PredictedRollout<'_> {
         let wanted = i64::from(self.limits.replicas);
         let is_sized = self.new_size == wanted && wanted > 0;
         let old_sets = self.observed.old_sets();
-        if !self.strategy.awaits_old_pods() || old_sets.is_empty() || is_sized {
+        // Caps keep them: nothing waits for their end.
+        let is_kept = self.held_by_caps.is_some() && self.old_size > 0;
+        if !self.strategy.awaits_old_pods() || old_sets.is_empty() || is_sized || is_kept {
             return None;
         }
         if let Some(blocker) = self.terminating() {

@@ -6,9 +6,9 @@ use std::slice;
 use rollplan_core::action::Step;
 use rollplan_core::pass;
 use rollplan_core::size::Limits;
-use rollplan_core::snapshot::{Condition, Deployment, DeploymentStatus};
+use rollplan_core::snapshot::{Condition, Deployment, DeploymentStatus, Options, ReplicaSet};
 use rollplan_core::status;
-use rollplan_core::strategy::{self, Arithmetic, RolloutStrategy};
+use rollplan_core::strategy::{self, Arithmetic, RolloutStrategy, SetView, View, is_held_by_caps};
 
 use super::{Phase, Report, RolloutCounts, steps};
 use crate::explain::{Blocker, Cause, deletion};
@@ -30,6 +30,8 @@ pub(super) struct PredictedRollout<'a> {
     pub(super) new_size: i64,
     /// The sizes of the old ReplicaSets, added up.
     pub(super) old_size: i64,
+    /// Which caps stop the rollout, if they do.
+    pub(super) held_by_caps: Option<String>,
     /// Whether no controller has observed the latest generation, and no step of the plan publishes it as observed.
     pub(super) awaits_observation: bool,
 }
@@ -37,6 +39,7 @@ pub(super) struct PredictedRollout<'a> {
 impl<'a> PredictedRollout<'a> {
     pub(super) fn new(
         observed: &'a ObservedRollout<'a>,
+        options: Options,
         status: &'a DeploymentStatus,
         steps: &[Step],
     ) -> Self {
@@ -49,6 +52,7 @@ impl<'a> PredictedRollout<'a> {
             observed,
             deployment,
             arithmetic: strategy.explain(limits),
+            held_by_caps: held_by_caps(observed, options, &*strategy, limits, steps),
             strategy,
             limits,
             status: if snapshot.replica_sets_complete {
@@ -140,7 +144,7 @@ impl<'a> PredictedRollout<'a> {
             Phase::Complete
         } else if is_complete_for_an_earlier_generation {
             Phase::Progressing
-        } else if deployment.spec.paused {
+        } else if deployment.spec.paused || verdict.reason == Cause::Capped.as_str() {
             Phase::Paused
         } else if self.may_be_stalled() && (is_certain || self.timed_out().is_some()) {
             Phase::Stalled
@@ -229,6 +233,9 @@ impl<'a> PredictedRollout<'a> {
                 share(status.available_replicas, wanted, "available"),
                 self.unready_note()
             ),
+            Phase::Paused if self.held_by_caps.is_some() && !self.deployment.spec.paused => {
+                format!("deployment {name} is stopped by caps ({numbers}){because}")
+            }
             Phase::Paused => {
                 let mut paused = blockers.iter();
                 let paused = paused.find(|blocker| blocker.cause == Cause::Paused);
@@ -290,6 +297,39 @@ impl<'a> PredictedRollout<'a> {
     pub(super) fn min_available(&self) -> i32 {
         self.strategy.min_available(self.limits).unwrap_or(0)
     }
+}
+
+/// Which caps stop the rollout once the steps are carried out.
+fn held_by_caps(
+    observed: &ObservedRollout<'_>,
+    options: Options,
+    strategy: &dyn RolloutStrategy,
+    limits: Limits,
+    steps: &[Step],
+) -> Option<String> {
+    let caps = observed.snapshot.deployment.caps(options);
+    let sizes = steps::scaled(steps);
+    let of = |set: &ReplicaSet| {
+        let size = sizes.get(&*set.metadata.name).copied();
+        let replicas = size.unwrap_or(set.replicas);
+        SetView {
+            replicas,
+            available: set.status.available_replicas.min(replicas),
+        }
+    };
+    let created = steps::created(steps).map(|set| SetView {
+        replicas: set.replicas,
+        available: 0,
+    });
+    let view = View {
+        limits,
+        caps,
+        // Old pods that still run are another blocker.
+        old_pods_may_run: &|| false,
+        new: observed.new_set().map(of).or(created),
+        old: observed.old_sets().iter().map(|set| of(set)).collect(),
+    };
+    is_held_by_caps(strategy, &view).then(|| caps.text(limits))
 }
 
 /// Whether the stored status is of an earlier generation.

@@ -9,14 +9,20 @@ use rollplan_core::snapshot::{Deployment, ReplicaSet};
 use super::Reason;
 use crate::observe::ObservedRollout;
 
+/// The sizes that steps give to ReplicaSets, by name.
+pub(super) fn scaled(steps: &[Step]) -> BTreeMap<&str, i32> {
+    let actions = steps.iter().filter_map(|step| step.action.as_ref());
+    actions
+        .filter_map(|action| match action {
+            Action::ScaleReplicaSet { set, to, .. } => Some((&*set.name, *to)),
+            _ => None,
+        })
+        .collect()
+}
+
 /// The sizes of the new ReplicaSet and of all old ones once the steps are carried out.
 pub(super) fn sizes(observed: &ObservedRollout<'_>, steps: &[Step]) -> (i64, i64) {
-    let mut sizes: BTreeMap<&str, i32> = BTreeMap::new();
-    for action in steps.iter().filter_map(|step| step.action.as_ref()) {
-        if let Action::ScaleReplicaSet { set, to, .. } = action {
-            sizes.insert(&set.name, *to);
-        }
-    }
+    let sizes = scaled(steps);
     let size = |set: &ReplicaSet| {
         let name = set.metadata.name.as_str();
         i64::from(sizes.get(name).copied().unwrap_or(set.replicas))

@@ -51,6 +51,10 @@ impl PredictedRollout<'_> {
         if let Some(paused) = paused {
             return Some(Verdict::new(Outlook::NeedsChange, true, Some(paused)));
         }
+        if let Some(capped) = find(Cause::Capped) {
+            // Not certain: a write that was planned with other caps may still be made.
+            return Some(Verdict::new(Outlook::NeedsChange, false, Some(capped)));
+        }
         // The controller changes the template next, unless it cannot create the ReplicaSet of the current one.
         let is_rolling_back = self.rolls_back() && find(Cause::ReplicaSetRefused).is_none();
         is_rolling_back.then(|| Verdict::new(Outlook::Undecided, false, blockers.first()))

@@ -49,12 +49,13 @@ pub(super) fn reported(snapshot: &Snapshot) -> Report {
 }
 
 fn of_status(snapshot: &Snapshot, status: &DeploymentStatus) -> Report {
-    report(&observe(snapshot, VerdictOptions::default()), status, &[])
+    let observed = observe(snapshot, VerdictOptions::default());
+    report(&observed, Options::default(), status, &[])
 }
 
 pub(super) fn of_plan(snapshot: &Snapshot, plan: &Plan) -> Report {
     let observed = observe(snapshot, VerdictOptions::default());
-    report(&observed, &plan.status, &plan.steps)
+    report(&observed, Options::default(), &plan.status, &plan.steps)
 }
 
 /// A Deployment that completed ten minutes ago and has these pods now.
@@ -639,7 +640,7 @@ fn plan_that_publishes_the_generation_reports_it_as_observed() {
     let snapshot = complete_but_unobserved();
     let plan = plan_settled(&snapshot, Options::default());
     let observed = observe(&snapshot, VerdictOptions::default());
-    let of_plan = |steps: &[Step]| report(&observed, &plan.status, steps);
+    let of_plan = |steps: &[Step]| report(&observed, Options::default(), &plan.status, steps);
     assert_eq!(of_plan(&plan.steps).phase, Phase::Complete);
     let (last, others) = plan.steps.split_last().unwrap();
     assert!(matches!(

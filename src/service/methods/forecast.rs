@@ -53,7 +53,7 @@ fn failures(
         (None, _) => return Ok((None, failing)),
     };
     let status = rollplan_core::compute_status_until(snapshot, options, interrupt)?;
-    let verdict = report(&observed, &status, &[]).verdict;
+    let verdict = report(&observed, options, &status, &[]).verdict;
     let is_certain = verdict.outlook == Outlook::NeedsChange && verdict.is_certain;
     let container = match observed.explanations() {
         [explanation, ..] if shared.is_some() => explanation.blocked.container.clone(),

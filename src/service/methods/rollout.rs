@@ -19,7 +19,7 @@ pub(crate) fn plan_rollout(
     // If ReplicaSets may be missing, the report is the whole answer: it states why nothing is planned.
     let report = if input.has_report || !snapshot.replica_sets_complete {
         let observed = observe_until(snapshot, VerdictOptions::default(), interrupt)?;
-        Some(report(&observed, &plan.status, &plan.steps))
+        Some(report(&observed, input.options, &plan.status, &plan.steps))
     } else {
         None
     };

@@ -30,7 +30,7 @@ pub(crate) fn compute_status(
     };
     let status = rollplan_core::compute_status_until(&snapshot, options, interrupt)?;
     let observed = observe_until(&snapshot, judgement, interrupt)?;
-    let report = report(&observed, &status, &[]);
+    let report = report(&observed, options, &status, &[]);
     let mut answer = print_rollout_status(&snapshot, status, report);
     if let Some(report) = &mut answer.report {
         add_canary(report, &snapshot, interrupt)?;

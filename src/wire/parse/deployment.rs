@@ -47,7 +47,9 @@ impl Parser<'_> {
                 format_args!("{kind:?} is not a kind: at most 63 of A-Z, a-z and 0-9");
             self.violation(&path.field("kind"), Reason::InvalidName, description);
         }
-        let metadata = self.metadata(metadata, needed, &path.field("metadata"));
+        let metadata_path = path.field("metadata");
+        let metadata = self.metadata(metadata, needed, &metadata_path);
+        self.cap_annotations(&metadata.annotations, &metadata_path.field("annotations"));
         let spec_path = path.field("spec");
         let (spec, template) = match self.required(spec, &spec_path) {
             Some(spec) => self.deployment_spec(spec, template, &spec_path),

@@ -22,8 +22,9 @@ mod template;
 
 use std::fmt;
 
+use rollplan_core::caps::{self, Caps};
 use rollplan_core::interrupt::{Interrupt, Never};
-use rollplan_core::snapshot::{Deployment, Options};
+use rollplan_core::snapshot::{Deployment, Options, StringMap};
 
 pub(super) use self::answer::{is_of_terminating_namespace, rejection};
 pub(super) use self::deployment::deployment_template;
@@ -134,6 +135,7 @@ impl<'i> Parser<'i> {
             // These affect only the response.
             events_as_calls: _,
             report: _,
+            caps,
         } = options.unwrap_or_default();
         let horizon = match proto::Horizon::try_from(horizon) {
             Ok(proto::Horizon::Unspecified | proto::Horizon::Settled) => Horizon::Settled,
@@ -151,7 +153,28 @@ impl<'i> Parser<'i> {
         let defaults = Options::default();
         let options = Options {
             terminating_replicas: terminating_replicas.unwrap_or(defaults.terminating_replicas),
+            caps: self.caps(caps.unwrap_or_default(), &path.field("caps")),
         };
         (options, horizon)
+    }
+
+    fn caps(&mut self, caps: proto::RolloutCaps, path: &Path<'_>) -> Caps {
+        let proto::RolloutCaps { new_max, old_min } = caps;
+        let new_max = self.optional_count(new_max, &path.field("new_max"));
+        let old_min = self.optional_count(old_min, &path.field("old_min"));
+        Caps {
+            new_max: new_max.unwrap_or(Caps::NONE.new_max),
+            old_min: old_min.unwrap_or(Caps::NONE.old_min),
+        }
+    }
+
+    /// Checks the caps in the annotations of a Deployment, which the planner reads there.
+    fn cap_annotations(&mut self, annotations: &StringMap, path: &Path<'_>) {
+        for key in [caps::NEW_MAX, caps::OLD_MIN] {
+            if caps::annotated(annotations, key) == Some(None) {
+                let description = "must be a number of pods, from 0 to 2147483647";
+                self.violation(&path.key(key), Reason::InvalidValue, description);
+            }
+        }
     }
 }

@@ -284,6 +284,8 @@ pub struct World {
     refusals: Vec<Refusal>,
     pass: bool,
     terminating: Option<bool>,
+    new_max: Option<Count>,
+    old_min: Option<Count>,
 }
 
 impl World {
@@ -303,6 +305,10 @@ impl World {
             terminating_replicas: self.terminating,
             events_as_calls: self.pass,
             report: self.pods_complete,
+            caps: Some(proto::RolloutCaps {
+                new_max: self.new_max.map(Count::get),
+                old_min: self.old_min.map(Count::get),
+            }),
         };
         let refusals = self.refusals.clone();
         let mut request = proto::PlanRolloutRequest {

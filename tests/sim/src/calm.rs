@@ -98,6 +98,7 @@ impl World {
         self.quota_sets = false;
         self.next_answer = None;
         self.faults = [Fault::None; TEMPLATES as usize];
+        self.cap(None, None);
     }
 
     /// Ends a world: checks the report of a stuck rollout, removes all faults, resumes a paused Deployment, and checks that

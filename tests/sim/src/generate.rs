@@ -25,7 +25,22 @@ pub fn generate(seed: u64) -> Script {
     while events.len() < count {
         events.push(weights.event(&mut random));
     }
+    add_caps(seed, &mut events);
     Script { setup, events }
+}
+
+/// Adds changes of the caps to some worlds. They have their own random numbers, so that all other events of a seed stay as they
+/// are.
+fn add_caps(seed: u64, events: &mut Vec<Event>) {
+    let mut random = Rng::with_seed(seed ^ 0xCA95);
+    if random.u8(..3) > 0 {
+        return;
+    }
+    for _ in 0..random.u8(1..8) {
+        let cap = |random: &mut Rng| random.bool().then(|| random.u8(..6));
+        let event = Event::Cap(cap(&mut random), cap(&mut random));
+        events.insert(random.usize(..=events.len()), event);
+    }
 }
 
 fn pick<T: Copy>(random: &mut Rng, items: &[T]) -> T {

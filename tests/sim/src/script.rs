@@ -102,6 +102,8 @@ pub enum Event {
     Deadline(i32),
     /// A user changes an annotation.
     Annotate(u8),
+    /// A user sets the caps; `None` removes one.
+    Cap(Option<u8>, Option<u8>),
     /// A user rolls back to a revision; 0 means the previous one.
     Undo(u8),
     /// A user requests a rollback by annotation.

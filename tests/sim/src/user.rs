@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rollplan_core::action::Step;
+use rollplan_core::caps::{NEW_MAX, OLD_MIN};
 use rollplan_core::revision::ROLLBACK_TO;
 use rollplan_core::rollback;
 use rollplan_core::snapshot::{Deployment, DeploymentSpec, Snapshot};
@@ -45,6 +46,7 @@ impl World {
                 });
             }
             Event::Annotate(value) => self.annotate(Tally::Annotated, NOTE, value.to_string()),
+            Event::Cap(new_max, old_min) => self.cap(new_max, old_min),
             Event::RollbackTo(revision) => {
                 self.annotate(Tally::RollbackRequested, ROLLBACK_TO, revision.to_string());
             }
@@ -91,6 +93,25 @@ impl World {
             let mut after = Deployment::clone(&before);
             after.metadata.annotations.insert(key.to_owned(), value);
             self.tallies.count(tally);
+            self.store.put_deployment(after, Writer::Other);
+        }
+    }
+
+    /// Sets the caps, or removes them.
+    pub(crate) fn cap(&mut self, new_max: Option<u8>, old_min: Option<u8>) {
+        let Some(before) = self.live_deployment() else {
+            return;
+        };
+        let mut after = Deployment::clone(&before);
+        let annotations = &mut after.metadata.annotations;
+        for (key, cap) in [(NEW_MAX, new_max), (OLD_MIN, old_min)] {
+            match cap {
+                Some(cap) => annotations.insert(key.to_owned(), cap.to_string()),
+                None => annotations.remove(key),
+            };
+        }
+        if before.metadata.annotations != after.metadata.annotations {
+            self.tallies.count(Tally::CapsChanged);
             self.store.put_deployment(after, Writer::Other);
         }
     }

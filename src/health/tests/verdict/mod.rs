@@ -38,7 +38,12 @@ const LONGEST: i64 = 1200;
 
 fn judged(snapshot: &Snapshot, options: VerdictOptions) -> Report {
     let status = compute_status(snapshot, Options::default());
-    report(&observe(snapshot, options), &status, &[])
+    report(
+        &observe(snapshot, options),
+        Options::default(),
+        &status,
+        &[],
+    )
 }
 
 pub(super) fn verdict(snapshot: &Snapshot) -> Verdict {

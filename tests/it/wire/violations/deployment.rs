@@ -76,6 +76,16 @@ pub(super) const CASES: &[Case] = &[
         InvalidAnnotationKey,
     ),
     (
+        |r| r.meta()["annotations"] = json!({"rollplan.dev/new-max": "50%"}),
+        "[0].metadata.annotations[\"rollplan.dev/new-max\"]",
+        InvalidValue,
+    ),
+    (
+        |r| r.meta()["annotations"] = json!({"rollplan.dev/old-min": "2147483648"}),
+        "[0].metadata.annotations[\"rollplan.dev/old-min\"]",
+        InvalidValue,
+    ),
+    (
         |r| r.meta()["annotations"] = json!({"a": "x".repeat(256 << 10)}),
         "[0].metadata.annotations",
         AnnotationsTooLarge,

@@ -40,6 +40,16 @@ pub(super) const CASES: &[Case] = &[
         "options.horizon",
         Reason::UnknownEnumValue,
     ),
+    (
+        |r| r.options.caps.get_or_insert_default().new_max = Some(-1),
+        "options.caps.new_max",
+        Reason::Negative,
+    ),
+    (
+        |r| r.options.caps.get_or_insert_default().old_min = Some(-1),
+        "options.caps.old_min",
+        Reason::Negative,
+    ),
 ];
 
 #[test]

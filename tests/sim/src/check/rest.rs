@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use rollplan_core::snapshot::{Deployment, DeploymentStatus, Options, Strategy};
-use rollplan_core::status::{self, NEW_SET_AVAILABLE, TIMED_OUT};
+use rollplan_core::status::{self, CAPPED, NEW_SET_AVAILABLE, TIMED_OUT};
 
 use super::plans::summaries;
+use super::stuck::has_caps;
 use super::{is_owned, limits};
 use crate::pods::SimPod;
 use crate::server::StoredSet;
@@ -125,7 +126,8 @@ impl World {
         }
     }
 
-    /// After the progress deadline, the status of an incomplete rollout reports that the deadline was exceeded.
+    /// After the progress deadline, the status of an incomplete rollout reports that the deadline was exceeded, unless caps stop
+    /// the rollout.
     fn check_deadline(&mut self, deployment: &Deployment) {
         let spec = &deployment.spec;
         if spec.paused
@@ -142,6 +144,8 @@ impl World {
         if progressing.is_none() && self.roles(deployment).0.is_none() {
             // As upstream, Recreate has no deadline while it waits before its first progress.
             self.tallies.count(Tally::ExemptNoDeadline);
+        } else if reason == Some(CAPPED) && has_caps(deployment) {
+            self.tallies.count(Tally::CheckCapped);
         } else if reason != Some(TIMED_OUT) && reason != Some(NEW_SET_AVAILABLE) {
             let message = format!("nothing changes, but the condition is {progressing:?}");
             self.violate("deadline", message);

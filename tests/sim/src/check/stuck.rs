@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rollplan_core::caps::Caps;
 use rollplan_core::revision::ROLLBACK_TO;
 use rollplan_core::snapshot::{Deployment, Options, Strategy};
 use rollplan_health::explain::Cause;
@@ -29,7 +30,7 @@ impl World {
         };
         let plan = self.flaw.plan(&snapshot, Options::default());
         let observed = observe(&snapshot, VerdictOptions::default());
-        let report = report(&observed, &plan.status, &plan.steps);
+        let report = report(&observed, Options::default(), &plan.status, &plan.steps);
         let truth = self.truth(&deployment);
         let wanted = deployment.spec.replicas;
         let rejected = self.is_create_rejected(&deployment);
@@ -62,6 +63,7 @@ impl World {
         }
         self.tallies.count(match actual {
             Cause::Paused => Tally::StuckPaused,
+            Cause::Capped => Tally::StuckCapped,
             Cause::ReplicaSetRefused => Tally::StuckReplicaSetRejected,
             Cause::ImagePull => Tally::StuckImagePull,
             Cause::ContainerConfig => Tally::StuckConfig,
@@ -89,12 +91,28 @@ impl World {
         let (new, old) = self.roles(deployment);
         let mut causes = BTreeSet::new();
         let size = new.as_ref().map_or(0, |stored| stored.set.replicas);
+        // Caps may keep old pods that Recreate would remove.
+        let is_kept = has_caps(deployment) && old.iter().any(|it| it.set.replicas > 0);
         // Recreate does not scale the new ReplicaSet while an old pod is running.
-        if size != deployment.spec.replicas && self.waits_for_old_pods(deployment) {
+        if size != deployment.spec.replicas && !is_kept && self.waits_for_old_pods(deployment) {
             causes.insert(Cause::OldPodsRunning);
         }
+        // As in Kubernetes, rejected pods of an old ReplicaSet are reported for the Deployment too.
+        let short = |stored: &StoredSet| {
+            let pods = self.store.pods_of(&stored.set.metadata.uid);
+            let active = pods.filter(|pod| pod.is_active()).count();
+            active < usize::try_from(stored.set.replicas).unwrap_or(0)
+        };
+        let rejected =
+            self.quota_pods.is_some() && new.iter().chain(&old).any(|stored| short(stored));
         let Some(new) = new else {
-            if self.is_create_rejected(deployment) {
+            if is_kept {
+                causes.insert(if rejected {
+                    Cause::PodsRefused
+                } else {
+                    Cause::Capped
+                });
+            } else if self.is_create_rejected(deployment) {
                 causes.insert(Cause::ReplicaSetRefused);
             }
             return causes;
@@ -110,15 +128,11 @@ impl World {
                 causes.insert(self.cause(pod));
             }
         }
-        // As in Kubernetes, rejected pods of an old ReplicaSet are reported for the Deployment too.
-        let short = |stored: &StoredSet| {
-            let pods = self.store.pods_of(&stored.set.metadata.uid);
-            let active = pods.filter(|pod| pod.is_active()).count();
-            active < usize::try_from(stored.set.replicas).unwrap_or(0)
-        };
-        let rejected = short(&new) || old.iter().any(|stored| short(stored));
-        if rejected && self.quota_pods.is_some() {
+        if rejected {
             causes.insert(Cause::PodsRefused);
+        }
+        if causes.is_empty() && has_caps(deployment) {
+            causes.insert(Cause::Capped);
         }
         causes
     }
@@ -155,4 +169,9 @@ impl World {
             _ => Cause::Starting,
         }
     }
+}
+
+/// Whether caps limit the rollout.
+pub(super) fn has_caps(deployment: &Deployment) -> bool {
+    deployment.caps(Options::default()) != Caps::NONE
 }

@@ -22,7 +22,13 @@ const LONGEST: i64 = 1800;
 
 fn judge(snapshot: &Snapshot, options: VerdictOptions) -> Verdict {
     let status = compute_status(snapshot, Options::default());
-    report(&observe(snapshot, options), &status, &[]).verdict
+    report(
+        &observe(snapshot, options),
+        Options::default(),
+        &status,
+        &[],
+    )
+    .verdict
 }
 
 impl World {
@@ -40,7 +46,13 @@ impl World {
     /// The verdict about the next plan.
     fn judge_plan(&self, snapshot: &Snapshot, options: VerdictOptions) -> Verdict {
         let plan = self.flaw.plan(snapshot, Options::default());
-        report(&observe(snapshot, options), &plan.status, &plan.steps).verdict
+        report(
+            &observe(snapshot, options),
+            Options::default(),
+            &plan.status,
+            &plan.steps,
+        )
+        .verdict
     }
 
     /// A rollout that certainly needs a change does not complete without one, whatever the actors do.

@@ -177,6 +177,9 @@ impl fmt::Display for Event {
             Self::History(limit) => write!(f, "history {}", max_text(limit)),
             Self::Deadline(seconds) => write!(f, "deadline {}", max_text(seconds)),
             Self::Annotate(value) => write!(f, "annotate {value}"),
+            Self::Cap(new_max, old_min) => {
+                write!(f, "cap {} {}", cap_text(new_max), cap_text(old_min))
+            }
             Self::Undo(revision) => write!(f, "undo {revision}"),
             Self::RollbackTo(revision) => write!(f, "rollback-to {revision}"),
             Self::Delete(how) => write!(f, "delete {}", name(PROPAGATIONS, how)),
@@ -219,6 +222,7 @@ impl FromStr for Event {
             ["history", limit] => Self::History(or_max(limit)?),
             ["deadline", seconds] => Self::Deadline(or_max(seconds)?),
             ["annotate", value] => Self::Annotate(number(value)?),
+            ["cap", new_max, old_min] => Self::Cap(cap(new_max)?, cap(old_min)?),
             ["undo", revision] => Self::Undo(number(revision)?),
             ["rollback-to", revision] => Self::RollbackTo(number(revision)?),
             ["delete", how] => Self::Delete(value(PROPAGATIONS, how)?),
@@ -233,6 +237,17 @@ impl FromStr for Event {
             ["break", template, fault] => Self::Break(number(template)?, value(FAULTS, fault)?),
             _ => return Err("unknown event".to_owned()),
         })
+    }
+}
+
+fn cap_text(cap: Option<u8>) -> String {
+    cap.map_or_else(|| NONE.to_owned(), |cap| cap.to_string())
+}
+
+fn cap(text: &str) -> Result<Option<u8>, String> {
+    match text {
+        NONE => Ok(None),
+        text => number(text).map(Some),
     }
 }
 

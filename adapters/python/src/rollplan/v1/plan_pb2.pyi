@@ -287,6 +287,7 @@ class PlanOptions(_message.Message):
     TERMINATING_REPLICAS_FIELD_NUMBER: _builtins.int
     EVENTS_AS_CALLS_FIELD_NUMBER: _builtins.int
     REPORT_FIELD_NUMBER: _builtins.int
+    CAPS_FIELD_NUMBER: _builtins.int
     horizon: Global___Horizon.ValueType
     """How far ahead to plan. Defaults to HORIZON_SETTLED."""
     terminating_replicas: _builtins.bool
@@ -302,6 +303,12 @@ class PlanOptions(_message.Message):
     size of the response. Without `replica_sets_complete`, PlanRollout always returns it. ComputeStatus always returns
     it.
     """
+    @_builtins.property
+    def caps(self) -> Global___RolloutCaps:
+        """How far the caller lets the rollout go. Defaults to the annotations rollplan.dev/new-max and rollplan.dev/old-min of the
+        owner. If the options and the annotations have a cap, both hold. docs/strategies.md describes what caps do.
+        """
+
     def __init__(
         self,
         *,
@@ -309,16 +316,52 @@ class PlanOptions(_message.Message):
         terminating_replicas: _builtins.bool | None = ...,
         events_as_calls: _builtins.bool = ...,
         report: _builtins.bool = ...,
+        caps: Global___RolloutCaps | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_terminating_replicas", b"_terminating_replicas", "terminating_replicas", b"terminating_replicas"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_terminating_replicas", b"_terminating_replicas", "caps", b"caps", "terminating_replicas", b"terminating_replicas"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_terminating_replicas", b"_terminating_replicas", "events_as_calls", b"events_as_calls", "horizon", b"horizon", "report", b"report", "terminating_replicas", b"terminating_replicas"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_terminating_replicas", b"_terminating_replicas", "caps", b"caps", "events_as_calls", b"events_as_calls", "horizon", b"horizon", "report", b"report", "terminating_replicas", b"terminating_replicas"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__terminating_replicas: _TypeAlias = _typing.Literal["terminating_replicas"]  # noqa: Y015
     _WhichOneofArgType__terminating_replicas: _TypeAlias = _typing.Literal["_terminating_replicas", b"_terminating_replicas"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__terminating_replicas) -> _WhichOneofReturnType__terminating_replicas | None: ...
 
 Global___PlanOptions: _TypeAlias = PlanOptions  # noqa: Y015
+
+@_typing.final
+class RolloutCaps(_message.Message):
+    """RolloutCaps limits how far a rollout goes, within the limits of the Deployment. A cap never resizes a ReplicaSet."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NEW_MAX_FIELD_NUMBER: _builtins.int
+    OLD_MIN_FIELD_NUMBER: _builtins.int
+    new_max: _builtins.int
+    """Maximum size up to which the new ReplicaSet grows. Must not be negative. Absent if it is not capped."""
+    old_min: _builtins.int
+    """Minimum sum of the sizes of the old ReplicaSets: they are not scaled down any further. Must not be negative. Absent if
+    it is not capped.
+    """
+    def __init__(
+        self,
+        *,
+        new_max: _builtins.int | None = ...,
+        old_min: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_new_max", b"_new_max", "_old_min", b"_old_min", "new_max", b"new_max", "old_min", b"old_min"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_new_max", b"_new_max", "_old_min", b"_old_min", "new_max", b"new_max", "old_min", b"old_min"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__new_max: _TypeAlias = _typing.Literal["new_max"]  # noqa: Y015
+    _WhichOneofArgType__new_max: _TypeAlias = _typing.Literal["_new_max", b"_new_max"]  # noqa: Y015
+    _WhichOneofReturnType__old_min: _TypeAlias = _typing.Literal["old_min"]  # noqa: Y015
+    _WhichOneofArgType__old_min: _TypeAlias = _typing.Literal["_old_min", b"_old_min"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__new_max) -> _WhichOneofReturnType__new_max | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__old_min) -> _WhichOneofReturnType__old_min | None: ...
+
+Global___RolloutCaps: _TypeAlias = RolloutCaps  # noqa: Y015
 
 @_typing.final
 class PlanRolloutRequest(_message.Message):

@@ -36,8 +36,8 @@ class _PhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Phase.ValueType
     generation.
     """
     PHASE_PAUSED: _Phase.ValueType  # 3
-    """The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when a user deletes them
-    (updateStrategy OnDelete).
+    """The rollout is paused by spec.paused or stopped by caps, a Job is suspended, or pods are only updated when a user
+    deletes them (updateStrategy OnDelete).
     """
     PHASE_STALLED: _Phase.ValueType  # 4
     """The progress deadline has passed; the rollout certainly needs a change, for example because an image does not
@@ -66,8 +66,8 @@ PHASE_COMPLETE: Phase.ValueType  # 2
 generation.
 """
 PHASE_PAUSED: Phase.ValueType  # 3
-"""The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when a user deletes them
-(updateStrategy OnDelete).
+"""The rollout is paused by spec.paused or stopped by caps, a Job is suspended, or pods are only updated when a user
+deletes them (updateStrategy OnDelete).
 """
 PHASE_STALLED: Phase.ValueType  # 4
 """The progress deadline has passed; the rollout certainly needs a change, for example because an image does not

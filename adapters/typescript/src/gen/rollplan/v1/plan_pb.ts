@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollplan/v1/plan.proto.
  */
 export const file_rollplan_v1_plan: GenFile = /*@__PURE__*/
-  fileDesc("ChZyb2xscGxhbi92MS9wbGFuLnByb3RvEgtyb2xscGxhbi52MSLJAQoIU25hcHNob3QSJwoDbm93GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdvYmplY3RzGAIgAygJEh0KFXJlcGxpY2Ffc2V0c19jb21wbGV0ZRgDIAEoCBIVCg1wb2RzX2NvbXBsZXRlGAQgASgIEiMKBnRhcmdldBgFIAEoCzITLnJvbGxwbGFuLnYxLlRhcmdldBIoCgdhbnN3ZXJzGAYgAygLMhcucm9sbHBsYW4udjEuU3RlcEFuc3dlciKWAQoGVGFyZ2V0EhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSEAoIcmVzb3VyY2UYBSABKAkSHwoSc3RhdHVzX3N1YnJlc291cmNlGAYgASgISACIAQFCFQoTX3N0YXR1c19zdWJyZXNvdXJjZSJoCgpTdGVwQW5zd2VyEiIKBGNhbGwYASABKAsyFC5yb2xscGxhbi52MS5BcGlDYWxsEhEKCWh0dHBfY29kZRgCIAEoBRIMCgRib2R5GAMgASgMEhUKDWV4aXN0aW5nX2pzb24YBCABKAwimQEKC1BsYW5PcHRpb25zEiUKB2hvcml6b24YASABKA4yFC5yb2xscGxhbi52MS5Ib3Jpem9uEiEKFHRlcm1pbmF0aW5nX3JlcGxpY2FzGAIgASgISACIAQESFwoPZXZlbnRzX2FzX2NhbGxzGAMgASgIEg4KBnJlcG9ydBgEIAEoCEIXChVfdGVybWluYXRpbmdfcmVwbGljYXMiiQEKElBsYW5Sb2xsb3V0UmVxdWVzdBInCghzbmFwc2hvdBgBIAEoCzIVLnJvbGxwbGFuLnYxLlNuYXBzaG90EikKB29wdGlvbnMYAiABKAsyGC5yb2xscGxhbi52MS5QbGFuT3B0aW9ucxIfCgRzeW5jGAMgASgLMhEucm9sbHBsYW4udjEuU3luYyKxAQoEU3luYxINCgV2YWx1ZRgBIAEoDBIPCgdzZXNzaW9uGAIgASgJEiQKB2Fuc3dlcnMYAyADKAsyEy5yb2xscGxhbi52MS5BbnN3ZXISMgoPc3RhdHVzX2ludGVydmFsGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KDG1pbl9pbnRlcnZhbBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJVCgZBbnN3ZXISCgoCaWQYASABKAkSDAoEbWFkZRgCIAEoCBIRCglodHRwX2NvZGUYAyABKAUSDAoEYm9keRgEIAEoDBIQCghleGlzdGluZxgFIAEoDCKwAQoMU3luY1Jlc3BvbnNlEg0KBXZhbHVlGAEgASgMEiAKBXJlYWRzGAIgAygLMhEucm9sbHBsYW4udjEuUmVhZBISCgp3YXRjaF9wb2RzGAMgASgIEi0KCm5vdF9iZWZvcmUYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLAoJYXRfbGF0ZXN0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjYKBFJlYWQSCgoCaWQYASABKAkSIgoEY2FsbBgCIAEoCzIULnJvbGxwbGFuLnYxLkFwaUNhbGwi7QEKE1BsYW5Sb2xsb3V0UmVzcG9uc2USIAoFc3RlcHMYASADKAsyES5yb2xscGxhbi52MS5TdGVwEi0KBnN0YXR1cxgCIAEoCzIdLnJvbGxwbGFuLnYxLkRlcGxveW1lbnRTdGF0dXMSKgoGcmVwb3J0GAMgASgLMhoucm9sbHBsYW4udjEuUm9sbG91dFJlcG9ydBIwCg1yZXF1ZXVlX2FmdGVyGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEicKBHN5bmMYBSABKAsyGS5yb2xscGxhbi52MS5TeW5jUmVzcG9uc2UixQEKFENvbXB1dGVTdGF0dXNSZXF1ZXN0EicKCHNuYXBzaG90GAEgASgLMhUucm9sbHBsYW4udjEuU25hcHNob3QSKQoHb3B0aW9ucxgCIAEoCzIYLnJvbGxwbGFuLnYxLlBsYW5PcHRpb25zEi4KEHByZXZpb3VzX3ZlcmRpY3QYAyABKAsyFC5yb2xscGxhbi52MS5WZXJkaWN0EikKB2ZhaWxfb24YBCADKAsyGC5yb2xscGxhbi52MS5GYWlsdXJlUnVsZSJnCgtGYWlsdXJlUnVsZRIPCgdmYWlsdXJlGAEgASgJEioKBWdyYWNlGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uSAASEgoIcmVzdGFydHMYAyABKAVIAEIHCgVsaW1pdCKgAQoVQ29tcHV0ZVN0YXR1c1Jlc3BvbnNlEi0KBnN0YXR1cxgBIAEoCzIdLnJvbGxwbGFuLnYxLkRlcGxveW1lbnRTdGF0dXMSKgoGcmVwb3J0GAIgASgLMhoucm9sbHBsYW4udjEuUm9sbG91dFJlcG9ydBIsCgZvYmplY3QYAyABKAsyHC5yb2xscGxhbi52MS5PYmplY3RSZWZlcmVuY2UitgYKBFN0ZXASDwoHc3VtbWFyeRgBIAEoCRIiCgRjYWxsGAIgASgLMhQucm9sbHBsYW4udjEuQXBpQ2FsbBIiCgZldmVudHMYAyADKAsyEi5yb2xscGxhbi52MS5FdmVudBIqCgpvbl9mYWlsdXJlGAQgASgOMhYucm9sbHBsYW4udjEuT25GYWlsdXJlEhcKD2RvbmVfaHR0cF9jb2RlcxgFIAMoBRIuChByZWFkX29uX2NvbmZsaWN0GAYgASgLMhQucm9sbHBsYW4udjEuQXBpQ2FsbBIpCgtldmVudF9jYWxscxgHIAMoCzIULnJvbGxwbGFuLnYxLkFwaUNhbGwSOwoSY3JlYXRlX3JlcGxpY2Ffc2V0GAggASgLMh0ucm9sbHBsYW4udjEuQ3JlYXRlUmVwbGljYVNldEgAEjkKEXNjYWxlX3JlcGxpY2Ffc2V0GAkgASgLMhwucm9sbHBsYW4udjEuU2NhbGVSZXBsaWNhU2V0SAASOwoSdXBkYXRlX3JlcGxpY2Ffc2V0GAogASgLMh0ucm9sbHBsYW4udjEuVXBkYXRlUmVwbGljYVNldEgAEjkKEWFkb3B0X3JlcGxpY2Ffc2V0GAsgASgLMhwucm9sbHBsYW4udjEuQWRvcHRSZXBsaWNhU2V0SAASPQoTcmVsZWFzZV9yZXBsaWNhX3NldBgMIAEoCzIeLnJvbGxwbGFuLnYxLlJlbGVhc2VSZXBsaWNhU2V0SAASOwoSZGVsZXRlX3JlcGxpY2Ffc2V0GA0gASgLMh0ucm9sbHBsYW4udjEuRGVsZXRlUmVwbGljYVNldEgAEjoKEXVwZGF0ZV9kZXBsb3ltZW50GA4gASgLMh0ucm9sbHBsYW4udjEuVXBkYXRlRGVwbG95bWVudEgAEkcKGHVwZGF0ZV9kZXBsb3ltZW50X3N0YXR1cxgPIAEoCzIjLnJvbGxwbGFuLnYxLlVwZGF0ZURlcGxveW1lbnRTdGF0dXNIABIuCgtjaGVja19vd25lchgQIAEoCzIXLnJvbGxwbGFuLnYxLkNoZWNrT3duZXJIABIKCgJpZBgRIAEoCUIICgZhY3Rpb24i2QEKB0FwaUNhbGwSHwoEdmVyYhgBIAEoDjIRLnJvbGxwbGFuLnYxLlZlcmISEwoLYXBpX3ZlcnNpb24YAiABKAkSDAoEa2luZBgDIAEoCRIRCgluYW1lc3BhY2UYBCABKAkSDAoEbmFtZRgFIAEoCRITCgtzdWJyZXNvdXJjZRgGIAEoCRIUCgxjb250ZW50X3R5cGUYByABKAkSEQoJYm9keV9qc29uGAggASgJEgwKBHBhdGgYCSABKAkSDQoFcXVlcnkYCiABKAkSDgoGYWNjZXB0GAsgASgJIjYKBUV2ZW50EgwKBHR5cGUYASABKAkSDgoGcmVhc29uGAIgASgJEg8KB21lc3NhZ2UYAyABKAkiRAoQQ3JlYXRlUmVwbGljYVNldBIMCgRuYW1lGAEgASgJEhAKCHJlcGxpY2FzGAIgASgFEhAKCHJldmlzaW9uGAMgASgDItABCg9TY2FsZVJlcGxpY2FTZXQSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSFQoNZnJvbV9yZXBsaWNhcxgDIAEoBRITCgt0b19yZXBsaWNhcxgEIAEoBRJCCgthbm5vdGF0aW9ucxgFIAMoCzItLnJvbGxwbGFuLnYxLlNjYWxlUmVwbGljYVNldC5Bbm5vdGF0aW9uc0VudHJ5GjIKEEFubm90YXRpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLcAQoQVXBkYXRlUmVwbGljYVNldBIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCRJDCgthbm5vdGF0aW9ucxgDIAMoCzIuLnJvbGxwbGFuLnYxLlVwZGF0ZVJlcGxpY2FTZXQuQW5ub3RhdGlvbnNFbnRyeRIeChFtaW5fcmVhZHlfc2Vjb25kcxgEIAEoBUgAiAEBGjIKEEFubm90YXRpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIUChJfbWluX3JlYWR5X3NlY29uZHMiLAoPQWRvcHRSZXBsaWNhU2V0EgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJIi4KEVJlbGVhc2VSZXBsaWNhU2V0EgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJIi0KEERlbGV0ZVJlcGxpY2FTZXQSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkiwgEKEFVwZGF0ZURlcGxveW1lbnQSGAoQdGVtcGxhdGVfY2hhbmdlZBgBIAEoCBJDCgthbm5vdGF0aW9ucxgCIAMoCzIuLnJvbGxwbGFuLnYxLlVwZGF0ZURlcGxveW1lbnQuQW5ub3RhdGlvbnNFbnRyeRIbChNyZW1vdmVkX2Fubm90YXRpb25zGAMgAygJGjIKEEFubm90YXRpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKtAQoWVXBkYXRlRGVwbG95bWVudFN0YXR1cxItCgZzdGF0dXMYASABKAsyHS5yb2xscGxhbi52MS5EZXBsb3ltZW50U3RhdHVzEhUKCHJldmlzaW9uGAIgASgJSACIAQESFQoIc2VsZWN0b3IYAyABKAlIAYgBARISCgVyZWFkeRgEIAEoCUgCiAEBQgsKCV9yZXZpc2lvbkILCglfc2VsZWN0b3JCCAoGX3JlYWR5IjMKCkNoZWNrT3duZXISCwoDdWlkGAEgASgJEhgKEHJlc291cmNlX3ZlcnNpb24YAiABKAkqSQoHSG9yaXpvbhIXChNIT1JJWk9OX1VOU1BFQ0lGSUVEEAASEwoPSE9SSVpPTl9TRVRUTEVEEAESEAoMSE9SSVpPTl9QQVNTEAIqbQoJT25GYWlsdXJlEhoKFk9OX0ZBSUxVUkVfVU5TUEVDSUZJRUQQABITCg9PTl9GQUlMVVJFX1NUT1AQARIXChNPTl9GQUlMVVJFX0NPTlRJTlVFEAISFgoST05fRkFJTFVSRV9ET05FX0lGEAMqXAoEVmVyYhIUChBWRVJCX1VOU1BFQ0lGSUVEEAASDwoLVkVSQl9DUkVBVEUQARIOCgpWRVJCX1BBVENIEAISDwoLVkVSQl9ERUxFVEUQAxIMCghWRVJCX0dFVBAEYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollplan_v1_kubernetes, file_rollplan_v1_report]);
+  fileDesc("ChZyb2xscGxhbi92MS9wbGFuLnByb3RvEgtyb2xscGxhbi52MSLJAQoIU25hcHNob3QSJwoDbm93GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdvYmplY3RzGAIgAygJEh0KFXJlcGxpY2Ffc2V0c19jb21wbGV0ZRgDIAEoCBIVCg1wb2RzX2NvbXBsZXRlGAQgASgIEiMKBnRhcmdldBgFIAEoCzITLnJvbGxwbGFuLnYxLlRhcmdldBIoCgdhbnN3ZXJzGAYgAygLMhcucm9sbHBsYW4udjEuU3RlcEFuc3dlciKWAQoGVGFyZ2V0EhMKC2FwaV92ZXJzaW9uGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSEAoIcmVzb3VyY2UYBSABKAkSHwoSc3RhdHVzX3N1YnJlc291cmNlGAYgASgISACIAQFCFQoTX3N0YXR1c19zdWJyZXNvdXJjZSJoCgpTdGVwQW5zd2VyEiIKBGNhbGwYASABKAsyFC5yb2xscGxhbi52MS5BcGlDYWxsEhEKCWh0dHBfY29kZRgCIAEoBRIMCgRib2R5GAMgASgMEhUKDWV4aXN0aW5nX2pzb24YBCABKAwiwQEKC1BsYW5PcHRpb25zEiUKB2hvcml6b24YASABKA4yFC5yb2xscGxhbi52MS5Ib3Jpem9uEiEKFHRlcm1pbmF0aW5nX3JlcGxpY2FzGAIgASgISACIAQESFwoPZXZlbnRzX2FzX2NhbGxzGAMgASgIEg4KBnJlcG9ydBgEIAEoCBImCgRjYXBzGAUgASgLMhgucm9sbHBsYW4udjEuUm9sbG91dENhcHNCFwoVX3Rlcm1pbmF0aW5nX3JlcGxpY2FzIlEKC1JvbGxvdXRDYXBzEhQKB25ld19tYXgYASABKAVIAIgBARIUCgdvbGRfbWluGAIgASgFSAGIAQFCCgoIX25ld19tYXhCCgoIX29sZF9taW4iiQEKElBsYW5Sb2xsb3V0UmVxdWVzdBInCghzbmFwc2hvdBgBIAEoCzIVLnJvbGxwbGFuLnYxLlNuYXBzaG90EikKB29wdGlvbnMYAiABKAsyGC5yb2xscGxhbi52MS5QbGFuT3B0aW9ucxIfCgRzeW5jGAMgASgLMhEucm9sbHBsYW4udjEuU3luYyKxAQoEU3luYxINCgV2YWx1ZRgBIAEoDBIPCgdzZXNzaW9uGAIgASgJEiQKB2Fuc3dlcnMYAyADKAsyEy5yb2xscGxhbi52MS5BbnN3ZXISMgoPc3RhdHVzX2ludGVydmFsGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KDG1pbl9pbnRlcnZhbBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJVCgZBbnN3ZXISCgoCaWQYASABKAkSDAoEbWFkZRgCIAEoCBIRCglodHRwX2NvZGUYAyABKAUSDAoEYm9keRgEIAEoDBIQCghleGlzdGluZxgFIAEoDCKwAQoMU3luY1Jlc3BvbnNlEg0KBXZhbHVlGAEgASgMEiAKBXJlYWRzGAIgAygLMhEucm9sbHBsYW4udjEuUmVhZBISCgp3YXRjaF9wb2RzGAMgASgIEi0KCm5vdF9iZWZvcmUYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLAoJYXRfbGF0ZXN0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjYKBFJlYWQSCgoCaWQYASABKAkSIgoEY2FsbBgCIAEoCzIULnJvbGxwbGFuLnYxLkFwaUNhbGwi7QEKE1BsYW5Sb2xsb3V0UmVzcG9uc2USIAoFc3RlcHMYASADKAsyES5yb2xscGxhbi52MS5TdGVwEi0KBnN0YXR1cxgCIAEoCzIdLnJvbGxwbGFuLnYxLkRlcGxveW1lbnRTdGF0dXMSKgoGcmVwb3J0GAMgASgLMhoucm9sbHBsYW4udjEuUm9sbG91dFJlcG9ydBIwCg1yZXF1ZXVlX2FmdGVyGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEicKBHN5bmMYBSABKAsyGS5yb2xscGxhbi52MS5TeW5jUmVzcG9uc2UixQEKFENvbXB1dGVTdGF0dXNSZXF1ZXN0EicKCHNuYXBzaG90GAEgASgLMhUucm9sbHBsYW4udjEuU25hcHNob3QSKQoHb3B0aW9ucxgCIAEoCzIYLnJvbGxwbGFuLnYxLlBsYW5PcHRpb25zEi4KEHByZXZpb3VzX3ZlcmRpY3QYAyABKAsyFC5yb2xscGxhbi52MS5WZXJkaWN0EikKB2ZhaWxfb24YBCADKAsyGC5yb2xscGxhbi52MS5GYWlsdXJlUnVsZSJnCgtGYWlsdXJlUnVsZRIPCgdmYWlsdXJlGAEgASgJEioKBWdyYWNlGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uSAASEgoIcmVzdGFydHMYAyABKAVIAEIHCgVsaW1pdCKgAQoVQ29tcHV0ZVN0YXR1c1Jlc3BvbnNlEi0KBnN0YXR1cxgBIAEoCzIdLnJvbGxwbGFuLnYxLkRlcGxveW1lbnRTdGF0dXMSKgoGcmVwb3J0GAIgASgLMhoucm9sbHBsYW4udjEuUm9sbG91dFJlcG9ydBIsCgZvYmplY3QYAyABKAsyHC5yb2xscGxhbi52MS5PYmplY3RSZWZlcmVuY2UitgYKBFN0ZXASDwoHc3VtbWFyeRgBIAEoCRIiCgRjYWxsGAIgASgLMhQucm9sbHBsYW4udjEuQXBpQ2FsbBIiCgZldmVudHMYAyADKAsyEi5yb2xscGxhbi52MS5FdmVudBIqCgpvbl9mYWlsdXJlGAQgASgOMhYucm9sbHBsYW4udjEuT25GYWlsdXJlEhcKD2RvbmVfaHR0cF9jb2RlcxgFIAMoBRIuChByZWFkX29uX2NvbmZsaWN0GAYgASgLMhQucm9sbHBsYW4udjEuQXBpQ2FsbBIpCgtldmVudF9jYWxscxgHIAMoCzIULnJvbGxwbGFuLnYxLkFwaUNhbGwSOwoSY3JlYXRlX3JlcGxpY2Ffc2V0GAggASgLMh0ucm9sbHBsYW4udjEuQ3JlYXRlUmVwbGljYVNldEgAEjkKEXNjYWxlX3JlcGxpY2Ffc2V0GAkgASgLMhwucm9sbHBsYW4udjEuU2NhbGVSZXBsaWNhU2V0SAASOwoSdXBkYXRlX3JlcGxpY2Ffc2V0GAogASgLMh0ucm9sbHBsYW4udjEuVXBkYXRlUmVwbGljYVNldEgAEjkKEWFkb3B0X3JlcGxpY2Ffc2V0GAsgASgLMhwucm9sbHBsYW4udjEuQWRvcHRSZXBsaWNhU2V0SAASPQoTcmVsZWFzZV9yZXBsaWNhX3NldBgMIAEoCzIeLnJvbGxwbGFuLnYxLlJlbGVhc2VSZXBsaWNhU2V0SAASOwoSZGVsZXRlX3JlcGxpY2Ffc2V0GA0gASgLMh0ucm9sbHBsYW4udjEuRGVsZXRlUmVwbGljYVNldEgAEjoKEXVwZGF0ZV9kZXBsb3ltZW50GA4gASgLMh0ucm9sbHBsYW4udjEuVXBkYXRlRGVwbG95bWVudEgAEkcKGHVwZGF0ZV9kZXBsb3ltZW50X3N0YXR1cxgPIAEoCzIjLnJvbGxwbGFuLnYxLlVwZGF0ZURlcGxveW1lbnRTdGF0dXNIABIuCgtjaGVja19vd25lchgQIAEoCzIXLnJvbGxwbGFuLnYxLkNoZWNrT3duZXJIABIKCgJpZBgRIAEoCUIICgZhY3Rpb24i2QEKB0FwaUNhbGwSHwoEdmVyYhgBIAEoDjIRLnJvbGxwbGFuLnYxLlZlcmISEwoLYXBpX3ZlcnNpb24YAiABKAkSDAoEa2luZBgDIAEoCRIRCgluYW1lc3BhY2UYBCABKAkSDAoEbmFtZRgFIAEoCRITCgtzdWJyZXNvdXJjZRgGIAEoCRIUCgxjb250ZW50X3R5cGUYByABKAkSEQoJYm9keV9qc29uGAggASgJEgwKBHBhdGgYCSABKAkSDQoFcXVlcnkYCiABKAkSDgoGYWNjZXB0GAsgASgJIjYKBUV2ZW50EgwKBHR5cGUYASABKAkSDgoGcmVhc29uGAIgASgJEg8KB21lc3NhZ2UYAyABKAkiRAoQQ3JlYXRlUmVwbGljYVNldBIMCgRuYW1lGAEgASgJEhAKCHJlcGxpY2FzGAIgASgFEhAKCHJldmlzaW9uGAMgASgDItABCg9TY2FsZVJlcGxpY2FTZXQSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSFQoNZnJvbV9yZXBsaWNhcxgDIAEoBRITCgt0b19yZXBsaWNhcxgEIAEoBRJCCgthbm5vdGF0aW9ucxgFIAMoCzItLnJvbGxwbGFuLnYxLlNjYWxlUmVwbGljYVNldC5Bbm5vdGF0aW9uc0VudHJ5GjIKEEFubm90YXRpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLcAQoQVXBkYXRlUmVwbGljYVNldBIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCRJDCgthbm5vdGF0aW9ucxgDIAMoCzIuLnJvbGxwbGFuLnYxLlVwZGF0ZVJlcGxpY2FTZXQuQW5ub3RhdGlvbnNFbnRyeRIeChFtaW5fcmVhZHlfc2Vjb25kcxgEIAEoBUgAiAEBGjIKEEFubm90YXRpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIUChJfbWluX3JlYWR5X3NlY29uZHMiLAoPQWRvcHRSZXBsaWNhU2V0EgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJIi4KEVJlbGVhc2VSZXBsaWNhU2V0EgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJIi0KEERlbGV0ZVJlcGxpY2FTZXQSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkiwgEKEFVwZGF0ZURlcGxveW1lbnQSGAoQdGVtcGxhdGVfY2hhbmdlZBgBIAEoCBJDCgthbm5vdGF0aW9ucxgCIAMoCzIuLnJvbGxwbGFuLnYxLlVwZGF0ZURlcGxveW1lbnQuQW5ub3RhdGlvbnNFbnRyeRIbChNyZW1vdmVkX2Fubm90YXRpb25zGAMgAygJGjIKEEFubm90YXRpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKtAQoWVXBkYXRlRGVwbG95bWVudFN0YXR1cxItCgZzdGF0dXMYASABKAsyHS5yb2xscGxhbi52MS5EZXBsb3ltZW50U3RhdHVzEhUKCHJldmlzaW9uGAIgASgJSACIAQESFQoIc2VsZWN0b3IYAyABKAlIAYgBARISCgVyZWFkeRgEIAEoCUgCiAEBQgsKCV9yZXZpc2lvbkILCglfc2VsZWN0b3JCCAoGX3JlYWR5IjMKCkNoZWNrT3duZXISCwoDdWlkGAEgASgJEhgKEHJlc291cmNlX3ZlcnNpb24YAiABKAkqSQoHSG9yaXpvbhIXChNIT1JJWk9OX1VOU1BFQ0lGSUVEEAASEwoPSE9SSVpPTl9TRVRUTEVEEAESEAoMSE9SSVpPTl9QQVNTEAIqbQoJT25GYWlsdXJlEhoKFk9OX0ZBSUxVUkVfVU5TUEVDSUZJRUQQABITCg9PTl9GQUlMVVJFX1NUT1AQARIXChNPTl9GQUlMVVJFX0NPTlRJTlVFEAISFgoST05fRkFJTFVSRV9ET05FX0lGEAMqXAoEVmVyYhIUChBWRVJCX1VOU1BFQ0lGSUVEEAASDwoLVkVSQl9DUkVBVEUQARIOCgpWRVJCX1BBVENIEAISDwoLVkVSQl9ERUxFVEUQAxIMCghWRVJCX0dFVBAEYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollplan_v1_kubernetes, file_rollplan_v1_report]);
 
 /**
  * Snapshot is the state of one Deployment as the caller observes it.
@@ -233,6 +233,14 @@ export type PlanOptions = Message<"rollplan.v1.PlanOptions"> & {
    * @generated from field: bool report = 4;
    */
   report: boolean;
+
+  /**
+   * How far the caller lets the rollout go. Defaults to the annotations rollplan.dev/new-max and rollplan.dev/old-min of the
+   * owner. If the options and the annotations have a cap, both hold. docs/strategies.md describes what caps do.
+   *
+   * @generated from field: rollplan.v1.RolloutCaps caps = 5;
+   */
+  caps?: RolloutCaps | undefined;
 };
 
 /**
@@ -241,6 +249,35 @@ export type PlanOptions = Message<"rollplan.v1.PlanOptions"> & {
  */
 export const PlanOptionsSchema: GenMessage<PlanOptions> = /*@__PURE__*/
   messageDesc(file_rollplan_v1_plan, 3);
+
+/**
+ * RolloutCaps limits how far a rollout goes, within the limits of the Deployment. A cap never resizes a ReplicaSet.
+ *
+ * @generated from message rollplan.v1.RolloutCaps
+ */
+export type RolloutCaps = Message<"rollplan.v1.RolloutCaps"> & {
+  /**
+   * Maximum size up to which the new ReplicaSet grows. Must not be negative. Absent if it is not capped.
+   *
+   * @generated from field: optional int32 new_max = 1;
+   */
+  newMax?: number | undefined;
+
+  /**
+   * Minimum sum of the sizes of the old ReplicaSets: they are not scaled down any further. Must not be negative. Absent if
+   * it is not capped.
+   *
+   * @generated from field: optional int32 old_min = 2;
+   */
+  oldMin?: number | undefined;
+};
+
+/**
+ * Describes the message rollplan.v1.RolloutCaps.
+ * Use `create(RolloutCapsSchema)` to create a new message.
+ */
+export const RolloutCapsSchema: GenMessage<RolloutCaps> = /*@__PURE__*/
+  messageDesc(file_rollplan_v1_plan, 4);
 
 /**
  * PlanRolloutRequest is the request of RolloutPlanner.PlanRollout.
@@ -275,7 +312,7 @@ export type PlanRolloutRequest = Message<"rollplan.v1.PlanRolloutRequest"> & {
  * Use `create(PlanRolloutRequestSchema)` to create a new message.
  */
 export const PlanRolloutRequestSchema: GenMessage<PlanRolloutRequest> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 4);
+  messageDesc(file_rollplan_v1_plan, 5);
 
 /**
  * Sync is what an adapter sends with every request about an owner: the planner then leads its loop. docs/adapters.md
@@ -330,7 +367,7 @@ export type Sync = Message<"rollplan.v1.Sync"> & {
  * Use `create(SyncSchema)` to create a new message.
  */
 export const SyncSchema: GenMessage<Sync> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 5);
+  messageDesc(file_rollplan_v1_plan, 6);
 
 /**
  * Answer is the answer to the call of a step or a read, exactly as it was received.
@@ -379,7 +416,7 @@ export type Answer = Message<"rollplan.v1.Answer"> & {
  * Use `create(AnswerSchema)` to create a new message.
  */
 export const AnswerSchema: GenMessage<Answer> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 6);
+  messageDesc(file_rollplan_v1_plan, 7);
 
 /**
  * SyncResponse leads the loop of an adapter.
@@ -431,7 +468,7 @@ export type SyncResponse = Message<"rollplan.v1.SyncResponse"> & {
  * Use `create(SyncResponseSchema)` to create a new message.
  */
 export const SyncResponseSchema: GenMessage<SyncResponse> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 7);
+  messageDesc(file_rollplan_v1_plan, 8);
 
 /**
  * Read is a call that reads from the API server, and never from a cache.
@@ -459,7 +496,7 @@ export type Read = Message<"rollplan.v1.Read"> & {
  * Use `create(ReadSchema)` to create a new message.
  */
 export const ReadSchema: GenMessage<Read> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 8);
+  messageDesc(file_rollplan_v1_plan, 9);
 
 /**
  * PlanRolloutResponse is the response of RolloutPlanner.PlanRollout.
@@ -510,7 +547,7 @@ export type PlanRolloutResponse = Message<"rollplan.v1.PlanRolloutResponse"> & {
  * Use `create(PlanRolloutResponseSchema)` to create a new message.
  */
 export const PlanRolloutResponseSchema: GenMessage<PlanRolloutResponse> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 9);
+  messageDesc(file_rollplan_v1_plan, 10);
 
 /**
  * ComputeStatusRequest is the request of RolloutPlanner.ComputeStatus.
@@ -553,7 +590,7 @@ export type ComputeStatusRequest = Message<"rollplan.v1.ComputeStatusRequest"> &
  * Use `create(ComputeStatusRequestSchema)` to create a new message.
  */
 export const ComputeStatusRequestSchema: GenMessage<ComputeStatusRequest> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 10);
+  messageDesc(file_rollplan_v1_plan, 11);
 
 /**
  * FailureRule changes when failures of a class are certain. docs/verdict.md lists the classes and their defaults.
@@ -598,7 +635,7 @@ export type FailureRule = Message<"rollplan.v1.FailureRule"> & {
  * Use `create(FailureRuleSchema)` to create a new message.
  */
 export const FailureRuleSchema: GenMessage<FailureRule> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 11);
+  messageDesc(file_rollplan_v1_plan, 12);
 
 /**
  * ComputeStatusResponse is the response of RolloutPlanner.ComputeStatus.
@@ -634,7 +671,7 @@ export type ComputeStatusResponse = Message<"rollplan.v1.ComputeStatusResponse">
  * Use `create(ComputeStatusResponseSchema)` to create a new message.
  */
 export const ComputeStatusResponseSchema: GenMessage<ComputeStatusResponse> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 12);
+  messageDesc(file_rollplan_v1_plan, 13);
 
 /**
  * Step is one step of a plan. Adapters carry it out without further decisions.
@@ -785,7 +822,7 @@ export type Step = Message<"rollplan.v1.Step"> & {
  * Use `create(StepSchema)` to create a new message.
  */
 export const StepSchema: GenMessage<Step> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 13);
+  messageDesc(file_rollplan_v1_plan, 14);
 
 /**
  * ApiCall is a call to the Kubernetes API. Its preconditions are part of the body.
@@ -879,7 +916,7 @@ export type ApiCall = Message<"rollplan.v1.ApiCall"> & {
  * Use `create(ApiCallSchema)` to create a new message.
  */
 export const ApiCallSchema: GenMessage<ApiCall> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 14);
+  messageDesc(file_rollplan_v1_plan, 15);
 
 /**
  * Event is an event to record on the Deployment (core/v1 Event).
@@ -914,7 +951,7 @@ export type Event = Message<"rollplan.v1.Event"> & {
  * Use `create(EventSchema)` to create a new message.
  */
 export const EventSchema: GenMessage<Event> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 15);
+  messageDesc(file_rollplan_v1_plan, 16);
 
 /**
  * CreateReplicaSet creates a ReplicaSet from the template of the Deployment.
@@ -949,7 +986,7 @@ export type CreateReplicaSet = Message<"rollplan.v1.CreateReplicaSet"> & {
  * Use `create(CreateReplicaSetSchema)` to create a new message.
  */
 export const CreateReplicaSetSchema: GenMessage<CreateReplicaSet> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 16);
+  messageDesc(file_rollplan_v1_plan, 17);
 
 /**
  * ScaleReplicaSet changes the size of a ReplicaSet.
@@ -998,7 +1035,7 @@ export type ScaleReplicaSet = Message<"rollplan.v1.ScaleReplicaSet"> & {
  * Use `create(ScaleReplicaSetSchema)` to create a new message.
  */
 export const ScaleReplicaSetSchema: GenMessage<ScaleReplicaSet> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 17);
+  messageDesc(file_rollplan_v1_plan, 18);
 
 /**
  * UpdateReplicaSet changes annotations or minReadySeconds of a ReplicaSet, but not its size.
@@ -1040,7 +1077,7 @@ export type UpdateReplicaSet = Message<"rollplan.v1.UpdateReplicaSet"> & {
  * Use `create(UpdateReplicaSetSchema)` to create a new message.
  */
 export const UpdateReplicaSetSchema: GenMessage<UpdateReplicaSet> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 18);
+  messageDesc(file_rollplan_v1_plan, 19);
 
 /**
  * AdoptReplicaSet makes the Deployment the controller of a ReplicaSet that its selector matches and that has no
@@ -1069,7 +1106,7 @@ export type AdoptReplicaSet = Message<"rollplan.v1.AdoptReplicaSet"> & {
  * Use `create(AdoptReplicaSetSchema)` to create a new message.
  */
 export const AdoptReplicaSetSchema: GenMessage<AdoptReplicaSet> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 19);
+  messageDesc(file_rollplan_v1_plan, 20);
 
 /**
  * ReleaseReplicaSet removes the owner reference to the Deployment from a ReplicaSet that its selector no longer matches.
@@ -1097,7 +1134,7 @@ export type ReleaseReplicaSet = Message<"rollplan.v1.ReleaseReplicaSet"> & {
  * Use `create(ReleaseReplicaSetSchema)` to create a new message.
  */
 export const ReleaseReplicaSetSchema: GenMessage<ReleaseReplicaSet> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 20);
+  messageDesc(file_rollplan_v1_plan, 21);
 
 /**
  * DeleteReplicaSet deletes an old ReplicaSet that exceeds revisionHistoryLimit.
@@ -1125,7 +1162,7 @@ export type DeleteReplicaSet = Message<"rollplan.v1.DeleteReplicaSet"> & {
  * Use `create(DeleteReplicaSetSchema)` to create a new message.
  */
 export const DeleteReplicaSetSchema: GenMessage<DeleteReplicaSet> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 21);
+  messageDesc(file_rollplan_v1_plan, 22);
 
 /**
  * UpdateDeployment changes the template or annotations of the Deployment.
@@ -1160,7 +1197,7 @@ export type UpdateDeployment = Message<"rollplan.v1.UpdateDeployment"> & {
  * Use `create(UpdateDeploymentSchema)` to create a new message.
  */
 export const UpdateDeploymentSchema: GenMessage<UpdateDeployment> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 22);
+  messageDesc(file_rollplan_v1_plan, 23);
 
 /**
  * UpdateDeploymentStatus publishes the status of the Deployment.
@@ -1205,7 +1242,7 @@ export type UpdateDeploymentStatus = Message<"rollplan.v1.UpdateDeploymentStatus
  * Use `create(UpdateDeploymentStatusSchema)` to create a new message.
  */
 export const UpdateDeploymentStatusSchema: GenMessage<UpdateDeploymentStatus> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 23);
+  messageDesc(file_rollplan_v1_plan, 24);
 
 /**
  * CheckOwner verifies that the Deployment has not changed since the snapshot.
@@ -1233,7 +1270,7 @@ export type CheckOwner = Message<"rollplan.v1.CheckOwner"> & {
  * Use `create(CheckOwnerSchema)` to create a new message.
  */
 export const CheckOwnerSchema: GenMessage<CheckOwner> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_plan, 24);
+  messageDesc(file_rollplan_v1_plan, 25);
 
 /**
  * Horizon determines how far ahead a plan goes.

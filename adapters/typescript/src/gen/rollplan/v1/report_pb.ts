@@ -538,8 +538,8 @@ export enum Phase {
   COMPLETE = 2,
 
   /**
-   * The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when a user deletes them
-   * (updateStrategy OnDelete).
+   * The rollout is paused by spec.paused or stopped by caps, a Job is suspended, or pods are only updated when a user
+   * deletes them (updateStrategy OnDelete).
    *
    * @generated from enum value: PHASE_PAUSED = 3;
    */
