@@ -85,7 +85,10 @@ def request(world: World, horizon: str) -> str:
         "objects": [json.dumps(it) for it in (deployment, *sets)],
         "replicaSetsComplete": True,
     }
-    return json.dumps({"snapshot": snapshot, "options": {"horizon": horizon}})
+    options: dict[str, Any] = {"horizon": horizon}
+    if world.caps:
+        options["caps"] = {"newMax": world.caps.new_max, "oldMin": world.caps.old_min}
+    return json.dumps({"snapshot": snapshot, "options": options})
 
 
 def replica_set(index: int, seen: Seen, world: World) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import z3
 from .algebra import Bool, Int
 from .rolling import ReplicaSet, Rollout
 from .rules import PLANNER, Rules
-from .size import Limits
+from .size import Caps, Limits
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,20 @@ def number(name: str) -> z3.ArithRef:
     return z3.Int(name)
 
 
+def any_caps(word: Int) -> tuple[Caps, list[Bool]]:
+    """Return any caps. A theorem about one pass with any caps is about any sequence of caps."""
+    caps = Caps(number("new_max"), number("old_min"))
+    return caps, [caps.new_max >= 0, caps.new_max <= word, caps.old_min >= 0, caps.old_min <= word]
+
+
 def any_limits(rules: Rules) -> tuple[Limits, list[Bool]]:
-    """Return any limits that `Limits::rolling` may return, by the theorems "limits". The inputs fit into the word."""
-    limits = Limits(number("replicas"), number("maxSurge"), number("maxUnavailable"), number("word"), rules)
-    replicas, surge, unavailable, word = limits.replicas, limits.max_surge, limits.max_unavailable, limits.word
-    return limits, [
+    """Return any limits that `Limits::rolling` may return (theorems "limits"), and any caps. All fit into the word."""
+    replicas, surge, unavailable = number("replicas"), number("maxSurge"), number("maxUnavailable")
+    word = number("word")
+    caps, about_caps = any_caps(word)
+    return Limits(replicas, surge, unavailable, word, rules, caps), [
         replicas >= 0, replicas <= word, surge >= 0, surge <= word, unavailable >= 0, unavailable <= replicas,
+        *about_caps,
     ]  # fmt: skip
 
 
@@ -83,6 +91,7 @@ def shown_limits(limits: Limits) -> list[tuple[str, Int]]:
         ("replicas", limits.replicas),
         ("maxSurge", limits.max_surge),
         ("maxUnavailable", limits.max_unavailable),
+        *([("new_max", limits.caps.new_max), ("old_min", limits.caps.old_min)] if limits.caps else []),
     ]
 
 

@@ -11,7 +11,7 @@ from typing import cast
 
 from .rolling import ReplicaSet, Rollout, scale_new, scale_old_sizes
 from .rules import PLANNER, Rules
-from .size import Limits, clamp, fraction, proportional, rolling_limits, rounded_down, rounded_up
+from .size import Caps, Limits, clamp, cut_share, fraction, proportional, rolling_limits, rounded_down, rounded_up
 
 WORD = 2**31 - 1
 PASSES_MAX = 64
@@ -48,6 +48,7 @@ class World:
     unavailable: Limit
     sets: tuple[Seen, ...]
     new: int | None
+    caps: Caps | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,9 @@ def limits_of(world: World, rules: Rules) -> Limits:
         return cast(int, rounded(limit.number * world.replicas, WORD))
 
     surge, unavailable = pods(world.surge, up=True), pods(world.unavailable, up=False)
-    return rolling_limits(world.replicas, surge, unavailable, WORD, rules)
+    # Without desired pods, caps do not apply.
+    caps = world.caps if world.replicas else None
+    return replace(rolling_limits(world.replicas, surge, unavailable, WORD, rules), caps=caps)
 
 
 class Planner:
@@ -114,14 +117,18 @@ class Planner:
         """Model of `scale_all`."""
         new = self.new
         if len(active) == 1:
-            wedged = self.rules.counts_at_most_the_size
-            if self.size(active[0]) == self.wanted and not wedged:
+            [alone] = active
+            size = self.wanted
+            # A rollout that was complete is scaled as usual.
+            if alone == new and self.desired[alone] != self.size(alone):
+                size = cast(int, self.limits.capped(self.size(alone), self.wanted))
+            forced = self.rules.counts_at_most_the_size or size != self.wanted
+            if self.size(alone) == size and not forced:
                 return [], False
-            return self.write(active[0], self.wanted), True
+            return self.write(alone, size), True
         newest_first = [index for index in reversed(self.old()) if index in active]
         if new is not None and self.is_saturated(new):
-            writes = [write for index in newest_first for write in self.write(index, 0)]
-            return writes, bool(writes)
+            return self.remove_old_pods(newest_first, self.size(new))
         order = newest_first + ([new] if new in active and new is not None else [])
         total, allowed = sum(map(self.size, order)), cast(int, self.limits.scaled_total())
         if total < allowed:
@@ -135,7 +142,24 @@ class Planner:
             befores = [max(before, allowed) for before in befores]
         wishes = [fraction(self.limits, size, before) for size, before in zip(sizes, befores, strict=True)]
         scaled = cast(list[int], proportional(self.limits, sizes, wishes))
+        if new in order:
+            first_old = next(place for place, index in enumerate(order) if index != new)
+            scaled = cast(list[int], cut_share(self.limits, sizes, scaled, order.index(new), first_old))
         return [write for index, size in zip(order, scaled, strict=True) for write in self.write(index, size)], True
+
+    def remove_old_pods(self, newest_first: list[int], new_size: int) -> tuple[list[Write], bool]:
+        """Model of `remove_old_pods`."""
+        old = sum(map(self.size, newest_first))
+        left = cast(int, self.limits.removable(old, new_size, old))
+        writes, any_write = [], False
+        for index in newest_first:
+            removed = min(self.size(index), max(left, 0))
+            left -= removed
+            size = self.size(index) - removed
+            any_write = any_write or removed > 0 or self.desired[index] != self.wanted
+            if removed > 0 or size > 0:
+                writes += self.write(index, size)
+        return writes, any_write
 
     def is_saturated(self, new: int) -> bool:
         """Model of `is_saturated`."""
@@ -147,7 +171,7 @@ class Planner:
         writes = []
         old = self.old()
         if self.new is None:
-            size = cast(int, self.limits.new_set_size(0, sum(map(self.size, old))))
+            size = cast(int, self.limits.capped(0, self.limits.new_set_size(0, sum(map(self.size, old)))))
             self.new = len(self.sets)
             self.sets.append(ReplicaSet(size, 0, size))
             self.desired.append(self.wanted)

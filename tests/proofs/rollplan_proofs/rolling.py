@@ -59,7 +59,7 @@ def scale_new(limits: Limits, rollout: Rollout) -> Rollout:
     """Model of `scale_new`."""
     size, wanted = rollout.new.size, limits.replicas
     grown = limits.new_set_size(size, rollout.total())
-    return Rollout(rollout.old, rollout.new.resized(choose(size > wanted, wanted, grown)))
+    return Rollout(rollout.old, rollout.new.resized(limits.capped(size, choose(size > wanted, wanted, grown))))
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ def scale_old_sizes(limits: Limits, rollout: Rollout) -> ScaledOld:
     """Model of `scale_old`: `clean_up_unhealthy`, followed by `scale_down_healthy`."""
     rules, new = limits.rules, rollout.new
     room = limits.max_scaled_down(rollout.total(), new.size - new.counted(rules))
+    room = limits.removable(room, new.size, add(each.size for each in rollout.old))
     given_up: Bool = no(room > 0)
 
     removed: Int = 0
@@ -91,6 +92,7 @@ def scale_old_sizes(limits: Limits, rollout: Rollout) -> ScaledOld:
 
     active = [choose(each.size > 0, each.counted(rules), 0) for each in rollout.old]
     spare = add(active) + new.counted(rules) - limits.min_available()
+    spare = limits.removable(spare, new.size, add(unhealthy))
     removed = 0
     healthy: list[Int] = []
     for size in unhealthy:

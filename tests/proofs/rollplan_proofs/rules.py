@@ -29,6 +29,12 @@ class Rules:
     """A ReplicaSet is scaled down at most to zero."""
     spare_is_shared: bool = True
     """The old ReplicaSets share the number of pods that may be removed."""
+    caps_only_stop: bool = True
+    """Caps stop a rollout. Otherwise, they are the sizes that it gets."""
+    caps_keep_sizes: bool = True
+    """A cap below the size of the new ReplicaSet does not scale it down."""
+    caps_within_surge: bool = True
+    """Caps do not keep old pods that exceed maxSurge."""
     first_takes_the_rest: bool = True
     """In proportional scaling, the first ReplicaSet takes the remainder from rounding."""
     first_at_least_zero: bool = True

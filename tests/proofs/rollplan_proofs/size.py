@@ -29,6 +29,14 @@ def rounded_down(hundredths: Int, word: Int) -> Int:
 
 
 @dataclass(frozen=True)
+class Caps:
+    """Model of `Caps`."""
+
+    new_max: Int
+    old_min: Int
+
+
+@dataclass(frozen=True)
 class Limits:
     """Model of `Limits`: the limits of the strategy for the number of desired pods."""
 
@@ -37,6 +45,8 @@ class Limits:
     max_unavailable: Int
     word: Int
     rules: Rules = PLANNER
+    caps: Caps | None = None
+    """None is the code without caps."""
 
     def max_total(self) -> Int:
         """Return the maximum sum of the sizes."""
@@ -61,6 +71,25 @@ class Limits:
             growth = missing
         return choose(room <= 0, size, clamp(size + growth, self.word, self.rules))
 
+    def capped(self, size: Int, following: Int) -> Int:
+        """Model of `Caps::new_size`: the next size of the new ReplicaSet, which is `following` without caps."""
+        if self.caps is None:
+            return following
+        cap = self.caps.new_max
+        bound = smaller(following, cap) if self.rules.caps_only_stop else cap
+        if self.rules.caps_keep_sizes:
+            bound = larger(bound, size)
+        return choose(following <= size, following, bound)
+
+    def removable(self, pods: Int, new: Int, old: Int) -> Int:
+        """Model of `Caps::removable`: how many of `pods` may be removed from old ReplicaSets of size `old`."""
+        if self.caps is None:
+            return pods
+        kept = self.caps.old_min
+        if self.rules.caps_within_surge:
+            kept = larger(smaller(kept, self.max_total() - new), 0)
+        return smaller(pods, old - kept) if self.rules.caps_only_stop else old - kept
+
     def max_scaled_down(self, total: Int, new_set_unavailable: Int) -> Int:
         """Return how many pods of old ReplicaSets may be removed, available or not."""
         return total - self.min_available() - new_set_unavailable
@@ -83,6 +112,15 @@ def fraction(limits: Limits, size: Int, before: Int) -> Int:
     divisor = choose(before == 0, 1, 2 * before)
     share = clamp(whole_quotient(2 * size * limits.max_total() + half, divisor), limits.word)
     return choose(limits.replicas == 0, -size, choose(before == 0, 0, share - size))
+
+
+def cut_share(limits: Limits, before: Sequence[Int], scaled: Sequence[Int], new: int, first_old: int) -> list[Int]:
+    """Model of `Caps::cut_share`: what the new ReplicaSet may not have goes to the first old one."""
+    cut = list(scaled)
+    cut[new] = limits.capped(before[new], scaled[new])
+    excess = scaled[new] - cut[new]
+    cut[first_old] = clamp(scaled[first_old] + excess, limits.word, limits.rules)
+    return cut
 
 
 def proportional(limits: Limits, sizes: Sequence[Int], fractions: Sequence[Int]) -> list[Int]:

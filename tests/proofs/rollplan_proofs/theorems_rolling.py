@@ -7,10 +7,10 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from .algebra import Bool, Int, add, choose, every, if_then, larger, no, smaller, some
-from .claims import Claim, Control, Theorem, any_limits, any_rollout, number, shown_limits, shown_rollout
+from .claims import Claim, Control, Theorem, any_caps, any_limits, any_rollout, number, shown_limits, shown_rollout
 from .rolling import ReplicaSet, Rollout, differs, rolling_pass, scale_new, scale_old, scale_old_sizes
 from .rules import PLANNER, Rules
-from .size import Limits, rolling_limits, rounded_down, rounded_up
+from .size import Caps, Limits, rolling_limits, rounded_down, rounded_up
 
 Shown: TypeAlias = list[tuple[str, Int]]
 
@@ -54,6 +54,8 @@ def limits_leave_room(_: int, rules: Rules) -> Claim:
 
 def availability_in_percent(old: int, rules: Rules) -> Claim:
     limits, assumed, hundredths = limits_of_percentages(rules)
+    caps, about_caps = any_caps(limits.word)
+    limits, assumed = replace(limits, caps=caps), [*assumed, *about_caps]
     rollout, about_sets = any_rollout(old, limits)
     after = scale_old(limits, rollout)
     enough = 100 * limits.replicas - hundredths
@@ -252,7 +254,7 @@ def rollouts_get_on(old: int, rules: Rules) -> Claim:
 
 def rollouts_get_on_at_any_number(old: int, rules: Rules) -> Claim:
     """Not true: with the largest number of desired pods, there is no room for a surge."""
-    limits, assumed, _ = limits_of_percentages(rules)
+    limits, assumed, _ = limits_of_percentages(rules)  # Without caps.
     rollout, about_sets = any_rollout(old, limits)
     healthy = [each.available() == each.size for each in rollout.all()]
     done = every(rollout.new.size == limits.replicas, *(each.size == 0 for each in rollout.old))
@@ -262,12 +264,72 @@ def rollouts_get_on_at_any_number(old: int, rules: Rules) -> Claim:
     return Claim([*assumed, *about_sets, *healthy], continues, no(done), shown)
 
 
+def caps_are_kept(old: int, rules: Rules) -> Claim:
+    limits, rollout, assumed, after, shown = of_both(old, rules)
+    caps = limits.caps
+    if caps is None:
+        raise ValueError("the limits have no caps")
+    kept = []
+    for each in after:
+        before_old = add(one.size for one in rollout.old)
+        after_old = add(one.size for one in each.old)
+        least = larger(smaller(caps.old_min, limits.max_total() - each.new.size), 0)
+        kept += [
+            if_then(each.new.size > rollout.new.size, each.new.size <= caps.new_max),
+            if_then(each.new.size < rollout.new.size, rollout.new.size > limits.replicas),
+            if_then(after_old < before_old, after_old >= least),
+        ]
+    return Claim(assumed, every(*kept), something_changes(rollout, after), shown)
+
+
+def caps_keep_any_number(old: int, rules: Rules) -> Claim:
+    """Not true: caps do not keep old pods that exceed the surge."""
+    limits, rollout, assumed, after, shown = of_both(old, rules)
+    least = limits.caps.old_min if limits.caps else 0
+    after_old = [add(one.size for one in each.old) for each in (rollout, *after)]
+    kept = every(*(some(each == after_old[0], each >= least) for each in after_old))
+    return Claim(assumed, kept, True, shown)
+
+
+def excess_goes(old: int, rules: Rules) -> Claim:
+    """With all pods available, caps do not keep a total that exceeds maxSurge, if the minimum permits it."""
+    limits, assumed = any_limits(rules)
+    rollout, about_sets = any_rollout(old, limits)
+    healthy = [each.available() == each.size for each in rollout.all()]
+    after = scale_old(limits, rollout)
+    within = some(after.total() <= limits.max_total(), add(each.size for each in after.old) == 0)
+    shown = [*shown_limits(limits), *shown_rollout("before", rollout), *shown_rollout("after", after)]
+    happens = rollout.total() > limits.max_total()
+    return Claim([*assumed, *about_sets, *healthy], within, happens if old else True, shown)
+
+
+def no_caps_change_nothing(old: int, rules: Rules) -> Claim:
+    """Claim for one pass: with caps that stop nothing, every size is that of the code without caps."""
+    return with_caps_that_stop(old, rules, 0)
+
+
+def weak_caps_change_nothing(old: int, rules: Rules) -> Claim:
+    """Not true: one old pod is kept."""
+    return with_caps_that_stop(old, rules, 1)
+
+
+def with_caps_that_stop(old: int, rules: Rules, old_min: int) -> Claim:
+    limits, assumed = any_limits(rules)
+    rollout, about_sets = any_rollout(old, limits)
+    with_caps = transitions(replace(limits, caps=Caps(limits.word, old_min)), rollout)
+    without = transitions(replace(limits, caps=None), rollout)
+    same = [no(differs(a.all(), b.all())) for a, b in zip(with_caps, without, strict=True)]
+    shown = [*shown_limits(replace(limits, caps=None)), *shown_rollout("before", rollout)]
+    return Claim([*assumed, *about_sets], every(*same), something_changes(rollout, without), shown)
+
+
 def but(**rules: bool) -> Rules:
     """Return the planner's rules with some changes."""
     return replace(PLANNER, **rules)
 
 
 CLAMP = Control("without the clamp, removed pods still count as available", but(counts_at_most_the_size=False))
+TARGETS = Control("caps are the sizes that the ReplicaSets get", but(caps_only_stop=False))
 NO_CLEAN_UP = Control("unavailable pods are not removed first", but(unhealthy_go_first=False))
 
 ROLLING = [
@@ -286,12 +348,16 @@ ROLLING = [
     Theorem(
         "surge: a pass scales up at most to a total of replicas + maxSurge, and a larger total does not increase",
         surge_is_kept,
-        [Control("the new ReplicaSet ignores maxSurge", but(new_set_within_room=False))],
+        [Control("the new ReplicaSet ignores maxSurge", but(new_set_within_room=False)), TARGETS],
     ),
     Theorem(
         "availability: no pass reduces the certainly available pods below replicas - maxUnavailable",
         availability_is_kept,
-        [CLAMP, Control("each old ReplicaSet may lose all pods that may be removed", but(spare_is_shared=False))],
+        [
+            CLAMP,
+            Control("each old ReplicaSet may lose all pods that may be removed", but(spare_is_shared=False)),
+            TARGETS,
+        ],
     ),
     Theorem(
         "availability in percent: the exact percentage is preserved, not only the rounded one",
@@ -339,7 +405,25 @@ ROLLING = [
     Theorem(
         "settled: both limits hold at every prefix of a complete plan",
         whole_plan_keeps_bounds,
-        [CLAMP, Control("scale-ups before scale-downs", but(downs_first=False))],
+        [CLAMP, Control("scale-ups before scale-downs", but(downs_first=False)), TARGETS],
+    ),
+    Theorem(
+        "caps: the new set grows at most to its cap, old sets keep theirs, and a cap scales nothing down",
+        caps_are_kept,
+        [
+            Control("a cap below the size of the new ReplicaSet scales it down", but(caps_keep_sizes=False)),
+            Control("caps also keep old pods that exceed maxSurge", claim=caps_keep_any_number),
+        ],
+    ),
+    Theorem(
+        "caps: they keep no total that exceeds replicas + maxSurge if all pods are available",
+        excess_goes,
+        [Control("caps keep old pods that exceed maxSurge", but(caps_within_surge=False))],
+    ),
+    Theorem(
+        "caps: with caps that stop nothing, every size of a pass is that of the code without caps",
+        no_caps_change_nothing,
+        [Control("one old pod is kept", claim=weak_caps_change_nothing)],
     ),
     Theorem(
         "progress: if all pods are available, an incomplete rollout continues (if replicas + 1 fits the word)",

@@ -5,24 +5,34 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 from .plan import WORD, Limit, Seen, World
+from .size import Caps
 
 REPLICAS_MAX = 3
 LIMIT_MAX = 2
 SIZE_MAX = 2
 SETS = 3
+CAPS = [(0, 0), (1, 1), (2, 0), (1, 3), (0, 2), (WORD, 1), (1, WORD)]
+"""Caps of small worlds, which take turns."""
 
 
 def small() -> Iterator[World]:
-    """All worlds of three ReplicaSets with up to 2 pods each, 0 to 3 desired pods now and before, limits up to 2."""
+    """All worlds of three ReplicaSets with up to 2 pods each, 0 to 3 desired pods now and before, limits up to 2.
+
+    Each is generated without caps and with some.
+    """
+    turns = itertools.cycle(CAPS)
     pods = [(size, available) for size in range(SIZE_MAX + 1) for available in range(size + 1)]
     counts, limits = range(REPLICAS_MAX + 1), range(LIMIT_MAX + 1)
     for wanted, before, surge, unavailable in itertools.product(counts, counts, limits, limits):
         for new in [None, *range(SETS)]:
             for sizes in itertools.product(pods, repeat=SETS):
                 sets = tuple(Seen(size, available, before, before + surge) for size, available in sizes)
-                yield World(wanted, Limit(surge), Limit(unavailable), sets, new)
+                world = World(wanted, Limit(surge), Limit(unavailable), sets, new)
+                yield world
+                yield replace(world, caps=Caps(*next(turns)))
 
 
 def anything(chance: random.Random) -> World:
@@ -46,7 +56,8 @@ def anything(chance: random.Random) -> World:
             max_total = chance.choice([max_total, max_total, count(chance, scale), 0, 1, None])
         sets.append(Seen(size, reported, desired, max_total))
     new = chance.randrange(total) if total and chance.random() < 0.85 else None
-    return World(wanted, surge, unavailable, tuple(sets), new)
+    caps = Caps(count(chance, scale), count(chance, scale)) if chance.random() < 0.5 else None
+    return World(wanted, surge, unavailable, tuple(sets), new, caps)
 
 
 def count(chance: random.Random, scale: int) -> int:
