@@ -54,8 +54,8 @@ impl Caps {
         }
     }
 
-    /// Changes the `sizes` of proportional scaling: what the new ReplicaSet may not have goes to the first old one. `sets` has
-    /// the size of each ReplicaSet before, and whether it is the new one.
+    /// Changes the `sizes` of proportional scaling: what the new ReplicaSet may not have goes to the first old one. `sets`
+    /// has the size of each ReplicaSet before, and whether it is the new one.
     pub(crate) fn cut_share(self, sets: &[(i32, bool)], sizes: &mut [i32]) {
         let new = sets.iter().position(|&(_, is_new)| is_new);
         let old = sets.iter().position(|&(_, is_new)| !is_new);
@@ -67,7 +67,7 @@ impl Caps {
         }
     }
 
-    /// The number of pods of old ReplicaSets, with `old` pods in all, that may be removed beside a new ReplicaSet of size `new`.
+    /// The number of pods of old ReplicaSets, with `old` pods in all, that may be removed beside a new one of size `new`.
     /// The caps cannot keep pods that exceed the maximum of all sizes.
     #[must_use]
     pub fn removable(self, limits: Limits, new: i32, old: i64) -> i64 {

@@ -139,8 +139,8 @@ const ROWS: [Row; 40] = [
     row((1, 0, 0), (1, 1), (0, 0), (1, 1), (1, 1), ExceedsSurge),
 ];
 
-/// A row of `TestApproximateWeightedNewStableReplicaCounts`: replicas, maxSurge, and the pods of the canary and the stable pods
-/// that the weight asks for. In the order of the source.
+/// A row of `TestApproximateWeightedNewStableReplicaCounts`: replicas, maxSurge, and the pods of the canary and the stable
+/// pods that the weight asks for. In the order of the source.
 const TARGETS: [(i32, i32, i32, i32); 57] = [
     (0, 0, 0, 0),
     (0, 0, 0, 0),

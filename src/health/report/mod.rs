@@ -116,8 +116,8 @@ pub struct Reason {
     pub message: String,
 }
 
-/// Reports on a rollout. `options`, `status` and `steps` are those of the plan. Without steps, the report describes the current
-/// state.
+/// Reports on a rollout. `options`, `status` and `steps` are those of the plan. Without steps, the report describes the
+/// current state.
 #[must_use]
 pub fn report(
     observed: &ObservedRollout<'_>,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rollplan_core::action::ApiCall;
 use rollplan_core::action::{Action, Step, apply};
+use rollplan_core::caps::Caps;
 use rollplan_core::plan_settled;
 use rollplan_core::revision::{DESIRED_REPLICAS, REVISION, ROLLBACK_TO};
 use rollplan_core::selector::LabelSelector;
@@ -992,4 +993,46 @@ fn paused_deployment_waits_in_spite_of_orphans_with_another_template() {
     assert_eq!(reported(&snapshot).verdict.reason, "PAUSED");
     snapshot.replica_sets[0].template = snapshot.deployment.spec.template.clone();
     assert_ne!(reported(&snapshot).verdict.reason, "PAUSED");
+}
+
+/// Caps are reported like a pause, with their numbers, and only if nothing else is the cause.
+#[test]
+fn caps_that_stop_a_rollout_are_reported() {
+    let options = Options {
+        caps: Caps {
+            new_max: 2,
+            old_min: 3,
+        },
+        ..Options::default()
+    };
+    let reported = |snapshot: &Snapshot| {
+        let status = compute_status(snapshot, options);
+        let observed = observe(snapshot, VerdictOptions::default());
+        report(&observed, options, &status, &[])
+    };
+    let mut snapshot = half_way();
+    let starting = reported(&snapshot);
+    assert_eq!(starting.phase, Phase::Progressing);
+    let is_capped = |blocker: &Blocker| blocker.cause == Cause::Capped;
+    assert!(!starting.blockers.iter().any(is_capped));
+    snapshot.replica_sets[0].status = mk_set_status(2, 2);
+    for deadline in [600, i32::MAX] {
+        snapshot.deployment.spec.progress_deadline_seconds = deadline;
+        let capped = reported(&snapshot);
+        assert_eq!(capped.phase, Phase::Paused);
+        assert_eq!(
+            capped.message,
+            "deployment \"web\" is stopped by caps (2 of 4 updated, 5 available, 3 old): the caps allow at most 2 new \
+             pods and at least 3 old pods"
+        );
+        assert_eq!(capped.blockers.len(), 1);
+        assert_eq!(capped.deadline, None);
+        let verdict = &capped.verdict;
+        assert_eq!(verdict.outlook, Outlook::NeedsChange);
+        assert!(verdict.awaits_user && !verdict.is_final && !verdict.is_certain);
+    }
+    // A pause is the cause that a user sees first.
+    snapshot.deployment.spec.paused = true;
+    let paused = reported(&snapshot);
+    assert_eq!(paused.blockers[0].cause, Cause::Paused);
 }

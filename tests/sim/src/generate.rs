@@ -29,8 +29,8 @@ pub fn generate(seed: u64) -> Script {
     Script { setup, events }
 }
 
-/// Adds changes of the caps to some worlds. They have their own random numbers, so that all other events of a seed stay as they
-/// are.
+/// Adds changes of the caps to some worlds. They have their own random numbers, so that all other events of a seed stay as
+/// they are.
 fn add_caps(seed: u64, events: &mut Vec<Event>) {
     let mut random = Rng::with_seed(seed ^ 0xCA95);
     if random.u8(..3) > 0 {
