@@ -4,9 +4,9 @@
 #   canary.sh MANIFEST NAMESPACE DEPLOYMENT [TEST [ARGUMENT...]]
 #
 # It requires kubectl (with KUBECONFIG as usual) and rollplan. TEST is a command that fails if the canary must not be promoted.
-# Optional variables: PODS, the number or percentage of canary pods (1); BAKE, how long they must be ready (2m); SURGE,
-# additional surge during the canary, required for a Deployment with maxSurge 0; TIMEOUT, after which the canary is aborted
-# (15m); PIPELINE, the name by which a run recognizes the canary of an earlier one (project and workflow); APPLY_OPTIONS, for
+# Optional variables: STEPS, the numbers or percentages of canary pods, for example 1,10%,25% (PODS, or 1); BAKE, how long they must
+# be ready at each step (2m); SURGE, additional surge during the canary, required for a Deployment with maxSurge 0; TIMEOUT, after
+# which a step is aborted (15m); PIPELINE, the name by which a run recognizes the canary of an earlier one (project and workflow); APPLY_OPTIONS, for
 # example "--server-side --field-manager=ci", if that is how the manifest is applied. A run that was cancelled at any time is
 # completed by the next one. The exit code is that of `rollplan canary`: docs/canary.md.
 set -euo pipefail
@@ -34,7 +34,7 @@ if [ -n "$errors" ]; then
 fi
 # The digest of the template that is held, or nothing if the template has not changed.
 template=$(canary start -f "$manifest" "${apply[@]}" --template-only -o digest --watch --pipeline "$pipeline" --replace \
-  --pods "${PODS:-1}" --bake "${BAKE:-2m}" ${SURGE:+--surge "$SURGE"} --timeout "${TIMEOUT:-15m}" --on-timeout abort \
+  --steps "${STEPS:-${PODS:-1}}" --bake "${BAKE:-2m}" ${SURGE:+--surge "$SURGE"} --timeout "${TIMEOUT:-15m}" --on-timeout abort \
   --on-rollout-failure roll-back)
 if [ -z "$template" ]; then
   exec kubectl apply -n "$namespace" -f "$manifest" "${apply[@]}"

@@ -41,6 +41,10 @@ pub(crate) struct Hold<'a> {
     pub(crate) since: Time,
     pub(crate) wanted: i32,
     pub(crate) terms: &'a Terms,
+    /// The index of its step.
+    pub(crate) step: usize,
+    /// Whether a next step waits for the Deployment controller.
+    pub(crate) waits_for_controller: bool,
 }
 
 /// Decides about a hold.
@@ -72,12 +76,19 @@ pub(crate) fn decide(
             message: verdict.message.clone(),
         });
     }
+    if hold.waits_for_controller {
+        waits.push(Reason {
+            kind: ReasonKind::WaitsForController,
+            message: "the Deployment controller has not carried out the last change yet".to_owned(),
+        });
+    }
+    let is_good = checked && !hold.waits_for_controller && ready_at.is_some_and(|it| it <= now);
     let timeout = hold.terms.timeout;
     let deadline = timeout.map(|it| after(hold.since, it));
     let certain_at = verdict.decided_after;
     let outcome = if !failures.is_empty() {
         Outcome::Failed
-    } else if checked && ready_at.is_some_and(|it| it <= now) {
+    } else if is_good {
         Outcome::Good
     } else if deadline.is_some_and(|it| it <= now) {
         Outcome::TimedOut
@@ -128,7 +139,7 @@ fn ready_at(hold: &Hold<'_>, waits: &mut Vec<Reason>) -> Option<Time> {
         });
     };
     let wanted = hold.wanted;
-    let bake = hold.terms.bake.unwrap_or_default();
+    let bake = hold.terms.bake(hold.step);
     let pods = observed
         .new
         .map(|set| observed.pods(set).collect::<Vec<_>>());
@@ -170,14 +181,16 @@ fn check_callers(
     waits: &mut Vec<Reason>,
 ) -> bool {
     let given = verdicts.iter().map(|it| it.name.as_str());
-    let names = hold.terms.gates.iter().map(String::as_str).chain(given);
+    let names = hold.terms.gates(hold.step).chain(given);
     let names: std::collections::BTreeSet<&str> = names.collect();
     let times = hold.since..=hold.observed.now();
     let mut all_pass = true;
     for name in names {
         let of_name = || verdicts.iter().filter(|it| it.name == name);
         let counts = |it: &&CallerVerdict| {
-            it.template_digest == hold.observed.digest && times.contains(&it.observed_at)
+            it.template_digest == hold.observed.digest
+                && it.step == number(hold.step)
+                && times.contains(&it.observed_at)
         };
         // Of two at one time, the worse one counts.
         let latest = of_name()
@@ -195,7 +208,7 @@ fn check_callers(
             }
             Some(CheckResult::Unknown) => format!("the verdict {name:?} is unknown"),
             None if of_name().next().is_some() => {
-                format!("the verdict {name:?} is about another template or time")
+                format!("the verdict {name:?} is about another template, step or time")
             }
             None => format!("the verdict {name:?} is missing"),
         };
@@ -206,6 +219,11 @@ fn check_callers(
         });
     }
     all_pass
+}
+
+/// The number of a step, from 1.
+pub(crate) fn number(step: usize) -> i32 {
+    i32::try_from(step).map_or(i32::MAX, |it| it.saturating_add(1))
 }
 
 /// Judges a rollout.

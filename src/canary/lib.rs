@@ -2,9 +2,9 @@
 //! the work, and automatic rollback.
 //!
 //! A patch writes the new template together with fields with which its pods never count as available, so that the controller
-//! creates a few of them within the surge and removes no old pod. A second patch restores the fields of the user, which
-//! promotes the canary. If it also restores the stable template, it aborts the canary. The limits are never looser than
-//! those of the user.
+//! creates a few of them within the surge and removes no old pod. With several steps, further patches raise the surge. The
+//! last patch restores the fields of the user, which promotes the canary. If it also restores the stable template, it aborts
+//! the canary. The limits are never looser than those of the user.
 //!
 //! [`plan_canary`] is a pure function. All state is in one annotation (`state`), and each patch (`patch`) tests that nothing
 //! has changed since the snapshot. `policy` is what the user wants, `decision` whether a canary is good, `fault` whether the
@@ -25,7 +25,7 @@ mod state;
 
 pub use ownership::{FIELD_MANAGER, ManagedFields};
 pub use patch::CanaryStep;
-pub use policy::{CallerVerdict, CheckResult, Policy, held_surge};
+pub use policy::{CallerVerdict, CheckResult, Policy, PolicyStep, held_surge};
 pub use refusal::{Refusal, RefusalCause};
 pub use report::{Outcome, Phase, Reason, ReasonKind, Report};
 pub use state::{ANNOTATION, Fields, HELD_DEADLINE, HELD_MIN_READY, LABEL, parse_limit};

@@ -2,14 +2,14 @@
 
 use rollplan_core::interrupt::{Interrupt, Interrupted};
 use rollplan_core::most_available;
-use rollplan_core::revision::LAST_APPLIED;
+use rollplan_core::revision::{LAST_APPLIED, is_scaled_for_another};
 use rollplan_core::size::{IntOrPercent, Limits};
 use rollplan_core::snapshot::{Deployment, ReplicaSet};
 use rollplan_core::template::Template;
 use rollplan_core::time::Time;
 use rollplan_health::explain::Blocker;
 
-use crate::decision::{Decision, Hold, Judged, decide, is_failure, judge};
+use crate::decision::{Decision, Hold, Judged, decide, is_failure, judge, number};
 use crate::fault::is_shared;
 use crate::observed::{Observed, stored_digest, template_of};
 use crate::ownership::{ManagedFields, Owner};
@@ -120,6 +120,13 @@ struct Draft {
     is_pending: bool,
 }
 
+/// The step that follows.
+struct Next {
+    index: usize,
+    pods: i32,
+    surge: IntOrPercent,
+}
+
 /// What a command means for a canary that is not over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meeting {
@@ -223,6 +230,9 @@ impl Planner<'_> {
             if let Some(mut copy) = copy {
                 if let Some(canary) = &mut copy.canary {
                     canary.revision = observed.revision_besides(&canary.digest);
+                    if self.follow_raise(canary) {
+                        copy.since = observed.now();
+                    }
                 }
                 found.state = Some(copy);
                 found.is_recovered = true;
@@ -235,6 +245,34 @@ impl Planner<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Takes over the surge of a later step, of whose state there is no copy: it must not be taken for a limit of the user.
+    fn follow_raise(&self, canary: &mut Canary) -> bool {
+        let observed = &self.observed;
+        let Some(live) = observed.fields.filter(|_| observed.has_field_of_hold()) else {
+            return false;
+        };
+        let replicas = observed.replicas();
+        let pods = |limit: IntOrPercent| limit.rounded_up(replicas);
+        let pods_max = self.surge_limit(canary).map_or(0, pods);
+        let surge = pods(live.max_surge);
+        let steps = canary.terms.steps.iter().enumerate();
+        let raised = steps
+            .skip(canary.step + 1)
+            .filter(|it| pods(it.1.pods) <= surge);
+        let is_raised = canary.stage == Stage::Hold
+            && live.max_surge != canary.user.max_surge
+            && surge > pods(canary.surge)
+            && surge <= pods_max;
+        match raised.last().filter(|_| is_raised) {
+            Some((step, _)) => {
+                canary.step = step;
+                canary.surge = live.max_surge;
+                true
+            }
+            None => false,
+        }
     }
 
     /// The newest copy of the state of a canary on a ReplicaSet.
@@ -467,6 +505,7 @@ impl Planner<'_> {
         memory.reject(observed.digest, None);
         memory.canary = Some(Canary {
             stage: Stage::Aborting,
+            step: 0,
             started: observed.now(),
             digest: observed.digest.to_owned(),
             revision: observed.revision_besides(observed.digest),
@@ -534,10 +573,7 @@ impl Planner<'_> {
         }
         let mut has_changed = is_recovered;
         if matches!(self.input.command, Some(Command::Start(_))) && !is_pending {
-            let terms = Terms {
-                pods: canary.terms.pods,
-                ..canary.terms.with(&self.input.policy)
-            };
+            let terms = canary.terms.with(&self.input.policy, canary.step);
             has_changed |= terms != canary.terms;
             canary.terms = terms;
         }
@@ -629,19 +665,23 @@ impl Planner<'_> {
         }
     }
 
-    /// The refusal of a policy with another size than that of the held canary.
+    /// The refusal of a policy whose last step has another size than that of the held canary. Later steps may differ.
     fn other_size(&self, canary: &Canary) -> Option<RefusalCause> {
         let policy = &self.input.policy;
         let replicas = self.observed.replicas();
         let held = self.wanted(canary);
-        let pods = policy.pods.filter(|&it| {
-            let is_same = Some(it) == canary.terms.pods;
-            !is_same && it.rounded_up(replicas) != held
-        });
+        let own = canary.terms.steps.get(canary.step).map(|it| it.pods);
+        let last = policy.steps.last().map(|it| it.pods);
+        let last = last.filter(|_| policy.steps.len() <= canary.step + 1);
+        let pods = last.filter(|&it| Some(it) != own && it.rounded_up(replicas) != held);
+        let option = match policy.steps.len() {
+            1 => "--pods",
+            _ => "--steps",
+        };
         let surge = policy.surge.filter(|&it| Some(it) != canary.allowed);
         let surge = surge.filter(|it| it.rounded_up(replicas) > 0 || canary.allowed.is_some());
         let (option, asked) = pods
-            .map(|it| ("--pods", it))
+            .map(|it| (option, it))
             .or(surge.map(|it| ("--surge", it)))?;
         Some(RefusalCause::OtherSize {
             option,
@@ -806,12 +846,7 @@ impl Planner<'_> {
         );
         let replicas = observed.replicas();
         adopted.user = self.restored(canary);
-        let limits = [Some(adopted.user.max_surge), canary.allowed];
-        let limits = limits.into_iter().flatten();
-        let limit = limits
-            .max_by_key(|it| it.rounded_up(replicas))
-            .filter(|it| it.rounded_up(replicas) > 0);
-        let Some(limit) = limit else {
+        let Some(limit) = self.surge_limit(&adopted) else {
             return (None, why);
         };
         let pods = canary.surge.rounded_up(replicas);
@@ -835,11 +870,63 @@ impl Planner<'_> {
         (Some(adopted), why)
     }
 
+    /// The surge that the user allows: `maxSurge`, or more while there is a canary. `None` if that is 0.
+    fn surge_limit(&self, canary: &Canary) -> Option<IntOrPercent> {
+        let replicas = self.observed.replicas();
+        let limits = [Some(canary.user.max_surge), canary.allowed];
+        let limits = limits.into_iter().flatten();
+        limits
+            .max_by_key(|it| it.rounded_up(replicas))
+            .filter(|it| it.rounded_up(replicas) > 0)
+    }
+
+    /// The next step with more pods than there are, and notes about the steps before it, which are skipped.
+    fn next_step(&self, canary: &Canary, terms: &Terms) -> (Option<Next>, Vec<Reason>) {
+        let replicas = self.observed.replicas();
+        let held = self.wanted(canary);
+        let mut skipped = Vec::new();
+        let Some(limit) = self.surge_limit(canary) else {
+            return (None, skipped);
+        };
+        let pods_max = limit.rounded_up(replicas).min(replicas);
+        for (index, step) in terms.steps.iter().enumerate().skip(canary.step + 1) {
+            let pods = step.pods.rounded_up(replicas).min(pods_max);
+            if pods > held {
+                let surge = held_surge(pods, limit, replicas);
+                return (Some(Next { index, pods, surge }), skipped);
+            }
+            let number = number(index);
+            let message = format!(
+                "step {number} ({}) is skipped, because it has no more than {held} of {replicas} pods",
+                step.pods
+            );
+            skipped.push(reason(ReasonKind::StepSkipped, message));
+        }
+        (None, skipped)
+    }
+
+    /// Whether the Deployment controller has carried out the last change. Then, more surge only adds canary pods: no pod is
+    /// scaled in proportion, and none is removed.
+    fn is_settled(&self, canary: &Canary) -> bool {
+        let observed = &self.observed;
+        let deployment = observed.deployment();
+        let replicas = observed.replicas();
+        let sizes = observed.sets().map(|set| i64::from(set.replicas));
+        let total = Limits::rolling(replicas, canary.surge, IntOrPercent::Int(0)).max_total();
+        let is_scaled = |set: &ReplicaSet| {
+            is_scaled_for_another(&set.metadata.annotations, set.replicas, replicas)
+        };
+        deployment.status.observed_generation >= deployment.metadata.generation
+            && sizes.sum::<i64>() == i64::from(total)
+            && !observed.sets().any(is_scaled)
+    }
+
     fn decide(
         &self,
         state: &State,
         canary: &Canary,
         terms: &Terms,
+        next: Option<&Next>,
     ) -> Result<Decision, Interrupted> {
         let hold = Hold {
             observed: &self.observed,
@@ -847,18 +934,23 @@ impl Planner<'_> {
             since: state.since,
             wanted: self.wanted(canary),
             terms,
+            step: canary.step,
+            waits_for_controller: next.is_some() && !self.is_settled(canary),
         };
         decide(&hold, &self.input.verdicts, self.interrupt)
     }
 
     /// Refuses a canary that is not good at the moment.
     fn check_good(&self, state: &State, canary: &Canary) -> Result<(), Stop> {
-        let terms = canary.terms.with(&self.input.policy);
-        let decision = self.decide(state, canary, &terms)?;
-        if decision.outcome == Outcome::Good {
-            return Ok(());
-        }
+        let terms = canary.terms.with(&self.input.policy, canary.step);
+        let next = self.next_step(canary, &terms).0;
+        let decision = self.decide(state, canary, &terms, next.as_ref())?;
         let mut why: Vec<String> = Vec::new();
+        match next {
+            None if decision.outcome == Outcome::Good => return Ok(()),
+            None => {}
+            Some(next) => why.push(format!("step {} follows", number(next.index))),
+        }
         for Reason { message, .. } in decision.reasons {
             // That of a time-out contains the first other one.
             if !why.iter().any(|it| it.ends_with(&message)) {
@@ -873,14 +965,15 @@ impl Planner<'_> {
     fn wait(&self, mut state: State, canary: Canary) -> Result<Draft, Stop> {
         let observed = &self.observed;
         let policy = &self.input.policy;
-        let terms = canary.terms.with(policy);
+        let terms = canary.terms.with(policy, canary.step);
+        let (next, skipped) = self.next_step(&canary, &terms);
         let Decision {
             outcome,
-            reasons,
+            mut reasons,
             at,
             event_selectors,
             fault,
-        } = self.decide(&state, &canary, &terms)?;
+        } = self.decide(&state, &canary, &terms, next.as_ref())?;
         let starts = matches!(self.input.command, Some(Command::Start(_) | Command::Retry));
         let has_timeout = terms.timeout.is_some_and(|it| it.seconds() > 0);
         if outcome == Outcome::TimedOut && starts && has_timeout {
@@ -900,12 +993,27 @@ impl Planner<'_> {
         let first = first.unwrap_or_default();
         let acts = match outcome {
             Outcome::Undecided => false,
+            Outcome::Good if next.is_some() => policy.raises,
             Outcome::Good => policy.promotes,
             Outcome::Failed => policy.aborts_on_failure,
             Outcome::TimedOut => policy.aborts_on_timeout,
         };
+        let what = match terms.steps.len() {
+            0 | 1 => "the canary".to_owned(),
+            count => format!("step {} of {count} of the canary", number(canary.step)),
+        };
+        if outcome == Outcome::Good {
+            reasons = skipped;
+        }
+        let outcome_of_canary = match next {
+            Some(_) if outcome == Outcome::Good => Outcome::Undecided,
+            _ => outcome,
+        };
         let mut draft = match outcome {
-            Outcome::Good if acts && !is_paused => self.promote(state, canary, reasons),
+            Outcome::Good if acts && !is_paused => match next {
+                Some(next) => self.raise(state, canary, terms, &next, reasons),
+                None => self.promote(state, canary, reasons),
+            },
             Outcome::Failed | Outcome::TimedOut if acts && !is_paused => {
                 let rest = reasons.get(1..).unwrap_or_default().to_vec();
                 let why = reasons.into_iter().next();
@@ -922,9 +1030,10 @@ impl Planner<'_> {
             }
             _ => {
                 let message = match outcome {
-                    Outcome::Undecided => format!("the canary waits: {first}"),
+                    Outcome::Undecided => format!("{what} waits: {first}"),
+                    Outcome::Good if next.is_some() => format!("{what} is good"),
                     Outcome::Good => "the canary is good: promote or abort it".to_owned(),
-                    Outcome::Failed => format!("the canary has failed: {first}"),
+                    Outcome::Failed => format!("{what} has failed: {first}"),
                     Outcome::TimedOut => first,
                 };
                 let mut draft = Draft::new(Phase::Hold, message, Some(state));
@@ -948,9 +1057,37 @@ impl Planner<'_> {
                 draft
             }
         };
-        draft.outcome = Some(outcome);
+        draft.outcome = Some(outcome_of_canary);
         draft.event_selectors = event_selectors;
         Ok(draft)
+    }
+
+    /// Raises the surge of a hold to that of the next step, and changes nothing else.
+    fn raise(
+        &self,
+        mut state: State,
+        mut canary: Canary,
+        terms: Terms,
+        next: &Next,
+        reasons: Vec<Reason>,
+    ) -> Draft {
+        let Next { index, pods, surge } = *next;
+        let message = format!(
+            "step {} of {}: the canary grows to {pods} of {} pods",
+            number(index),
+            terms.steps.len(),
+            self.observed.replicas()
+        );
+        canary.step = index;
+        canary.surge = surge;
+        canary.terms.steps = terms.steps;
+        state.since = self.observed.now();
+        state.canary = Some(canary);
+        let mut draft = self.write(Phase::Hold, message, state, |patch| {
+            patch.fields(self.observed.fields, held(surge))
+        });
+        draft.reasons = reasons;
+        draft
     }
 
     fn promoting(&self, state: State, canary: Canary) -> Result<Draft, Stop> {
@@ -1289,13 +1426,12 @@ impl Planner<'_> {
         )
     }
 
-    /// The number of pods that a held canary must have: its size, once it has one.
+    /// The number of pods that a held canary must have: those of its step, or its size, which may be larger after scaling.
     fn wanted(&self, canary: &Canary) -> i32 {
+        let replicas = self.observed.replicas();
         let set = self.observed.set_of(&canary.digest);
-        match set.map_or(0, |set| set.replicas) {
-            0 => canary.surge.rounded_up(self.observed.replicas()),
-            size => size,
-        }
+        let size = set.map_or(0, |set| set.replicas);
+        size.max(canary.surge.rounded_up(replicas).min(replicas))
     }
 
     /// Adds the counts.
@@ -1323,6 +1459,10 @@ impl Planner<'_> {
             .and_then(|it| it.allowed)
             .map_or(0, |it| it.rounded_up(replicas));
         let set = canary.and_then(|it| observed.set_of(&it.digest));
+        let held = canary.filter(|it| it.stage == Stage::Hold);
+        let step_number = held.map_or(0, |it| number(it.step));
+        let steps = held.map_or(0, |it| it.terms.steps.len().max(1));
+        let steps = i32::try_from(steps).unwrap_or(i32::MAX);
         Plan {
             requeue_after: at.map(|at| {
                 let rest = at.since(observed.now());
@@ -1344,6 +1484,8 @@ impl Planner<'_> {
                     .and(state.as_ref())
                     .map_or_else(String::new, |it| it.stable.clone()),
                 since: state.as_ref().map(|it| it.since),
+                step: step_number,
+                steps,
                 pods_wanted: match canary.map(|it| it.stage) {
                     Some(Stage::Hold) => canary.map_or(0, |it| self.wanted(it)),
                     Some(Stage::Promoting) => replicas,

@@ -7,19 +7,21 @@ use rollplan_core::time::{Span, Time};
 /// that are absent here are taken from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The number of canary pods, or a percentage of the desired pods that is rounded up. By default, one.
-    pub pods: Option<IntOrPercent>,
+    /// The steps, in order. By default, one step of one pod.
+    pub steps: Vec<PolicyStep>,
     /// The surge in addition to that of the Deployment while there is a canary.
     pub surge: Option<IntOrPercent>,
-    /// How long all canary pods must have been ready, without a restart.
+    /// How long all canary pods must have been ready, without a restart, at a step that does not have its own time.
     pub bake: Option<Span>,
-    /// The names of the verdicts that must pass for a good canary. A verdict of the caller must always pass.
+    /// The names of the verdicts that must pass at each step. A verdict of the caller must always pass.
     pub gates: Vec<String>,
-    /// Whether a good canary is promoted.
+    /// Whether a good step is followed by the next one.
+    pub raises: bool,
+    /// Whether a canary whose last step is good is promoted.
     pub promotes: bool,
     /// Whether a failed canary is aborted.
     pub aborts_on_failure: bool,
-    /// The time after which a canary that is neither good nor failed times out. `None` if it never does.
+    /// The time after which a step that is neither good nor failed times out. `None` if it never does.
     pub timeout: Option<Span>,
     /// Whether a canary that has timed out is aborted.
     pub aborts_on_timeout: bool,
@@ -30,15 +32,37 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            pods: None,
+            steps: Vec::new(),
             surge: None,
             bake: None,
             gates: Vec::new(),
+            raises: true,
             promotes: false,
             aborts_on_failure: true,
             timeout: None,
             aborts_on_timeout: false,
             rolls_back: false,
+        }
+    }
+}
+
+/// A step of a canary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyStep {
+    /// The number of canary pods, or a percentage of the desired pods that is rounded up.
+    pub pods: IntOrPercent,
+    /// How long all canary pods must have been ready, if not as long as the policy says.
+    pub bake: Option<Span>,
+    /// The names of further verdicts that must pass at this step.
+    pub gates: Vec<String>,
+}
+
+impl From<IntOrPercent> for PolicyStep {
+    fn from(pods: IntOrPercent) -> Self {
+        Self {
+            pods,
+            bake: None,
+            gates: Vec::new(),
         }
     }
 }
@@ -54,13 +78,15 @@ pub enum CheckResult {
     Fail,
 }
 
-/// The verdict of the caller about a canary. It counts only for the template and the time that it is about.
+/// The verdict of the caller about a canary. It counts only for the template, the step and the time that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerVerdict {
     /// The name of the check.
     pub name: String,
     /// The digest of the template that was checked.
     pub template_digest: String,
+    /// The number of the step that was checked, from 1.
+    pub step: i32,
     /// The result.
     pub result: CheckResult,
     /// When the result was observed. Of several verdicts with the same name, the latest counts.

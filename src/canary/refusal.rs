@@ -49,8 +49,8 @@ pub enum RefusalCause {
     NoSurge,
     /// More canary pods are wanted than the surge allows.
     #[error(
-        "allows {surge} pods above the desired number, which is less than the {pods} canary pods: choose fewer with --pods, or \
-         allow more with --surge"
+        "allows {surge} pods above the desired number, which is less than the {pods} canary pods: choose fewer with --pods \
+         or --steps, or allow more with --surge"
     )]
     AboveSurge {
         /// The number of canary pods.
@@ -60,7 +60,8 @@ pub enum RefusalCause {
     },
     /// No canary pods, or more than desired pods.
     #[error(
-        "has {replicas} desired pods, and {pods} canary pods were requested: choose from 1 to {replicas} with --pods"
+        "has {replicas} desired pods, and {pods} canary pods were requested: choose from 1 to {replicas} with --pods or \
+         --steps"
     )]
     Pods {
         /// The requested number.
@@ -115,7 +116,7 @@ pub enum RefusalCause {
     },
     /// The canary has another size.
     #[error(
-        "already has this canary with {held} pods, and its size stays until it ends: abort it, and start it with {option} {asked}"
+        "already has this canary with {held} pods, and has no later step: abort it, and start it with {option} {asked}"
     )]
     OtherSize {
         /// The option of the size.

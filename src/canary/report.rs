@@ -24,7 +24,7 @@ pub enum Phase {
 pub enum Outcome {
     /// It is not decided yet.
     Undecided,
-    /// All pods have been ready for long enough, and all checks have passed.
+    /// At the last step, all pods have been ready for long enough, and all checks have passed.
     Good,
     /// A check has failed, or the pods certainly need a change.
     Failed,
@@ -53,9 +53,13 @@ pub struct Report {
     pub stable_digest: String,
     /// The digests of templates that were rejected, the last one first.
     pub rejected_digests: Vec<String>,
-    /// When the phase began. In [`Phase::Hold`], when the canary was first observed with this template. `None` without a
-    /// canary.
+    /// When the phase began. In [`Phase::Hold`], when the step began or the canary was first observed with this template.
+    /// `None` without a canary.
     pub since: Option<Time>,
+    /// The number of the step, from 1. 0 unless the canary is held.
+    pub step: i32,
+    /// The number of steps. 0 unless the canary is held.
+    pub steps: i32,
     /// The number of canary pods that are wanted.
     pub pods_wanted: i32,
     /// The number of available canary pods: ready for the `minReadySeconds` of the user, and not terminating.
@@ -90,6 +94,10 @@ pub enum ReasonKind {
     TimedOut,
     /// A verdict of the caller is missing, unknown or stale.
     WaitsForVerdict,
+    /// The next step waits until the Deployment controller has carried out the last change.
+    WaitsForController,
+    /// A step has no more pods than the one before.
+    StepSkipped,
     /// The Deployment is paused.
     Paused,
     /// An abort would take available pods while stable ones are missing.
@@ -134,6 +142,8 @@ impl ReasonKind {
             Self::WaitsForPods => "WAITS_FOR_PODS",
             Self::TimedOut => "TIMED_OUT",
             Self::WaitsForVerdict => "WAITS_FOR_VERDICT",
+            Self::WaitsForController => "WAITS_FOR_CONTROLLER",
+            Self::StepSkipped => "STEP_SKIPPED",
             Self::Paused => "PAUSED",
             Self::WaitsForStablePods => "WAITS_FOR_STABLE_PODS",
             Self::CanaryFailed => "CANARY_FAILED",

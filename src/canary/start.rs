@@ -7,7 +7,7 @@ use rollplan_core::template::Template;
 use crate::observed::{Observed, stored_digest};
 use crate::ownership::Owner;
 use crate::patch::{CanaryStep, Patch};
-use crate::policy::{Policy, held_surge};
+use crate::policy::{Policy, PolicyStep, held_surge};
 use crate::refusal::RefusalCause;
 use crate::state::{Canary, Fields, HELD_DEADLINE, HELD_MIN_READY, Stage, State, Terms};
 
@@ -102,27 +102,29 @@ pub(crate) fn start(
         return Err(RefusalCause::Rejected);
     }
     let replicas = observed.replicas();
-    let asked = policy.pods.unwrap_or(IntOrPercent::Int(1));
-    let pods = asked.rounded_up(replicas);
-    if !(1..=replicas).contains(&pods) {
-        return Err(RefusalCause::Pods {
-            pods: asked,
-            replicas,
-        });
+    let mut terms = Terms::default().with(policy, 0);
+    if terms.steps.is_empty() {
+        terms.steps.push(PolicyStep::from(IntOrPercent::Int(1)));
     }
-    let terms = Terms {
-        pods: Some(asked),
-        ..Terms::default().with(policy)
-    };
+    let asked = || terms.steps.iter().map(|step| step.pods);
+    let counts = asked().map(|it| it.rounded_up(replicas));
+    if let Some(pods) = asked().find(|it| !(1..=replicas).contains(&it.rounded_up(replicas))) {
+        return Err(RefusalCause::Pods { pods, replicas });
+    }
+    let pods = counts.clone().next().unwrap_or(1);
+    let pods_max = counts.max().unwrap_or(1);
     let limits = Limits::rolling(replicas, user.max_surge, user.max_unavailable);
     let allowed = policy.surge.filter(|it| it.rounded_up(replicas) > 0);
-    let surge = match allowed.filter(|_| limits.max_surge < pods) {
+    let surge = match allowed.filter(|_| limits.max_surge < pods_max) {
         Some(allowed) => allowed,
         None => user.max_surge,
     };
     match surge.rounded_up(replicas) {
         0 => return Err(RefusalCause::NoSurge),
-        surge if surge < pods => return Err(RefusalCause::AboveSurge { pods, surge }),
+        surge if surge < pods_max => {
+            let pods = pods_max;
+            return Err(RefusalCause::AboveSurge { pods, surge });
+        }
         _ => {}
     }
     if !observed.is_complete() {
@@ -144,6 +146,7 @@ pub(crate) fn start(
         rejected: before.map_or_else(Vec::new, |state| state.rejected.clone()),
         canary: Some(Canary {
             stage: Stage::Hold,
+            step: 0,
             started: now,
             revision: observed.revision_besides(&digest),
             digest,

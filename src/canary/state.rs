@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::ownership::Owner;
-use crate::policy::Policy;
+use crate::policy::{Policy, PolicyStep};
 
 /// The annotation of the state.
 pub const ANNOTATION: &str = "rollplan.dev/canary";
@@ -24,8 +24,10 @@ pub const HELD_MIN_READY: i32 = 2_147_483_646;
 /// `progressDeadlineSeconds` of a held canary, which Kubernetes treats as none. It must exceed `minReadySeconds`.
 pub const HELD_DEADLINE: i32 = i32::MAX;
 
-/// The version of the format.
+/// The versions of the format: that of a canary with one step, and that of one with several. An earlier program would
+/// promote the latter at its first step, so it must not read it.
 const VERSION: i64 = 1;
+const VERSION_OF_STEPS: i64 = 2;
 /// The maximum number of rejected templates that are remembered.
 const REJECTED_MAX: usize = 10;
 
@@ -79,7 +81,7 @@ pub(crate) struct State {
     pub(crate) uid: String,
     /// The number of patches so far, so that no two have the same annotation.
     pub(crate) sequence: i64,
-    /// When the phase began.
+    /// When the phase, or the step of a hold, began.
     pub(crate) since: Time,
     /// The digest of the stable template.
     pub(crate) stable: String,
@@ -102,7 +104,8 @@ pub(crate) struct Rejected {
 /// What the user wants of a canary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Terms {
-    pub(crate) pods: Option<IntOrPercent>,
+    /// At least one at a hold.
+    pub(crate) steps: Vec<PolicyStep>,
     pub(crate) bake: Option<Span>,
     pub(crate) gates: Vec<String>,
     pub(crate) timeout: Option<Span>,
@@ -112,6 +115,8 @@ pub(crate) struct Terms {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Canary {
     pub(crate) stage: Stage,
+    /// The index of its step.
+    pub(crate) step: usize,
     /// When the canary was started.
     pub(crate) started: Time,
     /// The digest of its template.
@@ -192,6 +197,7 @@ impl State {
         if let Some(canary) = canary {
             let Canary {
                 stage,
+                step,
                 started,
                 digest,
                 revision,
@@ -216,14 +222,24 @@ impl State {
             json["surge"] = limit_json(*surge);
             json["allowed"] = allowed.map_or(Json::Null, limit_json);
             let Terms {
-                pods,
+                steps,
                 bake,
                 gates,
                 timeout,
             } = terms;
             let seconds = |span: Option<Span>| span.map(|it| json!(it.seconds()));
+            // A list of one is written as before there were lists.
+            let pods = match &steps[..] {
+                [only] if *only == PolicyStep::from(only.pods) => Some(limit_json(only.pods)),
+                _ => None,
+            };
+            if pods.is_none() && !steps.is_empty() {
+                json["v"] = json!(VERSION_OF_STEPS);
+                json["step"] = json!(step + 1);
+                json["steps"] = steps.iter().map(step_json).collect();
+            }
             let optional = [
-                ("pods", pods.map(limit_json)),
+                ("pods", pods),
                 ("bake", seconds(*bake)),
                 ("gates", (!gates.is_empty()).then(|| json!(gates))),
                 ("timeout", seconds(*timeout)),
@@ -248,7 +264,7 @@ impl State {
         if json
             .get("v")
             .and_then(Json::as_i64)
-            .is_some_and(|it| it > VERSION)
+            .is_some_and(|it| it > VERSION_OF_STEPS)
         {
             return Err(Unreadable::Newer);
         }
@@ -268,6 +284,12 @@ impl State {
         };
         let rejected = json.get("rejected")?.as_array()?.iter();
         let rejected = rejected.map(Rejected::read);
+        let terms = Terms::read(json)?;
+        let index = |number: &Json| {
+            let index = usize::try_from(number.as_u64()?).ok()?.checked_sub(1)?;
+            (index < terms.steps.len()).then_some(index)
+        };
+        let step = optional(json, "step", index)?.unwrap_or_default();
         Some(Self {
             uid: text("uid")?,
             sequence: json.get("seq")?.as_i64()?,
@@ -279,6 +301,7 @@ impl State {
                 None => None,
                 Some(stage) => Some(Canary {
                     stage,
+                    step,
                     started: time("started")?,
                     digest: text("digest")?,
                     revision: json.get("revision")?.as_i64()?,
@@ -288,7 +311,7 @@ impl State {
                         Json::Null => None,
                         allowed => Some(limit(allowed)?),
                     },
-                    terms: Terms::read(json)?,
+                    terms,
                     pipeline: optional(json, "pipeline", text_of)?,
                     manifest: optional(json, "manifest", text_of)?,
                     owners: optional(json, "owners", read_owners)?.unwrap_or_default(),
@@ -315,10 +338,16 @@ impl Fields {
 // === impl Terms ===
 
 impl Terms {
-    /// These terms with the values of a policy, which win.
-    pub(crate) fn with(&self, policy: &Policy) -> Self {
+    /// These terms at the step with this index, with the values of a policy, which win. Its steps apply after this one.
+    pub(crate) fn with(&self, policy: &Policy, step: usize) -> Self {
+        let mut steps = self.steps.clone();
+        if !policy.steps.is_empty() {
+            steps.truncate(step.saturating_add(1));
+            let later = policy.steps.iter().skip(steps.len());
+            steps.extend(later.cloned());
+        }
         Self {
-            pods: policy.pods.or(self.pods),
+            steps,
             bake: policy.bake.or(self.bake),
             gates: if policy.gates.is_empty() {
                 self.gates.clone()
@@ -329,13 +358,29 @@ impl Terms {
         }
     }
 
+    /// How long all pods must have been ready at a step.
+    pub(crate) fn bake(&self, step: usize) -> Span {
+        let own = self.steps.get(step).and_then(|it| it.bake);
+        own.or(self.bake).unwrap_or_default()
+    }
+
+    /// The names of the verdicts that must pass at a step.
+    pub(crate) fn gates(&self, step: usize) -> impl Iterator<Item = &str> {
+        let own = self.steps.get(step).map_or(&[][..], |it| &it.gates);
+        self.gates.iter().chain(own).map(String::as_str)
+    }
+
     fn read(json: &Map<String, Json>) -> Option<Self> {
-        let seconds = |json: &Json| json.as_i64().map(Span::from_seconds);
-        let gates = |json: &Json| json.as_array()?.iter().map(text_of).collect();
+        let only = |pods: &Json| Some(vec![PolicyStep::from(limit(pods)?)]);
+        let steps = |json: &Json| json.as_array()?.iter().map(read_step).collect();
+        let steps = match optional(json, "pods", only)? {
+            None => optional(json, "steps", steps)?.unwrap_or_default(),
+            Some(only) => only,
+        };
         Some(Self {
-            pods: optional(json, "pods", limit)?,
+            steps,
             bake: optional(json, "bake", seconds)?,
-            gates: optional(json, "gates", gates)?.unwrap_or_default(),
+            gates: optional(json, "gates", texts)?.unwrap_or_default(),
             timeout: optional(json, "timeout", seconds)?,
         })
     }
@@ -406,6 +451,34 @@ fn read_owners(json: &Json) -> Option<Vec<Owner>> {
     json.as_array()?.iter().map(read).collect()
 }
 
+/// A step: its pods, or an object if it has criteria of its own.
+fn step_json(step: &PolicyStep) -> Json {
+    let PolicyStep { pods, bake, gates } = step;
+    let pods = limit_json(*pods);
+    if bake.is_none() && gates.is_empty() {
+        return pods;
+    }
+    let mut json = json!({"pods": pods});
+    if let Some(bake) = bake {
+        json["bake"] = json!(bake.seconds());
+    }
+    if !gates.is_empty() {
+        json["gates"] = json!(gates);
+    }
+    json
+}
+
+fn read_step(json: &Json) -> Option<PolicyStep> {
+    let Json::Object(fields) = json else {
+        return limit(json).map(PolicyStep::from);
+    };
+    Some(PolicyStep {
+        pods: limit(fields.get("pods")?)?,
+        bake: optional(fields, "bake", seconds)?,
+        gates: optional(fields, "gates", texts)?.unwrap_or_default(),
+    })
+}
+
 /// A number of pods or a percentage, as in Kubernetes.
 pub(crate) fn limit_json(limit: IntOrPercent) -> Json {
     match limit {
@@ -436,6 +509,14 @@ pub fn parse_limit(text: &str) -> Option<IntOrPercent> {
 
 fn text_of(json: &Json) -> Option<String> {
     json.as_str().map(str::to_owned)
+}
+
+fn texts(json: &Json) -> Option<Vec<String>> {
+    json.as_array()?.iter().map(text_of).collect()
+}
+
+fn seconds(json: &Json) -> Option<Span> {
+    json.as_i64().map(Span::from_seconds)
 }
 
 /// A field that may be absent. `None` if it cannot be read.
@@ -496,6 +577,7 @@ mod tests {
                 .to_vec(),
             canary: canary.then(|| Canary {
                 stage: Stage::Hold,
+                step: 0,
                 started: time,
                 digest: "sha256:3".to_owned(),
                 revision: 7,
@@ -503,7 +585,7 @@ mod tests {
                 surge: IntOrPercent::Percent(20),
                 allowed: None,
                 terms: Terms {
-                    pods: Some(IntOrPercent::Percent(10)),
+                    steps: vec![PolicyStep::from(IntOrPercent::Percent(10))],
                     bake: Some(Span::from_seconds(120)),
                     gates: vec!["smoke".to_owned()],
                     timeout: Some(Span::from_seconds(900)),
@@ -526,6 +608,71 @@ mod tests {
         }
     }
 
+    /// Only a state with several steps, or criteria of a step, differs from that of earlier versions.
+    #[test]
+    fn steps_are_read_as_written() {
+        let one = state(true);
+        assert!(one.text().contains(r#""pods":"10%","#), "{}", one.text());
+        assert!(one.text().contains(r#""v":1}"#), "{}", one.text());
+        let mut state = state(true);
+        let canary = state.canary.as_mut().unwrap();
+        canary.step = 1;
+        canary.terms.steps = vec![
+            PolicyStep::from(IntOrPercent::Int(1)),
+            PolicyStep {
+                pods: IntOrPercent::PaddedPercent(10, 1),
+                bake: Some(Span::from_seconds(600)),
+                gates: vec!["load".to_owned()],
+            },
+            PolicyStep::from(IntOrPercent::Percent(25)),
+        ];
+        let text = state.text();
+        let steps = r#""steps":[1,{"bake":600,"gates":["load"],"pods":"010%"},"25%"]"#;
+        assert!(text.contains(steps), "{text}");
+        assert!(
+            text.contains(r#""step":2,"#) && text.contains(r#""v":2}"#),
+            "{text}"
+        );
+        assert_eq!(State::parse(&text), Ok(state.clone()));
+        // A step that does not exist.
+        state.canary.as_mut().unwrap().step = 3;
+        assert_eq!(State::parse(&state.text()), Err(Unreadable::Edited));
+    }
+
+    #[test]
+    fn criteria_of_a_step_are_its_own_or_those_of_the_policy() {
+        let step = |pods, bake: Option<i64>, gates: &[&str]| PolicyStep {
+            pods: IntOrPercent::Int(pods),
+            bake: bake.map(Span::from_seconds),
+            gates: gates.iter().map(|&it| it.to_owned()).collect(),
+        };
+        let terms = Terms {
+            steps: vec![step(1, None, &[]), step(3, Some(0), &["load"])],
+            bake: Some(Span::from_seconds(60)),
+            gates: vec!["smoke".to_owned()],
+            timeout: None,
+        };
+        let at = |terms: &Terms, step| {
+            let gates = terms.gates(step).map(str::to_owned);
+            (terms.bake(step).seconds(), gates.collect::<Vec<_>>())
+        };
+        let gates = |names: &[&str]| names.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
+        assert_eq!(at(&terms, 0), (60, gates(&["smoke"])));
+        assert_eq!(at(&terms, 1), (0, gates(&["smoke", "load"])));
+        // Other steps apply after the one that is held.
+        let policy = Policy {
+            steps: vec![step(2, None, &["other"]), step(4, None, &["other"])],
+            ..Policy::default()
+        };
+        let pods = |at| {
+            let terms = terms.with(&policy, at);
+            let pods = terms.steps.iter().map(|it| it.pods.rounded_up(10));
+            pods.collect::<Vec<_>>()
+        };
+        assert_eq!((pods(0), pods(1)), (vec![1, 4], vec![1, 3]));
+        assert_eq!(at(&terms.with(&policy, 0), 0), (60, gates(&["smoke"])));
+    }
+
     #[test]
     fn what_is_absent_is_read_as_absent() {
         let mut state = state(true);
@@ -534,7 +681,9 @@ mod tests {
         canary.terms = Terms::default();
         (canary.pipeline, canary.manifest) = (None, None);
         let text = state.text();
-        for key in ["pods", "bake", "gates", "timeout", "pipeline", "manifest"] {
+        for key in [
+            "pods", "step", "steps", "bake", "gates", "timeout", "pipeline", "manifest",
+        ] {
             assert!(!text.contains(&format!("\"{key}\"")), "{text}");
         }
         assert_eq!(State::parse(&text), Ok(state));
@@ -571,7 +720,7 @@ mod tests {
             edited.replace_range(digit..=digit, other);
             assert!(State::parse(&edited).is_err(), "{edited}");
         }
-        let newer = text.replace(r#""v":1"#, r#""v":2"#);
+        let newer = text.replace(r#""v":1"#, r#""v":3"#);
         assert_eq!(State::parse(&newer), Err(Unreadable::Newer));
     }
 

@@ -11,8 +11,8 @@ use prost_types::Duration;
 use rollplan_core::interrupt::Interrupt;
 
 use rollplan_wire::proto::{
-    Answer, CanaryCommand, CanaryVerdict, Configuration, DeploymentChange, FailureRule, StepAnswer,
-    WorkloadKind,
+    Answer, CanaryCommand, CanaryPolicyStep, CanaryVerdict, Configuration, DeploymentChange,
+    FailureRule, StepAnswer, WorkloadKind,
 };
 use rollplan_wire::{Error, MEMORY_BYTES_MAX, check_memory, json};
 
@@ -25,8 +25,9 @@ const MAP_ENTRY: usize = 4 * STRING;
 /// The memory of a configuration in a plan: a copy, and its entry in a map that may just have grown.
 const RESTART_CONFIGURATION: usize = 768;
 /// The memory of list entries, by the names of their messages. Lists grow by doubling.
-const ENTRIES: [(&str, usize); 8] = [
+const ENTRIES: [(&str, usize); 9] = [
     entry::<Answer>(0),
+    entry::<CanaryPolicyStep>(0),
     entry::<CanaryVerdict>(0),
     entry::<Configuration>(RESTART_CONFIGURATION),
     entry::<DeploymentChange>(0),

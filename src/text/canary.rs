@@ -75,6 +75,13 @@ pub fn canary(page: &mut Page, facts: &CanaryFacts<'_>) {
         ..
     } = report;
     if report.phase() == CanaryPhase::Hold {
+        if report.steps > 1 {
+            fact(
+                page,
+                "step",
+                &format!("{} of {}", report.step, report.steps),
+            );
+        }
         fact(
             page,
             "canary pods",
@@ -286,6 +293,18 @@ the canary waits: 1 of 2 canary pods are ready
             text(report(), false),
             format!("{planned}\n 1. hold the canary again\n")
         );
+    }
+
+    #[test]
+    fn hold_with_several_steps_shows_which_one() {
+        let steps = CanaryReport {
+            step: 2,
+            steps: 3,
+            ..report()
+        };
+        let shown = text(steps, true);
+        let facts = "  step: 2 of 3\n  canary pods: 1 of 2 available\n";
+        assert!(shown.contains(facts), "{shown}");
     }
 
     #[test]

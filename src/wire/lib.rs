@@ -45,8 +45,8 @@ pub use forecast::{ForecastInput, ForecastPrinter, read_forecast};
 pub use limits::{
     ANNOTATIONS_BYTES_MAX, ANSWER_BYTES_MAX, ANSWERS_MAX, CHANGES_MAX, CONFIGURATIONS_MAX,
     ENTRIES_MAX, EVENTS_MAX, EXPRESSIONS_MAX, OBJECT_BYTES_MAX, OBJECTS_MAX, POD_TIMES_MAX,
-    PODS_MAX, REPLICA_SETS_MAX, REQUEST_BYTES_MAX, SAMPLES_MAX, VALUES_MAX, VERDICTS_MAX,
-    WORKLOADS_MAX, check_answer,
+    PODS_MAX, REPLICA_SETS_MAX, REQUEST_BYTES_MAX, SAMPLES_MAX, STEPS_MAX, VALUES_MAX,
+    VERDICTS_MAX, WORKLOADS_MAX, check_answer,
 };
 pub use memory::{MEMORY_BYTES_MAX, check_memory};
 pub use objects::{ObjectsSummary, Shown, summarize_objects};

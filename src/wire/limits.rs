@@ -28,6 +28,8 @@ pub const CONFIGURATIONS_MAX: usize = 40_000;
 
 /// The maximum number of verdicts, and of gates, in a request for a canary.
 pub const VERDICTS_MAX: usize = 1_000;
+/// The maximum number of steps of a canary.
+pub const STEPS_MAX: usize = 100;
 
 /// The maximum number of changes in a forecast.
 pub const CHANGES_MAX: usize = 10;

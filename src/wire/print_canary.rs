@@ -55,6 +55,8 @@ fn print_report(report: Report) -> proto::CanaryReport {
         event_selectors,
         command_pending,
         pipeline,
+        step,
+        steps,
     } = report;
     let phase = match phase {
         Phase::Rest => proto::CanaryPhase::Rest,
@@ -89,6 +91,8 @@ fn print_report(report: Report) -> proto::CanaryReport {
         event_selectors: owned(event_selectors),
         command_pending,
         pipeline: pipeline.unwrap_or_default(),
+        step,
+        steps,
     }
 }
 

@@ -28,7 +28,7 @@ func TestCanaryCommands(t *testing.T) {
 	c.ends(ctx, t, 3, "the canary starts", append(start, "--bake", "1h")...)
 	c.ends(ctx, t, 3, "must stay ready for", append(start, "--watch", "--timeout", "2s", "--on-timeout", "hold")...)
 	c.ends(ctx, t, 2, `unable to find container named "nope"`, "start", "--image", "nope=registry.example/web:2.0")
-	c.ends(ctx, t, 2, "its size stays until it ends", append(start, "--pods", "2")...)
+	c.ends(ctx, t, 2, "has no later step", append(start, "--pods", "2")...)
 	// The criteria of the start are remembered.
 	c.ends(ctx, t, 3, "must stay ready for", "status")
 	c.ends(ctx, t, 2, "is not good", "promote")

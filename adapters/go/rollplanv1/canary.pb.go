@@ -33,7 +33,7 @@ const (
 	CanaryResponse_CANARY_RESPONSE_UNSPECIFIED CanaryResponse = 0
 	// The canary stays until it is promoted or aborted by a command.
 	CanaryResponse_CANARY_RESPONSE_HOLD CanaryResponse = 1
-	// The rollout continues, within the limits of the user.
+	// The rollout continues, within the limits of the user. As `on_step`: the next step begins.
 	CanaryResponse_CANARY_RESPONSE_PROMOTE CanaryResponse = 2
 	// The stable template is restored.
 	CanaryResponse_CANARY_RESPONSE_ABORT CanaryResponse = 3
@@ -336,7 +336,7 @@ const (
 	CanaryOutcome_CANARY_OUTCOME_UNSPECIFIED CanaryOutcome = 0
 	// It is not decided yet.
 	CanaryOutcome_CANARY_OUTCOME_UNDECIDED CanaryOutcome = 1
-	// It is good.
+	// Its last step is good.
 	CanaryOutcome_CANARY_OUTCOME_GOOD CanaryOutcome = 2
 	// It has failed.
 	CanaryOutcome_CANARY_OUTCOME_FAILED CanaryOutcome = 3
@@ -393,7 +393,7 @@ func (CanaryOutcome) EnumDescriptor() ([]byte, []int) {
 //
 // A canary consists of a few pods of a new template next to all pods of the stable template, within the surge of the
 // Deployment. Fields of the Deployment hold the rollout at this point, and the Deployment controller of Kubernetes
-// creates and deletes all pods. All state is in the annotation `rollplan.dev/canary`, which each patch writes together
+// creates and deletes all pods. In several steps, the number of canary pods grows. All state is in the annotation `rollplan.dev/canary`, which each patch writes together
 // with the fields that it describes. Therefore, the caller may be killed at any time, and of several concurrent callers
 // only one succeeds. A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under
 // "Errors".
@@ -479,27 +479,27 @@ func (x *PlanCanaryRequest) GetVerdicts() []*CanaryVerdict {
 // CanaryPolicy has the criteria for a good canary, and the reactions to its outcome. Durations must not be negative,
 // and are rounded up to whole seconds.
 //
-// The state remembers `pods`, `surge`, `bake`, `gates` and `timeout` of the start. In later requests, those that are
-// absent are taken from there. A value in the request applies to this request alone, except with CANARY_ACTION_START.
+// The state remembers `pods`, `surge`, `bake`, `gates`, `timeout` and `steps` of the start. In later requests, those that
+// are absent are taken from there. A value in the request applies to this request alone, except with
+// CANARY_ACTION_START. Other `steps` apply from the next step.
 type CanaryPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Number of canary pods, or a percentage of the desired pods that is rounded up, for example "2" or "10%". At most
-	// maxSurge of the Deployment. Defaults to "1". A start with another size than that of its held canary is refused.
+	// The same as one step in `steps`, with this number of pods. Defaults to "1".
 	Pods string `protobuf:"bytes,1,opt,name=pods,proto3" json:"pods,omitempty"`
 	// Surge in addition to that of the Deployment while there is a canary, in the same form. Required for a Deployment
 	// with maxSurge 0. A start with another one than that of its held canary is refused.
 	Surge string `protobuf:"bytes,2,opt,name=surge,proto3" json:"surge,omitempty"`
-	// How long all canary pods must have been ready, without a restart. Defaults to 0. `minReadySeconds` of the
-	// Deployment always applies.
+	// How long all canary pods must have been ready, without a restart, at a step without its own `bake`. Defaults to 0.
+	// `minReadySeconds` of the Deployment always applies.
 	Bake *durationpb.Duration `protobuf:"bytes,3,opt,name=bake,proto3" json:"bake,omitempty"`
-	// Names of the verdicts that must pass for a good canary. Other verdicts in the request must pass, too.
+	// Names of the verdicts that must pass at each step. Other verdicts in the request must pass, too.
 	Gates []string `protobuf:"bytes,4,rep,name=gates,proto3" json:"gates,omitempty"`
-	// What happens when the canary is good. Defaults to CANARY_RESPONSE_HOLD. Must not be CANARY_RESPONSE_ABORT.
+	// What happens when the last step is good. Defaults to CANARY_RESPONSE_HOLD. Must not be CANARY_RESPONSE_ABORT.
 	OnSuccess CanaryResponse `protobuf:"varint,5,opt,name=on_success,json=onSuccess,proto3,enum=rollplan.v1.CanaryResponse" json:"on_success,omitempty"`
 	// What happens when the canary has failed: a verdict is CANARY_RESULT_FAIL, or it is certain that its pods need a change.
 	// Defaults to CANARY_RESPONSE_ABORT. Must not be CANARY_RESPONSE_PROMOTE.
 	OnFailure CanaryResponse `protobuf:"varint,6,opt,name=on_failure,json=onFailure,proto3,enum=rollplan.v1.CanaryResponse" json:"on_failure,omitempty"`
-	// Time after which a canary that is neither good nor failed times out. It never does by default. If a start continues a
+	// Time after which a step that is neither good nor failed times out. It never does by default. If a start continues a
 	// canary that has timed out, its time begins again.
 	Timeout *durationpb.Duration `protobuf:"bytes,7,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// What happens when the canary has timed out. Defaults to CANARY_RESPONSE_HOLD. Must not be CANARY_RESPONSE_PROMOTE.
@@ -507,8 +507,15 @@ type CanaryPolicy struct {
 	// What happens when it is certain that a rollout without a canary, or the promotion of a canary, needs a change.
 	// Defaults to ROLLOUT_RESPONSE_NONE.
 	OnRolloutFailure RolloutResponse `protobuf:"varint,9,opt,name=on_rollout_failure,json=onRolloutFailure,proto3,enum=rollplan.v1.RolloutResponse" json:"on_rollout_failure,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Steps of the canary, up to 100, in order. A step that has no more pods than the one before, for example because of
+	// rounding, is skipped. If the number of steps is not greater than that of the held step, a start is refused if its last
+	// step has another size than the held canary. Must be empty with `pods`.
+	Steps []*CanaryPolicyStep `protobuf:"bytes,10,rep,name=steps,proto3" json:"steps,omitempty"`
+	// What happens when a step is good that is not the last one. Defaults to CANARY_RESPONSE_PROMOTE: the next step. Must
+	// not be CANARY_RESPONSE_ABORT.
+	OnStep        CanaryResponse `protobuf:"varint,11,opt,name=on_step,json=onStep,proto3,enum=rollplan.v1.CanaryResponse" json:"on_step,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CanaryPolicy) Reset() {
@@ -604,6 +611,85 @@ func (x *CanaryPolicy) GetOnRolloutFailure() RolloutResponse {
 	return RolloutResponse_ROLLOUT_RESPONSE_UNSPECIFIED
 }
 
+func (x *CanaryPolicy) GetSteps() []*CanaryPolicyStep {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+func (x *CanaryPolicy) GetOnStep() CanaryResponse {
+	if x != nil {
+		return x.OnStep
+	}
+	return CanaryResponse_CANARY_RESPONSE_UNSPECIFIED
+}
+
+// CanaryPolicyStep is a step of a canary: a number of pods, which are held until they are good.
+type CanaryPolicyStep struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of canary pods, or a percentage of the desired pods that is rounded up, for example "2" or "10%". At most the
+	// surge. Required. Must exceed the number or percentage of the step before, if both are of the same kind.
+	Pods string `protobuf:"bytes,1,opt,name=pods,proto3" json:"pods,omitempty"`
+	// How long all canary pods must have been ready, without a restart. Defaults to that of the policy.
+	Bake *durationpb.Duration `protobuf:"bytes,2,opt,name=bake,proto3" json:"bake,omitempty"`
+	// Names of the verdicts that must pass at this step, besides those of the policy. Those of a skipped step are not needed.
+	Gates         []string `protobuf:"bytes,3,rep,name=gates,proto3" json:"gates,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CanaryPolicyStep) Reset() {
+	*x = CanaryPolicyStep{}
+	mi := &file_rollplan_v1_canary_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CanaryPolicyStep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CanaryPolicyStep) ProtoMessage() {}
+
+func (x *CanaryPolicyStep) ProtoReflect() protoreflect.Message {
+	mi := &file_rollplan_v1_canary_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CanaryPolicyStep.ProtoReflect.Descriptor instead.
+func (*CanaryPolicyStep) Descriptor() ([]byte, []int) {
+	return file_rollplan_v1_canary_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *CanaryPolicyStep) GetPods() string {
+	if x != nil {
+		return x.Pods
+	}
+	return ""
+}
+
+func (x *CanaryPolicyStep) GetBake() *durationpb.Duration {
+	if x != nil {
+		return x.Bake
+	}
+	return nil
+}
+
+func (x *CanaryPolicyStep) GetGates() []string {
+	if x != nil {
+		return x.Gates
+	}
+	return nil
+}
+
 // CanaryCommand is a command of the user.
 type CanaryCommand struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -638,7 +724,7 @@ type CanaryCommand struct {
 
 func (x *CanaryCommand) Reset() {
 	*x = CanaryCommand{}
-	mi := &file_rollplan_v1_canary_proto_msgTypes[2]
+	mi := &file_rollplan_v1_canary_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -650,7 +736,7 @@ func (x *CanaryCommand) String() string {
 func (*CanaryCommand) ProtoMessage() {}
 
 func (x *CanaryCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_canary_proto_msgTypes[2]
+	mi := &file_rollplan_v1_canary_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -663,7 +749,7 @@ func (x *CanaryCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CanaryCommand.ProtoReflect.Descriptor instead.
 func (*CanaryCommand) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_canary_proto_rawDescGZIP(), []int{2}
+	return file_rollplan_v1_canary_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CanaryCommand) GetAction() CanaryAction {
@@ -715,8 +801,8 @@ func (x *CanaryCommand) GetTemplateOnly() bool {
 	return false
 }
 
-// CanaryVerdict is the verdict of the caller about a canary. It counts only for the template that was checked, and only
-// for the current hold.
+// CanaryVerdict is the verdict of the caller about a canary. It counts only for the template and the step that were
+// checked, and only for the current hold.
 type CanaryVerdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the check. Required.
@@ -727,14 +813,16 @@ type CanaryVerdict struct {
 	Result CanaryResult `protobuf:"varint,3,opt,name=result,proto3,enum=rollplan.v1.CanaryResult" json:"result,omitempty"`
 	// When the result was observed. The verdict counts if this is not before CanaryReport.since and not after the time of
 	// the snapshot. Of several verdicts with the same name, the latest counts. Required.
-	ObservedAt    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=observed_at,json=observedAt,proto3" json:"observed_at,omitempty"`
+	ObservedAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=observed_at,json=observedAt,proto3" json:"observed_at,omitempty"`
+	// Number of the step that was checked, from CanaryReport.step. Defaults to 1.
+	Step          int32 `protobuf:"varint,5,opt,name=step,proto3" json:"step,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CanaryVerdict) Reset() {
 	*x = CanaryVerdict{}
-	mi := &file_rollplan_v1_canary_proto_msgTypes[3]
+	mi := &file_rollplan_v1_canary_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -746,7 +834,7 @@ func (x *CanaryVerdict) String() string {
 func (*CanaryVerdict) ProtoMessage() {}
 
 func (x *CanaryVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_canary_proto_msgTypes[3]
+	mi := &file_rollplan_v1_canary_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -759,7 +847,7 @@ func (x *CanaryVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CanaryVerdict.ProtoReflect.Descriptor instead.
 func (*CanaryVerdict) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_canary_proto_rawDescGZIP(), []int{3}
+	return file_rollplan_v1_canary_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CanaryVerdict) GetName() string {
@@ -790,6 +878,13 @@ func (x *CanaryVerdict) GetObservedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *CanaryVerdict) GetStep() int32 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
 // PlanCanaryResponse is the response of RolloutPlanner.PlanCanary.
 type PlanCanaryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -807,7 +902,7 @@ type PlanCanaryResponse struct {
 
 func (x *PlanCanaryResponse) Reset() {
 	*x = PlanCanaryResponse{}
-	mi := &file_rollplan_v1_canary_proto_msgTypes[4]
+	mi := &file_rollplan_v1_canary_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -819,7 +914,7 @@ func (x *PlanCanaryResponse) String() string {
 func (*PlanCanaryResponse) ProtoMessage() {}
 
 func (x *PlanCanaryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_canary_proto_msgTypes[4]
+	mi := &file_rollplan_v1_canary_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -832,7 +927,7 @@ func (x *PlanCanaryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanCanaryResponse.ProtoReflect.Descriptor instead.
 func (*PlanCanaryResponse) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_canary_proto_rawDescGZIP(), []int{4}
+	return file_rollplan_v1_canary_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PlanCanaryResponse) GetSteps() []*Step {
@@ -873,8 +968,8 @@ type CanaryReport struct {
 	StableDigest string `protobuf:"bytes,6,opt,name=stable_digest,json=stableDigest,proto3" json:"stable_digest,omitempty"`
 	// Digests of up to 10 templates that were rejected, the last one first.
 	RejectedDigests []string `protobuf:"bytes,7,rep,name=rejected_digests,json=rejectedDigests,proto3" json:"rejected_digests,omitempty"`
-	// When the phase began. In CANARY_PHASE_HOLD, when the canary was first observed with this template. Absent without a
-	// canary.
+	// When the phase began. In CANARY_PHASE_HOLD, when the step began, or the canary was first observed with this template.
+	// Absent without a canary.
 	Since *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
 	// Number of desired canary pods.
 	PodsWanted int32 `protobuf:"varint,9,opt,name=pods_wanted,json=podsWanted,proto3" json:"pods_wanted,omitempty"`
@@ -895,14 +990,18 @@ type CanaryReport struct {
 	// send the command again.
 	CommandPending bool `protobuf:"varint,16,opt,name=command_pending,json=commandPending,proto3" json:"command_pending,omitempty"`
 	// Name of the pipeline that has started the canary.
-	Pipeline      string `protobuf:"bytes,17,opt,name=pipeline,proto3" json:"pipeline,omitempty"`
+	Pipeline string `protobuf:"bytes,17,opt,name=pipeline,proto3" json:"pipeline,omitempty"`
+	// Number of the held step, from 1. 0 in other phases.
+	Step int32 `protobuf:"varint,18,opt,name=step,proto3" json:"step,omitempty"`
+	// Number of steps. 0 in other phases.
+	Steps         int32 `protobuf:"varint,19,opt,name=steps,proto3" json:"steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CanaryReport) Reset() {
 	*x = CanaryReport{}
-	mi := &file_rollplan_v1_canary_proto_msgTypes[5]
+	mi := &file_rollplan_v1_canary_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -914,7 +1013,7 @@ func (x *CanaryReport) String() string {
 func (*CanaryReport) ProtoMessage() {}
 
 func (x *CanaryReport) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_canary_proto_msgTypes[5]
+	mi := &file_rollplan_v1_canary_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -927,7 +1026,7 @@ func (x *CanaryReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CanaryReport.ProtoReflect.Descriptor instead.
 func (*CanaryReport) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_canary_proto_rawDescGZIP(), []int{5}
+	return file_rollplan_v1_canary_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CanaryReport) GetPhase() CanaryPhase {
@@ -1049,6 +1148,20 @@ func (x *CanaryReport) GetPipeline() string {
 	return ""
 }
 
+func (x *CanaryReport) GetStep() int32 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *CanaryReport) GetSteps() int32 {
+	if x != nil {
+		return x.Steps
+	}
+	return 0
+}
+
 var File_rollplan_v1_canary_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_canary_proto_rawDesc = "" +
@@ -1058,7 +1171,7 @@ const file_rollplan_v1_canary_proto_rawDesc = "" +
 	"\bsnapshot\x18\x01 \x01(\v2\x15.rollplan.v1.SnapshotR\bsnapshot\x121\n" +
 	"\x06policy\x18\x02 \x01(\v2\x19.rollplan.v1.CanaryPolicyR\x06policy\x124\n" +
 	"\acommand\x18\x03 \x01(\v2\x1a.rollplan.v1.CanaryCommandR\acommand\x126\n" +
-	"\bverdicts\x18\x04 \x03(\v2\x1a.rollplan.v1.CanaryVerdictR\bverdicts\"\xb2\x03\n" +
+	"\bverdicts\x18\x04 \x03(\v2\x1a.rollplan.v1.CanaryVerdictR\bverdicts\"\x9d\x04\n" +
 	"\fCanaryPolicy\x12\x12\n" +
 	"\x04pods\x18\x01 \x01(\tR\x04pods\x12\x14\n" +
 	"\x05surge\x18\x02 \x01(\tR\x05surge\x12-\n" +
@@ -1071,7 +1184,14 @@ const file_rollplan_v1_canary_proto_rawDesc = "" +
 	"\atimeout\x18\a \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12:\n" +
 	"\n" +
 	"on_timeout\x18\b \x01(\x0e2\x1b.rollplan.v1.CanaryResponseR\tonTimeout\x12J\n" +
-	"\x12on_rollout_failure\x18\t \x01(\x0e2\x1c.rollplan.v1.RolloutResponseR\x10onRolloutFailure\"\xfc\x01\n" +
+	"\x12on_rollout_failure\x18\t \x01(\x0e2\x1c.rollplan.v1.RolloutResponseR\x10onRolloutFailure\x123\n" +
+	"\x05steps\x18\n" +
+	" \x03(\v2\x1d.rollplan.v1.CanaryPolicyStepR\x05steps\x124\n" +
+	"\aon_step\x18\v \x01(\x0e2\x1b.rollplan.v1.CanaryResponseR\x06onStep\"k\n" +
+	"\x10CanaryPolicyStep\x12\x12\n" +
+	"\x04pods\x18\x01 \x01(\tR\x04pods\x12-\n" +
+	"\x04bake\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04bake\x12\x14\n" +
+	"\x05gates\x18\x03 \x03(\tR\x05gates\"\xfc\x01\n" +
 	"\rCanaryCommand\x121\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x19.rollplan.v1.CanaryActionR\x06action\x12\x1e\n" +
 	"\n" +
@@ -1081,17 +1201,18 @@ const file_rollplan_v1_canary_proto_rawDesc = "" +
 	"\x05force\x18\x04 \x01(\bR\x05force\x12\x1a\n" +
 	"\bpipeline\x18\x05 \x01(\tR\bpipeline\x12\x18\n" +
 	"\areplace\x18\x06 \x01(\bR\areplace\x12#\n" +
-	"\rtemplate_only\x18\a \x01(\bR\ftemplateOnly\"\xbc\x01\n" +
+	"\rtemplate_only\x18\a \x01(\bR\ftemplateOnly\"\xd0\x01\n" +
 	"\rCanaryVerdict\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x0ftemplate_digest\x18\x02 \x01(\tR\x0etemplateDigest\x121\n" +
 	"\x06result\x18\x03 \x01(\x0e2\x19.rollplan.v1.CanaryResultR\x06result\x12;\n" +
 	"\vobserved_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"observedAt\"\xb0\x01\n" +
+	"observedAt\x12\x12\n" +
+	"\x04step\x18\x05 \x01(\x05R\x04step\"\xb0\x01\n" +
 	"\x12PlanCanaryResponse\x12'\n" +
 	"\x05steps\x18\x01 \x03(\v2\x11.rollplan.v1.StepR\x05steps\x121\n" +
 	"\x06report\x18\x02 \x01(\v2\x19.rollplan.v1.CanaryReportR\x06report\x12>\n" +
-	"\rrequeue_after\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\frequeueAfter\"\xb3\x05\n" +
+	"\rrequeue_after\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\frequeueAfter\"\xdd\x05\n" +
 	"\fCanaryReport\x12.\n" +
 	"\x05phase\x18\x01 \x01(\x0e2\x18.rollplan.v1.CanaryPhaseR\x05phase\x124\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x1a.rollplan.v1.CanaryOutcomeR\aoutcome\x12\x18\n" +
@@ -1112,7 +1233,9 @@ const file_rollplan_v1_canary_proto_rawDesc = "" +
 	"abortWaits\x12'\n" +
 	"\x0fevent_selectors\x18\x0f \x03(\tR\x0eeventSelectors\x12'\n" +
 	"\x0fcommand_pending\x18\x10 \x01(\bR\x0ecommandPending\x12\x1a\n" +
-	"\bpipeline\x18\x11 \x01(\tR\bpipeline*\x83\x01\n" +
+	"\bpipeline\x18\x11 \x01(\tR\bpipeline\x12\x12\n" +
+	"\x04step\x18\x12 \x01(\x05R\x04step\x12\x14\n" +
+	"\x05steps\x18\x13 \x01(\x05R\x05steps*\x83\x01\n" +
 	"\x0eCanaryResponse\x12\x1f\n" +
 	"\x1bCANARY_RESPONSE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14CANARY_RESPONSE_HOLD\x10\x01\x12\x1b\n" +
@@ -1163,7 +1286,7 @@ func file_rollplan_v1_canary_proto_rawDescGZIP() []byte {
 }
 
 var file_rollplan_v1_canary_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_rollplan_v1_canary_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_rollplan_v1_canary_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_rollplan_v1_canary_proto_goTypes = []any{
 	(CanaryResponse)(0),           // 0: rollplan.v1.CanaryResponse
 	(RolloutResponse)(0),          // 1: rollplan.v1.RolloutResponse
@@ -1173,42 +1296,46 @@ var file_rollplan_v1_canary_proto_goTypes = []any{
 	(CanaryOutcome)(0),            // 5: rollplan.v1.CanaryOutcome
 	(*PlanCanaryRequest)(nil),     // 6: rollplan.v1.PlanCanaryRequest
 	(*CanaryPolicy)(nil),          // 7: rollplan.v1.CanaryPolicy
-	(*CanaryCommand)(nil),         // 8: rollplan.v1.CanaryCommand
-	(*CanaryVerdict)(nil),         // 9: rollplan.v1.CanaryVerdict
-	(*PlanCanaryResponse)(nil),    // 10: rollplan.v1.PlanCanaryResponse
-	(*CanaryReport)(nil),          // 11: rollplan.v1.CanaryReport
-	(*Snapshot)(nil),              // 12: rollplan.v1.Snapshot
-	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
-	(*Step)(nil),                  // 15: rollplan.v1.Step
-	(*Reason)(nil),                // 16: rollplan.v1.Reason
+	(*CanaryPolicyStep)(nil),      // 8: rollplan.v1.CanaryPolicyStep
+	(*CanaryCommand)(nil),         // 9: rollplan.v1.CanaryCommand
+	(*CanaryVerdict)(nil),         // 10: rollplan.v1.CanaryVerdict
+	(*PlanCanaryResponse)(nil),    // 11: rollplan.v1.PlanCanaryResponse
+	(*CanaryReport)(nil),          // 12: rollplan.v1.CanaryReport
+	(*Snapshot)(nil),              // 13: rollplan.v1.Snapshot
+	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*Step)(nil),                  // 16: rollplan.v1.Step
+	(*Reason)(nil),                // 17: rollplan.v1.Reason
 }
 var file_rollplan_v1_canary_proto_depIdxs = []int32{
-	12, // 0: rollplan.v1.PlanCanaryRequest.snapshot:type_name -> rollplan.v1.Snapshot
+	13, // 0: rollplan.v1.PlanCanaryRequest.snapshot:type_name -> rollplan.v1.Snapshot
 	7,  // 1: rollplan.v1.PlanCanaryRequest.policy:type_name -> rollplan.v1.CanaryPolicy
-	8,  // 2: rollplan.v1.PlanCanaryRequest.command:type_name -> rollplan.v1.CanaryCommand
-	9,  // 3: rollplan.v1.PlanCanaryRequest.verdicts:type_name -> rollplan.v1.CanaryVerdict
-	13, // 4: rollplan.v1.CanaryPolicy.bake:type_name -> google.protobuf.Duration
+	9,  // 2: rollplan.v1.PlanCanaryRequest.command:type_name -> rollplan.v1.CanaryCommand
+	10, // 3: rollplan.v1.PlanCanaryRequest.verdicts:type_name -> rollplan.v1.CanaryVerdict
+	14, // 4: rollplan.v1.CanaryPolicy.bake:type_name -> google.protobuf.Duration
 	0,  // 5: rollplan.v1.CanaryPolicy.on_success:type_name -> rollplan.v1.CanaryResponse
 	0,  // 6: rollplan.v1.CanaryPolicy.on_failure:type_name -> rollplan.v1.CanaryResponse
-	13, // 7: rollplan.v1.CanaryPolicy.timeout:type_name -> google.protobuf.Duration
+	14, // 7: rollplan.v1.CanaryPolicy.timeout:type_name -> google.protobuf.Duration
 	0,  // 8: rollplan.v1.CanaryPolicy.on_timeout:type_name -> rollplan.v1.CanaryResponse
 	1,  // 9: rollplan.v1.CanaryPolicy.on_rollout_failure:type_name -> rollplan.v1.RolloutResponse
-	2,  // 10: rollplan.v1.CanaryCommand.action:type_name -> rollplan.v1.CanaryAction
-	3,  // 11: rollplan.v1.CanaryVerdict.result:type_name -> rollplan.v1.CanaryResult
-	14, // 12: rollplan.v1.CanaryVerdict.observed_at:type_name -> google.protobuf.Timestamp
-	15, // 13: rollplan.v1.PlanCanaryResponse.steps:type_name -> rollplan.v1.Step
-	11, // 14: rollplan.v1.PlanCanaryResponse.report:type_name -> rollplan.v1.CanaryReport
-	13, // 15: rollplan.v1.PlanCanaryResponse.requeue_after:type_name -> google.protobuf.Duration
-	4,  // 16: rollplan.v1.CanaryReport.phase:type_name -> rollplan.v1.CanaryPhase
-	5,  // 17: rollplan.v1.CanaryReport.outcome:type_name -> rollplan.v1.CanaryOutcome
-	16, // 18: rollplan.v1.CanaryReport.reasons:type_name -> rollplan.v1.Reason
-	14, // 19: rollplan.v1.CanaryReport.since:type_name -> google.protobuf.Timestamp
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	8,  // 10: rollplan.v1.CanaryPolicy.steps:type_name -> rollplan.v1.CanaryPolicyStep
+	0,  // 11: rollplan.v1.CanaryPolicy.on_step:type_name -> rollplan.v1.CanaryResponse
+	14, // 12: rollplan.v1.CanaryPolicyStep.bake:type_name -> google.protobuf.Duration
+	2,  // 13: rollplan.v1.CanaryCommand.action:type_name -> rollplan.v1.CanaryAction
+	3,  // 14: rollplan.v1.CanaryVerdict.result:type_name -> rollplan.v1.CanaryResult
+	15, // 15: rollplan.v1.CanaryVerdict.observed_at:type_name -> google.protobuf.Timestamp
+	16, // 16: rollplan.v1.PlanCanaryResponse.steps:type_name -> rollplan.v1.Step
+	12, // 17: rollplan.v1.PlanCanaryResponse.report:type_name -> rollplan.v1.CanaryReport
+	14, // 18: rollplan.v1.PlanCanaryResponse.requeue_after:type_name -> google.protobuf.Duration
+	4,  // 19: rollplan.v1.CanaryReport.phase:type_name -> rollplan.v1.CanaryPhase
+	5,  // 20: rollplan.v1.CanaryReport.outcome:type_name -> rollplan.v1.CanaryOutcome
+	17, // 21: rollplan.v1.CanaryReport.reasons:type_name -> rollplan.v1.Reason
+	15, // 22: rollplan.v1.CanaryReport.since:type_name -> google.protobuf.Timestamp
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_canary_proto_init() }
@@ -1224,7 +1351,7 @@ func file_rollplan_v1_canary_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollplan_v1_canary_proto_rawDesc), len(file_rollplan_v1_canary_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -20,7 +20,7 @@ fn hold(random: &mut Random) -> World {
         min_ready,
     );
     let policy = Policy {
-        pods: Some(IntOrPercent::Int(surge)),
+        steps: vec![IntOrPercent::Int(surge).into()],
         ..Policy::default()
     };
     let start = world.start(NEW);
@@ -90,7 +90,7 @@ fn abort_keeps_available_pods_that_are_needed() {
 fn abort_waits_until_ready_pods_are_available() {
     let mut world = World::new(4, IntOrPercent::Int(3), IntOrPercent::Int(0), 5);
     let policy = Policy {
-        pods: Some(IntOrPercent::Int(3)),
+        steps: vec![IntOrPercent::Int(3).into()],
         ..Policy::default()
     };
     let start = world.start(NEW);

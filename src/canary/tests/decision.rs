@@ -14,7 +14,7 @@ use crate::world::{NEW, World, abort, promote};
 
 fn policy() -> Policy {
     Policy {
-        pods: Some(IntOrPercent::Int(2)),
+        steps: vec![IntOrPercent::Int(2).into()],
         bake: Some(Span::from_seconds(120)),
         ..Policy::default()
     }
@@ -265,6 +265,7 @@ fn verdicts_count_only_for_their_template_and_time() {
     let verdict = |result, template_digest: &str, observed_at| CallerVerdict {
         name: "smoke".to_owned(),
         template_digest: template_digest.to_owned(),
+        step: 1,
         result,
         observed_at,
     };

@@ -12,7 +12,7 @@ use crate::world::{NEW, World, abort, promote, template};
 
 fn policy() -> Policy {
     Policy {
-        pods: Some(IntOrPercent::Int(2)),
+        steps: vec![IntOrPercent::Int(2).into()],
         ..Policy::default()
     }
 }
@@ -565,7 +565,7 @@ fn surge_as_a_number_is_corrected_after_scaling_down() {
     let quarter = IntOrPercent::Percent(25);
     let mut world = World::new(150, quarter, IntOrPercent::Int(0), 0);
     let policy = Policy {
-        pods: Some(IntOrPercent::Int(37)),
+        steps: vec![IntOrPercent::Int(37).into()],
         ..policy()
     };
     let start = world.start(NEW);

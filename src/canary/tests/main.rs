@@ -18,4 +18,5 @@ mod pipelines;
 mod pods;
 mod refusals;
 mod rollback;
+mod steps;
 mod world;

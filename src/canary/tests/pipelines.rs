@@ -1,6 +1,6 @@
 //! Pipelines that are cancelled, repeated and superseded.
 
-use rollplan_canary::{Command, Outcome, Phase, Plan, Policy, RefusalCause, Start};
+use rollplan_canary::{Command, Outcome, Phase, Plan, Policy, PolicyStep, RefusalCause, Start};
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::time::Span;
 
@@ -11,7 +11,7 @@ const PIPELINE: &str = "shop/web release";
 
 fn policy() -> Policy {
     Policy {
-        pods: Some(IntOrPercent::Int(2)),
+        steps: vec![IntOrPercent::Int(2).into()],
         bake: Some(Span::from_seconds(120)),
         timeout: Some(Span::from_seconds(900)),
         ..Policy::default()
@@ -95,13 +95,13 @@ fn start_with_another_size_is_refused() {
             Some(IntOrPercent::Int(3)),
             None,
             Some(
-                "already has this canary with 2 pods, and its size stays until it ends: abort it, and start it with --pods 3",
+                "already has this canary with 2 pods, and has no later step: abort it, and start it with --pods 3",
             ),
         ),
         (None, Some(IntOrPercent::Int(4)), Some("--surge 4")),
     ] {
         let policy = Policy {
-            pods,
+            steps: pods.map(PolicyStep::from).into_iter().collect(),
             surge,
             ..Policy::default()
         };

@@ -1,6 +1,6 @@
 //! What has no canary, and what to do about it.
 
-use rollplan_canary::{ANNOTATION, Command, Phase, Policy};
+use rollplan_canary::{ANNOTATION, Command, Phase, Policy, PolicyStep};
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Deployment, Strategy};
 
@@ -26,7 +26,7 @@ fn refusal(policy: &Policy, change: impl FnOnce(&mut Deployment)) -> String {
 fn start_is_refused_with_what_to_do() {
     let policy = Policy::default();
     let pods = |pods| Policy {
-        pods: Some(pods),
+        steps: vec![PolicyStep::from(pods)],
         ..Policy::default()
     };
     let none = |_: &mut Deployment| {};
@@ -65,10 +65,10 @@ fn start_is_refused_with_what_to_do() {
             "has no desired pods: scale it up first",
             "has a minReadySeconds of 2147483646 or more, which canaries use themselves: lower it first",
             "has maxSurge 0, and a canary is held within the surge: allow some with --surge, or raise maxSurge",
-            "allows 2 pods above the desired number, which is less than the 3 canary pods: choose fewer with --pods, or \
-             allow more with --surge",
-            "has 4 desired pods, and 0 canary pods were requested: choose from 1 to 4 with --pods",
-            "has 4 desired pods, and 125% canary pods were requested: choose from 1 to 4 with --pods",
+            "allows 2 pods above the desired number, which is less than the 3 canary pods: choose fewer with --pods or \
+             --steps, or allow more with --surge",
+            "has 4 desired pods, and 0 canary pods were requested: choose from 1 to 4 with --pods or --steps",
+            "has 4 desired pods, and 125% canary pods were requested: choose from 1 to 4 with --pods or --steps",
             "has a rollout that is not complete: wait until it completes, or roll it back with `rollplan undo`",
             "has a change that the Deployment controller has not observed yet: start the canary again in a moment",
             "belongs to another controller, according to \"rollouts.kruise.io/deployment-strategy\": remove it from that \
@@ -169,7 +169,7 @@ fn state_that_cannot_be_read_is_never_overwritten() {
     for text in texts {
         assert!(text.contains("was edited or truncated"), "{text}");
     }
-    let newer = edited(|state| state.replace(r#""v":1"#, r#""v":2"#));
+    let newer = edited(|state| state.replace(r#""v":1"#, r#""v":3"#));
     assert!(newer.contains("newer version of rollplan"), "{newer}");
 }
 

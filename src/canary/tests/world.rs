@@ -9,6 +9,7 @@ use rollplan_canary::{
 use rollplan_core::action::apply;
 use rollplan_core::interrupt::Never;
 use rollplan_core::plan_pass;
+use rollplan_core::revision::{DESIRED_REPLICAS, MAX_REPLICAS};
 use rollplan_core::size::{IntOrPercent, Limits};
 use rollplan_core::snapshot::{Deployment, Options, ReplicaSet, Snapshot, Strategy};
 use rollplan_core::template::{Template, with_defaults};
@@ -56,6 +57,8 @@ pub(crate) struct World {
     /// The limits of the user.
     pub(crate) surge: IntOrPercent,
     pub(crate) unavailable: IntOrPercent,
+    /// The surge that a policy allows in addition.
+    pub(crate) allowed: IntOrPercent,
     pub(crate) min_ready: i32,
     /// The number of pods that were ready and have failed.
     pub(crate) losses: i32,
@@ -79,7 +82,12 @@ impl World {
             max_unavailable: unavailable,
         };
         deployment.spec.min_ready_seconds = min_ready;
-        let set = mk_set(&deployment, "v1", 1, replicas);
+        let mut set = mk_set(&deployment, "v1", 1, replicas);
+        let total = Limits::rolling(replicas, surge, unavailable).max_total();
+        for (key, count) in [(DESIRED_REPLICAS, replicas), (MAX_REPLICAS, total)] {
+            let annotations = &mut set.metadata.annotations;
+            annotations.insert(key.to_owned(), count.to_string());
+        }
         let mut stored = mk_snapshot(deployment, vec![set]);
         store_defaults(&mut stored);
         let mut world = Self {
@@ -90,6 +98,7 @@ impl World {
             faults: BTreeMap::new(),
             surge,
             unavailable,
+            allowed: IntOrPercent::Int(0),
             min_ready,
             losses: 0,
             desired: (replicas, replicas),
@@ -278,7 +287,8 @@ impl World {
         let total = |sizes: &BTreeMap<String, i32>| sizes.values().sum::<i32>();
         let (before, after) = (total(before), total(&after));
         let most = self.desired.1;
-        let ceiling = most + self.surge.rounded_up(most);
+        let surge = self.surge.rounded_up(most);
+        let ceiling = most + surge.max(self.allowed.rounded_up(most));
         if after > before && after > ceiling {
             self.violations
                 .push(format!("{after} pods, and the ceiling is {ceiling}"));

@@ -34,6 +34,7 @@ pub(super) fn add_canary(
         snapshot: snapshot.clone(),
         // What the user wants is not known here.
         policy: Policy {
+            raises: false,
             aborts_on_failure: false,
             ..Policy::default()
         },

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use rollplan_canary::{CallerVerdict, CheckResult, Policy, parse_limit};
+use rollplan_canary::{CallerVerdict, CheckResult, Policy, PolicyStep, parse_limit};
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::time::Span;
 
 use super::Parser;
 use super::path::Path;
 use crate::error::{Error, Reason, quoted};
-use crate::limits::{VERDICTS_MAX, limit};
+use crate::limits::{STEPS_MAX, VERDICTS_MAX, limit};
 use crate::proto;
 
 impl Parser<'_> {
@@ -28,24 +28,72 @@ impl Parser<'_> {
             timeout,
             on_timeout,
             on_rollout_failure,
+            steps,
+            on_step,
         } = policy.unwrap_or_default();
-        limit("policy.gates", gates.len(), VERDICTS_MAX)?;
+        let gate_count = gates.len() + steps.iter().map(|it| it.gates.len()).sum::<usize>();
+        limit("policy.gates", gate_count, VERDICTS_MAX)?;
+        limit("policy.steps", steps.len(), STEPS_MAX)?;
         let path = Path::Root("policy");
         let on_success = self.response(on_success, [Hold, Promote], &path.field("on_success"));
         let on_failure = self.response(on_failure, [Abort, Hold], &path.field("on_failure"));
+        let on_step = self.response(on_step, [Promote, Hold], &path.field("on_step"));
         let on_timeout = self.response(on_timeout, [Hold, Abort], &path.field("on_timeout"));
         let on_rollout_failure = self.known(on_rollout_failure, &path.field("on_rollout_failure"));
         Ok(Policy {
-            pods: self.limit_text(&pods, &path.field("pods")),
+            steps: self.canary_steps(&pods, steps, &path),
             surge: self.limit_text(&surge, &path.field("surge")),
             bake: bake.map(|it| self.whole_seconds(it, &path.field("bake"))),
             gates,
+            raises: on_step == Promote,
             promotes: on_success == Promote,
             aborts_on_failure: on_failure == Abort,
             timeout: timeout.map(|it| self.whole_seconds(it, &path.field("timeout"))),
             aborts_on_timeout: on_timeout == Abort,
             rolls_back: on_rollout_failure == Some(proto::RolloutResponse::RollBack),
         })
+    }
+
+    /// The steps of a policy, or the only one, with this number of pods.
+    fn canary_steps(
+        &mut self,
+        pods: &str,
+        steps: Vec<proto::CanaryPolicyStep>,
+        policy: &Path<'_>,
+    ) -> Vec<PolicyStep> {
+        let path = policy.field("steps");
+        if !pods.is_empty() && !steps.is_empty() {
+            self.violation(&path, Reason::OutOfRange, "must be empty with pods");
+        }
+        let only = self.limit_text(pods, &policy.field("pods"));
+        let mut parsed: Vec<PolicyStep> = only.map(PolicyStep::from).into_iter().collect();
+        for (index, step) in steps.into_iter().enumerate() {
+            let proto::CanaryPolicyStep { pods, bake, gates } = step;
+            let path = path.index(index);
+            let pods_path = path.field("pods");
+            let bake = bake.map(|it| self.whole_seconds(it, &path.field("bake")));
+            if pods.is_empty() {
+                self.violation(&pods_path, Reason::Required, "is required");
+            }
+            let Some(pods) = self.limit_text(&pods, &pods_path) else {
+                continue;
+            };
+            let is_larger = |before: &PolicyStep| match (before.pods, pods) {
+                (IntOrPercent::Int(before), IntOrPercent::Int(count)) => before < count,
+                (before, limit) => match (before.percent(), limit.percent()) {
+                    (Some(before), Some(percent)) => before < percent,
+                    // Which one is larger depends on the number of desired pods.
+                    _ => true,
+                },
+            };
+            if !parsed.last().is_none_or(is_larger) {
+                let description =
+                    format_args!("must exceed that of the step before, and not be {pods}");
+                self.violation(&pods_path, Reason::OutOfRange, description);
+            }
+            parsed.push(PolicyStep { pods, bake, gates });
+        }
+        parsed
     }
 
     pub(crate) fn canary_verdicts(
@@ -72,6 +120,7 @@ impl Parser<'_> {
             template_digest,
             result,
             observed_at,
+            step,
         } = verdict;
         for (field, text) in [("name", &name), ("template_digest", &template_digest)] {
             if text.is_empty() {
@@ -82,9 +131,14 @@ impl Parser<'_> {
         let observed_at = self.required(observed_at, &time_path);
         let observed_at = observed_at.and_then(|it| self.time(it, &time_path));
         let result = self.known(result, &path.field("result"));
+        if step < 0 {
+            let description = "must not be negative";
+            self.violation(&path.field("step"), Reason::Negative, description);
+        }
         Some(CallerVerdict {
             name,
             template_digest,
+            step: step.max(1),
             result: match result {
                 Some(proto::CanaryResult::Pass) => CheckResult::Pass,
                 Some(proto::CanaryResult::Fail) => CheckResult::Fail,

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -51,6 +53,9 @@ const (
 	failStable   action = "stable pod fails"
 )
 
+// nothing is only a wait.
+const nothing action = ""
+
 // step is an action after a delay. In the control, the same actions occur during a rollout without a canary.
 type step struct {
 	After  time.Duration
@@ -58,6 +63,8 @@ type step struct {
 	// The delay begins once this percentage of the new pods exists, and nothing has changed for the duration Quiet.
 	Percent int
 	Quiet   time.Duration
+	// Step is the number of the step of the canary that must have begun.
+	Step int
 	// Replicas is the new number for scale.
 	Replicas int
 }
@@ -70,20 +77,23 @@ type testCase struct {
 	MaxSurge       string
 	MaxUnavailable string
 	MinReady       int
-	// Pods, Surge and Bake are fields of the policy. Policy has the other fields.
-	Pods, Surge string
-	Bake        int
-	Policy      map[string]string
-	Fault       fault
-	Guard       bool
+	// Steps, Surge and Bake are fields of the policy. Policy has the other fields.
+	Steps  []string
+	Surge  string
+	Bake   int
+	Policy map[string]string
+	Fault  fault
+	Guard  bool
 	// Steerers is the number of callers. Deaths lists after which patches each of them stops for a while. With Late, it stops
 	// between the plan and the patch, and sends the patch later.
 	Steerers int
 	Deaths   []int
 	Late     bool
-	// Hold has the steps from the beginning of the hold, and End is the last command. Rollout and Retry follow after it.
+	// Hold has the actions from the beginning of the hold, and End is the last command, once the step EndStep has begun. Rollout
+	// and Retry follow after it.
 	Hold    []step
 	End     action
+	EndStep int
 	Rollout []step
 	Retry   bool
 	// Start is the range of times that pods take to become ready.
@@ -101,8 +111,8 @@ func (c testCase) String() string {
 		}
 		return names
 	}
-	return fmt.Sprintf("%s (%d replicas, surge %s+%q, unavailable %s, minReadySeconds %d, %s canary pods, %s, guard %t, %d steerers, at the hold %q, then %s %q, %v)",
-		c.Name, c.Replicas, c.MaxSurge, c.Surge, c.MaxUnavailable, c.MinReady, c.Pods, c.Fault, c.Guard, c.Steerers,
+	return fmt.Sprintf("%s (%d replicas, surge %s+%q, unavailable %s, minReadySeconds %d, steps %s, %s, guard %t, %d steerers, at the hold %q, then %s %q, %v)",
+		c.Name, c.Replicas, c.MaxSurge, c.Surge, c.MaxUnavailable, c.MinReady, strings.Join(c.Steps, ", "), c.Fault, c.Guard, c.Steerers,
 		steps(c.Hold), c.End, steps(c.Rollout), c.Policy)
 }
 
@@ -141,7 +151,7 @@ func generate(seed uint64, count int) (cases []testCase) {
 		wait := func(max int) time.Duration { return time.Duration(random.IntN(max)) * time.Millisecond }
 		draw := func(most int, actions ...action) (steps []step) {
 			for range random.IntN(most + 1) {
-				s := step{After: wait(2000), Action: pick(random, actions...)}
+				s := step{After: wait(2000), Action: pick(random, actions...), Step: 1 + random.IntN(len(c.Steps))}
 				s.Replicas = max(1, c.Replicas/2) + random.IntN(c.Replicas+2)
 				steps = append(steps, s)
 			}
@@ -154,6 +164,7 @@ func generate(seed uint64, count int) (cases []testCase) {
 			others = []action{scale}
 		}
 		c.Hold = draw(2, append([]action{scale, scale, scale}, others...)...)
+		c.EndStep = 1 + random.IntN(len(c.Steps))
 		c.End = pick(random, promote, promote, abortIt, abortIt, "", release)
 		c.Rollout = draw(1, scale, abortIt, abortIt, undo, pause, applyOld, setThird, dropState, zero)
 		if i%3 == 0 {
@@ -191,27 +202,62 @@ func (c *testCase) drawLimits(random *rand.Rand) bool {
 		return false
 	}
 	surge := int(ceiling) - c.Replicas
+	isWhole := random.IntN(10) == 0
 	if rounds := c.Replicas / (surge + c.Replicas - int(floor)); rounds*(1+c.MinReady) > 12 {
 		return false
 	}
-	if surge == 0 {
+	switch {
+	case isWhole:
+		surge, c.Surge = c.Replicas, "100%"
+	case surge == 0:
 		surge = 1 + random.IntN(min(3, c.Replicas))
 		c.Surge = fmt.Sprint(surge)
 	}
-	pods := 1 + random.IntN(min(surge, c.Replicas))
-	c.Pods = fmt.Sprint(pods)
-	if percent := pods * 100 / c.Replicas; random.IntN(2) == 0 && (percent*c.Replicas+99)/100 == pods {
-		c.Pods = fmt.Sprintf("%d%%", percent)
-	}
+	c.Steps = drawSteps(random, c.Replicas, min(surge, c.Replicas))
 	return true
+}
+
+// drawSteps draws 1 to 5 steps of up to this number of pods. Some have no more pods than the one before.
+func drawSteps(random *rand.Rand, replicas, most int) (steps []string) {
+	var counts []int
+	for range 1 + random.IntN(5) {
+		counts = append(counts, 1+random.IntN(most))
+	}
+	slices.Sort(counts)
+	isPercent := random.IntN(2) == 0
+	for _, pods := range counts {
+		number := fmt.Sprint(pods)
+		if percent := pods * 100 / replicas; (isPercent != (random.IntN(4) == 0)) && (percent*replicas+99)/100 == pods {
+			number = fmt.Sprintf("%d%%", percent)
+		}
+		// The service refuses a step that is the same as the one before.
+		if len(steps) == 0 || sameKind(steps[len(steps)-1], number) < 0 {
+			steps = append(steps, number)
+		}
+	}
+	return steps
+}
+
+// sameKind compares two numbers of pods or two percentages. It returns a negative number if they are not of the same kind.
+func sameKind(a, b string) int {
+	left, right := intstr.Parse(a), intstr.Parse(b)
+	if left.Type != right.Type {
+		return -1
+	}
+	number := func(v intstr.IntOrString) int {
+		n, _ := intstr.GetScaledValueFromIntOrPercent(&v, 100, true)
+		return n
+	}
+	return number(left) - number(right)
 }
 
 func pick[T any](random *rand.Rand, values ...T) T { return values[random.IntN(len(values))] }
 
-// named returns the scenarios in which Argo Rollouts has lost capacity, each with the number of its issue. If it was lost in
-// the middle of a rollout, the case has a stalled rollout, so that the Deployment controller sees current statuses.
+// named returns canaries in steps with known sizes, and the scenarios in which Argo Rollouts has lost capacity, each with the
+// number of its issue. If it was lost in the middle of a rollout, the case has a stalled rollout, so that the Deployment
+// controller sees current statuses.
 func named() []testCase {
-	base := testCase{Seed: 1, Replicas: 10, MaxSurge: "2", MaxUnavailable: "0", Pods: "2", Bake: 1, Fault: good, Steerers: 1,
+	base := testCase{Seed: 1, Replicas: 10, MaxSurge: "2", MaxUnavailable: "0", Steps: []string{"2"}, Bake: 1, Fault: good, Steerers: 1,
 		Policy: map[string]string{}, StartMin: 500 * time.Millisecond, StartMax: 2 * time.Second}
 	with := func(name string, change func(*testCase)) testCase {
 		c := base
@@ -219,7 +265,38 @@ func named() []testCase {
 		change(&c)
 		return c
 	}
+	allPods := func(c *testCase) {
+		c.MaxSurge, c.MaxUnavailable, c.Surge, c.Steps = "25%", "25%", "100%", []string{"100%"}
+	}
 	return []testCase{
+		// Each step is one change of one size.
+		with("steps", func(c *testCase) {
+			c.MaxSurge, c.Steps, c.EndStep, c.End = "50%", []string{"1", "30%", "50%"}, 3, abortIt
+			c.check = allOf(endsWith("v1"), hasSizes("v1", 10), hasSizes("v2", 1, 3, 5, 0))
+		}),
+		// The stable ReplicaSet has the annotation of the smaller surge, so it gets too many pods for a moment.
+		with("steps-then-scaled", func(c *testCase) {
+			c.MaxSurge, c.Surge, c.Steps, c.End = "10%", "30%", []string{"10%", "30%"}, abortIt
+			c.Hold = []step{{Step: 2, Quiet: 2 * time.Second, Action: scale, Replicas: 20}, {After: time.Second, Quiet: 2 * time.Second}}
+			c.check = allOf(endsWith("v1"), hasSizes("v1", 10, 23, 20), hasSizes("v2", 1, 3, 6, 0))
+		}),
+		// All pods beside all stable ones.
+		with("all-promoted", func(c *testCase) {
+			allPods(c)
+			c.Hold, c.End = []step{{Percent: 100, Quiet: 3 * time.Second}}, promote
+			c.check = allOf(endsWith("v2"), hasSizes("v1", 10, 0), hasSizes("v2", 10))
+		}),
+		// Half of them are ready.
+		with("all-half-ready-aborted", func(c *testCase) {
+			allPods(c)
+			c.Fault, c.Hold, c.End = stall, []step{{Percent: 100, Quiet: 3 * time.Second}}, abortIt
+			c.check = allOf(endsWith("v1"), hasSizes("v1", 10), hasSizes("v2", 10, 0), func(o *outcome) error {
+				if ready := o.readyAtAbort(); ready != 6 {
+					return fmt.Errorf("%d new pods were ready at the abort instead of 6", ready)
+				}
+				return nil
+			})
+		}),
 		// After the last step, the limits are ignored.
 		with("argo-139", func(c *testCase) {
 			c.End, c.check = promote, endsWith("v2")
@@ -254,6 +331,26 @@ func named() []testCase {
 	}
 }
 
+// allOf requires several results.
+func allOf(checks ...func(*outcome) error) func(*outcome) error {
+	return func(o *outcome) (err error) {
+		for _, check := range checks {
+			err = errors.Join(err, check(o))
+		}
+		return err
+	}
+}
+
+// hasSizes requires the sizes that the ReplicaSet with a tag of the image has had, in order.
+func hasSizes(tag string, want ...int32) func(*outcome) error {
+	return func(o *outcome) error {
+		if got := o.log.sizesOf(image(tag)); !slices.Equal(got, want) {
+			return fmt.Errorf("the ReplicaSet of %s had the sizes %v instead of %v", tag, got, want)
+		}
+		return nil
+	}
+}
+
 // endsWith requires that the Deployment ends with a tag of the image.
 func endsWith(tag string) func(*outcome) error {
 	return func(o *outcome) error {
@@ -275,7 +372,7 @@ func broken() (cases []testCase) {
 	for _, s := range sabotages {
 		for i := range 2 {
 			cases = append(cases, testCase{
-				Name: fmt.Sprintf("broken-%s-%d", s.name, i), Seed: uint64(i), Replicas: 8, MaxSurge: "2", MaxUnavailable: "1", Pods: "1",
+				Name: fmt.Sprintf("broken-%s-%d", s.name, i), Seed: uint64(i), Replicas: 8, MaxSurge: "2", MaxUnavailable: "1", Steps: []string{"1"},
 				Bake: 1, Fault: good, Steerers: 1, Policy: map[string]string{}, End: []action{promote, abortIt}[i],
 				StartMin: 100 * time.Millisecond, StartMax: time.Second,
 				sabotage: func(operations []map[string]any) {

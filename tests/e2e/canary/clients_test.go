@@ -60,7 +60,7 @@ func newClients(t *testing.T) *harness {
 // deploy creates a Deployment of 10 pods, with Helm if it is given.
 func (h *harness) deploy(t *testing.T, namespace string, guard bool, fault fault) *clients {
 	t.Helper()
-	c := testCase{Name: namespace, Seed: 2, Replicas: 10, MaxSurge: "2", MaxUnavailable: "0", Pods: "2", Bake: 1, Guard: guard, Fault: fault,
+	c := testCase{Name: namespace, Seed: 2, Replicas: 10, MaxSurge: "2", MaxUnavailable: "0", Steps: []string{"2"}, Bake: 1, Guard: guard, Fault: fault,
 		Policy: map[string]string{}, StartMin: 100 * time.Millisecond, StartMax: 300 * time.Millisecond}
 	log := &namespaceLog{}
 	h.Add(namespace, log, newKubelets(h.typed, c, h.Failed))

@@ -14,9 +14,9 @@ import (
 type control struct {
 	// attempt numbers the controls of a case.
 	attempt int
-	// held are the limits of a hold. The user writes them together with the new image, whose pods never become ready, or with
-	// minReadySeconds of a hold if the rollout continues.
-	held *appsv1.RollingUpdateDeployment
+	// held are the limits of the steps of a hold. The user writes the first together with the new image, whose pods never become
+	// ready, or with minReadySeconds of a hold if the rollout continues, and the others later.
+	held []*appsv1.RollingUpdateDeployment
 	// continues is whether the user puts the limits back afterwards.
 	continues bool
 }

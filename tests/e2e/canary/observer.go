@@ -105,16 +105,54 @@ func (l *namespaceLog) latest() (*appsv1.Deployment, int) {
 	return l.deployment, len(l.events)
 }
 
-// heldLimits returns the limits that the first hold has written, or nil.
-func (l *namespaceLog) heldLimits() *appsv1.RollingUpdateDeployment {
+// heldLimits returns the limits that the steps of the hold have written.
+func (l *namespaceLog) heldLimits() (held []*appsv1.RollingUpdateDeployment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	steps := 0
+	for _, e := range l.events {
+		if e.deployment == nil {
+			continue
+		}
+		if state := stateOf(e.deployment); state.Phase == "hold" && state.number() > steps {
+			steps = state.number()
+			held = append(held, e.deployment.Spec.Strategy.RollingUpdate)
+		}
+	}
+	return held
+}
+
+// sizesOf returns the sizes that ReplicaSets with an image have had, in order.
+func (l *namespaceLog) sizesOf(image string) (sizes []int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.events {
-		if e.deployment != nil && partOf(e.deployment, native) == hold {
-			return e.deployment.Spec.Strategy.RollingUpdate
+		if e.set == nil || e.deleted || e.set.Spec.Template.Spec.Containers[0].Image != image {
+			continue
+		}
+		if size := *e.set.Spec.Replicas; len(sizes) == 0 || sizes[len(sizes)-1] != size {
+			sizes = append(sizes, size)
 		}
 	}
-	return nil
+	return sizes
+}
+
+// raises returns how many steps have begun after the first one.
+func (l *namespaceLog) raises() (count int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := canaryState{}
+	for _, e := range l.events {
+		if e.deployment == nil {
+			continue
+		}
+		state := stateOf(e.deployment)
+		if state.follows(before) {
+			count++
+		}
+		before = state
+	}
+	return count
 }
 
 // quiet returns how long nothing has changed.
@@ -167,13 +205,32 @@ const (
 	heldMinReady = math.MaxInt32 - 1
 )
 
+// canaryState has the fields of the annotation that an observer needs.
+type canaryState struct {
+	Phase string `json:"phase"`
+	Step  int    `json:"step"`
+}
+
+// stateOf returns the state of a canary. It is empty if there is none, or none that can be read.
+func stateOf(d *appsv1.Deployment) (state canaryState) {
+	if json.Unmarshal([]byte(d.Annotations[annotation]), &state) != nil {
+		return canaryState{}
+	}
+	return state
+}
+
+// number returns the number of the step, from 1. A canary of one step does not have it.
+func (s canaryState) number() int { return max(1, s.Step) }
+
+// follows is true if a step has begun after the one of another state.
+func (s canaryState) follows(before canaryState) bool {
+	return s.Phase == "hold" && before.Phase == "hold" && s.number() > before.number()
+}
+
 // partOf returns the part in which a Deployment is, after another one.
 func partOf(d *appsv1.Deployment, before part) part {
-	var state struct {
-		Phase string `json:"phase"`
-	}
-	text, found := d.Annotations[annotation]
-	if found && json.Unmarshal([]byte(text), &state) != nil {
+	state := stateOf(d)
+	if _, found := d.Annotations[annotation]; found && state.Phase == "" {
 		return before
 	}
 	held := d.Spec.MinReadySeconds == heldMinReady
@@ -229,6 +286,7 @@ const failureWindow = 2 * time.Second
 //   - When a size grows, the sum of all sizes is not above the ceiling.
 //   - When an available pod is deleted, the others are not fewer than the floor.
 //   - The limits of the Deployment are never looser than those of the user.
+//   - When a step of a canary begins, no size shrinks until the Deployment is written again, for example because it is scaled.
 //
 // The Deployment controller may still work with an earlier generation, down to the one that it has reported.
 func (l *namespaceLog) judge() (v verdict, err error) {
@@ -241,6 +299,8 @@ func (l *namespaceLog) judge() (v verdict, err error) {
 	var failures []time.Time
 	var generation, reported int64
 	at, isScaled := native, false
+	var before canaryState
+	isRaised := false
 	var size int32
 	minReady := time.Duration(user[0].minReady) * time.Second
 	extremes := func(since int64) (ceiling, floor int32, err error) {
@@ -262,13 +322,18 @@ func (l *namespaceLog) judge() (v verdict, err error) {
 	for _, e := range events {
 		switch {
 		case e.deployment != nil:
+			state := stateOf(e.deployment)
+			if generation != e.deployment.Generation {
+				isRaised = state.follows(before)
+			}
+			before = state
 			generation, reported = e.deployment.Generation, e.deployment.Status.ObservedGeneration
 			replicas[generation] = *e.deployment.Spec.Replicas
 			// A canary does not start in the same write as a change of the size.
-			before := at
+			earlier := at
 			at = partOf(e.deployment, at)
 			isHeld := at == hold || at == abort
-			isScaled = isHeld && (isScaled || before == hold && size != replicas[generation])
+			isScaled = isHeld && (isScaled || earlier == hold && size != replicas[generation])
 			size = replicas[generation]
 			live := limits{minReady: e.deployment.Spec.MinReadySeconds, allowed: intstr.FromInt32(0),
 				surge: *e.deployment.Spec.Strategy.RollingUpdate.MaxSurge, unavailable: *e.deployment.Spec.Strategy.RollingUpdate.MaxUnavailable}
@@ -289,18 +354,21 @@ func (l *namespaceLog) judge() (v verdict, err error) {
 				s = &observedSet{name: e.set.Name}
 				sets[e.set.UID] = s
 			}
-			before := s.size
+			sizeBefore := s.size
 			s.size, s.deleted = *e.set.Spec.Replicas, e.deleted
 			if e.deleted {
 				s.size = 0
 			}
-			if s.size < before {
+			if s.size < sizeBefore {
 				s.part, s.since, s.decreased = at, reported, e.at
 				if isScaled {
 					s.part = scaled
 				}
+				if isRaised && !e.deleted {
+					v.violations = append(v.violations, violation{hold, fmt.Sprintf("%s shrinks from %d to %d after a step has begun", s.name, sizeBefore, s.size)})
+				}
 			}
-			if s.size <= before {
+			if s.size <= sizeBefore {
 				continue
 			}
 			v.increases++

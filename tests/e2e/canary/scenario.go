@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,7 +99,7 @@ type outcome struct {
 	// before there was a copy.
 	refused, written, lost int
 	patches, deaths        int
-	late                   int
+	late, raises           int
 	took                   time.Duration
 	log                    *namespaceLog
 }
@@ -123,12 +124,35 @@ func (o *outcome) highestAfterAbort() (high int32) {
 	return high
 }
 
+// readyAtAbort returns how many new pods were ready when the first abort was written.
+func (o *outcome) readyAtAbort() (count int) {
+	o.log.mu.Lock()
+	defer o.log.mu.Unlock()
+	ready := map[types.UID]bool{}
+	for _, e := range o.log.events {
+		if e.deployment != nil && stateOf(e.deployment).Phase == "aborting" {
+			break
+		}
+		if e.pod != nil && e.pod.Spec.Containers[0].Image == image("v2") {
+			ready[e.pod.UID] = !e.deleted && !readySince(e.pod).IsZero()
+		}
+	}
+	for _, is := range ready {
+		if is {
+			count++
+		}
+	}
+	return count
+}
+
 // scenario is a running case.
 type scenario struct {
 	*steering
 	outcome *outcome
 	// control is set without a canary: the new image is rolled out at once.
 	control *control
+	// written is how many further steps a control has written.
+	written int
 	// user is the Deployment as it must be at the end, besides template and revision, and templates are those of the user.
 	user      *unstructured.Unstructured
 	templates []any
@@ -140,7 +164,7 @@ func (h *harness) run(ctx context.Context, t task) (*outcome, error) {
 	c, control, namespace := t.testCase, t.control, t.Name
 	if control != nil {
 		namespace += fmt.Sprintf("-control-%d", control.attempt)
-		if control.held != nil {
+		if len(control.held) > 0 {
 			namespace += "-held"
 			if !control.continues {
 				c.Fault = neverReady
@@ -172,6 +196,7 @@ func (h *harness) run(ctx context.Context, t task) (*outcome, error) {
 	stop()
 	group.Wait()
 	o.phase, o.patches, o.deaths, o.late, o.took = s.phase, s.patches, s.deaths, s.steering.late, time.Since(start)
+	o.raises = log.raises()
 	var err error
 	if o.verdict, err = log.judge(); err != nil {
 		return nil, err
@@ -283,8 +308,8 @@ func (s *scenario) play(ctx context.Context) error {
 	setImage := map[string]any{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image("v2")}
 	if s.control != nil {
 		operations := []map[string]any{setImage}
-		if held := s.control.held; held != nil {
-			operations = append(operations, map[string]any{"op": "replace", "path": "/spec/strategy/rollingUpdate", "value": held})
+		if held := s.control.held; len(held) > 0 {
+			operations = append(operations, limitsOf(held[0]))
 			if s.control.continues {
 				operations = append(operations, timesOf(heldMinReady, math.MaxInt32)...)
 			}
@@ -294,8 +319,8 @@ func (s *scenario) play(ctx context.Context) error {
 			return err
 		}
 		s.addTemplate(d)
-		if s.control.held != nil {
-			if err := s.await(ctx, "the pods of the hold", func() bool { return s.log.quiet() > time.Second }); err != nil {
+		if len(s.control.held) > 0 {
+			if err := s.awaitPodsOfHold(ctx); err != nil {
 				return err
 			}
 		}
@@ -314,6 +339,9 @@ func (s *scenario) play(ctx context.Context) error {
 		}
 	}
 	if err := s.steps(ctx, s.c.Hold); err != nil {
+		return err
+	}
+	if err := s.awaitStep(ctx, s.c.EndStep); err != nil {
 		return err
 	}
 	sleep(ctx, time.Second)
@@ -342,6 +370,41 @@ func (s *scenario) play(ctx context.Context) error {
 		}
 	}
 	return s.compare(ctx)
+}
+
+func (s *scenario) awaitPodsOfHold(ctx context.Context) error {
+	return s.await(ctx, "the pods of the hold", func() bool { return s.log.quiet() > time.Second })
+}
+
+// awaitStep waits until a step of the canary has begun, or the canary has ended. If the result is not known, for example because
+// pods do not become ready, it does not wait long. In a control, it writes the limits of the next steps.
+func (s *scenario) awaitStep(ctx context.Context, number int) error {
+	if s.control == nil {
+		limit := time.Duration(number) * 6 * time.Second
+		if s.c.check != nil {
+			limit = hangTimeout
+		}
+		for end := time.Now().Add(limit); time.Now().Before(end); sleep(ctx, 50*time.Millisecond) {
+			d, _ := s.log.latest()
+			if state := stateOf(d); state.Phase != "hold" || state.number() >= number {
+				break
+			}
+		}
+		return ctx.Err()
+	}
+	for ; s.written+1 < min(number, len(s.control.held)); s.written++ {
+		if _, err := s.jsonPatch(ctx, metav1.PatchOptions{}, limitsOf(s.control.held[s.written+1])); err != nil {
+			return err
+		}
+		if err := s.awaitPodsOfHold(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func limitsOf(held *appsv1.RollingUpdateDeployment) map[string]any {
+	return map[string]any{"op": "replace", "path": "/spec/strategy/rollingUpdate", "value": held}
 }
 
 // timesOf writes minReadySeconds, and the deadline, which must be longer.
@@ -374,6 +437,9 @@ func (s *scenario) start(ctx context.Context, c *command) error {
 
 func (s *scenario) steps(ctx context.Context, steps []step) error {
 	for _, each := range steps {
+		if err := s.awaitStep(ctx, each.Step); err != nil {
+			return err
+		}
 		// A rollout may be too fast, or end before.
 		for end := time.Now().Add(8 * time.Second); time.Now().Before(end) && int(s.log.sizeOf(image("v2")))*100 < each.Percent*s.c.Replicas; {
 			sleep(ctx, 20*time.Millisecond)
@@ -575,6 +641,8 @@ func (s *scenario) act(ctx context.Context, a step) error {
 	}
 	back := map[string]any{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image("v1")}
 	switch a.Action {
+	case nothing:
+		return nil
 	case promote:
 		if !s.control.continues {
 			return nil
@@ -775,7 +843,7 @@ func (s *scenario) write(ctx context.Context, a action, before *unstructured.Uns
 		path := "/metadata/annotations/" + strings.ReplaceAll(annotation, "/", "~1")
 		test := map[string]any{"op": "test", "path": path, "value": text}
 		if a == editState {
-			edited := strings.Replace(text, `"v":1`, `"v":1,"x":1`, 1)
+			edited := strings.Replace(text, `"v":`, `"x":1,"v":`, 1)
 			if _, err := s.jsonPatch(ctx, metav1.PatchOptions{}, test, map[string]any{"op": "replace", "path": path, "value": edited}); err != nil {
 				return false, ignoreConflict(err)
 			}

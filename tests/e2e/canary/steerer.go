@@ -178,7 +178,11 @@ func (s *steering) plan(ctx context.Context, ordered *command) (p plan, err erro
 	if err != nil {
 		return p, err
 	}
-	policy := map[string]any{"pods": s.c.Pods, "surge": s.c.Surge, "bake": fmt.Sprintf("%ds", s.c.Bake)}
+	var steps []map[string]any
+	for _, pods := range s.c.Steps {
+		steps = append(steps, map[string]any{"pods": pods})
+	}
+	policy := map[string]any{"steps": steps, "surge": s.c.Surge, "bake": fmt.Sprintf("%ds", s.c.Bake)}
 	for key, value := range s.c.Policy {
 		policy[key] = value
 	}

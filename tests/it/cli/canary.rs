@@ -307,6 +307,49 @@ fn start_is_watched_until_the_canary_is_good() {
     assert!(patch.contains("\"value\":2147483646"), "{patch}");
 }
 
+/// `status` shows the step, and does not begin the next one.
+#[test]
+fn next_step_begins_when_the_one_before_is_good() {
+    let options = ["--surge", "100%", "--steps", "1,50%"];
+    let world = World::held_with(Some(60), &options);
+    let (status, _) = self::run(&[world.poll()], &["status", "web"]);
+    assert_eq!((status.exit, status.err.as_str()), (3, HINT));
+    let shown = "canary held\nstep 1 of 2 of the canary is good\n  step: 1 of 2\n";
+    assert!(status.out.contains(shown), "{}", status.out);
+    let polls = [world.poll(), world.poll(), patched()];
+    let (run, kubectl) = self::run(&polls, &[&START[..], &options].concat());
+    assert_eq!((run.exit, run.err.as_str()), (3, HINT), "{}", run.out);
+    let shown = "step 2 of 2: the canary grows to 2 of 4 pods\n  step: 2 of 2\n";
+    assert!(run.out.contains(shown), "{}", run.out);
+    let [patch] = &patches(&kubectl)[..] else {
+        panic!("one patch");
+    };
+    assert!(
+        patch.contains(
+            r#"{"op":"add","path":"/spec/strategy/rollingUpdate/maxSurge","value":"50%"}"#
+        ),
+        "{patch}"
+    );
+    // The verdict of a command is about the step that it finds.
+    let options = [&options[..], &["--gate", "smoke"]].concat();
+    let gated = World::held_with(Some(60), &options);
+    let polls = [gated.poll(), gated.poll(), patched()];
+    let verdict = ["--verdict", "smoke=pass"];
+    let (run, _) = self::run(&polls, &[&START[..], &options, &verdict].concat());
+    assert!(run.out.contains("  step: 2 of 2\n"), "{}", run.out);
+    let refused = self::run(
+        &[],
+        &["start", "web", "--image", NEW_IMAGE, "--steps", "1,x"],
+    )
+    .0;
+    assert_eq!(refused.exit, 2);
+    assert!(
+        refused.err.contains("must be a number or a percentage"),
+        "{}",
+        refused.err
+    );
+}
+
 /// The manifest is applied as the user does: the guard permits dry runs.
 #[test]
 fn start_takes_a_manifest() {

@@ -237,6 +237,41 @@ fn violations_have_their_path() {
             "command.deployment: OUT_OF_RANGE",
         ]
     );
+    let step = |pods: &str| proto::CanaryPolicyStep {
+        pods: pods.to_owned(),
+        bake: second(-1),
+        ..Default::default()
+    };
+    let steps = proto::PlanCanaryRequest {
+        policy: Some(proto::CanaryPolicy {
+            steps: vec![step("3"), step(""), step("25%"), step("025%"), step("4")],
+            on_step: proto::CanaryResponse::Abort.into(),
+            ..Default::default()
+        }),
+        verdicts: vec![proto::CanaryVerdict {
+            step: -1,
+            ..Default::default()
+        }],
+        ..mk_canary(&complete())
+    };
+    let mut both = steps.clone();
+    both.policy.as_mut().unwrap().pods = "1".to_owned();
+    let error = rollplan::service::answer(steps).unwrap_err().to_string();
+    for text in [
+        "policy.on_step: must be CANARY_RESPONSE_PROMOTE or CANARY_RESPONSE_HOLD, and not CANARY_RESPONSE_ABORT",
+        "policy.steps[0].bake: must be a duration that is not negative",
+        "policy.steps[1].pods: is required",
+        "policy.steps[3].pods: must exceed that of the step before, and not be 025%",
+        "verdicts[0].step: must not be negative",
+    ] {
+        assert!(error.contains(text), "{error}");
+    }
+    assert!(!error.contains("policy.steps[4].pods"), "{error}");
+    let error = rollplan::service::answer(both).unwrap_err().to_string();
+    assert!(
+        error.contains("policy.steps: must be empty with pods"),
+        "{error}"
+    );
     let command = proto::CanaryCommand {
         template_digest: "sha256:1".to_owned(),
         force: true,
@@ -295,9 +330,28 @@ fn limits_of_the_contract_are_enforced() {
         gates: vec![String::new(); 1001],
         ..Default::default()
     });
+    let mut steps = mk_canary(&complete());
+    steps.policy = Some(proto::CanaryPolicy {
+        steps: vec![proto::CanaryPolicyStep::default(); 101],
+        ..Default::default()
+    });
+    let mut gates_of_steps = mk_canary(&complete());
+    let step = proto::CanaryPolicyStep {
+        gates: vec![String::new(); 501],
+        ..Default::default()
+    };
+    gates_of_steps.policy = Some(proto::CanaryPolicy {
+        steps: vec![step; 2],
+        ..Default::default()
+    });
     let mut verdicts = mk_canary(&complete());
     verdicts.verdicts = vec![proto::CanaryVerdict::default(); 1001];
-    for (request, what) in [(gates, "policy.gates"), (verdicts, "verdicts")] {
+    for (request, what) in [
+        (gates, "policy.gates"),
+        (gates_of_steps, "policy.gates"),
+        (steps, "policy.steps"),
+        (verdicts, "verdicts"),
+    ] {
         let error = rollplan::service::answer(request).unwrap_err();
         assert!(
             matches!(error, Error::TooLarge { what: it, .. } if it == what),

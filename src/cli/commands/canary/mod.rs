@@ -31,6 +31,7 @@ use crate::cli::{now, output, stderr};
 pub(in crate::cli) const HELP: &str = "\
 Examples:
   rollplan canary start deploy/web -n prod --image app=web:2 --bake 2m --watch && ./smoke-test
+  rollplan canary start -f web.yaml -n prod --steps 1,10%,25% --bake 10m --watch
   rollplan canary promote deploy/web -n prod
   rollplan canary abort deploy/web -n prod
   rollplan canary guard | kubectl apply -f -
@@ -47,8 +48,8 @@ pub(in crate::cli) enum CanaryCommand {
     /// Start a canary: a few pods with a changed template, beside all pods of the current one
     ///
     /// Patches the Deployment with your kubectl. The Deployment controller of Kubernetes creates the pods within the surge,
-    /// and removes none, until the canary is promoted or aborted. If this canary has been started already, the command
-    /// continues it.
+    /// and removes none, until the canary is promoted or aborted. With --steps, the number of pods grows, as long as the
+    /// command watches or is repeated. If this canary has been started already, the command continues it.
     #[command(after_help = HELP)]
     Start(StartArgs),
     /// Print the state of a canary, and what it waits for

@@ -5,7 +5,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use prost_types::Timestamp;
 use rollplan_text::span;
-use rollplan_wire::proto::{CanaryPolicy, CanaryResponse, CanaryResult, RolloutResponse};
+use rollplan_wire::proto::{
+    CanaryPolicy, CanaryPolicyStep, CanaryResponse, CanaryResult, RolloutResponse,
+};
 
 use super::steering::Verdicts;
 
@@ -28,9 +30,16 @@ struct SizeArgs {
     /// Number of canary pods, or a percentage of the desired pods, for example 2 or 10% [default: 1]
     #[arg(long, value_name = "NUMBER|PERCENT", value_parser = limit)]
     pods: Option<String>,
+    /// Numbers of canary pods in several steps, for example 1,10%,25%: each step begins when the one before is good
+    ///
+    /// The surge limits all steps. A step that has no more pods than the one before, because percentages are rounded up, is
+    /// skipped. Other steps of a later command apply from the next step.
+    #[arg(long, value_name = "NUMBER|PERCENT,...", value_parser = limit, value_delimiter = ',', conflicts_with = "pods")]
+    steps: Vec<String>,
     /// Surge to allow in addition to maxSurge while there is a canary, in the same form
     ///
-    /// A canary is held within the surge, so a Deployment with maxSurge 0 needs this option.
+    /// A canary is held within the surge, so a Deployment with maxSurge 0 needs this option. 100% allows a canary of all pods
+    /// beside all stable ones.
     #[arg(long, value_name = "NUMBER|PERCENT", value_parser = limit)]
     surge: Option<String>,
 }
@@ -38,15 +47,16 @@ struct SizeArgs {
 /// When a canary is good.
 #[derive(Args, Debug)]
 pub(super) struct CriteriaArgs {
-    /// How long all canary pods must have been ready without a restart, for example 2m [default: 0s, or as at the start]
+    /// How long all canary pods must have been ready without a restart, at each step, for example 2m [default: 0s, or as at
+    /// the start]
     #[arg(long, value_name = "DURATION", value_parser = span::parse)]
     bake: Option<Duration>,
-    /// Name of a verdict that a good canary needs; may be repeated [default: as at the start]
+    /// Name of a verdict that each step needs; may be repeated [default: as at the start]
     #[arg(long = "gate", value_name = "NAME")]
     gates: Vec<String>,
     #[command(flatten)]
     verdicts: VerdictArgs,
-    /// Time after which a canary that is neither good nor failed times out, for example 15m [default: never, or as at the
+    /// Time after which a step that is neither good nor failed times out, for example 15m [default: never, or as at the
     /// start]
     #[arg(long, value_name = "DURATION", value_parser = span::parse)]
     timeout: Option<Duration>,
@@ -57,8 +67,8 @@ pub(super) struct CriteriaArgs {
 pub(super) struct VerdictArgs {
     /// Your verdict about the canary as it is now, for example smoke=pass; may be repeated
     ///
-    /// A verdict is about the template and the time of this command: it does not apply to a canary that starts later.
-    /// Verdicts that are missing or unknown do not pass.
+    /// A verdict is about the template, the step and the time of this command: it does not apply to a canary or a step that
+    /// starts later. Verdicts that are missing or unknown do not pass.
     #[arg(long = "verdict", value_name = "NAME=pass|fail|unknown", value_parser = verdict)]
     verdicts: Vec<(String, CanaryResult)>,
 }
@@ -66,7 +76,7 @@ pub(super) struct VerdictArgs {
 /// What happens then.
 #[derive(Args, Debug)]
 struct ReactionArgs {
-    /// What happens when the canary is good
+    /// What happens when the last step is good
     #[arg(long, value_enum, default_value = "hold")]
     on_success: OnCanarySuccess,
     /// What happens when the canary has failed
@@ -153,6 +163,11 @@ impl PolicyArgs {
 impl SizeArgs {
     fn add_to(self, policy: &mut CanaryPolicy) {
         policy.pods = self.pods.unwrap_or_default();
+        let steps = self.steps.into_iter().map(|pods| CanaryPolicyStep {
+            pods,
+            ..CanaryPolicyStep::default()
+        });
+        policy.steps = steps.collect();
         policy.surge = self.surge.unwrap_or_default();
     }
 }

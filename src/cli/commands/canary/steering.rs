@@ -90,6 +90,7 @@ pub(super) struct Mode {
 /// A policy under which nothing happens by itself.
 pub(super) fn hold() -> CanaryPolicy {
     CanaryPolicy {
+        on_step: CanaryResponse::Hold.into(),
         on_failure: CanaryResponse::Hold.into(),
         ..CanaryPolicy::default()
     }
@@ -315,7 +316,7 @@ impl<'a> Steering<'a> {
             let response = self.request(&request, hold(), None, Vec::new())?;
             let report = response.report.unwrap_or_default();
             if report.phase() == CanaryPhase::Hold {
-                verdicts = self.verdicts.about(&report.template_digest);
+                verdicts = self.verdicts.about(&report);
             }
         }
         let plan = |this: &Self, request: &Request| {
@@ -774,13 +775,14 @@ fn aborts(response: CanaryResponse) -> bool {
 // === impl Verdicts ===
 
 impl Verdicts {
-    /// The verdicts about a template.
-    fn about(&self, digest: &str) -> Vec<CanaryVerdict> {
+    /// The verdicts about the template and the step of a hold.
+    fn about(&self, report: &CanaryReport) -> Vec<CanaryVerdict> {
         let verdicts = self.results.iter().map(|(name, result)| CanaryVerdict {
             name: name.clone(),
-            template_digest: digest.to_owned(),
+            template_digest: report.template_digest.clone(),
             result: (*result).into(),
             observed_at: Some(self.observed_at),
+            step: report.step,
         });
         verdicts.collect()
     }

@@ -9,7 +9,7 @@ use rollplan_world::at;
 use serde_json::{Value, json};
 
 use super::STABLE;
-use super::world::{CanaryWorld, Decrease, Part, Seen};
+use super::world::{CanaryWorld, Decrease, Part, Seen, step_of};
 use crate::server::StoredSet;
 use crate::tally::Tally;
 
@@ -23,6 +23,11 @@ impl CanaryWorld {
         let after = stored.set.replicas;
         let is_held = matches!(seen.part, Part::Hold | Part::Abort);
         self.was_scaled |= seen.is_scaled && is_held && after != before;
+        if after < before && self.is_raised && self.is_held() {
+            let name = &stored.set.metadata.name;
+            let message = format!("{name} shrinks from {before} to {after} after a raise");
+            self.violate("canary-shrink", message);
+        }
         if after < before {
             let uid = stored.set.metadata.uid.clone();
             let decrease = Decrease {
@@ -125,8 +130,8 @@ impl CanaryWorld {
         self.violate("canary-floor", message);
     }
 
-    /// Whether all canary pods have been ready for long enough, and the last verdict about the template since
-    /// this time passes.
+    /// Whether all canary pods of the step have been ready for long enough, and the last verdict about the template and the
+    /// step since this time passes.
     pub(super) fn is_good(&self, since: i64) -> bool {
         let deployment = self.deployment();
         let template = &deployment.spec.template;
@@ -143,16 +148,19 @@ impl CanaryWorld {
         let size = usize::try_from(stored.set.replicas).unwrap_or(0);
         let digest = template.canonical_sha256();
         let since = at(since);
-        let about = self
-            .verdicts
-            .iter()
-            .filter(|it| it.template_digest == digest && it.observed_at >= since);
+        let step = step_of(&deployment);
+        let replicas = deployment.spec.replicas;
+        let surge = Fields::of(&deployment).map_or(0, |it| it.max_surge.rounded_up(replicas));
+        let about = self.verdicts.iter().filter(|it| {
+            it.template_digest == digest && it.step == step && it.observed_at >= since
+        });
         let last = about.max_by_key(|it| (it.observed_at, it.result));
         let passes = match last {
             Some(verdict) => verdict.result == CheckResult::Pass,
             None => !self.setup.has_gate && self.verdicts.is_empty(),
         };
-        size > 0 && pods.len() >= size && is_ready && passes
+        let has_step = stored.set.replicas >= surge.min(replicas);
+        size > 0 && has_step && pods.len() >= size && is_ready && passes
     }
 
     /// A patch has written annotation, label and fields together.

@@ -24,8 +24,12 @@ pub enum CanaryFlaw {
     PromotesEarly,
     /// The last patch of a canary is not carried out.
     NeverEnds,
-    /// Verdicts about any template count as verdicts about the canary.
+    /// Verdicts about any template and step count as verdicts about the canary.
     MisusesVerdicts,
+    /// The next step does not wait until a step is good.
+    RaisesEarly,
+    /// The next step does not wait for the Deployment controller.
+    RaisesUnsettled,
 }
 
 // === impl CanaryFlaw ===

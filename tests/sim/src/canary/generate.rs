@@ -46,13 +46,28 @@ fn setup(random: &mut Rng) -> Setup {
         }
     };
     let (surge, unavailable) = (limit(random, 1), limit(random, 0));
-    let most = surge.rounded_up(replicas).min(replicas);
+    let allows_all = random.u8(..8) == 0;
+    let most = if allows_all {
+        replicas
+    } else {
+        surge.rounded_up(replicas).min(replicas)
+    };
+    let pods = random.i32(1..=most);
+    let mut left = most - pods;
+    let raises = [(); 4].map(|()| {
+        let raise = random.i32(0..=left.min(3));
+        left -= raise;
+        raise
+    });
     Setup {
         replicas,
         surge,
         unavailable,
         min_ready: pick(random, &[0, 0, 3]),
-        pods: random.i32(1..=most),
+        pods,
+        raises,
+        is_percent: random.bool(),
+        allows_all,
         bake: random.i32(0..5),
         has_gate: random.bool(),
         promotes: random.bool(),
@@ -104,6 +119,7 @@ fn event(random: &mut Rng, chaos: Chaos) -> Event {
                 Judgement::Pass,
                 Judgement::Pass,
                 Judgement::Other,
+                Judgement::Later,
                 Judgement::Fail,
             ],
         )),

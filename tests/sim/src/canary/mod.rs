@@ -52,8 +52,14 @@ pub struct Setup {
     pub unavailable: IntOrPercent,
     /// `minReadySeconds`.
     pub min_ready: i32,
-    /// The number of canary pods.
+    /// The number of canary pods at the first step.
     pub pods: i32,
+    /// The number of pods by which each further step grows, or 0.
+    pub raises: [i32; 4],
+    /// Whether steps are percentages.
+    pub is_percent: bool,
+    /// Whether the policy allows a surge of all pods.
+    pub allows_all: bool,
     /// How long they must be ready, in seconds.
     pub bake: i32,
     /// Whether the canary needs a verdict of the caller.
@@ -123,6 +129,8 @@ pub enum Judgement {
     Fail,
     /// It passes for another template.
     Other,
+    /// It passes for the next step.
+    Later,
 }
 
 /// A write of another client.

@@ -4,17 +4,18 @@ use std::collections::BTreeSet;
 
 use rollplan_canary::{
     ANNOTATION, CallerVerdict, CheckResult, Command as Action, Fields, Input, LABEL, Outcome,
-    Phase, Plan, Policy, Refusal, RefusalCause, Start, plan_canary,
+    Phase, Plan, Policy, PolicyStep, Refusal, RefusalCause, Start, plan_canary,
 };
 use rollplan_core::interrupt::Never;
+use rollplan_core::revision::DESIRED_REPLICAS;
 use rollplan_core::size::IntOrPercent;
-use rollplan_core::snapshot::{Deployment, StringMap};
+use rollplan_core::snapshot::{Deployment, Snapshot, StringMap};
 use rollplan_core::time::Span;
 use rollplan_world::at;
 use rollplan_world::patch::apply_to_deployment;
 
-use super::world::CanaryWorld;
-use super::{CanaryFlaw, Command, Judgement, NEW};
+use super::world::{CanaryWorld, step_of};
+use super::{CanaryFlaw, Command, Judgement, NEW, Setup};
 use crate::check::is_scaled;
 use crate::tally::Tally;
 
@@ -32,6 +33,8 @@ const ROUNDS_BEFORE_RELEASE: usize = 12;
 pub(super) struct Planned {
     body: String,
     phase: Phase,
+    /// Whether it begins the next step.
+    is_raise: bool,
     /// The generation and the annotation for which it was planned.
     planned_for: (i64, Option<String>),
     /// The numbers of the pods that were available then.
@@ -51,6 +54,45 @@ fn abort() -> Action {
     Action::Abort { template: None }
 }
 
+/// The steps of the policy.
+fn steps(setup: Setup) -> Vec<PolicyStep> {
+    let raises = setup.raises.iter().filter(|raise| **raise > 0);
+    let counts = raises.scan(setup.pods, |pods, raise| {
+        *pods += raise;
+        Some(*pods)
+    });
+    let counts = std::iter::once(setup.pods).chain(counts);
+    let limit = |pods: i32| {
+        if setup.is_percent {
+            IntOrPercent::Percent(pods * 100 / setup.replicas)
+        } else {
+            IntOrPercent::Int(pods)
+        }
+    };
+    counts.map(|pods| PolicyStep::from(limit(pods))).collect()
+}
+
+/// A snapshot in which the Deployment controller seems to have carried out everything.
+fn settled(mut snapshot: Snapshot) -> Snapshot {
+    let deployment = &mut snapshot.deployment;
+    deployment.status.observed_generation = deployment.metadata.generation;
+    let replicas = deployment.spec.replicas;
+    let surge = Fields::of(deployment).map_or(0, |it| it.max_surge.rounded_up(replicas));
+    let sum: i32 = snapshot.replica_sets.iter().map(|set| set.replicas).sum();
+    for set in &mut snapshot.replica_sets {
+        let annotations = &mut set.metadata.annotations;
+        annotations.insert(DESIRED_REPLICAS.to_owned(), replicas.to_string());
+    }
+    let largest = snapshot
+        .replica_sets
+        .iter_mut()
+        .max_by_key(|it| it.replicas);
+    if let Some(set) = largest {
+        set.replicas += replicas + surge - sum;
+    }
+    snapshot
+}
+
 /// What preconditions of a patch must protect.
 fn version(deployment: &Deployment) -> (i64, Option<String>) {
     let metadata = &deployment.metadata;
@@ -61,10 +103,16 @@ fn version(deployment: &Deployment) -> (i64, Option<String>) {
 impl CanaryWorld {
     fn policy(&self) -> Policy {
         let setup = self.setup;
+        let raises_early = self.flaw == CanaryFlaw::RaisesEarly;
         Policy {
-            pods: Some(IntOrPercent::Int(setup.pods)),
-            bake: Some(Span::from_seconds(setup.bake.into())),
-            gates: if setup.has_gate {
+            steps: steps(setup),
+            surge: setup.allows_all.then_some(IntOrPercent::Percent(100)),
+            bake: Some(Span::from_seconds(if raises_early {
+                0
+            } else {
+                setup.bake.into()
+            })),
+            gates: if setup.has_gate && !raises_early {
                 vec![GATE.to_owned()]
             } else {
                 Vec::new()
@@ -85,11 +133,16 @@ impl CanaryWorld {
             for verdict in &mut verdicts {
                 let digest = deployment.spec.template.canonical_sha256();
                 verdict.template_digest = digest.to_owned();
+                verdict.step = step_of(&deployment);
                 verdict.observed_at = at(self.world.now);
             }
         }
+        let snapshot = match self.flaw {
+            CanaryFlaw::RaisesUnsettled => settled(self.snapshot()),
+            _ => self.snapshot(),
+        };
         let input = Input {
-            snapshot: self.snapshot(),
+            snapshot,
             policy: self.policy(),
             command,
             verdicts,
@@ -135,25 +188,28 @@ impl CanaryWorld {
         }
         self.check_promotion(&plan, command);
         let planned_for = version(&self.deployment());
+        let is_raise = self.is_raise(&plan);
         if let Some(step) = plan.step {
             self.patches.push(Planned {
                 body: step.call.body_json,
                 phase: plan.report.phase,
+                is_raise,
                 planned_for,
                 available: self.available(),
             });
         }
     }
 
-    /// Only a good canary is promoted, unless the user says so. If another client has put the fields back, the rollout
-    /// continues already.
+    /// Only a good canary is promoted, unless the user says so, and only a good step is followed by the next one. If another
+    /// client has put the fields back, the rollout continues already.
     fn check_promotion(&mut self, plan: &Plan, command: Command) {
         let is_promotion = plan.report.phase == Phase::Promoting && plan.step.is_some();
-        if !is_promotion || command == Command::Promote || !self.is_held() {
+        let is_raise = self.is_raise(plan);
+        if !(is_promotion || is_raise) || command == Command::Promote || !self.is_held() {
             return;
         }
         self.count(Tally::CheckCanaryGood);
-        if self.is_good(self.template_since) {
+        if self.is_good(self.step_since) {
             return;
         }
         // Other clients have changed the template and restored it, so no plan has seen another one.
@@ -167,8 +223,19 @@ impl CanaryWorld {
         if since.is_some_and(|it| self.is_good(it.1)) {
             return self.count(Tally::ExemptCanaryReturned);
         }
-        let message = "promoted, and not good".to_owned();
-        self.violate("canary-promotion", message);
+        if is_raise {
+            self.violate("canary-raise", "raised, and not good".to_owned());
+        } else {
+            self.violate("canary-promotion", "promoted, and not good".to_owned());
+        }
+    }
+
+    /// Whether a plan begins the next step. A state that is restored from its copy may have an earlier one.
+    fn is_raise(&self, plan: &Plan) -> bool {
+        let deployment = self.deployment();
+        let has_state = deployment.metadata.annotations.contains_key(ANNOTATION);
+        let is_later = plan.report.step > step_of(&deployment);
+        plan.step.is_some() && self.is_held() && has_state && is_later
     }
 
     /// A steerer carries out one of the patches. Without the answer, it sends it again later.
@@ -218,13 +285,18 @@ impl CanaryWorld {
             .trace(|| format!("  patched: {:?}", planned.phase));
         self.planned_available.clone_from(&planned.available);
         self.put(after);
+        self.is_raised = planned.is_raise;
+        if planned.is_raise {
+            self.count(Tally::CanaryRaised);
+            self.step_since = self.world.now;
+        }
         let digest = self
             .deployment()
             .spec
             .template
             .canonical_sha256()
             .to_owned();
-        self.patched_since = Some((digest, self.template_since));
+        self.patched_since = Some((digest, self.step_since));
     }
 
     /// What the API server would refuse.
@@ -252,14 +324,15 @@ impl CanaryWorld {
         let deployment = self.deployment();
         let other = self.template(super::STABLE);
         let template = match judgement {
-            Judgement::Pass | Judgement::Fail => &deployment.spec.template,
+            Judgement::Pass | Judgement::Later | Judgement::Fail => &deployment.spec.template,
             Judgement::Other => &other,
         };
         self.verdicts.push(CallerVerdict {
             name: GATE.to_owned(),
             template_digest: template.canonical_sha256().to_owned(),
+            step: step_of(&deployment) + i32::from(judgement == Judgement::Later),
             result: match judgement {
-                Judgement::Pass | Judgement::Other => CheckResult::Pass,
+                Judgement::Pass | Judgement::Other | Judgement::Later => CheckResult::Pass,
                 Judgement::Fail => CheckResult::Fail,
             },
             observed_at: at(self.world.now),
@@ -281,10 +354,12 @@ impl CanaryWorld {
             let Some(plan) = self.ask_at_end(round) else {
                 return self.count(Tally::ExemptCanaryLost);
             };
+            let is_raise = self.is_raise(&plan);
             if let Some(step) = plan.step {
                 self.carry_out(&Planned {
                     body: step.call.body_json,
                     phase: plan.report.phase,
+                    is_raise,
                     planned_for: version(&self.deployment()),
                     available: self.available(),
                 });

@@ -94,9 +94,11 @@ pub(super) struct CanaryWorld {
     pub(super) user: Fields,
     pub(super) wanted: Vec<Wanted>,
     pub(super) part: Part,
-    /// Since when the Deployment has its template.
-    pub(super) template_since: i64,
-    /// The digest of the template at the last patch, and since when the Deployment had it then.
+    /// Since when the Deployment has its template, or the canary its step.
+    pub(super) step_since: i64,
+    /// Whether the last write has begun a step.
+    pub(super) is_raised: bool,
+    /// The digest of the template at the last patch, and since when the Deployment had it, or the canary its step, then.
     pub(super) patched_since: Option<(String, i64)>,
     /// The last decrease of each ReplicaSet since its controller synced it, by UID.
     pub(super) decreases: BTreeMap<String, Decrease>,
@@ -165,7 +167,8 @@ impl CanaryWorld {
                 user,
             }],
             part: Part::Native,
-            template_since: 0,
+            step_since: 0,
+            is_raised: false,
             patched_since: None,
             decreases: BTreeMap::new(),
             failures: BTreeMap::new(),
@@ -270,8 +273,9 @@ impl CanaryWorld {
         let is_changed = differs(&before.spec, &after.spec)
             || before.metadata.annotations != after.metadata.annotations;
         if !before.spec.template.same_as(&after.spec.template) {
-            self.template_since = self.world.now;
+            self.step_since = self.world.now;
         }
+        self.is_raised = false;
         after.metadata.generation += i64::from(is_changed);
         self.part = part_of(&after, self.part);
         self.wanted.push(Wanted {
@@ -358,7 +362,15 @@ impl CanaryWorld {
                 Limits::rolling(it.replicas, user.max_surge, user.max_unavailable)
             })
         };
-        let ceiling = limits().map(|it| i64::from(it.max_total())).max();
+        // A policy may allow more than the user's limits.
+        let total = |it: Limits| {
+            if self.setup.allows_all {
+                it.max_total().max(2 * it.replicas)
+            } else {
+                it.max_total()
+            }
+        };
+        let ceiling = limits().map(|it| i64::from(total(it))).max();
         let floor = limits().map(|it| i64::from(it.min_available())).min();
         (ceiling.unwrap_or(0), floor.unwrap_or(0))
     }
@@ -403,6 +415,17 @@ impl CanaryWorld {
         self.violate("canary-endless", message);
         false
     }
+}
+
+/// The number of the step in the state of a Deployment.
+pub(super) fn step_of(deployment: &Deployment) -> i32 {
+    let state = deployment
+        .metadata
+        .annotations
+        .get(rollplan_canary::ANNOTATION);
+    let state: Option<Value> = state.and_then(|it| serde_json::from_str(it).ok());
+    let step = state.as_ref().and_then(|it| it["step"].as_i64());
+    step.and_then(|it| i32::try_from(it).ok()).unwrap_or(1)
 }
 
 /// The part in which a Deployment is, after another one.

@@ -34,7 +34,7 @@ class _CanaryResponseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Canary
     CANARY_RESPONSE_HOLD: _CanaryResponse.ValueType  # 1
     """The canary stays until it is promoted or aborted by a command."""
     CANARY_RESPONSE_PROMOTE: _CanaryResponse.ValueType  # 2
-    """The rollout continues, within the limits of the user."""
+    """The rollout continues, within the limits of the user. As `on_step`: the next step begins."""
     CANARY_RESPONSE_ABORT: _CanaryResponse.ValueType  # 3
     """The stable template is restored."""
 
@@ -46,7 +46,7 @@ CANARY_RESPONSE_UNSPECIFIED: CanaryResponse.ValueType  # 0
 CANARY_RESPONSE_HOLD: CanaryResponse.ValueType  # 1
 """The canary stays until it is promoted or aborted by a command."""
 CANARY_RESPONSE_PROMOTE: CanaryResponse.ValueType  # 2
-"""The rollout continues, within the limits of the user."""
+"""The rollout continues, within the limits of the user. As `on_step`: the next step begins."""
 CANARY_RESPONSE_ABORT: CanaryResponse.ValueType  # 3
 """The stable template is restored."""
 Global___CanaryResponse: _TypeAlias = CanaryResponse  # noqa: Y015
@@ -198,7 +198,7 @@ class _CanaryOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CanaryO
     CANARY_OUTCOME_UNDECIDED: _CanaryOutcome.ValueType  # 1
     """It is not decided yet."""
     CANARY_OUTCOME_GOOD: _CanaryOutcome.ValueType  # 2
-    """It is good."""
+    """Its last step is good."""
     CANARY_OUTCOME_FAILED: _CanaryOutcome.ValueType  # 3
     """It has failed."""
     CANARY_OUTCOME_TIMED_OUT: _CanaryOutcome.ValueType  # 4
@@ -212,7 +212,7 @@ CANARY_OUTCOME_UNSPECIFIED: CanaryOutcome.ValueType  # 0
 CANARY_OUTCOME_UNDECIDED: CanaryOutcome.ValueType  # 1
 """It is not decided yet."""
 CANARY_OUTCOME_GOOD: CanaryOutcome.ValueType  # 2
-"""It is good."""
+"""Its last step is good."""
 CANARY_OUTCOME_FAILED: CanaryOutcome.ValueType  # 3
 """It has failed."""
 CANARY_OUTCOME_TIMED_OUT: CanaryOutcome.ValueType  # 4
@@ -225,7 +225,7 @@ class PlanCanaryRequest(_message.Message):
 
     A canary consists of a few pods of a new template next to all pods of the stable template, within the surge of the
     Deployment. Fields of the Deployment hold the rollout at this point, and the Deployment controller of Kubernetes
-    creates and deletes all pods. All state is in the annotation `rollplan.dev/canary`, which each patch writes together
+    creates and deletes all pods. In several steps, the number of canary pods grows. All state is in the annotation `rollplan.dev/canary`, which each patch writes together
     with the fields that it describes. Therefore, the caller may be killed at any time, and of several concurrent callers
     only one succeeds. A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under
     "Errors".
@@ -284,8 +284,9 @@ class CanaryPolicy(_message.Message):
     """CanaryPolicy has the criteria for a good canary, and the reactions to its outcome. Durations must not be negative,
     and are rounded up to whole seconds.
 
-    The state remembers `pods`, `surge`, `bake`, `gates` and `timeout` of the start. In later requests, those that are
-    absent are taken from there. A value in the request applies to this request alone, except with CANARY_ACTION_START.
+    The state remembers `pods`, `surge`, `bake`, `gates`, `timeout` and `steps` of the start. In later requests, those that
+    are absent are taken from there. A value in the request applies to this request alone, except with
+    CANARY_ACTION_START. Other `steps` apply from the next step.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -299,16 +300,16 @@ class CanaryPolicy(_message.Message):
     TIMEOUT_FIELD_NUMBER: _builtins.int
     ON_TIMEOUT_FIELD_NUMBER: _builtins.int
     ON_ROLLOUT_FAILURE_FIELD_NUMBER: _builtins.int
+    STEPS_FIELD_NUMBER: _builtins.int
+    ON_STEP_FIELD_NUMBER: _builtins.int
     pods: _builtins.str
-    """Number of canary pods, or a percentage of the desired pods that is rounded up, for example "2" or "10%". At most
-    maxSurge of the Deployment. Defaults to "1". A start with another size than that of its held canary is refused.
-    """
+    """The same as one step in `steps`, with this number of pods. Defaults to "1"."""
     surge: _builtins.str
     """Surge in addition to that of the Deployment while there is a canary, in the same form. Required for a Deployment
     with maxSurge 0. A start with another one than that of its held canary is refused.
     """
     on_success: Global___CanaryResponse.ValueType
-    """What happens when the canary is good. Defaults to CANARY_RESPONSE_HOLD. Must not be CANARY_RESPONSE_ABORT."""
+    """What happens when the last step is good. Defaults to CANARY_RESPONSE_HOLD. Must not be CANARY_RESPONSE_ABORT."""
     on_failure: Global___CanaryResponse.ValueType
     """What happens when the canary has failed: a verdict is CANARY_RESULT_FAIL, or it is certain that its pods need a change.
     Defaults to CANARY_RESPONSE_ABORT. Must not be CANARY_RESPONSE_PROMOTE.
@@ -319,20 +320,31 @@ class CanaryPolicy(_message.Message):
     """What happens when it is certain that a rollout without a canary, or the promotion of a canary, needs a change.
     Defaults to ROLLOUT_RESPONSE_NONE.
     """
+    on_step: Global___CanaryResponse.ValueType
+    """What happens when a step is good that is not the last one. Defaults to CANARY_RESPONSE_PROMOTE: the next step. Must
+    not be CANARY_RESPONSE_ABORT.
+    """
     @_builtins.property
     def bake(self) -> _duration_pb2.Duration:
-        """How long all canary pods must have been ready, without a restart. Defaults to 0. `minReadySeconds` of the
-        Deployment always applies.
+        """How long all canary pods must have been ready, without a restart, at a step without its own `bake`. Defaults to 0.
+        `minReadySeconds` of the Deployment always applies.
         """
 
     @_builtins.property
     def gates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names of the verdicts that must pass for a good canary. Other verdicts in the request must pass, too."""
+        """Names of the verdicts that must pass at each step. Other verdicts in the request must pass, too."""
 
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
-        """Time after which a canary that is neither good nor failed times out. It never does by default. If a start continues a
+        """Time after which a step that is neither good nor failed times out. It never does by default. If a start continues a
         canary that has timed out, its time begins again.
+        """
+
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___CanaryPolicyStep]:
+        """Steps of the canary, up to 100, in order. A step that has no more pods than the one before, for example because of
+        rounding, is skipped. If the number of steps is not greater than that of the held step, a start is refused if its last
+        step has another size than the held canary. Must be empty with `pods`.
         """
 
     def __init__(
@@ -347,14 +359,52 @@ class CanaryPolicy(_message.Message):
         timeout: _duration_pb2.Duration | None = ...,
         on_timeout: Global___CanaryResponse.ValueType = ...,
         on_rollout_failure: Global___RolloutResponse.ValueType = ...,
+        steps: _abc.Iterable[Global___CanaryPolicyStep] | None = ...,
+        on_step: Global___CanaryResponse.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["bake", b"bake", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bake", b"bake", "gates", b"gates", "on_failure", b"on_failure", "on_rollout_failure", b"on_rollout_failure", "on_success", b"on_success", "on_timeout", b"on_timeout", "pods", b"pods", "surge", b"surge", "timeout", b"timeout"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bake", b"bake", "gates", b"gates", "on_failure", b"on_failure", "on_rollout_failure", b"on_rollout_failure", "on_step", b"on_step", "on_success", b"on_success", "on_timeout", b"on_timeout", "pods", b"pods", "steps", b"steps", "surge", b"surge", "timeout", b"timeout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CanaryPolicy: _TypeAlias = CanaryPolicy  # noqa: Y015
+
+@_typing.final
+class CanaryPolicyStep(_message.Message):
+    """CanaryPolicyStep is a step of a canary: a number of pods, which are held until they are good."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PODS_FIELD_NUMBER: _builtins.int
+    BAKE_FIELD_NUMBER: _builtins.int
+    GATES_FIELD_NUMBER: _builtins.int
+    pods: _builtins.str
+    """Number of canary pods, or a percentage of the desired pods that is rounded up, for example "2" or "10%". At most the
+    surge. Required. Must exceed the number or percentage of the step before, if both are of the same kind.
+    """
+    @_builtins.property
+    def bake(self) -> _duration_pb2.Duration:
+        """How long all canary pods must have been ready, without a restart. Defaults to that of the policy."""
+
+    @_builtins.property
+    def gates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the verdicts that must pass at this step, besides those of the policy. Those of a skipped step are not needed."""
+
+    def __init__(
+        self,
+        *,
+        pods: _builtins.str = ...,
+        bake: _duration_pb2.Duration | None = ...,
+        gates: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bake", b"bake"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bake", b"bake", "gates", b"gates", "pods", b"pods"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CanaryPolicyStep: _TypeAlias = CanaryPolicyStep  # noqa: Y015
 
 @_typing.final
 class CanaryCommand(_message.Message):
@@ -419,8 +469,8 @@ Global___CanaryCommand: _TypeAlias = CanaryCommand  # noqa: Y015
 
 @_typing.final
 class CanaryVerdict(_message.Message):
-    """CanaryVerdict is the verdict of the caller about a canary. It counts only for the template that was checked, and only
-    for the current hold.
+    """CanaryVerdict is the verdict of the caller about a canary. It counts only for the template and the step that were
+    checked, and only for the current hold.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -429,12 +479,15 @@ class CanaryVerdict(_message.Message):
     TEMPLATE_DIGEST_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
     OBSERVED_AT_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the check. Required."""
     template_digest: _builtins.str
     """Digest of the template that was checked, from CanaryReport.template_digest. Required."""
     result: Global___CanaryResult.ValueType
     """Result."""
+    step: _builtins.int
+    """Number of the step that was checked, from CanaryReport.step. Defaults to 1."""
     @_builtins.property
     def observed_at(self) -> _timestamp_pb2.Timestamp:
         """When the result was observed. The verdict counts if this is not before CanaryReport.since and not after the time of
@@ -448,10 +501,11 @@ class CanaryVerdict(_message.Message):
         template_digest: _builtins.str = ...,
         result: Global___CanaryResult.ValueType = ...,
         observed_at: _timestamp_pb2.Timestamp | None = ...,
+        step: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["observed_at", b"observed_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "observed_at", b"observed_at", "result", b"result", "template_digest", b"template_digest"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "observed_at", b"observed_at", "result", b"result", "step", b"step", "template_digest", b"template_digest"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -519,6 +573,8 @@ class CanaryReport(_message.Message):
     EVENT_SELECTORS_FIELD_NUMBER: _builtins.int
     COMMAND_PENDING_FIELD_NUMBER: _builtins.int
     PIPELINE_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    STEPS_FIELD_NUMBER: _builtins.int
     phase: Global___CanaryPhase.ValueType
     """Phase."""
     outcome: Global___CanaryOutcome.ValueType
@@ -547,6 +603,10 @@ class CanaryReport(_message.Message):
     """
     pipeline: _builtins.str
     """Name of the pipeline that has started the canary."""
+    step: _builtins.int
+    """Number of the held step, from 1. 0 in other phases."""
+    steps: _builtins.int
+    """Number of steps. 0 in other phases."""
     @_builtins.property
     def reasons(self) -> _containers.RepeatedCompositeFieldContainer[_report_pb2.Reason]:
         """Reasons for this state, and notes about unusual observations. docs/canary.md lists them."""
@@ -557,8 +617,8 @@ class CanaryReport(_message.Message):
 
     @_builtins.property
     def since(self) -> _timestamp_pb2.Timestamp:
-        """When the phase began. In CANARY_PHASE_HOLD, when the canary was first observed with this template. Absent without a
-        canary.
+        """When the phase began. In CANARY_PHASE_HOLD, when the step began, or the canary was first observed with this template.
+        Absent without a canary.
         """
 
     @_builtins.property
@@ -587,10 +647,12 @@ class CanaryReport(_message.Message):
         event_selectors: _abc.Iterable[_builtins.str] | None = ...,
         command_pending: _builtins.bool = ...,
         pipeline: _builtins.str = ...,
+        step: _builtins.int = ...,
+        steps: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["since", b"since"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_waits", b"abort_waits", "available_min", b"available_min", "command_pending", b"command_pending", "event_selectors", b"event_selectors", "message", b"message", "outcome", b"outcome", "phase", b"phase", "pipeline", b"pipeline", "pods_available", b"pods_available", "pods_max", b"pods_max", "pods_wanted", b"pods_wanted", "reasons", b"reasons", "rejected_digests", b"rejected_digests", "since", b"since", "stable_digest", b"stable_digest", "stable_pods_available", b"stable_pods_available", "template_digest", b"template_digest"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_waits", b"abort_waits", "available_min", b"available_min", "command_pending", b"command_pending", "event_selectors", b"event_selectors", "message", b"message", "outcome", b"outcome", "phase", b"phase", "pipeline", b"pipeline", "pods_available", b"pods_available", "pods_max", b"pods_max", "pods_wanted", b"pods_wanted", "reasons", b"reasons", "rejected_digests", b"rejected_digests", "since", b"since", "stable_digest", b"stable_digest", "stable_pods_available", b"stable_pods_available", "step", b"step", "steps", b"steps", "template_digest", b"template_digest"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

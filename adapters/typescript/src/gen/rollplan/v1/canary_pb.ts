@@ -18,14 +18,14 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollplan/v1/canary.proto.
  */
 export const file_rollplan_v1_canary: GenFile = /*@__PURE__*/
-  fileDesc("Chhyb2xscGxhbi92MS9jYW5hcnkucHJvdG8SC3JvbGxwbGFuLnYxIsIBChFQbGFuQ2FuYXJ5UmVxdWVzdBInCghzbmFwc2hvdBgBIAEoCzIVLnJvbGxwbGFuLnYxLlNuYXBzaG90EikKBnBvbGljeRgCIAEoCzIZLnJvbGxwbGFuLnYxLkNhbmFyeVBvbGljeRIrCgdjb21tYW5kGAMgASgLMhoucm9sbHBsYW4udjEuQ2FuYXJ5Q29tbWFuZBIsCgh2ZXJkaWN0cxgEIAMoCzIaLnJvbGxwbGFuLnYxLkNhbmFyeVZlcmRpY3Qi3AIKDENhbmFyeVBvbGljeRIMCgRwb2RzGAEgASgJEg0KBXN1cmdlGAIgASgJEicKBGJha2UYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFZ2F0ZXMYBCADKAkSLwoKb25fc3VjY2VzcxgFIAEoDjIbLnJvbGxwbGFuLnYxLkNhbmFyeVJlc3BvbnNlEi8KCm9uX2ZhaWx1cmUYBiABKA4yGy5yb2xscGxhbi52MS5DYW5hcnlSZXNwb25zZRIqCgd0aW1lb3V0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KCm9uX3RpbWVvdXQYCCABKA4yGy5yb2xscGxhbi52MS5DYW5hcnlSZXNwb25zZRI4ChJvbl9yb2xsb3V0X2ZhaWx1cmUYCSABKA4yHC5yb2xscGxhbi52MS5Sb2xsb3V0UmVzcG9uc2UisAEKDUNhbmFyeUNvbW1hbmQSKQoGYWN0aW9uGAEgASgOMhkucm9sbHBsYW4udjEuQ2FuYXJ5QWN0aW9uEhIKCmRlcGxveW1lbnQYAiABKAkSFwoPdGVtcGxhdGVfZGlnZXN0GAMgASgJEg0KBWZvcmNlGAQgASgIEhAKCHBpcGVsaW5lGAUgASgJEg8KB3JlcGxhY2UYBiABKAgSFQoNdGVtcGxhdGVfb25seRgHIAEoCCKSAQoNQ2FuYXJ5VmVyZGljdBIMCgRuYW1lGAEgASgJEhcKD3RlbXBsYXRlX2RpZ2VzdBgCIAEoCRIpCgZyZXN1bHQYAyABKA4yGS5yb2xscGxhbi52MS5DYW5hcnlSZXN1bHQSLwoLb2JzZXJ2ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpMBChJQbGFuQ2FuYXJ5UmVzcG9uc2USIAoFc3RlcHMYASADKAsyES5yb2xscGxhbi52MS5TdGVwEikKBnJlcG9ydBgCIAEoCzIZLnJvbGxwbGFuLnYxLkNhbmFyeVJlcG9ydBIwCg1yZXF1ZXVlX2FmdGVyGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIt4DCgxDYW5hcnlSZXBvcnQSJwoFcGhhc2UYASABKA4yGC5yb2xscGxhbi52MS5DYW5hcnlQaGFzZRIrCgdvdXRjb21lGAIgASgOMhoucm9sbHBsYW4udjEuQ2FuYXJ5T3V0Y29tZRIPCgdtZXNzYWdlGAMgASgJEiQKB3JlYXNvbnMYBCADKAsyEy5yb2xscGxhbi52MS5SZWFzb24SFwoPdGVtcGxhdGVfZGlnZXN0GAUgASgJEhUKDXN0YWJsZV9kaWdlc3QYBiABKAkSGAoQcmVqZWN0ZWRfZGlnZXN0cxgHIAMoCRIpCgVzaW5jZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLcG9kc193YW50ZWQYCSABKAUSFgoOcG9kc19hdmFpbGFibGUYCiABKAUSHQoVc3RhYmxlX3BvZHNfYXZhaWxhYmxlGAsgASgFEhUKDWF2YWlsYWJsZV9taW4YDCABKAUSEAoIcG9kc19tYXgYDSABKAUSEwoLYWJvcnRfd2FpdHMYDiABKAgSFwoPZXZlbnRfc2VsZWN0b3JzGA8gAygJEhcKD2NvbW1hbmRfcGVuZGluZxgQIAEoCBIQCghwaXBlbGluZRgRIAEoCSqDAQoOQ2FuYXJ5UmVzcG9uc2USHwobQ0FOQVJZX1JFU1BPTlNFX1VOU1BFQ0lGSUVEEAASGAoUQ0FOQVJZX1JFU1BPTlNFX0hPTEQQARIbChdDQU5BUllfUkVTUE9OU0VfUFJPTU9URRACEhkKFUNBTkFSWV9SRVNQT05TRV9BQk9SVBADKm4KD1JvbGxvdXRSZXNwb25zZRIgChxST0xMT1VUX1JFU1BPTlNFX1VOU1BFQ0lGSUVEEAASGQoVUk9MTE9VVF9SRVNQT05TRV9OT05FEAESHgoaUk9MTE9VVF9SRVNQT05TRV9ST0xMX0JBQ0sQAiquAQoMQ2FuYXJ5QWN0aW9uEh0KGUNBTkFSWV9BQ1RJT05fVU5TUEVDSUZJRUQQABIXChNDQU5BUllfQUNUSU9OX1NUQVJUEAESGQoVQ0FOQVJZX0FDVElPTl9QUk9NT1RFEAISFwoTQ0FOQVJZX0FDVElPTl9BQk9SVBADEhcKE0NBTkFSWV9BQ1RJT05fUkVUUlkQBBIZChVDQU5BUllfQUNUSU9OX1JFTEVBU0UQBSp4CgxDYW5hcnlSZXN1bHQSHQoZQ0FOQVJZX1JFU1VMVF9VTlNQRUNJRklFRBAAEhkKFUNBTkFSWV9SRVNVTFRfVU5LTk9XThABEhYKEkNBTkFSWV9SRVNVTFRfUEFTUxACEhYKEkNBTkFSWV9SRVNVTFRfRkFJTBADKsEBCgtDYW5hcnlQaGFzZRIcChhDQU5BUllfUEhBU0VfVU5TUEVDSUZJRUQQABIVChFDQU5BUllfUEhBU0VfUkVTVBABEhUKEUNBTkFSWV9QSEFTRV9IT0xEEAISGgoWQ0FOQVJZX1BIQVNFX1BST01PVElORxADEhkKFUNBTkFSWV9QSEFTRV9BQk9SVElORxAEEhUKEUNBTkFSWV9QSEFTRV9ET05FEAUSGAoUQ0FOQVJZX1BIQVNFX0FCT1JURUQQBiqfAQoNQ2FuYXJ5T3V0Y29tZRIeChpDQU5BUllfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhwKGENBTkFSWV9PVVRDT01FX1VOREVDSURFRBABEhcKE0NBTkFSWV9PVVRDT01FX0dPT0QQAhIZChVDQU5BUllfT1VUQ09NRV9GQUlMRUQQAxIcChhDQU5BUllfT1VUQ09NRV9USU1FRF9PVVQQBGIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollplan_v1_plan, file_rollplan_v1_report]);
+  fileDesc("Chhyb2xscGxhbi92MS9jYW5hcnkucHJvdG8SC3JvbGxwbGFuLnYxIsIBChFQbGFuQ2FuYXJ5UmVxdWVzdBInCghzbmFwc2hvdBgBIAEoCzIVLnJvbGxwbGFuLnYxLlNuYXBzaG90EikKBnBvbGljeRgCIAEoCzIZLnJvbGxwbGFuLnYxLkNhbmFyeVBvbGljeRIrCgdjb21tYW5kGAMgASgLMhoucm9sbHBsYW4udjEuQ2FuYXJ5Q29tbWFuZBIsCgh2ZXJkaWN0cxgEIAMoCzIaLnJvbGxwbGFuLnYxLkNhbmFyeVZlcmRpY3QiuAMKDENhbmFyeVBvbGljeRIMCgRwb2RzGAEgASgJEg0KBXN1cmdlGAIgASgJEicKBGJha2UYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFZ2F0ZXMYBCADKAkSLwoKb25fc3VjY2VzcxgFIAEoDjIbLnJvbGxwbGFuLnYxLkNhbmFyeVJlc3BvbnNlEi8KCm9uX2ZhaWx1cmUYBiABKA4yGy5yb2xscGxhbi52MS5DYW5hcnlSZXNwb25zZRIqCgd0aW1lb3V0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KCm9uX3RpbWVvdXQYCCABKA4yGy5yb2xscGxhbi52MS5DYW5hcnlSZXNwb25zZRI4ChJvbl9yb2xsb3V0X2ZhaWx1cmUYCSABKA4yHC5yb2xscGxhbi52MS5Sb2xsb3V0UmVzcG9uc2USLAoFc3RlcHMYCiADKAsyHS5yb2xscGxhbi52MS5DYW5hcnlQb2xpY3lTdGVwEiwKB29uX3N0ZXAYCyABKA4yGy5yb2xscGxhbi52MS5DYW5hcnlSZXNwb25zZSJYChBDYW5hcnlQb2xpY3lTdGVwEgwKBHBvZHMYASABKAkSJwoEYmFrZRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgVnYXRlcxgDIAMoCSKwAQoNQ2FuYXJ5Q29tbWFuZBIpCgZhY3Rpb24YASABKA4yGS5yb2xscGxhbi52MS5DYW5hcnlBY3Rpb24SEgoKZGVwbG95bWVudBgCIAEoCRIXCg90ZW1wbGF0ZV9kaWdlc3QYAyABKAkSDQoFZm9yY2UYBCABKAgSEAoIcGlwZWxpbmUYBSABKAkSDwoHcmVwbGFjZRgGIAEoCBIVCg10ZW1wbGF0ZV9vbmx5GAcgASgIIqABCg1DYW5hcnlWZXJkaWN0EgwKBG5hbWUYASABKAkSFwoPdGVtcGxhdGVfZGlnZXN0GAIgASgJEikKBnJlc3VsdBgDIAEoDjIZLnJvbGxwbGFuLnYxLkNhbmFyeVJlc3VsdBIvCgtvYnNlcnZlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEc3RlcBgFIAEoBSKTAQoSUGxhbkNhbmFyeVJlc3BvbnNlEiAKBXN0ZXBzGAEgAygLMhEucm9sbHBsYW4udjEuU3RlcBIpCgZyZXBvcnQYAiABKAsyGS5yb2xscGxhbi52MS5DYW5hcnlSZXBvcnQSMAoNcmVxdWV1ZV9hZnRlchgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiL7AwoMQ2FuYXJ5UmVwb3J0EicKBXBoYXNlGAEgASgOMhgucm9sbHBsYW4udjEuQ2FuYXJ5UGhhc2USKwoHb3V0Y29tZRgCIAEoDjIaLnJvbGxwbGFuLnYxLkNhbmFyeU91dGNvbWUSDwoHbWVzc2FnZRgDIAEoCRIkCgdyZWFzb25zGAQgAygLMhMucm9sbHBsYW4udjEuUmVhc29uEhcKD3RlbXBsYXRlX2RpZ2VzdBgFIAEoCRIVCg1zdGFibGVfZGlnZXN0GAYgASgJEhgKEHJlamVjdGVkX2RpZ2VzdHMYByADKAkSKQoFc2luY2UYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3BvZHNfd2FudGVkGAkgASgFEhYKDnBvZHNfYXZhaWxhYmxlGAogASgFEh0KFXN0YWJsZV9wb2RzX2F2YWlsYWJsZRgLIAEoBRIVCg1hdmFpbGFibGVfbWluGAwgASgFEhAKCHBvZHNfbWF4GA0gASgFEhMKC2Fib3J0X3dhaXRzGA4gASgIEhcKD2V2ZW50X3NlbGVjdG9ycxgPIAMoCRIXCg9jb21tYW5kX3BlbmRpbmcYECABKAgSEAoIcGlwZWxpbmUYESABKAkSDAoEc3RlcBgSIAEoBRINCgVzdGVwcxgTIAEoBSqDAQoOQ2FuYXJ5UmVzcG9uc2USHwobQ0FOQVJZX1JFU1BPTlNFX1VOU1BFQ0lGSUVEEAASGAoUQ0FOQVJZX1JFU1BPTlNFX0hPTEQQARIbChdDQU5BUllfUkVTUE9OU0VfUFJPTU9URRACEhkKFUNBTkFSWV9SRVNQT05TRV9BQk9SVBADKm4KD1JvbGxvdXRSZXNwb25zZRIgChxST0xMT1VUX1JFU1BPTlNFX1VOU1BFQ0lGSUVEEAASGQoVUk9MTE9VVF9SRVNQT05TRV9OT05FEAESHgoaUk9MTE9VVF9SRVNQT05TRV9ST0xMX0JBQ0sQAiquAQoMQ2FuYXJ5QWN0aW9uEh0KGUNBTkFSWV9BQ1RJT05fVU5TUEVDSUZJRUQQABIXChNDQU5BUllfQUNUSU9OX1NUQVJUEAESGQoVQ0FOQVJZX0FDVElPTl9QUk9NT1RFEAISFwoTQ0FOQVJZX0FDVElPTl9BQk9SVBADEhcKE0NBTkFSWV9BQ1RJT05fUkVUUlkQBBIZChVDQU5BUllfQUNUSU9OX1JFTEVBU0UQBSp4CgxDYW5hcnlSZXN1bHQSHQoZQ0FOQVJZX1JFU1VMVF9VTlNQRUNJRklFRBAAEhkKFUNBTkFSWV9SRVNVTFRfVU5LTk9XThABEhYKEkNBTkFSWV9SRVNVTFRfUEFTUxACEhYKEkNBTkFSWV9SRVNVTFRfRkFJTBADKsEBCgtDYW5hcnlQaGFzZRIcChhDQU5BUllfUEhBU0VfVU5TUEVDSUZJRUQQABIVChFDQU5BUllfUEhBU0VfUkVTVBABEhUKEUNBTkFSWV9QSEFTRV9IT0xEEAISGgoWQ0FOQVJZX1BIQVNFX1BST01PVElORxADEhkKFUNBTkFSWV9QSEFTRV9BQk9SVElORxAEEhUKEUNBTkFSWV9QSEFTRV9ET05FEAUSGAoUQ0FOQVJZX1BIQVNFX0FCT1JURUQQBiqfAQoNQ2FuYXJ5T3V0Y29tZRIeChpDQU5BUllfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhwKGENBTkFSWV9PVVRDT01FX1VOREVDSURFRBABEhcKE0NBTkFSWV9PVVRDT01FX0dPT0QQAhIZChVDQU5BUllfT1VUQ09NRV9GQUlMRUQQAxIcChhDQU5BUllfT1VUQ09NRV9USU1FRF9PVVQQBGIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollplan_v1_plan, file_rollplan_v1_report]);
 
 /**
  * PlanCanaryRequest is the request of RolloutPlanner.PlanCanary.
  *
  * A canary consists of a few pods of a new template next to all pods of the stable template, within the surge of the
  * Deployment. Fields of the Deployment hold the rollout at this point, and the Deployment controller of Kubernetes
- * creates and deletes all pods. All state is in the annotation `rollplan.dev/canary`, which each patch writes together
+ * creates and deletes all pods. In several steps, the number of canary pods grows. All state is in the annotation `rollplan.dev/canary`, which each patch writes together
  * with the fields that it describes. Therefore, the caller may be killed at any time, and of several concurrent callers
  * only one succeeds. A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under
  * "Errors".
@@ -80,15 +80,15 @@ export const PlanCanaryRequestSchema: GenMessage<PlanCanaryRequest> = /*@__PURE_
  * CanaryPolicy has the criteria for a good canary, and the reactions to its outcome. Durations must not be negative,
  * and are rounded up to whole seconds.
  *
- * The state remembers `pods`, `surge`, `bake`, `gates` and `timeout` of the start. In later requests, those that are
- * absent are taken from there. A value in the request applies to this request alone, except with CANARY_ACTION_START.
+ * The state remembers `pods`, `surge`, `bake`, `gates`, `timeout` and `steps` of the start. In later requests, those that
+ * are absent are taken from there. A value in the request applies to this request alone, except with
+ * CANARY_ACTION_START. Other `steps` apply from the next step.
  *
  * @generated from message rollplan.v1.CanaryPolicy
  */
 export type CanaryPolicy = Message<"rollplan.v1.CanaryPolicy"> & {
   /**
-   * Number of canary pods, or a percentage of the desired pods that is rounded up, for example "2" or "10%". At most
-   * maxSurge of the Deployment. Defaults to "1". A start with another size than that of its held canary is refused.
+   * The same as one step in `steps`, with this number of pods. Defaults to "1".
    *
    * @generated from field: string pods = 1;
    */
@@ -103,22 +103,22 @@ export type CanaryPolicy = Message<"rollplan.v1.CanaryPolicy"> & {
   surge: string;
 
   /**
-   * How long all canary pods must have been ready, without a restart. Defaults to 0. `minReadySeconds` of the
-   * Deployment always applies.
+   * How long all canary pods must have been ready, without a restart, at a step without its own `bake`. Defaults to 0.
+   * `minReadySeconds` of the Deployment always applies.
    *
    * @generated from field: google.protobuf.Duration bake = 3;
    */
   bake?: Duration | undefined;
 
   /**
-   * Names of the verdicts that must pass for a good canary. Other verdicts in the request must pass, too.
+   * Names of the verdicts that must pass at each step. Other verdicts in the request must pass, too.
    *
    * @generated from field: repeated string gates = 4;
    */
   gates: string[];
 
   /**
-   * What happens when the canary is good. Defaults to CANARY_RESPONSE_HOLD. Must not be CANARY_RESPONSE_ABORT.
+   * What happens when the last step is good. Defaults to CANARY_RESPONSE_HOLD. Must not be CANARY_RESPONSE_ABORT.
    *
    * @generated from field: rollplan.v1.CanaryResponse on_success = 5;
    */
@@ -133,7 +133,7 @@ export type CanaryPolicy = Message<"rollplan.v1.CanaryPolicy"> & {
   onFailure: CanaryResponse;
 
   /**
-   * Time after which a canary that is neither good nor failed times out. It never does by default. If a start continues a
+   * Time after which a step that is neither good nor failed times out. It never does by default. If a start continues a
    * canary that has timed out, its time begins again.
    *
    * @generated from field: google.protobuf.Duration timeout = 7;
@@ -154,6 +154,23 @@ export type CanaryPolicy = Message<"rollplan.v1.CanaryPolicy"> & {
    * @generated from field: rollplan.v1.RolloutResponse on_rollout_failure = 9;
    */
   onRolloutFailure: RolloutResponse;
+
+  /**
+   * Steps of the canary, up to 100, in order. A step that has no more pods than the one before, for example because of
+   * rounding, is skipped. If the number of steps is not greater than that of the held step, a start is refused if its last
+   * step has another size than the held canary. Must be empty with `pods`.
+   *
+   * @generated from field: repeated rollplan.v1.CanaryPolicyStep steps = 10;
+   */
+  steps: CanaryPolicyStep[];
+
+  /**
+   * What happens when a step is good that is not the last one. Defaults to CANARY_RESPONSE_PROMOTE: the next step. Must
+   * not be CANARY_RESPONSE_ABORT.
+   *
+   * @generated from field: rollplan.v1.CanaryResponse on_step = 11;
+   */
+  onStep: CanaryResponse;
 };
 
 /**
@@ -162,6 +179,42 @@ export type CanaryPolicy = Message<"rollplan.v1.CanaryPolicy"> & {
  */
 export const CanaryPolicySchema: GenMessage<CanaryPolicy> = /*@__PURE__*/
   messageDesc(file_rollplan_v1_canary, 1);
+
+/**
+ * CanaryPolicyStep is a step of a canary: a number of pods, which are held until they are good.
+ *
+ * @generated from message rollplan.v1.CanaryPolicyStep
+ */
+export type CanaryPolicyStep = Message<"rollplan.v1.CanaryPolicyStep"> & {
+  /**
+   * Number of canary pods, or a percentage of the desired pods that is rounded up, for example "2" or "10%". At most the
+   * surge. Required. Must exceed the number or percentage of the step before, if both are of the same kind.
+   *
+   * @generated from field: string pods = 1;
+   */
+  pods: string;
+
+  /**
+   * How long all canary pods must have been ready, without a restart. Defaults to that of the policy.
+   *
+   * @generated from field: google.protobuf.Duration bake = 2;
+   */
+  bake?: Duration | undefined;
+
+  /**
+   * Names of the verdicts that must pass at this step, besides those of the policy. Those of a skipped step are not needed.
+   *
+   * @generated from field: repeated string gates = 3;
+   */
+  gates: string[];
+};
+
+/**
+ * Describes the message rollplan.v1.CanaryPolicyStep.
+ * Use `create(CanaryPolicyStepSchema)` to create a new message.
+ */
+export const CanaryPolicyStepSchema: GenMessage<CanaryPolicyStep> = /*@__PURE__*/
+  messageDesc(file_rollplan_v1_canary, 2);
 
 /**
  * CanaryCommand is a command of the user.
@@ -235,11 +288,11 @@ export type CanaryCommand = Message<"rollplan.v1.CanaryCommand"> & {
  * Use `create(CanaryCommandSchema)` to create a new message.
  */
 export const CanaryCommandSchema: GenMessage<CanaryCommand> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_canary, 2);
+  messageDesc(file_rollplan_v1_canary, 3);
 
 /**
- * CanaryVerdict is the verdict of the caller about a canary. It counts only for the template that was checked, and only
- * for the current hold.
+ * CanaryVerdict is the verdict of the caller about a canary. It counts only for the template and the step that were
+ * checked, and only for the current hold.
  *
  * @generated from message rollplan.v1.CanaryVerdict
  */
@@ -272,6 +325,13 @@ export type CanaryVerdict = Message<"rollplan.v1.CanaryVerdict"> & {
    * @generated from field: google.protobuf.Timestamp observed_at = 4;
    */
   observedAt?: Timestamp | undefined;
+
+  /**
+   * Number of the step that was checked, from CanaryReport.step. Defaults to 1.
+   *
+   * @generated from field: int32 step = 5;
+   */
+  step: number;
 };
 
 /**
@@ -279,7 +339,7 @@ export type CanaryVerdict = Message<"rollplan.v1.CanaryVerdict"> & {
  * Use `create(CanaryVerdictSchema)` to create a new message.
  */
 export const CanaryVerdictSchema: GenMessage<CanaryVerdict> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_canary, 3);
+  messageDesc(file_rollplan_v1_canary, 4);
 
 /**
  * PlanCanaryResponse is the response of RolloutPlanner.PlanCanary.
@@ -316,7 +376,7 @@ export type PlanCanaryResponse = Message<"rollplan.v1.PlanCanaryResponse"> & {
  * Use `create(PlanCanaryResponseSchema)` to create a new message.
  */
 export const PlanCanaryResponseSchema: GenMessage<PlanCanaryResponse> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_canary, 4);
+  messageDesc(file_rollplan_v1_canary, 5);
 
 /**
  * CanaryReport is the state of a canary.
@@ -374,8 +434,8 @@ export type CanaryReport = Message<"rollplan.v1.CanaryReport"> & {
   rejectedDigests: string[];
 
   /**
-   * When the phase began. In CANARY_PHASE_HOLD, when the canary was first observed with this template. Absent without a
-   * canary.
+   * When the phase began. In CANARY_PHASE_HOLD, when the step began, or the canary was first observed with this template.
+   * Absent without a canary.
    *
    * @generated from field: google.protobuf.Timestamp since = 8;
    */
@@ -445,6 +505,20 @@ export type CanaryReport = Message<"rollplan.v1.CanaryReport"> & {
    * @generated from field: string pipeline = 17;
    */
   pipeline: string;
+
+  /**
+   * Number of the held step, from 1. 0 in other phases.
+   *
+   * @generated from field: int32 step = 18;
+   */
+  step: number;
+
+  /**
+   * Number of steps. 0 in other phases.
+   *
+   * @generated from field: int32 steps = 19;
+   */
+  steps: number;
 };
 
 /**
@@ -452,7 +526,7 @@ export type CanaryReport = Message<"rollplan.v1.CanaryReport"> & {
  * Use `create(CanaryReportSchema)` to create a new message.
  */
 export const CanaryReportSchema: GenMessage<CanaryReport> = /*@__PURE__*/
-  messageDesc(file_rollplan_v1_canary, 5);
+  messageDesc(file_rollplan_v1_canary, 6);
 
 /**
  * CanaryResponse is what happens when a canary is good, has failed or has timed out.
@@ -475,7 +549,7 @@ export enum CanaryResponse {
   HOLD = 1,
 
   /**
-   * The rollout continues, within the limits of the user.
+   * The rollout continues, within the limits of the user. As `on_step`: the next step begins.
    *
    * @generated from enum value: CANARY_RESPONSE_PROMOTE = 2;
    */
@@ -710,7 +784,7 @@ export enum CanaryOutcome {
   UNDECIDED = 1,
 
   /**
-   * It is good.
+   * Its last step is good.
    *
    * @generated from enum value: CANARY_OUTCOME_GOOD = 2;
    */
