@@ -1,8 +1,8 @@
 //! The planner of rollplan: computes the next writes for a Deployment from a snapshot.
 //!
 //! It is a total function: no I/O, no clock, no panic, and the same snapshot always gives the same plan. It makes the
-//! decisions of the Deployment controller of Kubernetes v1.37. `docs/architecture.md` has the map and the invariants,
-//! `docs/parity.md` the few deliberate differences.
+//! decisions of the Deployment controller of Kubernetes v1.37. `docs/contributors/architecture.md` has the map and the
+//! invariants, `docs/contributors/parity.md` the few deliberate differences.
 
 pub mod action;
 pub mod autoscaler;

@@ -8,7 +8,7 @@ import (
 )
 
 // page explains the differences: each in a table row that starts with its name, | `NAME` | ….
-const page = "../../docs/verdict.md"
+const page = "../../docs/reference/verdict.md"
 
 // differences returns the table rows of one section of the page, by case.
 func differences(t *testing.T, section string) map[string]string {

@@ -1,5 +1,5 @@
 //! The table of kinds that report their state in their own way, and the lists of kinds that have nothing to wait for. Tests
-//! compare both with docs/verdict.md. `generic.rs` has the rule that applies the rows.
+//! compare both with docs/reference/verdict.md. `generic.rs` has the rule that applies the rows.
 
 /// A row of the table: what the fields of some kinds mean.
 #[derive(Clone, Copy, Debug)]
@@ -1025,7 +1025,7 @@ impl KindRow {
 mod tests {
     use super::*;
 
-    const PAGE: &str = include_str!("../../../docs/verdict.md");
+    const PAGE: &str = include_str!("../../../docs/reference/verdict.md");
 
     fn code(texts: &[&str]) -> String {
         let texts: Vec<_> = texts.iter().map(|text| format!("`{text}`")).collect();
@@ -1052,7 +1052,7 @@ mod tests {
         kinds.iter().map(|kind| format!("{kind} {end}")).collect()
     }
 
-    /// The row in docs/verdict.md.
+    /// The row in docs/reference/verdict.md.
     fn line(row: &KindRow) -> String {
         let kinds = match row.kinds {
             [] => "every kind".to_owned(),
@@ -1121,7 +1121,7 @@ mod tests {
         let table: String = TABLE.iter().map(line).collect();
         assert!(
             PAGE.contains(&table),
-            "docs/verdict.md must contain:\n{table}"
+            "docs/reference/verdict.md must contain:\n{table}"
         );
     }
 
@@ -1133,7 +1133,7 @@ mod tests {
         let table: String = CONFIGURATION.iter().map(row).collect();
         assert!(
             PAGE.contains(&table),
-            "docs/verdict.md must contain:\n{table}"
+            "docs/reference/verdict.md must contain:\n{table}"
         );
     }
 
@@ -1147,7 +1147,7 @@ mod tests {
                     .collect::<Vec<_>>()
                     .join(" ")
                     .contains(&list),
-                "docs/verdict.md must contain: {list}"
+                "docs/reference/verdict.md must contain: {list}"
             );
         }
     }

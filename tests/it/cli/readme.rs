@@ -56,15 +56,15 @@ fn picture_in_the_readme_is_that_of_its_forecast() {
 const PAGES: [&str; 12] = [
     "README.md",
     "docs/adapters.md",
-    "docs/argocd.md",
+    "docs/guides/argocd.md",
     "docs/canary.md",
-    "docs/ci.md",
-    "docs/flux.md",
-    "docs/forecast.md",
-    "docs/install.md",
-    "docs/operations.md",
+    "docs/guides/ci.md",
+    "docs/guides/flux.md",
+    "docs/guides/forecast.md",
+    "docs/guides/install.md",
+    "docs/guides/operations.md",
     "docs/restarts.md",
-    "docs/verdict.md",
+    "docs/reference/verdict.md",
     "examples/README.md",
 ];
 
@@ -127,5 +127,5 @@ status:
     let run = rollplan(&["status", "-f", "-"], kustomization);
     assert_eq!(run.exit, 1, "{}", run.err);
     let shown = format!("-f kustomization.yaml\n{}```", run.out);
-    assert!(read("docs/flux.md").contains(&shown), "{}", run.out);
+    assert!(read("docs/guides/flux.md").contains(&shown), "{}", run.out);
 }

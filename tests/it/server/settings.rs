@@ -1,4 +1,4 @@
-//! Every setting has an option, a variable, a field in the log, and a row in docs/operations.md.
+//! Every setting has an option, a variable, a field in the log, and a row in docs/guides/operations.md.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -94,9 +94,9 @@ fn field(option: &str) -> String {
     if is_time { name + "_seconds" } else { name }
 }
 
-/// Option, variable and default of each row in docs/operations.md.
+/// Option, variable and default of each row in docs/guides/operations.md.
 fn rows() -> Vec<[String; 3]> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operations.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guides/operations.md");
     let text = std::fs::read_to_string(path).unwrap();
     let rows = text.lines().filter(|line| line.starts_with("| `--"));
     rows.map(|row| {
@@ -156,7 +156,7 @@ fn constants() -> [(String, Value); 5] {
     .map(|(name, value)| (name.to_owned(), value))
 }
 
-/// docs/operations.md lists exactly the options of `serve`, with their variables and defaults.
+/// docs/guides/operations.md lists exactly the options of `serve`, with their variables and defaults.
 #[test]
 fn table_of_settings_matches_the_program() {
     let help = command().arg("--help").output().unwrap();
