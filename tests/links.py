@@ -49,7 +49,7 @@ def broken(file: Path) -> list[str]:
 
 
 def unknown(file: Path) -> list[str]:
-    """The mentions of pages or headings that there are not."""
+    """The mentions of unknown pages and headings."""
     problems = []
     try:
         text = file.read_text()

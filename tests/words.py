@@ -25,13 +25,17 @@ def git(*args: str) -> str:
     return subprocess.run(["git", *args], check=True, capture_output=True, text=True).stdout
 
 
+def is_page(file: str) -> bool:
+    return file.endswith(".md") and file != "docs/SUMMARY.md"
+
+
 def pages(commit: str | None) -> dict[str, str]:
     """The texts of the pages, in the working tree or in a commit."""
     if commit:
         files = git("ls-tree", "-r", "--name-only", commit, "docs", "README.md").split()
-        return {file: git("show", f"{commit}:{file}") for file in files if file.endswith(".md")}
-    files = git("ls-files", "docs/*.md", "README.md").split()
-    return {file: Path(file).read_text() for file in files if Path(file).exists()}
+        return {file: git("show", f"{commit}:{file}") for file in files if is_page(file)}
+    files = git("ls-files", "docs", "README.md").split()
+    return {file: Path(file).read_text() for file in files if is_page(file) and Path(file).exists()}
 
 
 def words(text: str, headers: set[str]) -> int:

@@ -255,7 +255,7 @@ type RolloutReport struct {
 	Counters []*Counter `protobuf:"bytes,10,rep,name=counters,proto3" json:"counters,omitempty"`
 	// False if the planner has separate rules for the kind, for example for Deployments and Jobs. True if the object is
 	// judged by the row of its kind in a table or, without a row, by fields that many controllers share, for example
-	// observedGeneration and the condition Ready. docs/reference/verdict.md describes both.
+	// observedGeneration and the condition Ready. docs/reference/kinds.md describes both.
 	Generic bool `protobuf:"varint,11,opt,name=generic,proto3" json:"generic,omitempty"`
 	// Whether a controller has observed the latest generation of the object. While it has not, `counts` and `counters` may
 	// be those of an earlier generation.

@@ -178,7 +178,7 @@ class RolloutReport(_message.Message):
     generic: _builtins.bool
     """False if the planner has separate rules for the kind, for example for Deployments and Jobs. True if the object is
     judged by the row of its kind in a table or, without a row, by fields that many controllers share, for example
-    observedGeneration and the condition Ready. docs/reference/verdict.md describes both.
+    observedGeneration and the condition Ready. docs/reference/kinds.md describes both.
     """
     observed: _builtins.bool
     """Whether a controller has observed the latest generation of the object. While it has not, `counts` and `counters` may

@@ -100,7 +100,7 @@ export type RolloutReport = Message<"rollplan.v1.RolloutReport"> & {
   /**
    * False if the planner has separate rules for the kind, for example for Deployments and Jobs. True if the object is
    * judged by the row of its kind in a table or, without a row, by fields that many controllers share, for example
-   * observedGeneration and the condition Ready. docs/reference/verdict.md describes both.
+   * observedGeneration and the condition Ready. docs/reference/kinds.md describes both.
    *
    * @generated from field: bool generic = 11;
    */
