@@ -15,6 +15,8 @@ TABLE = re.compile(r"^(\|.*\|)\n\|[ :|-]+\|\n(?:\|.*\n)*", re.MULTILINE)
 MARKS = {
     "docs/guides": 1200,
     "docs/reference/verdict.md": 2500,
+    "docs/reference/kubernetes.md": 300,
+    "docs/reference/cost.md": 300,
     "docs/contributors/architecture.md": 2500,
 }
 # The most lines of the section of an unreleased version.
