@@ -466,8 +466,8 @@ type PlanRestartsRequest struct {
 	// pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
 	// planned for workloads without a UID.
 	Objects []string `protobuf:"bytes,2,rep,name=objects,proto3" json:"objects,omitempty"`
-	// Configurations as checksums, so that the values of Secrets do not have to leave the cluster. Each configuration
-	// must be unique.
+	// Configurations as checksums, so that the values of Secrets do not have to leave the cluster. Each ConfigMap and Secret
+	// must be unique. Each pod has its own status of a SecretProviderClass: the latest one counts.
 	Configurations []*Configuration `protobuf:"bytes,4,rep,name=configurations,proto3" json:"configurations,omitempty"`
 	// Whether the request contains every ConfigMap and Secret of the namespaces of the workloads. If false, a
 	// configuration that is missing from the request is unknown, and nothing is decided about it.

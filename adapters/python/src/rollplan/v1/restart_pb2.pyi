@@ -287,8 +287,8 @@ class PlanRestartsRequest(_message.Message):
 
     @_builtins.property
     def configurations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Configuration]:
-        """Configurations as checksums, so that the values of Secrets do not have to leave the cluster. Each configuration
-        must be unique.
+        """Configurations as checksums, so that the values of Secrets do not have to leave the cluster. Each ConfigMap and Secret
+        must be unique. Each pod has its own status of a SecretProviderClass: the latest one counts.
         """
 
     @_builtins.property

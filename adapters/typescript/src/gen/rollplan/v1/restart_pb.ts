@@ -46,8 +46,8 @@ export type PlanRestartsRequest = Message<"rollplan.v1.PlanRestartsRequest"> & {
   objects: string[];
 
   /**
-   * Configurations as checksums, so that the values of Secrets do not have to leave the cluster. Each configuration
-   * must be unique.
+   * Configurations as checksums, so that the values of Secrets do not have to leave the cluster. Each ConfigMap and Secret
+   * must be unique. Each pod has its own status of a SecretProviderClass: the latest one counts.
    *
    * @generated from field: repeated rollplan.v1.Configuration configurations = 4;
    */
