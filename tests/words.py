@@ -1,7 +1,8 @@
 """Counts the words of the documentation, page by page, without tables that programs write: python3 tests/words.py [COMMIT].
 
 A program writes what is between `<!-- NAME: written by COMMAND -->` and `<!-- NAME ends -->`. In a page of an earlier commit, a
-table with the header of such a table counts as written, too. `--check` fails if a page exceeds its mark.
+table counts as written, too, if its header and the start of its first row are those of such a table. `--check` fails if a page
+exceeds its mark.
 """
 
 import re
@@ -10,7 +11,7 @@ import sys
 from pathlib import Path
 
 WRITTEN = re.compile(r"^<!-- ([a-z ]+): written by .*? -->\n(.*?)^<!-- \1 ends -->\n", re.MULTILINE | re.DOTALL)
-TABLE = re.compile(r"^(\|.*\|)\n\|[ :|-]+\|\n(?:\|.*\n)*", re.MULTILINE)
+TABLE = re.compile(r"^(\|.*\|)\n\|[ :|-]+\|\n(\|[^|\n]*\|)?.*\n?(?:\|.*\n)*", re.MULTILINE)
 # The most words of a page, or of each page of a folder.
 MARKS = {
     "docs/guides": 1200,
@@ -40,9 +41,9 @@ def pages(commit: str | None) -> dict[str, str]:
     return {file: Path(file).read_text() for file in files if is_page(file) and Path(file).exists()}
 
 
-def words(text: str, headers: set[str]) -> int:
+def words(text: str, written: set[tuple[str, str]]) -> int:
     text = WRITTEN.sub("", text)
-    text = TABLE.sub(lambda table: "" if table[1] in headers else table[0], text)
+    text = TABLE.sub(lambda table: "" if (table[1], table[2]) in written else table[0], text)
     return len(text.split())
 
 
@@ -50,11 +51,11 @@ def main() -> int:
     args = sys.argv[1:]
     is_check = "--check" in args
     commit = next((arg for arg in args if arg != "--check"), None)
-    written = [part[2] for text in pages(None).values() for part in WRITTEN.finditer(text)]
-    headers = {table[1] for part in written for table in TABLE.finditer(part)}
+    parts = [part[2] for text in pages(None).values() for part in WRITTEN.finditer(text)]
+    written = {(table[1], table[2]) for part in parts for table in TABLE.finditer(part)} if commit else set()
     total, problems = 0, []
     for page, text in sorted(pages(commit).items()):
-        count = words(text, headers)
+        count = words(text, written)
         total += count
         if not is_check:
             print(f"{count:7,} {page}")
