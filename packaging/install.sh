@@ -20,7 +20,7 @@ case $version in
 esac
 case $(uname -s)-$(uname -m) in
   Linux-x86_64) platform=linux-amd64 ;;
-  *) fail "no binary for $(uname -s) on $(uname -m); build rollplan with cargo (docs/install.md)" ;;
+  *) fail "no binary for $(uname -s) on $(uname -m); build rollplan with cargo (docs/guides/install.md)" ;;
 esac
 
 release=${ROLLPLAN_RELEASES:-https://rollplan.dev/releases}/v$version

@@ -1,4 +1,7 @@
-"""Checks that every link and anchor in the Markdown files of the tree that leads into the tree leads somewhere."""
+"""Checks that every link and anchor in the Markdown files of the tree that leads into the tree leads somewhere.
+
+So must every mention of a page in other files: `docs/….md`, or `docs/….md, "Heading"`.
+"""
 
 import re
 import subprocess
@@ -13,6 +16,7 @@ HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
 # The READMEs of packages, which are also shown elsewhere, have links with the address of the repository.
 HOME = "https://rollplan.dev/rollplan"
 REMOTE = re.compile(r"[a-z][a-z0-9+.-]*:")
+MENTION = re.compile(r"(?<![\w/.])docs/([\w/-]+\.md)(?:,[\s/#*]+\"([^\"]+)\")?")
 
 
 def anchors(text: str) -> set[str]:
@@ -44,9 +48,27 @@ def broken(file: Path) -> list[str]:
     return problems
 
 
+def unknown(file: Path) -> list[str]:
+    """The mentions of unknown pages and headings."""
+    problems = []
+    try:
+        text = file.read_text()
+    except UnicodeDecodeError:
+        return []
+    for path, heading in MENTION.findall(text):
+        page = Path("docs", path)
+        if not page.exists():
+            problems.append(f"{file}: {page}: no such file")
+        elif heading and re.search(rf"^#+ {re.escape(' '.join(heading.split()))}$", page.read_text(), re.MULTILINE) is None:
+            problems.append(f"{file}: {page}: no heading {heading!r}")
+    return problems
+
+
 def main() -> int:
-    files = subprocess.run(["git", "ls-files", "-z", "*.md"], check=True, capture_output=True, text=True).stdout
-    problems = [problem for file in files.split("\0") if file for problem in broken(Path(file))]
+    files = subprocess.run(["git", "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
+    paths = [path for path in map(Path, files.split("\0")) if path.is_file()]
+    problems = [problem for path in paths if path.suffix == ".md" for problem in broken(path)]
+    problems += [problem for path in paths for problem in unknown(path)]
     print("\n".join(problems), file=sys.stderr, end="\n" if problems else "")
     return 1 if problems else 0
 

@@ -45,7 +45,7 @@ const ROUNDS: usize = 5;
 const MANY_PODS: usize = 1_000;
 const FEW_CALLERS: usize = 4;
 
-// Limits that hold on a busy machine. docs/benchmarks.md has the actual results.
+// Limits that hold on a busy machine. docs/contributors/benchmarks.md has the actual results.
 const IDLE_MIB_MAX: f64 = 20.0;
 /// The maximum growth of memory in the last two fifths of the calls.
 const GROWTH_MIB_MAX: f64 = 4.0;

@@ -1,4 +1,4 @@
--- A health check for Argo CD: the states of rollplan. docs/argocd.md describes how to install it.
+-- A health check for Argo CD: the states of rollplan. docs/guides/argocd.md describes how to install it.
 -- The lists between the marks are generated from src/health/kinds: UPDATE_GOLDEN=1 cargo test -p rollplan-health argo
 
 -- generated

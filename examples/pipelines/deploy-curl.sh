@@ -6,7 +6,7 @@
 # The manifest must contain only the Deployment. Optional variables: KUBE_API, the URL of the API server; KUBE_TOKEN, a token;
 # KUBE_CA, a file with the CA certificate of the API server (in a pod, the defaults are those of its service account);
 # ROLLPLAN_SERVER, the URL of the service; TIMEOUT, how long to wait, in seconds (600); IMAGE_PULL, how long an image may be
-# missing, in seconds. The exit codes are those of `rollplan wait`: docs/ci.md.
+# missing, in seconds. The exit codes are those of `rollplan wait`: docs/reference/command.md.
 set -euo pipefail
 
 manifest=${1:?usage: deploy-curl.sh MANIFEST NAMESPACE DEPLOYMENT} namespace=$2 name=$3

@@ -7,7 +7,7 @@
  * The manifest must contain only the Deployment, as YAML or JSON. The program requires Node.js 22.19 or later, which runs
  * TypeScript, the packages rollplan (adapters/typescript) and @kubernetes/client-node, and the service. Optional variables:
  * ROLLPLAN_SERVER, the URL of the service; TIMEOUT, how long to wait, in seconds (600); IMAGE_PULL, how long an image may be
- * missing, in seconds. The exit codes are those of `rollplan wait`: docs/ci.md.
+ * missing, in seconds. The exit codes are those of `rollplan wait`: docs/reference/command.md.
  */
 
 import { readFile } from "node:fs/promises";

@@ -6,7 +6,7 @@
 The manifest must contain only the Deployment, as YAML or JSON. The program requires the package rollplan[kubernetes]
 (adapters/python) and the service. Optional variables: ROLLPLAN_SERVER, the URL of the service; TIMEOUT, how long to wait,
 in seconds (600); IMAGE_PULL, how long an image may be missing, in seconds. The exit codes are those of `rollplan wait`:
-docs/ci.md.
+docs/reference/command.md.
 """
 
 import os

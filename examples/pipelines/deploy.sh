@@ -7,7 +7,7 @@
 # FAIL_ON, how long a class of failures must last to be certain, for example image-pull=30s; JUNIT, a file for a report;
 # UNDO=never, to leave a failed rollout as it is, or UNDO=once, to roll each template back only once, with
 # `rollplan wait --on-failure` (docs/canary.md). In GitHub Actions and GitLab CI/CD, the log has annotations or sections.
-# The exit code is that of `rollplan wait`: docs/ci.md.
+# The exit code is that of `rollplan wait`: docs/reference/command.md.
 set -euo pipefail
 
 manifest=${1:?usage: deploy.sh MANIFEST NAMESPACE DEPLOYMENT} namespace=$2 name=$3

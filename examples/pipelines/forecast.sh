@@ -6,7 +6,7 @@
 # It requires kubectl (with KUBECONFIG as usual), rollplan and, for comments, jq. Nothing is applied. Optional variables: HTML, a file
 # for a page with pictures; PULL_REQUEST and GH_TOKEN, to comment with gh in GitHub Actions, where the text is also the summary of
 # the job; GITLAB_TOKEN (scope api), to comment with curl in a merge request pipeline of GitLab CI/CD. An earlier comment is
-# replaced. The exit code is that of `rollplan forecast`: docs/ci.md.
+# replaced. The exit code is that of `rollplan forecast`: docs/reference/command.md.
 set -euo pipefail
 
 manifest=${1:?usage: forecast.sh MANIFEST NAMESPACE DEPLOYMENT} namespace=$2 name=$3

@@ -10,6 +10,37 @@
 //! has changed since the snapshot. `policy` is what the user wants, `decision` whether a canary is good, `fault` whether the
 //! stable template is any better, `ownership` who owns which fields, `plan` the next patch, `start` its first one, and
 //! `refusal` why there is none.
+//!
+//! ```
+//! use rollplan_canary::{Command, Input, Policy, Start, plan_canary};
+//! use rollplan_core::interrupt::Never;
+//! use rollplan_core::template::Template;
+//! use rollplan_world::{mk_deployment, mk_set, mk_snapshot, mk_template, settle, store_defaults};
+//!
+//! let deployment = mk_deployment(4);
+//! let set = mk_set(&deployment, "v1", 1, 4);
+//! let mut snapshot = mk_snapshot(deployment, vec![set]);
+//! store_defaults(&mut snapshot);
+//! settle(&mut snapshot);
+//! let mut changed = snapshot.deployment.clone();
+//! changed.spec.template = Template::from(mk_template("v2"));
+//!
+//! let input = Input {
+//!     snapshot,
+//!     policy: Policy::default(),
+//!     command: Some(Command::Start(Box::new(Start {
+//!         deployment: changed,
+//!         pipeline: None,
+//!         replaces: false,
+//!         is_template_only: false,
+//!     }))),
+//!     verdicts: Vec::new(),
+//!     managed_fields: None,
+//! };
+//! let plan = plan_canary(&input, &Never).unwrap().unwrap();
+//! // The patch that starts the canary.
+//! assert!(plan.step.is_some());
+//! ```
 
 mod decision;
 mod fault;

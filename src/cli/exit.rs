@@ -36,7 +36,7 @@ impl Exit {
         }
     }
 
-    /// The exit code for a report, by its verdict. docs/verdict.md has the table.
+    /// The exit code for a report, by its verdict. docs/reference/verdict.md has the table.
     pub(super) fn of(report: Option<&RolloutReport>) -> Self {
         let verdict = report.and_then(|report| report.verdict.as_ref());
         match verdict.map_or(Outlook::Unspecified, |verdict| verdict.outlook()) {
@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    /// The table "Phases and exit codes" of docs/verdict.md.
+    /// The table "Phases and exit codes" of docs/reference/verdict.md.
     #[test]
     fn exit_codes_match_the_documented_table() {
         use Outlook::{Complete, CompletesByItself, NeedsChange, NotJudged, Undecided};

@@ -75,16 +75,26 @@ pub(super) struct ServeArgs {
     deadline_max: Option<Duration>,
     /// Maximum number of concurrent calls to the planner; further calls are rejected, and clients may retry them [default:
     /// 100]
+    ///
+    /// The limit applies to all connections together. Half as many large calls may run in addition.
     #[arg(long, value_name = "COUNT", env = "ROLLPLAN_CONCURRENT_CALLS_MAX")]
     concurrent_calls_max: Option<usize>,
     /// How long a request may take to arrive and still be admitted under full load [default: 50ms]
+    ///
+    /// This includes the wait for a processor. The load is full while --concurrent-calls-max other calls are in flight or
+    /// arriving, not counting those that wait for their client.
     #[arg(long, value_name = "DURATION", env = "ROLLPLAN_QUEUE_TIME_MAX", value_parser = span::parse)]
     queue_time_max: Option<Duration>,
     /// Maximum number of large plans that are computed at the same time; others wait [default: one for each core]
+    ///
+    /// A plan is large if it takes more than about a millisecond.
     #[arg(long, value_name = "COUNT", env = "ROLLPLAN_LARGE_PLANS_MAX")]
     large_plans_max: Option<usize>,
     /// MiB of memory for requests, large plans and answers; calls that exceed it are rejected [default: from the memory
     /// limit]
+    ///
+    /// The default is (M - 64) / 2 for a container with a memory limit of M MiB, but at least 32 and at most 512, and 512
+    /// without a limit.
     #[arg(long, value_name = "MIB", env = "ROLLPLAN_BUFFER_MIB_MAX")]
     buffer_mib_max: Option<usize>,
     /// Maximum number of open connections; others wait [default: 16384]
@@ -97,12 +107,14 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "BYTES", env = "ROLLPLAN_HEADER_BYTES_MAX")]
     header_bytes_max: Option<u32>,
     /// How long a connection may be idle before the server pings it [default: 60s]
+    ///
+    /// With HTTP/1.1, which has no pings, this is how long the headers of the next request may take.
     #[arg(long, value_name = "DURATION", env = "ROLLPLAN_KEEPALIVE_INTERVAL", value_parser = span::parse)]
     keepalive_interval: Option<Duration>,
     /// How long the response to a ping may take [default: 20s]
     #[arg(long, value_name = "DURATION", env = "ROLLPLAN_KEEPALIVE_TIMEOUT", value_parser = span::parse)]
     keepalive_timeout: Option<Duration>,
-    /// Maximum age of a connection, plus or minus 10% [default: unlimited]
+    /// Age at which the server asks a client to reconnect, plus or minus up to 10% for each connection [default: unlimited]
     #[arg(long, value_name = "DURATION", env = "ROLLPLAN_CONNECTION_AGE_MAX", value_parser = span::parse)]
     connection_age_max: Option<Duration>,
     /// How long to keep serving after SIGTERM, with readiness withdrawn [default: 5s]

@@ -1,8 +1,29 @@
 //! The planner of rollplan: computes the next writes for a Deployment from a snapshot.
 //!
 //! It is a total function: no I/O, no clock, no panic, and the same snapshot always gives the same plan. It makes the
-//! decisions of the Deployment controller of Kubernetes v1.37. `docs/architecture.md` has the map and the invariants,
-//! `docs/parity.md` the few deliberate differences.
+//! decisions of the Deployment controller of Kubernetes v1.37. `docs/contributors/architecture.md` has the map and the
+//! invariants, `docs/contributors/parity.md` the few deliberate differences.
+//!
+//! One subject a file, read in this order: [snapshot] is the observed state, [template] decides when two pod templates are
+//! equal, [revision] numbers them, and [size] is the arithmetic and nothing else. [strategy] says how old pods are replaced.
+//! [pass] is one sync of the upstream controller: what it works on (`owner`, `sets`, `writes`), and what it does (`claims`,
+//! `find`, `create`, `rollout`, `scale`, `cleanup`, `publish`). [status] has the conditions and the deadline. [action] is a
+//! part of a plan, and its effect on the world. `settle` repeats passes on a predicted world, and [sync] leads the loop of an
+//! adapter. [lint] checks every settled plan independently.
+//!
+//! ```
+//! use rollplan_core::plan_settled;
+//! use rollplan_core::snapshot::Options;
+//! use rollplan_core::template::Template;
+//! use rollplan_world::{mk_deployment, mk_set, mk_snapshot, mk_template};
+//!
+//! // Three pods run the image v1, and the Deployment now has the image v2.
+//! let mut deployment = mk_deployment(3);
+//! let old = mk_set(&deployment, "v1", 1, 3);
+//! deployment.spec.template = Template::from(mk_template("v2"));
+//! let plan = plan_settled(&mk_snapshot(deployment, vec![old]), Options::default());
+//! assert!(plan.steps[0].summary().starts_with("create ReplicaSet web-"));
+//! ```
 
 pub mod action;
 pub mod autoscaler;

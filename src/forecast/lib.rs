@@ -4,6 +4,46 @@
 //! planner of `rollplan-core` decides what the Deployment controller does. The model of the other controllers is
 //! `rollplan-simulation`. The planner does not know the forecast. The same request always has the same result: random
 //! numbers depend on its seed alone, and nothing is computed with floating-point numbers.
+//!
+//! `change` applies the changes and finds out what they do, `times` has the start times that pods show and those that a
+//! sample draws, `world` the pods and the limits of the cluster, and `queue` the events in the order of their times. `sample`
+//! runs one sample, `trajectory` is its course, `summary` what all samples show, and `assumptions` what the forecast assumes.
+//!
+//! ```
+//! use std::collections::BTreeSet;
+//!
+//! use rollplan_core::interrupt::Never;
+//! use rollplan_core::snapshot::Options;
+//! use rollplan_core::template::Template;
+//! use rollplan_forecast::{
+//!     Change, ClusterLimits, Horizon, Outcome, PodTimes, Request, forecast_until,
+//! };
+//! use rollplan_world::{mk_deployment, mk_set, mk_snapshot, mk_template, settle};
+//!
+//! let deployment = mk_deployment(4);
+//! let set = mk_set(&deployment, "v1", 1, 4);
+//! let mut snapshot = mk_snapshot(deployment.clone(), vec![set]);
+//! settle(&mut snapshot);
+//! let mut changed = deployment;
+//! changed.spec.template = Template::from(mk_template("v2"));
+//!
+//! let request = Request {
+//!     snapshot,
+//!     failure: None,
+//!     failing_pods: BTreeSet::new(),
+//!     changes: vec![Change::Deployment(Box::new(changed))],
+//!     horizon: Horizon::Pass,
+//!     options: Options::default(),
+//!     pod_times: PodTimes::default(),
+//!     limits: ClusterLimits::default(),
+//!     samples: 10,
+//!     seed: 1,
+//! };
+//! let answer = forecast_until(request, &Never).unwrap().unwrap();
+//! assert_eq!(answer.expected.outcome, Outcome::Completes);
+//! // Never more than the four pods and the surge of one.
+//! assert!(answer.expected.pods_max.high <= 5);
+//! ```
 
 mod assumptions;
 mod change;

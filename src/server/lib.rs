@@ -353,7 +353,7 @@ impl Server {
             background.spawn(Admin::new(health, metrics).serve(listener, descriptors.http));
         }
         health.serving().await;
-        // Programs read the port from this line: docs/operations.md guarantees it.
+        // Programs read the port from this line: docs/reference/service.md guarantees it.
         tracing::info!("listening on {local_addr}");
         tokio::select! {
             () = &mut serving => return Err(Error::Serve),

@@ -3,6 +3,11 @@
 //!
 //! A request is read once: either to the input of its method, for example [`RolloutInput`], or to an error with all
 //! violations.
+//!
+//! Each folder uses only those before it: `read` is the parser of JSON, `tree` compares pod templates while they are read,
+//! `objects` finds the objects in texts and selects those of an owner, `parse` validates them and converts them to the types
+//! of the crates, `kinds` and `restart` do so for other kinds and for configurations. A method is one file, for example
+//! `rollout`, that reads its request and prints its response, with the messages of `print`.
 
 mod body;
 mod canary;

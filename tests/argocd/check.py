@@ -1,4 +1,4 @@
-"""Checks that docs/argocd/health.lua and the program report equal states for random objects (mapping: docs/argocd.md)."""
+"""Checks that docs/argocd/health.lua and the program report equal states for random objects (docs/guides/argocd.md)."""
 
 import collections
 import json

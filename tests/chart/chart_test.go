@@ -576,10 +576,10 @@ func TestInvalidValues(t *testing.T) {
 	}
 }
 
-// server.settings has the options of `rollplan serve` that docs/operations.md lists, except those that the chart sets.
+// server.settings has the options of `rollplan serve` that docs/reference/service.md lists, except those that the chart sets.
 func TestSettingsAreTheOptionsOfServe(t *testing.T) {
 	managed := []string{"listen", "http-listen", "tls-cert", "tls-key", "tls-client-ca", "tls-client-san", "drain-delay", "drain-grace"}
-	text, err := os.ReadFile(root + "/docs/operations.md")
+	text, err := os.ReadFile(root + "/docs/reference/service.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -613,7 +613,7 @@ func TestSettingsAreTheOptionsOfServe(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(have)
 	if !slices.Equal(have, want) {
-		t.Errorf("server.settings in values.schema.json has\n%v\nand docs/operations.md has\n%v", have, want)
+		t.Errorf("server.settings in values.schema.json has\n%v\nand docs/reference/service.md has\n%v", have, want)
 	}
 }
 

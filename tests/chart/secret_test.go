@@ -15,10 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The commands of docs/install.md create a Secret with all keys that the pods mount, and a certificate for the addresses of the
+// The commands of docs/guides/install.md create a Secret with all keys that the pods mount, and a certificate for the addresses of the
 // Services, including the one that the adapter calls.
 func TestDocumentedSecretNamesTheServices(t *testing.T) {
-	document, err := os.ReadFile(filepath.Join(root, "docs/install.md"))
+	document, err := os.ReadFile(filepath.Join(root, "docs/guides/install.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestDocumentedSecretNamesTheServices(t *testing.T) {
 	_, section, _ = strings.Cut(section, "```sh\n")
 	commands, _, found := strings.Cut(section, "```\n")
 	if !found {
-		t.Fatal("docs/install.md has no commands")
+		t.Fatal("docs/guides/install.md has no commands")
 	}
 	// This replacement of kubectl copies the files, and prints the other arguments.
 	dir := t.TempDir()

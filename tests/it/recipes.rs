@@ -1,4 +1,4 @@
-//! The recipe for a method in docs/architecture.md names every file that a method needs.
+//! The recipe for a method in docs/contributors/architecture.md names every file that a method needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -35,7 +35,7 @@ fn root() -> &'static Path {
 
 /// The paths in the recipe.
 fn recipe() -> Vec<String> {
-    let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let text = fs::read_to_string(root().join("docs/contributors/architecture.md")).unwrap();
     let (_, recipe) = text.split_once("**A method**\n").unwrap();
     let (recipe, _) = recipe.split_once("\n\n").unwrap();
     let quoted = recipe.split('`').skip(1).step_by(2);

@@ -38,7 +38,7 @@ use cgroup::Cgroup;
 const ATTACKERS: usize = 30;
 /// Much longer than a typical call takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The memory of a server without calls, as in docs/operations.md.
+/// The memory of a server without calls, as in docs/guides/operations.md.
 const IDLE_MIB: u64 = 64;
 
 /// A server in a control group.

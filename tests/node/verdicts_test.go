@@ -686,7 +686,7 @@ func writeTable(t *testing.T, file string, results map[string]judgement) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin, end = "<!-- states -->\n", "<!-- end of states -->\n"
+	const begin, end = "<!-- states: written by WRITE=1 bash tests/run states -->\n", "<!-- states ends -->\n"
 	head, rest, found := strings.Cut(string(text), begin)
 	_, tail, closed := strings.Cut(rest, end)
 	if !found || !closed {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// Exemption is a deliberate difference (docs/parity.md). It excuses a difference only in a world to which it applies. These
+// Exemption is a deliberate difference (docs/contributors/parity.md). It excuses a difference only in a world to which it applies. These
 // worlds are counted by name; in most of them, both sides are equal nevertheless.
 type Exemption struct {
 	Name    string

@@ -1,5 +1,5 @@
 // Command parity compares the planner with the Deployment controller of Kubernetes v1.37.2. Both get the same snapshots
-// and must make the same writes. See docs/parity.md.
+// and must make the same writes. See docs/contributors/parity.md.
 //
 //	go run ./parity -n 20000 -seed 7        # from tests/
 //	go run ./parity -replay /tmp/case.json  # one snapshot that was saved after a failure

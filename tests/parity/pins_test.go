@@ -20,7 +20,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// Each row of the table "Deliberate differences" in docs/parity.md has a world here, with the writes of upstream and those of
+// Each row of the table "Deliberate differences" in docs/contributors/parity.md has a world here, with the writes of upstream and those of
 // our planner. The test fails if a row no longer describes both.
 
 // both returns a worker with the planner of this checkout.

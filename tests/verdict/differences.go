@@ -8,7 +8,7 @@ import (
 )
 
 // page explains the differences: each in a table row that starts with its name, | `NAME` | ….
-const page = "../../docs/verdict.md"
+const page = "../../docs/contributors/judgements.md"
 
 // differences returns the table rows of one section of the page, by case.
 func differences(t *testing.T, section string) map[string]string {
@@ -17,7 +17,7 @@ func differences(t *testing.T, section string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, found := strings.Cut(string(text), "### "+section+"\n")
+	_, rest, found := strings.Cut(string(text), "## "+section+"\n")
 	if !found {
 		t.Fatalf("%s has no section %q", page, section)
 	}

@@ -58,15 +58,15 @@ func kafkas() []map[string]any {
 	return append(all, kafka(map[string]any{"observedGeneration": 2}))
 }
 
-// TestFluxExpressions evaluates the expressions of docs/flux.md with Flux's own code, and compares the results with ours.
+// TestFluxExpressions evaluates the expressions of docs/guides/flux.md with Flux's own code, and compares the results with ours.
 func TestFluxExpressions(t *testing.T) {
-	page, err := os.ReadFile("../../docs/flux.md")
+	page, err := os.ReadFile("../../docs/guides/flux.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	example := regexp.MustCompile("(?s)```yaml\n(spec:\n  healthCheckExprs:.*?)```").FindSubmatch(page)
 	if example == nil {
-		t.Fatal("docs/flux.md has no healthCheckExprs")
+		t.Fatal("docs/guides/flux.md has no healthCheckExprs")
 	}
 	var kustomization struct {
 		Spec struct {

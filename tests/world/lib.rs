@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a builder that fails fails its test")]
 
 pub mod json;
+pub mod page;
 pub mod patch;
 pub mod random;
 

@@ -1150,7 +1150,7 @@ func (x *ComputeStatusRequest) GetFailOn() []*FailureRule {
 	return nil
 }
 
-// FailureRule changes when failures of a class are certain. docs/verdict.md lists the classes and their defaults.
+// FailureRule changes when failures of a class are certain. docs/reference/verdict.md lists the classes and their defaults.
 type FailureRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the class, for example "image-pull", "crash-loop" or "unschedulable".

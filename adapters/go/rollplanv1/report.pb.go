@@ -25,8 +25,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Phase is the phase of a rollout, or of an object of a kind other than Deployment. docs/verdict.md lists the phases of
-// each kind.
+// Phase is the phase of a rollout, or of an object of a kind other than Deployment. docs/reference/kinds.md lists the phases
+// of each kind.
 type Phase int32
 
 const (
@@ -255,7 +255,7 @@ type RolloutReport struct {
 	Counters []*Counter `protobuf:"bytes,10,rep,name=counters,proto3" json:"counters,omitempty"`
 	// False if the planner has separate rules for the kind, for example for Deployments and Jobs. True if the object is
 	// judged by the row of its kind in a table or, without a row, by fields that many controllers share, for example
-	// observedGeneration and the condition Ready. docs/verdict.md describes both.
+	// observedGeneration and the condition Ready. docs/reference/kinds.md describes both.
 	Generic bool `protobuf:"varint,11,opt,name=generic,proto3" json:"generic,omitempty"`
 	// Whether a controller has observed the latest generation of the object. While it has not, `counts` and `counters` may
 	// be those of an earlier generation.
@@ -381,8 +381,8 @@ func (x *RolloutReport) GetObserved() bool {
 // Counter is a number that the spec of a workload asks for, or that its controller publishes.
 type Counter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name, in lower case, for example "desired", "updated" or "available". docs/verdict.md lists the counters of each
-	// kind.
+	// Name, in lower case, for example "desired", "updated" or "available". docs/reference/kinds.md lists the counters of
+	// each kind.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The number.
 	Value         int64 `protobuf:"varint,2,opt,name=value,proto3" json:"value,omitempty"`
@@ -434,7 +434,7 @@ func (x *Counter) GetValue() int64 {
 	return 0
 }
 
-// Verdict states whether a rollout completes by itself or needs a change. docs/verdict.md describes the rules.
+// Verdict states whether a rollout completes by itself or needs a change. docs/reference/verdict.md describes the rules.
 type Verdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether the rollout completes if no object is changed.
@@ -459,8 +459,8 @@ type Verdict struct {
 	// `certain` is set as well, do not undo the rollout.
 	Final bool `protobuf:"varint,8,opt,name=final,proto3" json:"final,omitempty"`
 	// Whether Kubernetes regards the rollout as failed, too: the progress deadline has passed, or the status of the object
-	// reports the failure, for example with the condition Failed of a Job. False if only the rules of docs/verdict.md show
-	// the failure, which they do before the deadline. A program that shall never stop before Kubernetes does stops when
+	// reports the failure, for example with the condition Failed of a Job. False if only the rules of docs/reference/verdict.md
+	// show the failure, which they do before the deadline. A program that shall never stop before Kubernetes does stops when
 	// both `final` and `reported` are set, or the outlook is COMPLETE.
 	Reported bool `protobuf:"varint,9,opt,name=reported,proto3" json:"reported,omitempty"`
 	// Whether the rollout waits for a decision of a user: it is paused, its pods are only updated when a user deletes them

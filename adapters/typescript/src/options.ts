@@ -50,7 +50,7 @@ export interface SyncResult {
   readonly requeueAfterMs?: number;
 }
 
-/** Rules that change when failures are certain: docs/verdict.md. */
+/** Rules that change when failures are certain: docs/reference/verdict.md. */
 export type FailureRules = MessageInitShape<typeof FailureRuleSchema>[];
 
 /** Options of a status. */

@@ -29,7 +29,7 @@ const WORDS: [(&str, Goal, &str); 4] = [
     (
         "complete",
         Goal::Complete,
-        "All pods are updated and available, and no old pod is left; for other kinds than Deployments, see docs/verdict.md",
+        "All pods are updated and available, and no old pod is left; for other kinds, see docs/reference/kinds.md",
     ),
     (
         "available",

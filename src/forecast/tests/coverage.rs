@@ -181,7 +181,7 @@ impl fmt::Display for Cell {
     }
 }
 
-/// The table of docs/forecast.md, which `bash tests/run forecast_ranges` prints with more rollouts.
+/// The table of docs/contributors/forecasts.md, which `bash tests/run forecast_ranges` prints with more rollouts.
 #[test]
 fn ranges_contain_most_durations() {
     let mut random = Random::from_env();

@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn documentation_has_the_selectors() {
-        let page = include_str!("../../../docs/verdict.md");
+        let page = include_str!("../../../docs/reference/verdict.md");
         let lists = [
             WARNINGS,
             OF_AUTOSCALERS,
@@ -186,7 +186,7 @@ mod tests {
             let quoted = format!("`{selector}`");
             assert!(
                 page.contains(&quoted),
-                "docs/verdict.md must contain {quoted}"
+                "docs/reference/verdict.md must contain {quoted}"
             );
         }
     }

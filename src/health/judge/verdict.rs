@@ -1,4 +1,4 @@
-//! Whether a rollout completes by itself or needs a change. docs/verdict.md explains the rules, which are in this order:
+//! Whether a rollout completes by itself or needs a change. docs/reference/verdict.md explains the rules. In this order:
 //!
 //! 1. A change that no controller has observed is undecided, and so is a rollback that an annotation requests.
 //! 2. A failure that free capacity can resolve is undecided while capacity is becoming free: pods are terminating, a node is

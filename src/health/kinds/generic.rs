@@ -1,5 +1,5 @@
 //! Kinds without a file of their own: one rule for the fields that many controllers share, and the rows of `table.rs` for
-//! kinds that use these fields differently. docs/verdict.md has the rule.
+//! kinds that use these fields differently. docs/reference/kinds.md has the rule.
 //!
 //! Only named conditions count, because a false condition may be good. A condition that must be true and is not true yet is
 //! never a failure by itself, because every rollout passes through this state.
@@ -728,12 +728,18 @@ mod tests {
 
     #[test]
     fn documentation_has_the_conditions_of_other_kinds() {
-        let page = include_str!("../../../docs/verdict.md");
-        let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
-        for list in [&BAD[..], &BUSY, &GOOD, &BESIDE] {
-            let list = list.join(", ");
-            assert!(page.contains(&list), "docs/verdict.md must contain: {list}");
-        }
+        let rows = [
+            ("STALLED, not certain, if it is true", &BAD[..]),
+            ("PROGRESSING, if it is true", &BUSY),
+            (
+                "PROGRESSING, unless the first of these that exists is true",
+                &GOOD,
+            ),
+            ("PROGRESSING, if it exists and is not true", &BESIDE),
+        ];
+        let rows = rows.map(|(effect, list)| vec![effect.to_owned(), list.join(", ")]);
+        let table = rollplan_world::page::table(&["effect", "conditions"], rows);
+        rollplan_world::page::check("docs/reference/kinds.md", "conditions", &table);
     }
 
     fn lua_list(texts: &[&str]) -> String {

@@ -1,5 +1,5 @@
 //! The table of kinds that report their state in their own way, and the lists of kinds that have nothing to wait for. Tests
-//! compare both with docs/verdict.md. `generic.rs` has the rule that applies the rows.
+//! compare both with docs/reference/kinds.md. `generic.rs` has the rule that applies the rows.
 
 /// A row of the table: what the fields of some kinds mean.
 #[derive(Clone, Copy, Debug)]
@@ -1023,9 +1023,11 @@ impl KindRow {
 
 #[cfg(test)]
 mod tests {
+    use rollplan_world::page::{check, table};
+
     use super::*;
 
-    const PAGE: &str = include_str!("../../../docs/verdict.md");
+    const PAGE: &str = "docs/reference/kinds.md";
 
     fn code(texts: &[&str]) -> String {
         let texts: Vec<_> = texts.iter().map(|text| format!("`{text}`")).collect();
@@ -1052,8 +1054,8 @@ mod tests {
         kinds.iter().map(|kind| format!("{kind} {end}")).collect()
     }
 
-    /// The row in docs/verdict.md.
-    fn line(row: &KindRow) -> String {
+    /// The row in docs/reference/kinds.md.
+    fn line(row: &KindRow) -> Vec<String> {
         let kinds = match row.kinds {
             [] => "every kind".to_owned(),
             kinds => kinds.join(", "),
@@ -1111,45 +1113,42 @@ mod tests {
         if row.is_final {
             failed.push("certain".to_owned());
         }
-        let groups = code(row.groups);
-        let cells = [good, busy, paused, failed].map(cell).join(" | ");
-        format!("| {kinds} | {groups} | {cells} |\n")
+        let mut cells = vec![kinds, code(row.groups)];
+        cells.extend([good, busy, paused, failed].map(cell));
+        cells
     }
 
     #[test]
     fn documentation_has_the_table() {
-        let table: String = TABLE.iter().map(line).collect();
-        assert!(
-            PAGE.contains(&table),
-            "docs/verdict.md must contain:\n{table}"
-        );
+        let headers = [
+            "kinds",
+            "groups",
+            "COMPLETE",
+            "PROGRESSING",
+            "PAUSED",
+            "STALLED",
+        ];
+        check(PAGE, "kinds", &table(&headers, TABLE.iter().map(line)));
     }
 
     #[test]
     fn documentation_has_the_configuration() {
-        let row = |(groups, kinds): &(&[&str], &[&str])| {
-            format!("| {} | {} |\n", kinds.join(", "), code(groups))
-        };
-        let table: String = CONFIGURATION.iter().map(row).collect();
-        assert!(
-            PAGE.contains(&table),
-            "docs/verdict.md must contain:\n{table}"
-        );
+        let rows = CONFIGURATION
+            .iter()
+            .map(|(groups, kinds)| vec![kinds.join(", "), code(groups)]);
+        check(PAGE, "configuration", &table(&["kinds", "groups"], rows));
     }
 
     #[test]
     fn documentation_has_the_words_of_other_kinds() {
         let word = GENERAL.words[0];
-        for list in [word.good, word.busy, word.failed] {
-            let list = list.join(", ");
-            assert!(
-                PAGE.split_whitespace()
-                    .collect::<Vec<_>>()
-                    .join(" ")
-                    .contains(&list),
-                "docs/verdict.md must contain: {list}"
-            );
-        }
+        let rows = [
+            ("STALLED, not certain", word.failed),
+            ("PROGRESSING", word.busy),
+            ("good", word.good),
+        ];
+        let rows = rows.map(|(effect, list)| vec![effect.to_owned(), list.join(", ")]);
+        check(PAGE, "words", &table(&["effect", "words"], rows));
     }
 
     #[test]

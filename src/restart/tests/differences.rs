@@ -1,5 +1,5 @@
-//! Bugs of the xing controller that rollplan avoids (docs/restarts.md, "Differences"). Each test states the behavior of the
-//! xing controller, "the original".
+//! Bugs of the xing controller that rollplan avoids (docs/restarts.md, "Differences from the xing controller"). Each
+//! test states the behavior of the xing controller, "the original".
 
 use rollplan_restart::*;
 use serde_json::json;

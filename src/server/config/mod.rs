@@ -1,4 +1,4 @@
-//! The configuration. docs/operations.md lists the settings.
+//! The configuration. docs/reference/service.md lists the settings.
 
 pub(super) mod client_name;
 mod traces;

@@ -18,7 +18,7 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// TestCertificates runs the commands of docs/install.md that create the Secret of the certificate. The service and the adapter
+// TestCertificates runs the commands of docs/guides/install.md that create the Secret of the certificate. The service and the adapter
 // must accept what is in the Secret, and the adapter must reach the service by the name of the headless Service.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	document, err := os.ReadFile(filepath.Join(root, "docs/install.md"))
+	document, err := os.ReadFile(filepath.Join(root, "docs/guides/install.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestCertificates(t *testing.T) {
 	_, section, _ = strings.Cut(section, "```sh\n")
 	commands, _, found := strings.Cut(section, "```\n")
 	if !found {
-		t.Fatal("docs/install.md has no commands")
+		t.Fatal("docs/guides/install.md has no commands")
 	}
 	command := exec.CommandContext(ctx, "bash", "-euc", commands)
 	command.Env = s.Env()

@@ -275,7 +275,7 @@ fn check_numbers(plan: &Plan) {
 
 /// Whether an annotation makes a ReplicaSet grow although there are too many pods: it states a lower maximum for all
 /// ReplicaSets than the current one. Kubernetes behaves in the same way. Scaling alone never leads to such annotations
-/// (docs/parity.md).
+/// (docs/contributors/parity.md).
 fn is_tampered(snapshot: &Snapshot) -> bool {
     let spec = &snapshot.deployment.spec;
     let Strategy::RollingUpdate {

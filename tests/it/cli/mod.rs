@@ -11,6 +11,7 @@ mod kinds;
 mod kubectl;
 mod readme;
 mod recreated;
+mod reference;
 mod refusals;
 mod reports;
 mod restarts;

@@ -2,10 +2,9 @@
 
 use super::{path, read, rollplan};
 
-/// The ```` ```console ```` blocks of the README: the command of each, and the excerpt of its output.
-fn consoles(readme: &str) -> Vec<(String, Vec<String>)> {
-    readme
-        .split("```console\n$ cargo run -- ")
+/// The ```` ```console ```` blocks of a page that begin with a command: its arguments, and the excerpt of its output.
+fn consoles(page: &str, program: &str) -> Vec<(String, Vec<String>)> {
+    page.split(&format!("```console\n$ {program} "))
         .skip(1)
         .map(|block| {
             let block = block.split("\n```").next().expect("a block ends");
@@ -15,34 +14,55 @@ fn consoles(readme: &str) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
+/// Runs the command of a block, and checks what the page shows of its output.
+fn check_console(command: &str, excerpt: &[String], exit: i32) {
+    let args: Vec<&str> = command.split_whitespace().collect();
+    let run = rollplan(&args, "");
+    assert_eq!((run.exit, run.err.as_str()), (exit, ""), "{command}");
+    let mut printed = run.out.as_str();
+    // An ellipsis replaces omitted lines. The parts between ellipses must match exactly.
+    for part in excerpt
+        .split(|line| line == "…")
+        .map(|part| part.join("\n"))
+    {
+        let (_, rest) = printed
+            .split_once(&part)
+            .unwrap_or_else(|| panic!("{command} does not print:\n{part}\nbut:\n{}", run.out));
+        printed = rest;
+    }
+}
+
 #[test]
 fn readme_matches_the_output_of_its_commands() {
     // The text says that the second command exits with 1. A script that runs the others continues.
     let exits = [0, 1, 0];
-    let consoles = consoles(&read("README.md"));
+    let consoles = consoles(&read("README.md"), "cargo run --");
     assert_eq!(consoles.len(), exits.len());
     for ((command, excerpt), exit) in consoles.into_iter().zip(exits) {
-        let args: Vec<&str> = command.split_whitespace().collect();
-        let run = rollplan(&args, "");
-        assert_eq!((run.exit, run.err.as_str()), (exit, ""), "{command}");
-        let mut printed = run.out.as_str();
-        // An ellipsis replaces omitted lines. The parts between ellipses must match exactly.
-        for part in excerpt
-            .split(|line| line == "…")
-            .map(|part| part.join("\n"))
-        {
-            let (_, rest) = printed
-                .split_once(&part)
-                .unwrap_or_else(|| panic!("{command} does not print:\n{part}\nbut:\n{}", run.out));
-            printed = rest;
+        check_console(&command, &excerpt, exit);
+    }
+}
+
+/// Those that read an example: the files of the others do not exist.
+#[test]
+fn pages_match_the_output_of_their_commands() {
+    let mut count = 0;
+    for page in pages() {
+        for (command, excerpt) in consoles(&read(&page), "rollplan") {
+            if command.contains(" examples/") {
+                let exit = i32::from(command.starts_with("status "));
+                check_console(&command, &excerpt, exit);
+                count += 1;
+            }
         }
     }
+    assert!(count >= 2, "{count}");
 }
 
 /// `UPDATE_GOLDEN=1` updates it.
 #[test]
 fn picture_in_the_readme_is_that_of_its_forecast() {
-    let consoles = consoles(&read("README.md"));
+    let consoles = consoles(&read("README.md"), "cargo run --");
     let (command, _) = &consoles[2];
     let args: Vec<&str> = command.split_whitespace().chain(["-o", "svg"]).collect();
     let run = rollplan(&args, "");
@@ -53,20 +73,20 @@ fn picture_in_the_readme_is_that_of_its_forecast() {
 }
 
 /// The pages with commands for users.
-const PAGES: [&str; 12] = [
-    "README.md",
-    "docs/adapters.md",
-    "docs/argocd.md",
-    "docs/canary.md",
-    "docs/ci.md",
-    "docs/flux.md",
-    "docs/forecast.md",
-    "docs/install.md",
-    "docs/operations.md",
-    "docs/restarts.md",
-    "docs/verdict.md",
-    "examples/README.md",
-];
+fn pages() -> Vec<String> {
+    let mut pages = vec!["README.md".to_owned(), "examples/README.md".to_owned()];
+    for folder in ["docs", "docs/guides", "docs/reference"] {
+        let files = std::fs::read_dir(path(folder)).expect("a folder");
+        let names = files.map(|file| file.expect("a file").file_name());
+        let names = names.filter_map(|name| name.into_string().ok());
+        pages.extend(
+            names
+                .filter(|name| name.ends_with(".md"))
+                .map(|name| format!("{folder}/{name}")),
+        );
+    }
+    pages
+}
 
 /// The arguments of a command line `rollplan …` at the start of a text, without comments and other commands.
 fn arguments(text: &str) -> Option<Vec<&str>> {
@@ -99,8 +119,8 @@ fn commands(page: &str) -> Vec<Vec<&str>> {
 #[test]
 fn documented_commands_are_valid() {
     let mut count = 0;
-    for page in PAGES {
-        let text = read(page);
+    for page in pages() {
+        let text = read(&page);
         for command in commands(&text) {
             // --help comes last: arguments before it are parsed, and the command is not carried out.
             let args = [command.as_slice(), &["--help"]].concat();
@@ -109,7 +129,7 @@ fn documented_commands_are_valid() {
             count += 1;
         }
     }
-    assert!(count >= 30, "{count}");
+    assert!(count >= 60, "{count}");
 }
 
 #[test]
@@ -127,5 +147,5 @@ status:
     let run = rollplan(&["status", "-f", "-"], kustomization);
     assert_eq!(run.exit, 1, "{}", run.err);
     let shown = format!("-f kustomization.yaml\n{}```", run.out);
-    assert!(read("docs/flux.md").contains(&shown), "{}", run.out);
+    assert!(read("docs/guides/flux.md").contains(&shown), "{}", run.out);
 }

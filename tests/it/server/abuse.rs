@@ -213,7 +213,7 @@ async fn memory_of_empty_message_bombs_is_bounded() {
         compressed(&nested(&[SNAPSHOT, OBJECTS], list.as_bytes()), 1),
     ])
     .await;
-    // Two calls at once, and the memory of an idle server (docs/operations.md).
+    // Two calls at once, and the memory of an idle server (docs/guides/operations.md).
     assert!(most < 2 * 300 + 50, "{most} MiB");
 }
 

@@ -1,10 +1,11 @@
 //! The dashboard and the alerts query only existing metrics.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use prost::Message as _;
 use rollplan::server::Config;
+use rollplan_world::page::{self, table};
 use serde_json::Value;
 
 use super::observed::{get, mk_observed, sample};
@@ -206,6 +207,54 @@ async fn dashboard_and_alerts_use_existing_metrics_and_labels() {
         let (query, texts) = alert.split_once("\n        for:").unwrap();
         assert_eq!(check(query, &shown(texts), &existing), Ok(()), "{query}");
     }
+}
+
+/// Labels with a fixed set of values.
+const OF_OUTCOMES: [&str; 3] = ["reason", "outcome", "strategy"];
+
+/// The labels of a metric, for a cell of a table.
+fn labels(metric: &str, existing: &[Series]) -> String {
+    let mut labels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (name, values) in existing {
+        // A histogram has several series.
+        let is_metric = name
+            .strip_prefix(metric)
+            .is_some_and(|end| ["", "_count"].contains(&end));
+        for (label, value) in values.iter().filter(|_| is_metric) {
+            labels.entry(label).or_default().insert(value);
+        }
+    }
+    let cells = labels.into_iter().map(|(label, values)| {
+        if OF_OUTCOMES.contains(&label) {
+            let values: Vec<_> = values.into_iter().collect();
+            format!("`{label}`: {}", values.join(", "))
+        } else {
+            format!("`{label}`")
+        }
+    });
+    cells.collect::<Vec<_>>().join("; ")
+}
+
+#[tokio::test]
+async fn page_lists_the_metrics() {
+    let http = start_with(mk_observed()).await.http.unwrap();
+    let (_, scrape) = get(http, "/metrics").await;
+    let existing = series(&scrape);
+    let helps = scrape
+        .lines()
+        .filter_map(|line| line.strip_prefix("# HELP ")?.split_once(' '));
+    let own: BTreeMap<_, _> = helps
+        .filter(|(name, _)| !name.starts_with("process_"))
+        .collect();
+    let rows = own.into_iter().map(|(name, text)| {
+        vec![
+            format!("`{name}`"),
+            labels(name, &existing),
+            text.to_owned(),
+        ]
+    });
+    let table = table(&["metric", "labels", "meaning"], rows);
+    page::check("docs/reference/service.md", "metrics", &table);
 }
 
 #[test]

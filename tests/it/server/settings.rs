@@ -1,4 +1,4 @@
-//! Every setting has an option, a variable, a field in the log, and a row in docs/operations.md.
+//! Every setting has an option, a variable, a field in the log, and a row in docs/reference/service.md.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -94,9 +94,9 @@ fn field(option: &str) -> String {
     if is_time { name + "_seconds" } else { name }
 }
 
-/// Option, variable and default of each row in docs/operations.md.
+/// Option, variable and default of each row in docs/reference/service.md.
 fn rows() -> Vec<[String; 3]> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operations.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/service.md");
     let text = std::fs::read_to_string(path).unwrap();
     let rows = text.lines().filter(|line| line.starts_with("| `--"));
     rows.map(|row| {
@@ -156,13 +156,10 @@ fn constants() -> [(String, Value); 5] {
     .map(|(name, value)| (name.to_owned(), value))
 }
 
-/// docs/operations.md lists exactly the options of `serve`, with their variables and defaults.
+/// The defaults in docs/reference/service.md, which come from the help, are those of the program.
 #[test]
 fn table_of_settings_matches_the_program() {
-    let help = command().arg("--help").output().unwrap();
-    let help = String::from_utf8(help.stdout).unwrap();
     let rows = rows();
-    assert_eq!(help.matches("[env: ").count(), rows.len());
     // The default port may be in use.
     let listen = ["--listen".to_owned(), "127.0.0.1:0".to_owned()];
     let mut logged = logged(&listen, &[]);
@@ -171,18 +168,7 @@ fn table_of_settings_matches_the_program() {
     for (name, value) in constants() {
         assert_eq!(logged.remove(&name), Some(value), "{name}");
     }
-    for [option, variable, default] in &rows {
-        let (_, told) = help.split_once(&format!("--{option} <")).expect(option);
-        let told = told.split("\n      --").next().unwrap();
-        // Lines may be wrapped anywhere.
-        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(told.contains(&format!("[env: {variable}=")), "{told}");
-        let told = told.split_once("[default: ");
-        let told = told.map(|(_, rest)| rest.split_once(']').unwrap().0);
-        match told {
-            None | Some("none" | "never" | "unlimited") => assert_eq!(default, "none", "{option}"),
-            Some(told) => assert_eq!(default, told, "{option}"),
-        }
+    for [option, _, default] in &rows {
         let value = logged.remove(&field(option));
         assert_eq!(read(default), value, "{option}");
     }

@@ -1,11 +1,17 @@
-"""Proves all theorems and refutes all controls: `python -m rollplan_proofs.prove`. Anything else is a failure."""
+"""Proves all theorems and refutes all controls: `python -m rollplan_proofs.prove`. Anything else is a failure.
+
+So is a table of theorems in the documentation that differs. `WRITE=1` writes it.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
+import os
+import re
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import z3
 
@@ -16,6 +22,10 @@ from .theorems_rolling import ROLLING
 from .theorems_scaling import SCALING
 
 THEOREMS = [*ROLLING, *SCALING]
+PAGE = Path(__file__).parents[3] / "docs/contributors/parity.md"
+PART = re.compile(
+    r"(?<=<!-- theorems: written by WRITE=1 bash tests/run proofs -->\n).*(?=<!-- theorems ends -->)", re.DOTALL
+)
 TIMEOUT_MS = 300_000
 """The limit for one question. The slowest question takes a small part of it."""
 SMALL = 8
@@ -117,8 +127,35 @@ def questions(index: int) -> list[Question]:
     return proofs + [Question(index, control=control) for control in range(len(theorem.controls))]
 
 
+def table() -> str:
+    """Return the table of theorems in the documentation."""
+    rows = ["| theorem | ReplicaSets | what must not be provable |", "| --- | --- | --- |"]
+    for theorem in THEOREMS:
+        sets = of_how_many(theorem).removeprefix(" for ").removesuffix(" sets") or str(theorem.sizes[0])
+        controls = "; ".join(control.what for control in theorem.controls)
+        rows.append(
+            f"| {theorem.statement} | {sets} | {controls} |".replace(
+                "|replicas - new pods|", "\\|replicas - new pods\\|"
+            )
+        )
+    return "\n".join(rows) + "\n"
+
+
+def is_documented() -> bool:
+    """Whether the documentation has the table of theorems, or has it now."""
+    text = PAGE.read_text()
+    if os.environ.get("WRITE"):
+        PAGE.write_text(PART.sub(lambda _: table(), text))
+        return True
+    part = PART.search(text)
+    return part is not None and part[0] == table()
+
+
 def main() -> int:
     """Prove the theorems and refute the controls."""
+    if not is_documented():
+        print(f"{PAGE}: the table of theorems is out of date; run: WRITE=1 bash tests/run proofs")
+        return 1
     words = sys.argv[1:]
     chosen = [
         index for index, theorem in enumerate(THEOREMS) if not words or any(word in theorem.statement for word in words)

@@ -2,7 +2,7 @@
 //! kubelets, the garbage collector, busy users, and an adapter that crashes.
 //!
 //! A simulated world is determined by a script, which contains its setup and its events in order. [`run_many`] runs the
-//! scripts of many seeds; `explore` tries every order of events in small worlds. `docs/parity.md` describes the checks.
+//! scripts of many seeds; `explore` tries every order of events in small worlds. `docs/contributors/parity.md` describes the checks.
 
 mod adapter;
 mod calm;

@@ -196,7 +196,7 @@ class Rollouts:
     ) -> plan_pb2.ComputeStatusResponse:
         """The state of the rollout, with its pods and, if they may explain it, events.
 
-        Pass the previous verdict when polling. `fail_on` changes when failures are certain: docs/verdict.md.
+        Pass the previous verdict when polling. `fail_on` changes when failures are certain: docs/reference/verdict.md.
         """
         request = plan_pb2.ComputeStatusRequest(snapshot=self.snapshot(key, pods=True), options=self._options, fail_on=fail_on)
         if previous is not None:

@@ -7,7 +7,7 @@ pub(super) fn describe() {
     describe_counter!("grpc_server_started_total", "Calls started.");
     describe_counter!(
         "grpc_server_handled_total",
-        "Calls completed, by the code sent to the client; Canceled if the client canceled the call."
+        "Calls completed, by the code sent to the client; Canceled if the client gave up. A call of Connect counts as one of its method."
     );
     describe_counter!(
         "grpc_server_msg_received_total",
@@ -20,11 +20,11 @@ pub(super) fn describe() {
     );
     describe_gauge!(
         "rollplan_build_info",
-        "Always 1; the labels are the version and the commit of the running build."
+        "Always 1; the labels are the version and the commit of the running build, or unknown if the build did not know it."
     );
     describe_counter!(
         "rollplan_plans_total",
-        "Plans computed, by strategy and by the phase of the rollout; unspecified for plans without a report."
+        "Plans computed, by strategy and by the phase of the rollout; unspecified for plans without options.report."
     );
     describe_histogram!(
         "rollplan_plan_seconds",
@@ -42,7 +42,7 @@ pub(super) fn describe() {
     );
     describe_gauge!(
         "rollplan_buffer_bytes",
-        "Memory held for requests, for large plans and for answers."
+        "Memory held for requests, for large plans and for answers, of --buffer-mib-max."
     );
     describe_histogram!(
         "rollplan_request_bytes",
@@ -54,11 +54,11 @@ pub(super) fn describe() {
     );
     describe_gauge!(
         "rollplan_large_plans_waiting",
-        "Large plans that wait until others have been computed."
+        "Large plans that wait until others have been computed, because of --large-plans-max."
     );
     describe_counter!(
         "rollplan_connections_closed_total",
-        "Connections closed because the client was idle, or did not read its responses."
+        "Connections closed by the server: a ping was not answered, nothing was ever sent, or responses were not read."
     );
     describe_gauge!("rollplan_open_connections", "Connections that are open.");
     describe_gauge!(
@@ -80,7 +80,7 @@ pub(super) fn describe() {
     );
     describe_counter!(
         "rollplan_tls_reloads_total",
-        "Reloads of certificate files by result; a failed reload is counted every second until the files are usable."
+        "Reloads of certificate files; a failed reload is counted every second until the files are usable."
     );
     describe_gauge!(
         "rollplan_tls_certificate_expiry_timestamp_seconds",

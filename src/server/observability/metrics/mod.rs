@@ -1,4 +1,4 @@
-//! The metrics. docs/operations.md describes them.
+//! The metrics. docs/reference/service.md describes them.
 //!
 //! The names and labels of call metrics are those of go-grpc-middleware, so common dashboards work. No label contains
 //! text that a caller chose. All series exist from the start, with the value zero.

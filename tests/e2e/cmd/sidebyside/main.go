@@ -1,5 +1,5 @@
 // Command sidebyside rolls out the same Deployments with the native Deployment controller and with the adapter, on the
-// same control plane and with the same API rate limits, and writes a comparison to docs/benchmarks.md.
+// same control plane and with the same API rate limits, and writes a comparison to docs/contributors/benchmarks.md.
 //
 //	ROLLPLAN_BIN=$PWD/../target/release/rollplan go run ./e2e/cmd/sidebyside [-deployments 500] [-big 1000] [-large 190]
 package main
@@ -49,7 +49,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&size.big, "big", 1000, "number of replicas of the big Deployment")
 	flag.IntVar(&size.large, "large", 190, fmt.Sprintf("number of Deployments with %d replicas and a template of %d bytes", replicas, templateBytes))
 	flag.IntVar(&size.revisions, "revisions", 8, "number of revisions of the Deployments with large templates")
-	document := flag.String("write", "../docs/benchmarks.md", "document to update. If empty, the comparison is only printed.")
+	document := flag.String("write", "../docs/contributors/benchmarks.md", "document to update. If empty, the comparison is only printed.")
 	pprof := flag.String("pprof", "", "address of the pprof endpoint of the adapter. If empty, it has none.")
 	flag.Parse()
 

@@ -667,7 +667,7 @@ Global___ComputeStatusRequest: _TypeAlias = ComputeStatusRequest  # noqa: Y015
 
 @_typing.final
 class FailureRule(_message.Message):
-    """FailureRule changes when failures of a class are certain. docs/verdict.md lists the classes and their defaults."""
+    """FailureRule changes when failures of a class are certain. docs/reference/verdict.md lists the classes and their defaults."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

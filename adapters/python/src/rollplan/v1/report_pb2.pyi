@@ -53,8 +53,8 @@ class _PhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Phase.ValueType
     """The planner cannot judge the object: its status contains no field that is known to show whether it is ready."""
 
 class Phase(_Phase, metaclass=_PhaseEnumTypeWrapper):
-    """Phase is the phase of a rollout, or of an object of a kind other than Deployment. docs/verdict.md lists the phases of
-    each kind.
+    """Phase is the phase of a rollout, or of an object of a kind other than Deployment. docs/reference/kinds.md lists the phases
+    of each kind.
     """
 
 PHASE_UNSPECIFIED: Phase.ValueType  # 0
@@ -178,7 +178,7 @@ class RolloutReport(_message.Message):
     generic: _builtins.bool
     """False if the planner has separate rules for the kind, for example for Deployments and Jobs. True if the object is
     judged by the row of its kind in a table or, without a row, by fields that many controllers share, for example
-    observedGeneration and the condition Ready. docs/verdict.md describes both.
+    observedGeneration and the condition Ready. docs/reference/kinds.md describes both.
     """
     observed: _builtins.bool
     """Whether a controller has observed the latest generation of the object. While it has not, `counts` and `counters` may
@@ -249,8 +249,8 @@ class Counter(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     VALUE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Name, in lower case, for example "desired", "updated" or "available". docs/verdict.md lists the counters of each
-    kind.
+    """Name, in lower case, for example "desired", "updated" or "available". docs/reference/kinds.md lists the counters of
+    each kind.
     """
     value: _builtins.int
     """The number."""
@@ -270,7 +270,7 @@ Global___Counter: _TypeAlias = Counter  # noqa: Y015
 
 @_typing.final
 class Verdict(_message.Message):
-    """Verdict states whether a rollout completes by itself or needs a change. docs/verdict.md describes the rules."""
+    """Verdict states whether a rollout completes by itself or needs a change. docs/reference/verdict.md describes the rules."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -306,8 +306,8 @@ class Verdict(_message.Message):
     """
     reported: _builtins.bool
     """Whether Kubernetes regards the rollout as failed, too: the progress deadline has passed, or the status of the object
-    reports the failure, for example with the condition Failed of a Job. False if only the rules of docs/verdict.md show
-    the failure, which they do before the deadline. A program that shall never stop before Kubernetes does stops when
+    reports the failure, for example with the condition Failed of a Job. False if only the rules of docs/reference/verdict.md
+    show the failure, which they do before the deadline. A program that shall never stop before Kubernetes does stops when
     both `final` and `reported` are set, or the outlook is COMPLETE.
     """
     awaits_user: _builtins.bool

@@ -593,7 +593,7 @@ export const ComputeStatusRequestSchema: GenMessage<ComputeStatusRequest> = /*@_
   messageDesc(file_rollplan_v1_plan, 11);
 
 /**
- * FailureRule changes when failures of a class are certain. docs/verdict.md lists the classes and their defaults.
+ * FailureRule changes when failures of a class are certain. docs/reference/verdict.md lists the classes and their defaults.
  *
  * @generated from message rollplan.v1.FailureRule
  */

@@ -100,7 +100,7 @@ export type RolloutReport = Message<"rollplan.v1.RolloutReport"> & {
   /**
    * False if the planner has separate rules for the kind, for example for Deployments and Jobs. True if the object is
    * judged by the row of its kind in a table or, without a row, by fields that many controllers share, for example
-   * observedGeneration and the condition Ready. docs/verdict.md describes both.
+   * observedGeneration and the condition Ready. docs/reference/kinds.md describes both.
    *
    * @generated from field: bool generic = 11;
    */
@@ -129,8 +129,8 @@ export const RolloutReportSchema: GenMessage<RolloutReport> = /*@__PURE__*/
  */
 export type Counter = Message<"rollplan.v1.Counter"> & {
   /**
-   * Name, in lower case, for example "desired", "updated" or "available". docs/verdict.md lists the counters of each
-   * kind.
+   * Name, in lower case, for example "desired", "updated" or "available". docs/reference/kinds.md lists the counters of
+   * each kind.
    *
    * @generated from field: string name = 1;
    */
@@ -152,7 +152,7 @@ export const CounterSchema: GenMessage<Counter> = /*@__PURE__*/
   messageDesc(file_rollplan_v1_report, 1);
 
 /**
- * Verdict states whether a rollout completes by itself or needs a change. docs/verdict.md describes the rules.
+ * Verdict states whether a rollout completes by itself or needs a change. docs/reference/verdict.md describes the rules.
  *
  * @generated from message rollplan.v1.Verdict
  */
@@ -220,8 +220,8 @@ export type Verdict = Message<"rollplan.v1.Verdict"> & {
 
   /**
    * Whether Kubernetes regards the rollout as failed, too: the progress deadline has passed, or the status of the object
-   * reports the failure, for example with the condition Failed of a Job. False if only the rules of docs/verdict.md show
-   * the failure, which they do before the deadline. A program that shall never stop before Kubernetes does stops when
+   * reports the failure, for example with the condition Failed of a Job. False if only the rules of docs/reference/verdict.md
+   * show the failure, which they do before the deadline. A program that shall never stop before Kubernetes does stops when
    * both `final` and `reported` are set, or the outlook is COMPLETE.
    *
    * @generated from field: bool reported = 9;
@@ -509,8 +509,8 @@ export const BlockedPodSchema: GenMessage<BlockedPod> = /*@__PURE__*/
   messageDesc(file_rollplan_v1_report, 6);
 
 /**
- * Phase is the phase of a rollout, or of an object of a kind other than Deployment. docs/verdict.md lists the phases of
- * each kind.
+ * Phase is the phase of a rollout, or of an object of a kind other than Deployment. docs/reference/kinds.md lists the phases
+ * of each kind.
  *
  * @generated from enum rollplan.v1.Phase
  */
