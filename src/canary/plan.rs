@@ -258,14 +258,14 @@ impl Planner<'_> {
         let pods_max = self.surge_limit(canary).map_or(0, pods);
         let surge = pods(live.max_surge);
         let steps = canary.terms.steps.iter().enumerate();
-        let raised = steps
+        let mut raised = steps
             .skip(canary.step + 1)
             .filter(|it| pods(it.1.pods) <= surge);
         let is_raised = canary.stage == Stage::Hold
             && live.max_surge != canary.user.max_surge
             && surge > pods(canary.surge)
             && surge <= pods_max;
-        match raised.last().filter(|_| is_raised) {
+        match raised.next_back().filter(|_| is_raised) {
             Some((step, _)) => {
                 canary.step = step;
                 canary.surge = live.max_surge;

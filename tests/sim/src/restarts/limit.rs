@@ -60,7 +60,7 @@ struct Made {
 #[derive(Clone)]
 enum Outcome {
     NotMade,
-    Done(Workload),
+    Done(Box<Workload>),
     Rejected,
     Unknown,
 }
@@ -345,7 +345,7 @@ impl Fleet {
             (0, _) => Outcome::NotMade,
             (1, _) | (_, false) => Outcome::Rejected,
             (2..=5, _) => Outcome::Unknown,
-            (_, true) => Outcome::Done(self.stored(&workload.name)),
+            (_, true) => Outcome::Done(Box::new(self.stored(&workload.name))),
         };
         self.leaders[self.leads].answers.push((made, outcome));
     }
