@@ -14,7 +14,8 @@ owner, patch, pause, *percentages = sys.argv[1:]
 
 def kubectl(*args: str) -> Any:
     """Return the object that kubectl prints."""
-    run = subprocess.run(["kubectl", *args, owner, "-o", "json"], check=True, stdout=subprocess.PIPE)
+    command = ["kubectl", *args, owner, "-o", "json"]
+    run = subprocess.run(command, check=True, stdout=subprocess.PIPE)  # noqa: S603 (your kubectl, your arguments)
     return json.loads(run.stdout)
 
 
