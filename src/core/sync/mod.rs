@@ -228,13 +228,12 @@ impl Sync {
 
     fn record_done(&mut self, call: &PendingCall, written: Option<&Written<'_>>) {
         if call.id.verb == Verb::Delete {
-            let known = Known {
-                kind: call.id.kind.clone(),
-                name: call.id.name.clone(),
-                version: String::new(),
-                change: Change::Deleted,
-            };
-            self.state.known.insert(call.uid.clone(), known);
+            let known = self.state.known.entry(call.uid.clone());
+            let known = known.or_insert_with(|| call.outdated());
+            known.change = known.change.deleted();
+            if known.change == Change::Deleted {
+                known.version.clear();
+            }
             return;
         }
         let Some(written) = written else {
@@ -263,10 +262,15 @@ impl Sync {
         self.state.known.insert(version.uid.to_owned(), known);
     }
 
-    /// Forgets an object that does not exist.
+    /// Forgets an object that does not exist. The owner must be read instead, because what the caller observes of it may be
+    /// older than what an earlier plan was made from.
     fn record_missing(&mut self, call: &PendingCall, http_code: i32) {
-        if http_code == 404 {
-            self.state.forget(&call.id.kind, &call.id.name);
+        if http_code != 404 {
+            return;
+        }
+        self.state.forget(&call.id.kind, &call.id.name);
+        if call.uid == self.state.owner_uid {
+            self.state.known.insert(call.uid.clone(), call.outdated());
         }
     }
 
@@ -305,7 +309,8 @@ impl Sync {
             }
         }
         for (uid, known) in &mut self.state.known {
-            if known.kind == REPLICA_SET && !uids.contains(uid.as_str()) {
+            let is_listed = uids.contains(uid.as_str());
+            if known.kind == REPLICA_SET && !known.change.is_deleted() && !is_listed {
                 known.version.clear();
             }
         }
@@ -346,9 +351,12 @@ impl Sync {
     pub fn record_absent(&mut self, uid: &str) {
         if uid == self.state.owner_uid {
             self.is_owner_gone = true;
-            self.state.known.remove(uid);
+            // As long as the caller observes it, it is read again.
+            if let Some(known) = self.state.known.get_mut(uid) {
+                known.version.clear();
+            }
         } else if let Some(known) = self.state.known.get_mut(uid) {
-            known.change = Change::Deleted;
+            known.change = known.change.deleted();
         }
     }
 
@@ -372,11 +380,12 @@ impl Sync {
         let mut shown = BTreeSet::new();
         for (index, object) in observed.iter().enumerate() {
             shown.insert(object.uid);
-            let Some(known) = self.state.known.get(object.uid) else {
+            let Some(known) = self.state.known.get_mut(object.uid) else {
                 current.push(Origin::Observed(index));
                 continue;
             };
-            if known.change == Change::Deleted {
+            if known.change.is_deleted() {
+                known.change = Change::Deleted;
                 if object.is_deleting {
                     self.state.known.remove(object.uid);
                     current.push(Origin::Observed(index));
@@ -406,9 +415,12 @@ impl Sync {
                 }
                 return true;
             }
-            // Otherwise, the caller has observed that the object was deleted.
-            if known.change != Change::Created {
-                return false;
+            match known.change {
+                Change::Created => {}
+                // Its creation may still be observed.
+                Change::DeletedUnobserved => return !known.is_passed(observed),
+                // The caller has observed that the object was deleted.
+                Change::Changed | Change::Deleted => return false,
             }
             match newest.get(uid.as_str()) {
                 Some(&index) if answered[index].version == known.version => {
@@ -585,6 +597,13 @@ impl Known {
             name: self.name.clone(),
             uid: uid.to_owned(),
         }
+    }
+
+    /// Whether the caller observes a newer object of this kind. A watch delivers the changes of a kind in order, so the caller
+    /// has also observed this version.
+    fn is_passed(&self, observed: &[Version<'_>]) -> bool {
+        let mut others = observed.iter().filter(|it| it.kind == self.kind);
+        others.any(|it| is_older(&self.version, it.version) == Some(true))
     }
 }
 

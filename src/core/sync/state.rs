@@ -39,7 +39,7 @@ pub struct Known {
     pub kind: String,
     /// Name.
     pub name: String,
-    /// The resourceVersion. Empty if the object is deleted.
+    /// The resourceVersion. Empty if the object must be read.
     pub version: String,
     /// Why the caller may not have observed it.
     pub change: Change,
@@ -54,6 +54,8 @@ pub enum Change {
     Changed,
     /// It was deleted.
     Deleted,
+    /// It was created and deleted, and the caller may not have observed either of them.
+    DeletedUnobserved,
 }
 
 /// A call of the last plan, to which the caller returns an answer.
@@ -92,9 +94,35 @@ impl State {
     }
 }
 
+// === impl Change ===
+
+impl Change {
+    pub(super) fn is_deleted(self) -> bool {
+        matches!(self, Self::Deleted | Self::DeletedUnobserved)
+    }
+
+    /// The change after the object was deleted.
+    pub(super) fn deleted(self) -> Self {
+        match self {
+            Self::Created | Self::DeletedUnobserved => Self::DeletedUnobserved,
+            Self::Changed | Self::Deleted => Self::Deleted,
+        }
+    }
+}
+
 // === impl PendingCall ===
 
 impl PendingCall {
+    /// What is known of its object if only a read can show its version.
+    pub(super) fn outdated(&self) -> Known {
+        Known {
+            kind: self.id.kind.clone(),
+            name: self.id.name.clone(),
+            version: String::new(),
+            change: Change::Changed,
+        }
+    }
+
     pub(super) fn of(index: usize, step: &Step) -> Option<Self> {
         let action = step.action.as_ref()?;
         let call = action.call();

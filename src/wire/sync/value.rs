@@ -204,6 +204,7 @@ impl KnownValue {
                 Change::Created => 1,
                 Change::Changed => 2,
                 Change::Deleted => 3,
+                Change::DeletedUnobserved => 4,
             },
         }
     }
@@ -217,6 +218,7 @@ impl KnownValue {
                 1 => Change::Created,
                 2 => Change::Changed,
                 3 => Change::Deleted,
+                4 => Change::DeletedUnobserved,
                 _ => return None,
             },
         };

@@ -11,6 +11,7 @@ use crate::request::half_way;
 const UNLIMITED: i32 = 1_000;
 
 /// An API server with one Deployment and its ReplicaSets.
+#[derive(Clone)]
 struct Cluster {
     objects: Vec<Value>,
     version: u64,
@@ -21,6 +22,7 @@ struct Cluster {
 }
 
 /// An adapter: it has a cache, calls the planner, and makes the calls that it is told to make.
+#[derive(Clone)]
 struct Adapter {
     cache: Vec<Value>,
     value: Vec<u8>,
@@ -417,6 +419,21 @@ fn deleted_replica_set_is_hidden_until_the_cache_shows_it() {
 }
 
 #[test]
+fn replica_set_that_is_deleted_before_the_cache_shows_it_stays_hidden() {
+    let (mut cluster, mut adapter) = after_create();
+    adapter.turn(&mut cluster, UNLIMITED);
+    // Someone deletes it, so it is created again.
+    let deleted = cluster.objects.pop().unwrap();
+    let response = adapter.turn(&mut cluster, UNLIMITED);
+    assert!(creates(&response), "{response:?}");
+    let expected = adapter.clone().turn(&mut cluster.clone(), UNLIMITED);
+    // The watch delivers the first creation.
+    adapter.cache.push(deleted);
+    let response = adapter.turn(&mut cluster, UNLIMITED);
+    assert_eq!(response.steps, expected.steps);
+}
+
+#[test]
 fn calls_with_an_unknown_outcome_are_followed_by_a_list() {
     let conflict = status_body("Conflict", "", &json!([]));
     for (code, body) in [
@@ -606,6 +623,27 @@ fn owner_that_does_not_exist_anymore_is_left_alone() {
     let response = adapter.turn(&mut cluster, UNLIMITED);
     assert_eq!((response.steps.len(), at_latest(&response)), (0, None));
     assert_eq!(adapter.take_calls()[0], "GET web");
+}
+
+#[test]
+fn owner_that_a_write_did_not_find_is_read_before_the_next_one() {
+    let (mut cluster, mut adapter) = after_create();
+    adapter.turn(&mut cluster, UNLIMITED);
+    let container = &mut cluster.owner()["spec"]["template"]["spec"]["containers"][0];
+    container["image"] = json!("web:4");
+    adapter.observe(&cluster);
+    cluster.objects.remove(0);
+    adapter.turn(&mut cluster, UNLIMITED);
+    let calls = adapter.take_calls();
+    let has_failed =
+        |call: &String| call.starts_with("PATCH Deployment") && call.ends_with("failed");
+    assert!(calls.iter().any(has_failed), "{calls:?}");
+    // Until the watch delivers the deletion.
+    for _ in 0..2 {
+        let response = adapter.turn(&mut cluster, UNLIMITED);
+        assert_eq!((response.steps.len(), at_latest(&response)), (0, None));
+        assert_eq!(adapter.take_calls()[0], "GET web");
+    }
 }
 
 #[test]

@@ -19,6 +19,8 @@ impl World {
         let version_before = self.store.version;
         let set = &stored.set;
         let uid = set.metadata.uid.as_str();
+        // The status does not count the pods that this sync deletes as lost, either.
+        let lost = self.lost_of(uid);
         let pods: Vec<Arc<SimPod>> = self
             .store
             .pods_of(uid)
@@ -37,7 +39,7 @@ impl World {
                 self.delete_pods(stored, &deleted, &kept);
             }
         }
-        self.write_set_status(stored, &pods, failure);
+        self.write_set_status(stored, &pods, lost, failure);
         if self.store.version != version_before {
             self.tallies.count(Tally::Synced);
         }
@@ -116,6 +118,7 @@ impl World {
         &mut self,
         stored: &StoredSet,
         pods: &[Arc<SimPod>],
+        lost: u32,
         failure: Option<String>,
     ) {
         let set = &stored.set;
@@ -131,7 +134,7 @@ impl World {
         if status != set.status {
             let mut changed = stored.clone();
             changed.set.status = status;
-            changed.lost = self.lost_of(uid);
+            changed.lost = lost;
             self.store.put_set(changed, Writer::Other);
         }
     }

@@ -152,11 +152,14 @@ impl World {
         };
     }
 
-    /// The snapshot of what the adapter observes.
+    /// The snapshot of what the adapter observes. A plan in progress that reacts to no rejection repeats the rejected calls, so
+    /// they do not count anymore.
     pub(crate) fn snapshot(&self, with_pods: bool) -> Option<Snapshot> {
         let view = &self.adapter.view;
         let deployment = view.deployment()?;
-        let failures = self.adapter.rejections.clone();
+        let running = self.adapter.running.as_ref();
+        let failures = running.map_or(&self.adapter.rejections, |it| &it.seen.snapshot.failures);
+        let failures = failures.clone();
         Some(self.snapshot_of(deployment, view.sets(), failures, with_pods))
     }
 

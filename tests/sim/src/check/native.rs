@@ -12,6 +12,7 @@ use rollplan_world::at;
 
 use super::is_owned;
 use crate::adapter::Running;
+use crate::server::{Store, version_of};
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -29,6 +30,19 @@ pub(crate) struct Native {
     completed: Option<String>,
     /// The same, once the calls of such a plan have succeeded.
     published: Option<String>,
+    /// The rollout that the latest create has begun, until a plan counts the new ReplicaSet.
+    begun: Option<Begun>,
+    /// The newest version of the custom resource that a plan was made from.
+    newest: u64,
+}
+
+/// A rollout whose new ReplicaSet no plan has counted yet.
+#[derive(Clone, Debug)]
+struct Begun {
+    /// The UID of the ReplicaSet.
+    uid: String,
+    /// [`Native::completed`] and [`Native::published`] before.
+    before: [Option<String>; 2],
 }
 
 /// The plan in progress.
@@ -38,6 +52,8 @@ struct Planned {
     written: Written,
     /// The UID of the new ReplicaSet, if this plan reports that its rollout is complete.
     completed: Option<String>,
+    /// Whether the plan is about another rollout, which begins with its first write.
+    begins: bool,
 }
 
 /// The fields of a Deployment that the controller writes.
@@ -45,6 +61,42 @@ struct Planned {
 struct Written {
     status: DeploymentStatus,
     revision: Option<String>,
+}
+
+// === impl Native ===
+
+impl Native {
+    /// Whether a plan is made from an earlier state than that of an earlier plan: from an older custom resource, or without
+    /// the ReplicaSet that began a rollout. A former leader with an old cache makes such plans.
+    fn is_outdated(&mut self, snapshot: &Snapshot, store: &Store) -> bool {
+        let version = version_of(&snapshot.deployment.metadata);
+        let misses_begun = self.begun.as_ref().is_some_and(|begun| {
+            store.set_by_uid(&begun.uid).is_some() && find(snapshot, &begun.uid).is_none()
+        });
+        let is_older = version < self.newest;
+        self.newest = self.newest.max(version);
+        is_older || misses_begun
+    }
+
+    /// The revision of a ReplicaSet that a plan counts shows that its rollout has begun. If someone took it away before, the
+    /// planner does not know of this rollout, and the condition of the earlier one stays.
+    fn settle_begun(&mut self, snapshot: &Snapshot) {
+        let set = self.begun.as_ref().map(|it| find(snapshot, &it.uid));
+        let Some(Some(set)) = set else {
+            return;
+        };
+        let begun = self.begun.take();
+        if !is_owned(&snapshot.deployment, set)
+            && let Some(Begun { before, .. }) = begun
+        {
+            [self.completed, self.published] = before;
+        }
+    }
+}
+
+fn find<'a>(snapshot: &'a Snapshot, uid: &str) -> Option<&'a ReplicaSet> {
+    let mut sets = snapshot.replica_sets.iter();
+    sets.find(|set| set.metadata.uid == uid)
 }
 
 // === impl Written ===
@@ -99,13 +151,14 @@ impl World {
         }
         let new = new_set(deployment, &snapshot.replica_sets);
         let new_uid = new.map(|set| set.metadata.uid.clone());
+        let is_outdated = native.is_outdated(snapshot, &self.store);
+        native.settle_begun(snapshot);
         let reports = is_complete(snapshot, new) && reports_available(snapshot, plan);
-        let completed = new_uid.clone().filter(|_| reports);
-        if reports {
+        let completed = new_uid.clone().filter(|_| reports && !is_outdated);
+        if completed.is_some() {
             native.completed.clone_from(&completed);
-        } else if new_uid.is_some() && native.completed != new_uid {
-            (native.completed, native.published) = (None, None);
         }
+        let begins = !reports && new_uid.is_some() && native.completed != new_uid;
         let mut world = native.written.snapshot(snapshot);
         let mut failures = std::mem::take(&mut world.failures);
         let plan_for = |world: &Snapshot| self.flaw.plan(world, Options::default());
@@ -135,7 +188,11 @@ impl World {
             planned = plan_for(&world);
         }
         let written = native.written.after(&planned);
-        native.planned = Some(Planned { written, completed });
+        native.planned = Some(Planned {
+            written,
+            completed,
+            begins,
+        });
         self.native = native;
     }
 
@@ -154,15 +211,27 @@ impl World {
             self.store.deployment.as_ref().is_some_and(|stored| {
                 stored.metadata.resource_version == observed.resource_version
             });
-        if let Some(Planned { written, completed }) = planned.filter(|_| is_written || is_current) {
+        if let Some(Planned {
+            written, completed, ..
+        }) = planned.filter(|_| is_written || is_current)
+        {
             self.native.written = written;
             self.native.published = completed.or(self.native.published.take());
         }
     }
 
-    /// A rollout begins, and replaces that of another ReplicaSet.
-    pub(super) fn begin_native(&mut self) {
-        (self.native.completed, self.native.published) = (None, None);
+    /// A write has succeeded. The rollout of its plan begins, and replaces that of another ReplicaSet.
+    pub(super) fn begin_native(&mut self, created: Option<&str>) {
+        let native = &mut self.native;
+        let begins = native.planned.as_ref().is_some_and(|it| it.begins);
+        if created.is_none() && !begins {
+            return;
+        }
+        let before = [native.completed.take(), native.published.take()];
+        if let Some(uid) = created {
+            let uid = uid.to_owned();
+            native.begun = Some(Begun { uid, before });
+        }
     }
 
     /// At rest, a condition of a custom resource is never about an earlier rollout, and its conditions are those of the

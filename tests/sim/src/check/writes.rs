@@ -24,9 +24,13 @@ impl World {
         self.check_ownership(action, before, running);
         self.check_lost_update(action, before);
         self.check_apply(action, before, owner_before, written);
+        let created = match (action, written) {
+            (Action::CreateReplicaSet(_), Written::Set(after)) => Some(&after.set.metadata.uid),
+            _ => None,
+        };
+        self.begin_native(created.map(String::as_str));
         match (action, before, written) {
             (Action::CreateReplicaSet(_), _, Written::Set(after)) => {
-                self.begin_native();
                 self.check_scale_up(running, after, 0);
             }
             (Action::ScaleReplicaSet { from, to, .. }, _, Written::Set(after)) if to > from => {
