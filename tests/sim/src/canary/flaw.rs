@@ -28,8 +28,8 @@ pub enum CanaryFlaw {
     MisusesVerdicts,
     /// The next step does not wait until a step is good.
     RaisesEarly,
-    /// The next step does not wait for the Deployment controller.
-    RaisesUnsettled,
+    /// The next step permits that stable pods are removed.
+    RaisesWithUnavailable,
 }
 
 // === impl CanaryFlaw ===

@@ -7,15 +7,14 @@ use rollplan_canary::{
     Phase, Plan, Policy, PolicyStep, Refusal, RefusalCause, Start, plan_canary,
 };
 use rollplan_core::interrupt::Never;
-use rollplan_core::revision::DESIRED_REPLICAS;
 use rollplan_core::size::IntOrPercent;
-use rollplan_core::snapshot::{Deployment, Snapshot, StringMap};
+use rollplan_core::snapshot::{Deployment, StringMap};
 use rollplan_core::time::Span;
 use rollplan_world::at;
 use rollplan_world::patch::apply_to_deployment;
 
 use super::world::{CanaryWorld, step_of};
-use super::{CanaryFlaw, Command, Judgement, NEW, Setup};
+use super::{CanaryFlaw, Command, Judgement, NEW, Setup, strategy};
 use crate::check::is_scaled;
 use crate::tally::Tally;
 
@@ -72,27 +71,6 @@ fn steps(setup: Setup) -> Vec<PolicyStep> {
     counts.map(|pods| PolicyStep::from(limit(pods))).collect()
 }
 
-/// A snapshot in which the Deployment controller seems to have carried out everything.
-fn settled(mut snapshot: Snapshot) -> Snapshot {
-    let deployment = &mut snapshot.deployment;
-    deployment.status.observed_generation = deployment.metadata.generation;
-    let replicas = deployment.spec.replicas;
-    let surge = Fields::of(deployment).map_or(0, |it| it.max_surge.rounded_up(replicas));
-    let sum: i32 = snapshot.replica_sets.iter().map(|set| set.replicas).sum();
-    for set in &mut snapshot.replica_sets {
-        let annotations = &mut set.metadata.annotations;
-        annotations.insert(DESIRED_REPLICAS.to_owned(), replicas.to_string());
-    }
-    let largest = snapshot
-        .replica_sets
-        .iter_mut()
-        .max_by_key(|it| it.replicas);
-    if let Some(set) = largest {
-        set.replicas += replicas + surge - sum;
-    }
-    snapshot
-}
-
 /// What preconditions of a patch must protect.
 fn version(deployment: &Deployment) -> (i64, Option<String>) {
     let metadata = &deployment.metadata;
@@ -137,12 +115,8 @@ impl CanaryWorld {
                 verdict.observed_at = at(self.world.now);
             }
         }
-        let snapshot = match self.flaw {
-            CanaryFlaw::RaisesUnsettled => settled(self.snapshot()),
-            _ => self.snapshot(),
-        };
         let input = Input {
-            snapshot,
+            snapshot: self.snapshot(),
             policy: self.policy(),
             command,
             verdicts,
@@ -272,6 +246,12 @@ impl CanaryWorld {
         }
         self.check_valid(&after);
         self.check_atomic(&after);
+        if self.flaw == CanaryFlaw::RaisesWithUnavailable
+            && planned.is_raise
+            && let Some(fields) = Fields::of(&after)
+        {
+            after.spec.strategy = strategy(fields.max_surge, IntOrPercent::Int(1));
+        }
         self.count(match planned.phase {
             Phase::Hold => Tally::CanaryHeld,
             Phase::Promoting => Tally::CanaryPromoted,

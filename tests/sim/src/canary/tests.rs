@@ -92,6 +92,11 @@ fn step_that_does_not_wait_for_the_one_before_is_detected() {
 }
 
 #[test]
+fn step_that_permits_unavailable_pods_is_detected() {
+    detect(CanaryFlaw::RaisesWithUnavailable, "canary-shrink");
+}
+
+#[test]
 fn same_seed_gives_the_same_canary() {
     for seed in 0..20 {
         let (a, b) = (generate(seed), generate(seed));
@@ -135,32 +140,6 @@ fn is_exempt(tally: Tally, setup: Setup, events: &[Event]) {
     let outcome = run(&script(setup, events), CanaryFlaw::None);
     assert_eq!(outcome.violation, None);
     assert!(outcome.tallies.get(tally) > 0, "{tally:?}");
-}
-
-/// It is scaled down when its step is good, and the Deployment controller has not observed that yet. A step that began then would
-/// be followed by proportional scaling.
-#[test]
-fn step_that_does_not_wait_for_the_deployment_controller_is_detected() {
-    let setup = Setup {
-        surge: Int(4),
-        raises: [2, 0, 0, 0],
-        ..SETUP
-    };
-    let controllers = [
-        Watch(Deployments, 5),
-        Watch(Sets, 20),
-        Native,
-        Sync(0),
-        Sync(1),
-    ];
-    let turn = || controllers.into_iter().chain((0..12).map(Pod));
-    let mut events = vec![Plan(Go), Patch(0)];
-    events.extend((0..6).flat_map(|_| turn()));
-    events.extend([Scale(4), Plan(Go), Patch(0)]);
-    events.extend((0..6).flat_map(|_| turn()));
-    passes(setup, &events);
-    let violation = run(&script(setup, &events), CanaryFlaw::RaisesUnsettled).violation;
-    assert_eq!(violation.map(|it| it.check), Some("canary-shrink"));
 }
 
 /// Until then, the Deployment controller has not observed the canary.
