@@ -36,6 +36,8 @@ pub(super) struct Planned {
     is_raise: bool,
     /// The generation and the annotation for which it was planned.
     planned_for: (i64, Option<String>),
+    /// When it was planned.
+    planned_at: i64,
     /// The numbers of the pods that were available then.
     available: BTreeSet<u32>,
 }
@@ -169,6 +171,7 @@ impl CanaryWorld {
                 phase: plan.report.phase,
                 is_raise,
                 planned_for,
+                planned_at: self.world.now,
                 available: self.available(),
             });
         }
@@ -268,7 +271,8 @@ impl CanaryWorld {
         self.is_raised = planned.is_raise;
         if planned.is_raise {
             self.count(Tally::CanaryRaised);
-            self.step_since = self.world.now;
+            // The state has the time of the plan.
+            self.step_since = planned.planned_at;
         }
         let digest = self
             .deployment()
@@ -341,6 +345,7 @@ impl CanaryWorld {
                     phase: plan.report.phase,
                     is_raise,
                     planned_for: version(&self.deployment()),
+                    planned_at: self.world.now,
                     available: self.available(),
                 });
             }

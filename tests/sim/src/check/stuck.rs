@@ -106,14 +106,16 @@ impl World {
         let rejected =
             self.quota_pods.is_some() && new.iter().chain(&old).any(|stored| short(stored));
         let Some(new) = new else {
-            if is_kept {
+            // Under Recreate, caps that keep old pods prevent the create as well.
+            let creates = !is_kept || deployment.spec.strategy != Strategy::Recreate;
+            if creates && self.is_create_rejected(deployment) {
+                causes.insert(Cause::ReplicaSetRefused);
+            } else if is_kept {
                 causes.insert(if rejected {
                     Cause::PodsRefused
                 } else {
                     Cause::Capped
                 });
-            } else if self.is_create_rejected(deployment) {
-                causes.insert(Cause::ReplicaSetRefused);
             }
             return causes;
         };
