@@ -247,7 +247,8 @@ impl Planner<'_> {
         Ok(found)
     }
 
-    /// Takes over the surge of a later step, of whose state there is no copy: it must not be taken for a limit of the user.
+    /// Takes over the surge of a later step, of whose state there is no copy: it must not be taken for a limit of the user. A
+    /// user who has changed both limits has not made a step.
     fn follow_raise(&self, canary: &mut Canary) -> bool {
         let observed = &self.observed;
         let Some(live) = observed.fields.filter(|_| observed.has_field_of_hold()) else {
@@ -262,6 +263,7 @@ impl Planner<'_> {
             .skip(canary.step + 1)
             .filter(|it| pods(it.1.pods) <= surge);
         let is_raised = canary.stage == Stage::Hold
+            && live.max_unavailable == IntOrPercent::Int(0)
             && live.max_surge != canary.user.max_surge
             && surge > pods(canary.surge)
             && surge <= pods_max;

@@ -106,8 +106,10 @@ impl World {
         let rejected =
             self.quota_pods.is_some() && new.iter().chain(&old).any(|stored| short(stored));
         let Some(new) = new else {
-            // Under Recreate, caps that keep old pods prevent the create as well.
-            let creates = !is_kept || deployment.spec.strategy != Strategy::Recreate;
+            // Under Recreate, caps that keep old pods prevent the create as well, unless it is that of a rollback by annotation.
+            let creates = !is_kept
+                || deployment.spec.strategy != Strategy::Recreate
+                || deployment.metadata.annotations.contains_key(ROLLBACK_TO);
             if creates && self.is_create_rejected(deployment) {
                 causes.insert(Cause::ReplicaSetRefused);
             } else if is_kept {
