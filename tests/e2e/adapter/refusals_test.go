@@ -121,8 +121,8 @@ func (r refusals) quota(ctx context.Context, t *testing.T) {
 	}
 }
 
-// terminatingNamespace deletes a namespace with Deployments. Creates that are rejected there must not be repeated or logged
-// as errors.
+// terminatingNamespace deletes a namespace with Deployments. Creates that are rejected there must not be repeated, or logged as
+// errors.
 func (r refusals) terminatingNamespace(ctx context.Context, t *testing.T) {
 	t.Helper()
 	k := kubectl{r.System, "terminating"}
@@ -149,8 +149,9 @@ func (r refusals) terminatingNamespace(ctx context.Context, t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after != before {
-		t.Errorf("%v calls are counted as rejections", after-before)
+	// If the watch of Deployments is late, each may be created a ReplicaSet once.
+	if after-before > deployments {
+		t.Errorf("%v calls are counted as rejections, of %d Deployments", after-before, deployments)
 	}
 	now, err := os.ReadFile(r.Adapter("adapter").Log())
 	if err != nil {
