@@ -26,7 +26,7 @@ PAGE = Path(__file__).parents[3] / "docs/contributors/parity.md"
 PART = re.compile(
     r"(?<=<!-- theorems: written by WRITE=1 bash tests/run proofs -->\n).*(?=<!-- theorems ends -->)", re.DOTALL
 )
-TIMEOUT_MS = 300_000
+TIMEOUT_MS = 1_200_000
 """The limit for one question. The slowest question takes a small part of it."""
 SMALL = 8
 """Counterexamples are first searched among numbers up to this one, because they are easier to read."""
