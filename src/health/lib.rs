@@ -18,9 +18,10 @@
 //! let mut snapshot = mk_snapshot(deployment, vec![set]);
 //! settle(&mut snapshot);
 //!
-//! let plan = plan_settled(&snapshot, Options::default());
+//! let options = Options::default();
+//! let plan = plan_settled(&snapshot, options);
 //! let observed = observe(&snapshot, VerdictOptions::default());
-//! let report = report(&observed, &plan.status, &plan.steps);
+//! let report = report(&observed, options, &plan.status, &plan.steps);
 //! assert_eq!(report.phase, Phase::Complete);
 //! assert_eq!(report.verdict.outlook, Outlook::Complete);
 //! ```
