@@ -28,7 +28,7 @@ func TestCanaryTemplates(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := map[string]string{
-		"test": "echo the test >>calls", "pods": "2", "bake": "1m", "surge": "1", "pipeline": "a pipeline",
+		"test": "echo the test >>calls", "pods": "2", "steps": "1,2", "bake": "1m", "surge": "1", "pipeline": "a pipeline",
 		"apply-options": "--server-side --field-manager=ci",
 		// Arguments and $TIMEOUT: exports knows their values.
 		"manifest": "", "namespace": "", "deployment": "", "timeout": "",
@@ -42,7 +42,7 @@ func TestCanaryTemplates(t *testing.T) {
 	}
 	fmt.Fprintf(&direct, "bash %q \"$@\" bash -ec \"$TEST\"\n", filepath.Join(root, "examples/pipelines/canary.sh"))
 	want := recorded(t, direct.String())
-	for _, used := range []string{"the test", "--pods 2 --bake 1m --surge 1 --timeout 5m", "--pipeline a pipeline", "-f web.yaml --server-side --field-manager=ci"} {
+	for _, used := range []string{"the test", "--steps 1,2 --bake 1m --surge 1 --timeout 5m", "--pipeline a pipeline", "-f web.yaml --server-side --field-manager=ci"} {
 		if !strings.Contains(want, used) {
 			t.Errorf("canary.sh does not use %q:\n%s", used, want)
 		}
