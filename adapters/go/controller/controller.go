@@ -104,6 +104,13 @@ func (t *throttle) untilNextSync(request reconcile.Request) time.Duration {
 	return 0
 }
 
+// unavailable delays a key, because the service does not answer.
+func (t *throttle) unavailable(request reconcile.Request) reconcile.Result {
+	wait := plannerBackoff + rand.N(plannerBackoff)
+	t.notBefore.Store(request, time.Now().Add(wait))
+	return reconcile.Result{RequeueAfter: wait}
+}
+
 // enqueue adds a key to the queue once its next sync may start.
 func (t *throttle) enqueue(q queue, request reconcile.Request) {
 	if wait := t.untilNextSync(request); wait > 0 {
@@ -132,9 +139,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch outcome {
 	case outcomeUnavailable:
 		logger.Info("The service is unavailable", "error", err.Error())
-		wait := plannerBackoff + rand.N(plannerBackoff)
-		r.notBefore.Store(request, time.Now().Add(wait))
-		return reconcile.Result{RequeueAfter: wait}, nil
+		return r.unavailable(request), nil
 	case outcomeError:
 		return reconcile.Result{}, err
 	case outcomeUnchanged:

@@ -3,9 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
@@ -58,9 +56,7 @@ func (r *restarter) Reconcile(ctx context.Context, request reconcile.Request) (r
 	switch outcome {
 	case outcomeUnavailable:
 		logger.Info("The service is unavailable", "error", err.Error())
-		wait := plannerBackoff + rand.N(plannerBackoff)
-		r.notBefore.Store(request, time.Now().Add(wait))
-		return reconcile.Result{RequeueAfter: wait}, nil
+		return r.unavailable(request), nil
 	case outcomeError:
 		return reconcile.Result{}, err
 	case outcomeCallFailed:

@@ -93,9 +93,7 @@ func (a *API) listWatch(kind schema.GroupVersionKind, namespace string, selector
 	}
 	selected := func(options metav1.ListOptions) metav1.ListOptions {
 		options.FieldSelector = fields
-		if selector != nil {
-			options.LabelSelector = selector.String()
-		}
+		options.LabelSelector = selectorText(selector)
 		return options
 	}
 	return &cache.ListWatch{

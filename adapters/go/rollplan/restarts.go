@@ -109,7 +109,7 @@ func (r *Restarts) Sync(ctx context.Context, namespace string) (RestartResult, e
 func (r *Restarts) plan(ctx context.Context, namespace string) (RestartResult, map[types.UID]*Object, *rollplanv1.SyncResponse, error) {
 	for {
 		namespaces := slices.Compact(slices.Sorted(slices.Values(append([]string{namespace}, r.included...))))
-		request, workloads := r.request(namespaces, time.Now())
+		request, workloads := r.request(namespaces)
 		result := RestartResult{Namespaces: namespaces}
 		next, err := r.pages(ctx, request, &result)
 		if err != nil {
@@ -119,8 +119,8 @@ func (r *Restarts) plan(ctx context.Context, namespace string) (RestartResult, m
 			answer, _ := r.API.Call(ctx, read.GetCall()) // the planner handles a failure
 			r.answers = append(r.answers, answer.to(read.GetId()))
 		}
-		isIncluded := func(namespace string) bool { return slices.Contains(namespaces, namespace) }
-		if len(next.GetReads()) == 0 && !slices.ContainsFunc(r.included, func(it string) bool { return !isIncluded(it) }) {
+		isMissing := func(namespace string) bool { return !slices.Contains(namespaces, namespace) }
+		if len(next.GetReads()) == 0 && !slices.ContainsFunc(r.included, isMissing) {
 			return result, workloads, next, nil
 		}
 		if ctx.Err() != nil {
@@ -137,7 +137,7 @@ func (r *Restarts) pages(ctx context.Context, request *rollplanv1.PlanRestartsRe
 			return nil, fmt.Errorf("plan restarts: %w", err)
 		}
 		if page.GetSync() == nil {
-			return nil, errors.New("the service is older than this adapter: its plans cannot be carried out")
+			return nil, errOlderService
 		}
 		result.Plans = append(result.Plans, page.GetPlans()...)
 		result.Violations = append(result.Violations, page.GetViolations()...)
@@ -162,9 +162,9 @@ func (r *Restarts) isSelected(namespace string) bool {
 }
 
 // request returns the request for some namespaces, and the workloads in them.
-func (r *Restarts) request(namespaces []string, now time.Time) (*rollplanv1.PlanRestartsRequest, map[types.UID]*Object) {
+func (r *Restarts) request(namespaces []string) (*rollplanv1.PlanRestartsRequest, map[types.UID]*Object) {
 	request := &rollplanv1.PlanRestartsRequest{
-		Now: timestamppb.New(now), Options: r.Options,
+		Now: timestamppb.Now(), Options: r.Options,
 		ConfigurationsComplete: r.Watches.complete(),
 		Sync: &rollplanv1.Sync{
 			Value: r.value, Session: r.Session, Answers: r.answers, MinInterval: durationpb.New(r.MinInterval),

@@ -135,7 +135,7 @@ func (r *Rollouts) plan(ctx context.Context, observed *observation, s *state) (*
 		}
 		next := response.GetSync()
 		if next == nil {
-			return nil, errors.New("the service is older than this adapter: its plans cannot be carried out")
+			return nil, errOlderService
 		}
 		s.value, s.watchesPods = next.GetValue(), next.GetWatchPods()
 		switch {
@@ -202,6 +202,9 @@ func (r *Rollouts) PlanCanary(ctx context.Context, key types.NamespacedName, req
 	canary.Snapshot = snapshot
 	return r.Planner.PlanCanary(ctx, canary)
 }
+
+// errOlderService means that a response does not lead the loop.
+var errOlderService = errors.New("the service is older than this adapter: its plans cannot be carried out")
 
 // ErrStalled means that a rollout cannot continue without intervention.
 var ErrStalled = errors.New("the rollout is stalled")
