@@ -2,7 +2,7 @@
 //! of the Deployment and orders the writes, whatever the caps are.
 
 use crate::object::StringMap;
-use crate::size::{Limits, clamp};
+use crate::size::{Limits, clamp, unsigned};
 
 /// The annotation of the owner with [`Caps::new_max`].
 pub const NEW_MAX: &str = "rollplan.dev/new-max";
@@ -99,7 +99,5 @@ impl Caps {
 /// The value of an annotation: `None` if it is absent, and `Some(None)` if it is not a number of pods.
 #[must_use]
 pub fn annotated(annotations: &StringMap, key: &str) -> Option<Option<i32>> {
-    let text = annotations.get(key)?;
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    Some(text.parse().ok().filter(|_| is_number))
+    annotations.get(key).map(|text| unsigned(text))
 }

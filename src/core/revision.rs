@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use crate::caps::{NEW_MAX, OLD_MIN};
+use crate::size::unsigned;
 use crate::snapshot::{ReplicaSet, StringMap};
 
 /// The number of the current rollout of a Deployment, or of the last rollout of a ReplicaSet.
@@ -180,14 +181,6 @@ pub fn is_scaled_for_another(annotations: &StringMap, size: i32, wanted: i32) ->
 #[must_use]
 pub fn max_replicas(annotations: &StringMap) -> Option<i32> {
     unsigned(annotations.get(MAX_REPLICAS)?)
-}
-
-fn unsigned(text: &str) -> Option<i32> {
-    // The parser of Rust accepts a plus sign, and ParseUint of Go does not.
-    text.bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then(|| text.parse().ok())
-        .flatten()
 }
 
 /// The number of desired pods as `IsSaturated` reads it: the lower half of a 64-bit integer. Kubernetes reads the same

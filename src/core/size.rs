@@ -221,3 +221,12 @@ fn fraction(limits: Limits, share: Share) -> i64 {
 pub fn clamp(number: i64) -> i32 {
     i32::try_from(number).unwrap_or(if number < 0 { i32::MIN } else { i32::MAX })
 }
+
+/// A number of pods without a sign.
+pub(crate) fn unsigned(text: &str) -> Option<i32> {
+    // The parser of Rust accepts a plus sign, and ParseUint of Go does not.
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| text.parse().ok())
+        .flatten()
+}

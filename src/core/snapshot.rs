@@ -443,6 +443,12 @@ pub struct StepFailure {
     pub existing: Option<ReplicaSet>,
 }
 
+/// Whether the causes of a rejection are that nothing can be created anymore, because the namespace is being deleted.
+#[must_use]
+pub fn is_of_terminating_namespace(causes: &[String]) -> bool {
+    causes.iter().any(|cause| cause == "NamespaceTerminating")
+}
+
 /// Options of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {

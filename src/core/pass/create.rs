@@ -6,7 +6,9 @@ use super::sets::{WorkingCopy, total};
 use super::{Pass, Stop, SyncResult, has_template_of, publish, quote};
 use crate::action::{Action, Event, NewReplicaSet, OnFailure, Target};
 use crate::revision::{self, POD_TEMPLATE_HASH, TEMPLATE_DIGEST};
-use crate::snapshot::{Deployment, ObjectMeta, ReplicaSet, StepFailure, StringMap};
+use crate::snapshot::{
+    Deployment, ObjectMeta, ReplicaSet, StepFailure, StringMap, is_of_terminating_namespace,
+};
 
 /// The maximum length of the name of an object (Kubernetes: DNS1123SubdomainMaxLength).
 const NAME_BYTES_MAX: usize = 253;
@@ -152,8 +154,7 @@ impl<'a> Pass<'a> {
             let existing = failure.existing.as_ref().ok_or(Stop::NameTaken)?;
             return self.use_or_avoid(existing, false, new_revision);
         }
-        let mut causes = failure.causes.iter();
-        if causes.any(|cause| cause == "NamespaceTerminating") {
+        if is_of_terminating_namespace(&failure.causes) {
             return Err(Stop::NamespaceTerminating);
         }
         self.report_create_error(name, &failure.message)?;

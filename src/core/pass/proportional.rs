@@ -44,9 +44,8 @@ impl Pass<'_> {
     /// so far, it is scaled as usual.
     fn size_alone(&self, found: &Found, set: &WorkingCopy) -> i32 {
         let wanted = self.limits.replicas;
-        let is_new = found.new.as_ref().is_some_and(|new| new.index == set.index);
         let desired = revision::desired_replicas_lenient(self.sets.annotations(set));
-        if !is_new || desired == Some(set.replicas) {
+        if !found.is_new(set) || desired == Some(set.replicas) {
             return wanted;
         }
         self.caps.new_size(set.replicas, wanted)
@@ -112,11 +111,9 @@ impl Pass<'_> {
             }
         }
         let mut sizes = size::proportional(self.limits, &shares);
-        let is_new =
-            |set: &&WorkingCopy| found.new.as_ref().is_some_and(|new| new.index == set.index);
         let roles: Vec<(i32, bool)> = active
             .iter()
-            .map(|set| (set.replicas, is_new(set)))
+            .map(|set| (set.replicas, found.is_new(set)))
             .collect();
         self.caps.cut_share(&roles, &mut sizes);
         let mut scaled: Vec<(&WorkingCopy, i32)> = active.into_iter().zip(sizes).collect();

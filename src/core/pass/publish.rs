@@ -76,7 +76,7 @@ impl Pass<'_> {
             found.all().map(|set| Sizes {
                 wanted: set.replicas,
                 status: &self.sets.cached(set).status,
-                is_new: found.new.as_ref().is_some_and(|new| new.index == set.index),
+                is_new: found.is_new(set),
             }),
         )
     }

@@ -8,7 +8,7 @@ use crate::action::OnFailure;
 use crate::scaling::ScaleReason;
 use crate::snapshot::Pod;
 use crate::status;
-use crate::strategy::{Next, Role, Scale, SetView, View, is_held_by_caps};
+use crate::strategy::{Next, Role, Scale, SetView, View, held_by_caps};
 
 impl Pass<'_> {
     /// Continues the rollout as far as one pass may.
@@ -45,9 +45,7 @@ impl Pass<'_> {
 
     /// Which caps stop the rollout, if they do.
     pub(super) fn held_by_caps(&self, found: &Found) -> Option<String> {
-        let is_held = |view: &View<'_>| is_held_by_caps(&*self.strategy, view);
-        let is_held = self.with_view(found, is_held);
-        is_held.then(|| self.caps.text(self.limits))
+        self.with_view(found, |view| held_by_caps(&*self.strategy, view))
     }
 
     fn with_view<T>(&self, found: &Found, ask: impl FnOnce(&View<'_>) -> T) -> T {

@@ -53,6 +53,10 @@ pub(super) fn total(sets: impl IntoIterator<Item = impl Borrow<WorkingCopy>>) ->
 // === impl Found ===
 
 impl Found {
+    pub(super) fn is_new(&self, set: &WorkingCopy) -> bool {
+        self.new.as_ref().is_some_and(|new| new.index == set.index)
+    }
+
     /// The old ReplicaSets, and then the new one.
     pub(super) fn all(&self) -> impl Iterator<Item = &WorkingCopy> {
         self.old.iter().chain(&self.new)

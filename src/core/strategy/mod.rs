@@ -51,6 +51,7 @@ pub trait RolloutStrategy {
 }
 
 /// The input of a strategy.
+#[derive(Clone)]
 pub struct View<'a> {
     /// The limits of the rollout.
     pub limits: Limits,
@@ -121,20 +122,18 @@ pub struct Arithmetic {
     pub unavailable: String,
 }
 
-/// Whether caps are what stops a rollout: all new pods are available, no size changes, and without the caps one would.
+/// Which caps stop a rollout, if they do: all new pods are available, no size changes, and without the caps one would.
 #[must_use]
-pub fn is_held_by_caps(strategy: &dyn RolloutStrategy, view: &View<'_>) -> bool {
+pub fn held_by_caps(strategy: &dyn RolloutStrategy, view: &View<'_>) -> Option<String> {
     if view.caps == Caps::NONE || view.new.is_some_and(|new| new.available < new.replicas) {
-        return false;
+        return None;
     }
     let without = View {
         caps: Caps::NONE,
-        limits: view.limits,
-        old_pods_may_run: view.old_pods_may_run,
-        new: view.new,
-        old: view.old.clone(),
+        ..view.clone()
     };
-    !changes_size(strategy, view) && changes_size(strategy, &without)
+    let is_held = !changes_size(strategy, view) && changes_size(strategy, &without);
+    is_held.then(|| view.caps.text(view.limits))
 }
 
 fn changes_size(strategy: &dyn RolloutStrategy, view: &View<'_>) -> bool {

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::Plan;
 use crate::action::{Action, ApiCall, CallId, Event, Step, Verb};
-use crate::snapshot::{Deployment, DeploymentStatus, StepFailure};
+use crate::snapshot::{Deployment, DeploymentStatus, StepFailure, is_of_terminating_namespace};
 use crate::status::is_complete;
 use crate::time::{Span, Time};
 
@@ -287,8 +287,7 @@ impl Sync {
             rejection.is_some() && http_code != 409 && http_code != 404 && http_code < 500;
         self.state.is_verified &= is_clear || !call.is_of_set();
         // Nothing can be created anymore in a namespace that is being deleted, so there is nothing to repeat.
-        let mut causes = rejection.into_iter().flat_map(|it| &it.causes);
-        if !causes.any(|cause| cause == "NamespaceTerminating") {
+        if !rejection.is_some_and(|it| is_of_terminating_namespace(&it.causes)) {
             self.failed.push(call.id.clone());
         }
     }

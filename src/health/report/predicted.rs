@@ -8,7 +8,7 @@ use rollplan_core::pass;
 use rollplan_core::size::Limits;
 use rollplan_core::snapshot::{Condition, Deployment, DeploymentStatus, Options, ReplicaSet};
 use rollplan_core::status;
-use rollplan_core::strategy::{self, Arithmetic, RolloutStrategy, SetView, View, is_held_by_caps};
+use rollplan_core::strategy::{self, Arithmetic, RolloutStrategy, SetView, View};
 
 use super::{Phase, Report, RolloutCounts, steps};
 use crate::explain::{Blocker, Cause, deletion};
@@ -307,7 +307,6 @@ fn held_by_caps(
     limits: Limits,
     steps: &[Step],
 ) -> Option<String> {
-    let caps = observed.snapshot.deployment.caps(options);
     let sizes = steps::scaled(steps);
     let of = |set: &ReplicaSet| {
         let size = sizes.get(&*set.metadata.name).copied();
@@ -323,13 +322,13 @@ fn held_by_caps(
     });
     let view = View {
         limits,
-        caps,
+        caps: observed.snapshot.deployment.caps(options),
         // Old pods that still run are another blocker.
         old_pods_may_run: &|| false,
         new: observed.new_set().map(of).or(created),
         old: observed.old_sets().iter().map(|set| of(set)).collect(),
     };
-    is_held_by_caps(strategy, &view).then(|| caps.text(limits))
+    strategy::held_by_caps(strategy, &view)
 }
 
 /// Whether the stored status is of an earlier generation.

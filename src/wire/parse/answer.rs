@@ -2,7 +2,7 @@
 
 use rollplan_core::action::{ApiCall, CallId, Verb};
 use rollplan_core::interrupt::Never;
-use rollplan_core::snapshot::{ReplicaSet, StepFailure};
+use rollplan_core::snapshot::{self, ReplicaSet, StepFailure};
 use serde_json::Value;
 
 use super::path::Path;
@@ -50,9 +50,7 @@ pub(crate) fn rejection(call: &CallId, http_code: i32, body: &[u8]) -> Option<St
 
 /// Whether an answer says that nothing can be created anymore, because the namespace is being deleted.
 pub(crate) fn is_of_terminating_namespace(body: &[u8]) -> bool {
-    let causes = Status::read(body).map(|status| status.causes);
-    let mut causes = causes.into_iter().flatten();
-    causes.any(|cause| cause == "NamespaceTerminating")
+    Status::read(body).is_some_and(|status| snapshot::is_of_terminating_namespace(&status.causes))
 }
 
 // === impl Meaning ===
