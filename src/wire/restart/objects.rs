@@ -115,7 +115,6 @@ pub(super) fn read(
         items,
         pods: Pods::default(),
         budgets: Vec::new(),
-        classes: BTreeMap::new(),
         contents: ContentReader::new(interrupt),
         interrupt,
     };
@@ -128,7 +127,6 @@ pub(super) fn read(
         interrupt.check()?;
         reader.object(object)?;
     }
-    reader.classes();
     Ok(is_continued)
 }
 
@@ -139,22 +137,12 @@ struct Budget {
     allowed: i32,
 }
 
-/// The versions of the objects of a SecretProviderClass.
-#[derive(Default)]
-struct Class {
-    versions: BTreeMap<String, String>,
-    changed_at: Option<Time>,
-    /// Whether its latest status was not changed since its creation.
-    is_new: bool,
-}
-
 struct ObjectReader<'r, 'i> {
     options: &'r RestartOptions,
     hasher: Hasher,
     items: &'r mut RestartItems,
     pods: Pods,
     budgets: Vec<Budget>,
-    classes: BTreeMap<(String, String), Class>,
     contents: ContentReader<'i>,
     interrupt: &'i dyn Interrupt,
 }
@@ -190,20 +178,32 @@ impl<'i> ObjectReader<'_, 'i> {
         }
     }
 
-    /// Each pod has its own status object. During a rotation of versions, the latest status applies.
+    /// Reads the status of a SecretProviderClass in a pod.
     fn class(&mut self, object: &Found<'_>) {
         let ClassObject { metadata, status } = object.read_leniently();
         let (changed_at, _) = changed_at(&metadata.managed_fields, &["f:status"]);
-        let namespace = object.metadata.namespace.clone().into_owned();
-        let class = self.classes.entry((namespace, status.class)).or_default();
-        if !class.versions.is_empty() && changed_at < class.changed_at {
-            return;
-        }
+        let name = status.class;
         let versions = status.objects.into_iter();
-        class.versions = versions.map(|it| (it.id, it.version)).collect();
-        class.changed_at = changed_at;
-        // The status of a new pod is not a change.
-        class.is_new = changed_at <= metadata.creation_timestamp;
+        let versions: BTreeMap<String, String> = versions.map(|it| (it.id, it.version)).collect();
+        let content = if versions.is_empty() {
+            Content::Absent
+        } else {
+            let profile = self.options.plan.profile;
+            self.hasher.class(&name, profile, &versions)
+        };
+        self.items.add_class(Configuration {
+            kind: ConfigurationKind::SecretProviderClass,
+            namespace: object.metadata.namespace.clone().into_owned(),
+            name,
+            annotations: BTreeMap::new(),
+            content,
+            created_at: None,
+            changed_at,
+            // The status of a new pod is not a change.
+            is_change_uncertain: changed_at <= metadata.creation_timestamp,
+            version: None,
+            observations: 0,
+        });
     }
 
     fn object(&mut self, object: &Found<'i>) -> Result<(), Error> {
@@ -386,30 +386,6 @@ impl<'i> ObjectReader<'_, 'i> {
         };
         self.items
             .workload(workload, resource.to_owned(), &origin, self.interrupt)
-    }
-
-    /// Adds the SecretProviderClasses, which are known only from statuses.
-    fn classes(self) {
-        let profile = self.options.plan.profile;
-        for ((namespace, name), class) in self.classes {
-            let configuration = Configuration {
-                kind: ConfigurationKind::SecretProviderClass,
-                content: if class.versions.is_empty() {
-                    Content::Absent
-                } else {
-                    self.hasher.class(&name, profile, &class.versions)
-                },
-                namespace,
-                name,
-                annotations: BTreeMap::new(),
-                created_at: None,
-                changed_at: class.changed_at,
-                is_change_uncertain: class.is_new,
-                version: None,
-                observations: 0,
-            };
-            self.items.configurations.push(configuration);
-        }
     }
 }
 

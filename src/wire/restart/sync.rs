@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use rollplan_core::interrupt::Interrupt;
+use rollplan_core::kind;
 use rollplan_restart::sync::{Answer, Call, LoopState, Next, Page, Read, Turn, Version};
 use rollplan_restart::{Decision, Input, Plan, Profile, Workload};
 
@@ -29,8 +30,6 @@ const METADATA: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 const METADATA_LIST: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-/// The kinds of Kubernetes whose restarts take time. Jobs are created, and run to their end.
-const KINDS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 
 objects! {
     /// A list of workloads, or of their metadata.
@@ -188,11 +187,12 @@ fn collections(options: &RestartOptions, namespaces: Vec<String>) -> Vec<Collect
     } else {
         namespaces
     };
-    let count = match options.plan.profile {
-        Profile::Xing => 2,
-        Profile::Rollplan | Profile::Reloader => KINDS.len(),
-    };
-    let native = KINDS[..count].iter().map(|kind| ("apps/v1", *kind, ""));
+    // Jobs are created, and run to their end: their restarts take no time.
+    let native = kind::KINDS.iter().filter(|it| {
+        let is_of_profile = options.plan.profile != Profile::Xing || it.name != "DaemonSet";
+        it.restarted_template.is_some() && it.api_version == "apps/v1" && is_of_profile
+    });
+    let native = native.map(|it| (it.api_version, it.name, ""));
     let custom = options.kinds.iter();
     let custom = custom.map(|it| (&*it.api_version, &*it.kind, &*it.resource));
     let kinds: Vec<_> = native.chain(custom).collect();

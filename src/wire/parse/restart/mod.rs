@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::time::Time;
-use rollplan_restart::{Configuration, ConfigurationKind, Hasher, Options, Workload};
+use rollplan_restart::{Configuration, ConfigurationKind, Content, Hasher, Options, Workload};
 
 use super::Parser;
 use super::path::Path;
@@ -155,17 +155,8 @@ impl RestartItems {
             ..
         } = &configuration;
         let id = format!("{kind} {namespace}/{name}");
-        // Each pod has its own status. During a rotation of versions, the latest one applies.
         if *kind == ConfigurationKind::SecretProviderClass && parser.violations.is_empty() {
-            let next = self.configurations.len();
-            let at = *self.classes.entry(id).or_insert(next);
-            match self.configurations.get_mut(at) {
-                Some(known) if known.changed_at < configuration.changed_at => {
-                    *known = configuration;
-                }
-                Some(_) => {}
-                None => self.configurations.push(configuration),
-            }
+            self.add_class(configuration);
             return Ok(());
         }
         self.check_unique(&mut parser, id, path);
@@ -173,6 +164,24 @@ impl RestartItems {
             self.configurations.push(configuration);
         }
         Ok(())
+    }
+
+    /// Adds a SecretProviderClass from the status of a pod. Each pod has its own, and during a rotation of versions, the latest
+    /// one applies.
+    pub(crate) fn add_class(&mut self, configuration: Configuration) {
+        let Configuration {
+            namespace, name, ..
+        } = &configuration;
+        let next = self.configurations.len();
+        let id = format!("{namespace}/{name}");
+        let at = *self.classes.entry(id).or_insert(next);
+        match self.configurations.get_mut(at) {
+            Some(known)
+                if known.content != Content::Absent
+                    && configuration.changed_at < known.changed_at => {}
+            Some(known) => *known = configuration,
+            None => self.configurations.push(configuration),
+        }
     }
 
     /// Adds a configuration from Kubernetes JSON.
