@@ -417,24 +417,22 @@ impl CanaryWorld {
     }
 }
 
+/// The state in the annotation of a Deployment.
+fn state_of(deployment: &Deployment) -> Option<Value> {
+    let annotations = &deployment.metadata.annotations;
+    serde_json::from_str(annotations.get(rollplan_canary::ANNOTATION)?).ok()
+}
+
 /// The number of the step in the state of a Deployment.
 pub(super) fn step_of(deployment: &Deployment) -> i32 {
-    let state = deployment
-        .metadata
-        .annotations
-        .get(rollplan_canary::ANNOTATION);
-    let state: Option<Value> = state.and_then(|it| serde_json::from_str(it).ok());
+    let state = state_of(deployment);
     let step = state.as_ref().and_then(|it| it["step"].as_i64());
     step.and_then(|it| i32::try_from(it).ok()).unwrap_or(1)
 }
 
 /// The part in which a Deployment is, after another one.
 fn part_of(deployment: &Deployment, before: Part) -> Part {
-    let state = deployment
-        .metadata
-        .annotations
-        .get(rollplan_canary::ANNOTATION);
-    let state: Option<Value> = state.and_then(|it| serde_json::from_str(it).ok());
+    let state = state_of(deployment);
     let phase = state.as_ref().and_then(|it| it["phase"].as_str());
     let is_held = deployment.spec.min_ready_seconds == HELD_MIN_READY;
     let stable = state.as_ref().and_then(|it| it["stable"].as_str());

@@ -200,12 +200,7 @@ impl World {
     /// and has changed since it was observed.
     pub(crate) fn write_native(&mut self, running: &Running) {
         let planned = self.native.planned.take();
-        let mut actions = running
-            .plan
-            .steps
-            .iter()
-            .filter_map(|it| it.action.as_ref());
-        let is_written = actions.any(|it| matches!(it, Action::UpdateDeploymentStatus { .. }));
+        let is_written = writes_status(&running.plan);
         let observed = &running.seen.snapshot.deployment.metadata;
         let is_current =
             self.store.deployment.as_ref().is_some_and(|stored| {
@@ -317,13 +312,16 @@ fn is_outdated(status: &DeploymentStatus, new: &ReplicaSet, completed: Option<&s
     })
 }
 
+fn writes_status(plan: &Plan) -> bool {
+    let mut actions = plan.steps.iter().filter_map(|step| step.action.as_ref());
+    actions.any(|it| matches!(it, Action::UpdateDeploymentStatus { .. }))
+}
+
 /// Whether a plan reports a complete rollout. A plan that ends before it calculates a status has the stored one, which may
 /// be about an earlier rollout of the same ReplicaSet: it writes only other objects, or nothing after a call was rejected.
 fn reports_available(snapshot: &Snapshot, plan: &Plan) -> bool {
-    let mut actions = plan.steps.iter().filter_map(|step| step.action.as_ref());
-    let writes_nothing = actions.clone().next().is_none();
-    let writes_status = actions.any(|it| matches!(it, Action::UpdateDeploymentStatus { .. }));
-    let calculates = writes_status || writes_nothing && snapshot.failures.is_empty();
+    let writes_nothing = plan.steps.iter().all(|step| step.action.is_none());
+    let calculates = writes_status(plan) || writes_nothing && snapshot.failures.is_empty();
     calculates && is_available(&plan.status)
 }
 

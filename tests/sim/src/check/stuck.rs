@@ -91,8 +91,7 @@ impl World {
         let (new, old) = self.roles(deployment);
         let mut causes = BTreeSet::new();
         let size = new.as_ref().map_or(0, |stored| stored.set.replicas);
-        // Caps may keep old pods that Recreate would remove.
-        let is_kept = has_caps(deployment) && old.iter().any(|it| it.set.replicas > 0);
+        let is_kept = self.are_old_pods_kept(deployment);
         // Recreate does not scale the new ReplicaSet while an old pod is running.
         if size != deployment.spec.replicas && !is_kept && self.waits_for_old_pods(deployment) {
             causes.insert(Cause::OldPodsRunning);
@@ -106,11 +105,7 @@ impl World {
         let rejected =
             self.quota_pods.is_some() && new.iter().chain(&old).any(|stored| short(stored));
         let Some(new) = new else {
-            // Under Recreate, caps that keep old pods prevent the create as well, unless it is that of a rollback by annotation.
-            let creates = !is_kept
-                || deployment.spec.strategy != Strategy::Recreate
-                || deployment.metadata.annotations.contains_key(ROLLBACK_TO);
-            if creates && self.is_create_rejected(deployment) {
+            if self.is_create_rejected(deployment) {
                 causes.insert(Cause::ReplicaSetRefused);
             } else if is_kept {
                 causes.insert(if rejected {
@@ -141,6 +136,12 @@ impl World {
         causes
     }
 
+    /// Whether caps keep old pods, perhaps those that Recreate would remove.
+    fn are_old_pods_kept(&self, deployment: &Deployment) -> bool {
+        let (_, old) = self.roles(deployment);
+        has_caps(deployment) && old.iter().any(|it| it.set.replicas > 0)
+    }
+
     fn waits_for_old_pods(&self, deployment: &Deployment) -> bool {
         let (_, old) = self.roles(deployment);
         let mut pods = old
@@ -151,9 +152,11 @@ impl World {
 
     /// Whether a quota rejects a ReplicaSet that must be created.
     fn is_create_rejected(&self, deployment: &Deployment) -> bool {
+        let is_recreated = deployment.spec.strategy == Strategy::Recreate;
+        let waits = self.waits_for_old_pods(deployment)
+            || is_recreated && self.are_old_pods_kept(deployment);
         // A rollback by annotation creates the ReplicaSet before it waits.
-        let creates = deployment.metadata.annotations.contains_key(ROLLBACK_TO)
-            || !self.waits_for_old_pods(deployment);
+        let creates = deployment.metadata.annotations.contains_key(ROLLBACK_TO) || !waits;
         let is_new_missing = self.roles(deployment).0.is_none();
         self.quota_sets && creates && is_new_missing && !deployment.spec.paused
     }
