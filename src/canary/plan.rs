@@ -247,8 +247,8 @@ impl Planner<'_> {
         Ok(found)
     }
 
-    /// Takes over the surge of a later step, of whose state there is no copy: it must not be taken for a limit of the user. A
-    /// user who has changed both limits has not made a step.
+    /// Takes over the surge of a later step if no copy has the state of that step. Otherwise, this surge would count as a limit
+    /// of the user. If both limits have changed, the user has changed them.
     fn follow_raise(&self, canary: &mut Canary) -> bool {
         let observed = &self.observed;
         let Some(live) = observed.fields.filter(|_| observed.has_field_of_hold()) else {

@@ -258,9 +258,9 @@ SCALING = [
         SETS,
     ),
     Theorem(
-        "proportional, shrinking: the excess from rounding is at most half a pod for each set but one",
+        "proportional, shrinking: rounding leaves an excess of at most half a pod for each set except one",
         rounding_leaves_little,
-        [Control("there is no excess with four sets", claim=rounding_leaves_nothing, sets=4)],
+        [Control("four sets leave no excess", claim=rounding_leaves_nothing, sets=4)],
         SETS,
     ),
     Theorem(
