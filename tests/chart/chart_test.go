@@ -342,16 +342,16 @@ func TestRightsForRestartsAreThoseThatTheOptionsNeed(t *testing.T) {
 		want map[string]string
 	}{
 		{nil, map[string]string{
-			"ClusterRole secrets": "list,watch ", "ClusterRole jobs": "list,watch,patch ", "ClusterRole daemonsets": "list,watch,patch ",
+			"ClusterRole secrets": "list,watch ", "ClusterRole jobs": "get,list,watch,patch ", "ClusterRole daemonsets": "get,list,watch,patch ",
 			"ClusterRole poddisruptionbudgets": "", "ClusterRole secretproviderclasspodstatuses": "", "ClusterRole namespaces": "list,watch ",
 		}},
 		{[]string{"adapter.restarts.secrets=false"}, map[string]string{"ClusterRole secrets": "", "ClusterRole configmaps": "list,watch "}},
-		{[]string{"adapter.restarts.options.profile=RESTART_PROFILE_XING"}, map[string]string{"ClusterRole daemonsets": "", "ClusterRole jobs": "", "ClusterRole statefulsets": "list,watch,patch "}},
-		{[]string{"adapter.restarts.options.profile=RESTART_PROFILE_RELOADER"}, map[string]string{"ClusterRole jobs": "list,watch,patch create,delete "}},
+		{[]string{"adapter.restarts.options.profile=RESTART_PROFILE_XING"}, map[string]string{"ClusterRole daemonsets": "", "ClusterRole jobs": "", "ClusterRole statefulsets": "get,list,watch,patch "}},
+		{[]string{"adapter.restarts.options.profile=RESTART_PROFILE_RELOADER"}, map[string]string{"ClusterRole jobs": "get,list,watch,patch create,delete "}},
 		{[]string{"adapter.restarts.options.disruptionBudgetWait=60s", "adapter.restarts.secretProviderClasses=true"}, map[string]string{
 			"ClusterRole poddisruptionbudgets": "list,watch ", "ClusterRole secretproviderclasspodstatuses": "list,watch ",
 		}},
-		{[]string{"adapter.restarts.options.kinds[0].apiVersion=example.com/v1", "adapter.restarts.options.kinds[0].kind=Widget"}, map[string]string{"ClusterRole widgets": "list,watch,patch "}},
+		{[]string{"adapter.restarts.options.kinds[0].apiVersion=example.com/v1", "adapter.restarts.options.kinds[0].kind=Widget"}, map[string]string{"ClusterRole widgets": "get,list,watch,patch "}},
 		{[]string{"adapter.namespaces={shop,bank}"}, map[string]string{"ClusterRole secrets": "", "Role secrets": "list,watch list,watch ", "ClusterRole namespaces": "list,watchshop,bank "}},
 	} {
 		found := granted(args(c.sets...))

@@ -130,7 +130,7 @@ func buildIntegration(ctx context.Context, t *testing.T, programs controlplane.P
 // serve runs the service until the test ends and returns its address.
 func serve(ctx context.Context, t *testing.T) string {
 	t.Helper()
-	address, err := freeAddress()
+	address, err := controlplane.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}

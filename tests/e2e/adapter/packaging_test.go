@@ -75,14 +75,14 @@ func (p installation) runContainers(ctx context.Context, t *testing.T) {
 	if err := p.WriteKubeconfig(kubeconfig, token); err != nil {
 		t.Fatal(err)
 	}
-	planner, err := freeAddress()
+	planner, err := controlplane.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
 	type probe struct{ what, url, log string }
 	var probes []probe
 	for _, container := range pod.Spec.Containers {
-		probeAddress, err := freeAddress()
+		probeAddress, err := controlplane.FreeAddress()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,6 +137,10 @@ func (p installation) rollOut(ctx context.Context, t *testing.T) {
 	p.MustKubectl(ctx, t, "wait", "--for=condition=Available", fmt.Sprintf("%s/hello", object["kind"]), "--timeout="+waitTimeout)
 	if p.mode != Restarts {
 		return
+	}
+	// The adapter reads a workload if a restart of it was not answered.
+	for _, resource := range []string{"deployments.apps", "statefulsets.apps", "daemonsets.apps", "cronjobs.batch", "jobs.batch"} {
+		p.MustKubectl(ctx, t, "auth", "can-i", "get", resource, "--as=system:serviceaccount:"+systemNamespace+":"+p.mode.account())
 	}
 	p.MustKubectl(ctx, t, "create", "configmap", "hello", "--from-literal=KEY=1")
 	p.MustKubectl(ctx, t, "set", "env", "deployment/hello", "--from=configmap/hello")

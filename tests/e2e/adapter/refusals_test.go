@@ -21,11 +21,11 @@ func TestRefusals(t *testing.T) {
 	t.Parallel()
 	ctx := withTimeout(t, 6*time.Minute)
 	s := install(ctx, t, controlplane.Options{}, Takeover)
-	metrics, err := freeAddress()
+	metrics, err := controlplane.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	health, err := freeAddress()
+	health, err := controlplane.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}

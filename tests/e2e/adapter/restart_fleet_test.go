@@ -75,7 +75,7 @@ func TestRestartFleet(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	metrics, err := freeAddress()
+	metrics, err := controlplane.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}

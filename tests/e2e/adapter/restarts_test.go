@@ -59,7 +59,7 @@ func grantRestarts(ctx context.Context, t *testing.T, s *System) (kubeconfig str
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.MustKubectl(ctx, t, "create", "clusterrole", "restart-planned", "--verb=list,watch,patch", "--resource=planneddeployments.apps.rollplan.dev")
+	s.MustKubectl(ctx, t, "create", "clusterrole", "restart-planned", "--verb=get,list,watch,patch", "--resource=planneddeployments.apps.rollplan.dev")
 	s.MustKubectl(ctx, t, "create", "clusterrolebinding", "restart-planned", "--clusterrole=restart-planned",
 		"--serviceaccount="+systemNamespace+":"+Restarts.account())
 	// The reloader profile creates Jobs.
@@ -73,7 +73,7 @@ func grantRestarts(ctx context.Context, t *testing.T, s *System) (kubeconfig str
 func (r *restarts) start(t *testing.T, name, options string, flags ...string) {
 	t.Helper()
 	var err error
-	if r.metrics, err = freeAddress(); err != nil {
+	if r.metrics, err = controlplane.FreeAddress(); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.StartAdapter(name, append([]string{

@@ -78,7 +78,7 @@ func noDefinition(ctx context.Context, t *testing.T, s *System) {
 // secureMetrics gets the metrics without a token, with a token without permissions, and with one that has the role of the
 // manifests.
 func secureMetrics(ctx context.Context, t *testing.T, s *System) {
-	address, err := freeAddress()
+	address, err := controlplane.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func metricsOf(ctx context.Context, address, token string) (int, string, error) 
 func memoryLimit(ctx context.Context, t *testing.T, s *System) {
 	const limit = 200 << 20
 	cgroup := newCgroup(t, limit)
-	address, err := freeAddress()
+	address, err := controlplane.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}

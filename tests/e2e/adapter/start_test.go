@@ -52,7 +52,7 @@ func leasesOfTwoInstallations(ctx context.Context, t *testing.T, s *System) {
 	s.MustKubectl(ctx, t, "create", "role", "canary-lease", "-n", systemNamespace, "--verb=get,update", "--resource=leases", "--resource-name="+other)
 	s.MustKubectl(ctx, t, "create", "rolebinding", "canary-lease", "-n", systemNamespace, "--role=canary-lease",
 		"--serviceaccount="+systemNamespace+":"+s.mode.account())
-	metrics, err := freeAddress()
+	metrics, err := controlplane.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -149,7 +148,7 @@ func Install(ctx context.Context, cp *controlplane.ControlPlane, binaries Binari
 	if s.Dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	if s.address, err = freeAddress(); err != nil {
+	if s.address, err = controlplane.FreeAddress(); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -273,16 +272,6 @@ func stopCleanly(adapter *controlplane.Program) error {
 		}
 	}
 	return nil
-}
-
-// freeAddress returns an address with an unused port.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
 
 // answers fails unless a GET of the URL is answered with this code.

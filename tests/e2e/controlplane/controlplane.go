@@ -73,7 +73,7 @@ func Start(ctx context.Context, programs Programs, options Options) (*ControlPla
 }
 
 func (c *ControlPlane) start(ctx context.Context) error {
-	ports, err := freePorts(3)
+	ports, err := freeAddresses(3)
 	if err != nil {
 		return err
 	}
@@ -426,18 +426,4 @@ contexts:
   context: {cluster: rollplan, user: user}
 current-context: rollplan
 `, c.addresses.api, c.path("certs/apiserver.crt"), token), 0o600)
-}
-
-// freePorts returns addresses with unused ports. All listeners are open at the same time, so that the ports differ.
-func freePorts(n int) ([]string, error) {
-	var found []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		found = append(found, l.Addr().String())
-	}
-	return found, nil
 }
