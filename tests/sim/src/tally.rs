@@ -79,6 +79,7 @@ tallies! {
     ExemptCanaryNative = "floor: the Deployment controller alone, without a hold",
     ExemptCanaryReady = "floor: after a third template, ready pods were kept instead of available ones",
     ExemptCanaryUndone = "floor: after an undo and a third template, stable pods count as unavailable",
+    ExemptCanaryOlder = "floor: in an abort after a third template, pods of the older canary were removed first",
     ExemptCanaryReturned = "promotion: other clients changed the template and restored it between two plans",
     ExemptCanaryLate = "floor: pods of the canary became available between the plan of an abort and its patch",
     ExemptCanaryStuck = "end: a scaling event is detected indefinitely, as upstream: released",

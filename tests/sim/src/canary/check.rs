@@ -31,6 +31,7 @@ impl CanaryWorld {
         if after < before {
             let uid = stored.set.metadata.uid.clone();
             let decrease = Decrease {
+                spared: self.unavailable_of_other_canaries(&uid),
                 seen: seen.clone(),
                 is_stable: stored.template == STABLE,
                 is_held: stored.set.min_ready_seconds == HELD_MIN_READY,
@@ -85,6 +86,7 @@ impl CanaryWorld {
             seen,
             is_stable,
             is_held,
+            spared,
         } = decrease;
         let part = seen.part;
         if self.lost_set || !matches!(part, Part::Hold | Part::Abort) {
@@ -124,6 +126,11 @@ impl CanaryWorld {
                 self.count(Tally::ExemptCanaryLate);
             }
             return;
+        }
+        // The ReplicaSet of the previous canary keeps `minReadySeconds` of the hold, so its pods count as unavailable, too, and
+        // the Deployment controller removes those of the older ReplicaSet first.
+        if part == Part::Abort && is_held && count(available) + failed + spared >= floor {
+            return self.count(Tally::ExemptCanaryOlder);
         }
         let message =
             format!("{available} available pods, {failed} failed, fewer than {floor} ({part:?})");

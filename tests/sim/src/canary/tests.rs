@@ -298,6 +298,56 @@ fn ready_pods_that_are_kept_after_a_third_template() {
     is_exempt(Tally::ExemptCanaryReady, setup, &events);
 }
 
+/// In the abort, the older canary has an available pod, and the newer one does not.
+#[test]
+fn older_canary_that_is_removed_first_after_a_third_template() {
+    let setup = Setup {
+        replicas: 6,
+        surge: Int(3),
+        unavailable: Percent(26),
+        min_ready: 3,
+        pods: 2,
+        raises: [1, 0, 0, 0],
+        is_percent: true,
+        bake: 3,
+        promotes: true,
+        aborts_on_timeout: true,
+        rolls_back: true,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(1),
+        Interfere(SetTemplate(3)),
+        DeletePod(9),
+        Watch(Deployments, 1),
+        Native,
+        Pod(1),
+        Time(1),
+        Sync(3),
+        Plan(Go),
+        Watch(Sets, 20),
+        Pod(1),
+        Pod(2),
+        Patch(7),
+        Pod(3),
+        Watch(Deployments, 1),
+        Watch(Deployments, 1),
+        Native,
+        Judge(Judgement::Fail),
+        Sync(1),
+        Pod(4),
+        Pod(11),
+        Pod(4),
+        Time(30),
+        Plan(Go),
+        Native,
+        Crash(4),
+        Patch(5),
+    ];
+    is_exempt(Tally::ExemptCanaryOlder, setup, &events);
+}
+
 #[test]
 fn stable_pods_that_count_as_unavailable_after_an_undo() {
     let setup = Setup {

@@ -68,6 +68,9 @@ pub(super) struct Decrease {
     pub(super) is_stable: bool,
     /// Whether its pods count as unavailable, because it has `minReadySeconds` of a hold.
     pub(super) is_held: bool,
+    /// How many unavailable pods the ReplicaSets of other canaries had, which the Deployment controller could have removed
+    /// instead.
+    pub(super) spared: i64,
 }
 
 /// What a status of a ReplicaSet takes into account.
@@ -343,6 +346,19 @@ impl CanaryWorld {
         let known = self.reported(uid, seen);
         let is_known = |pod: &&u32| known.is_some_and(|it| it.available.contains(pod));
         pods.iter().filter(|it| !is_known(it)).count()
+    }
+
+    /// How many unavailable pods the ReplicaSets of canaries have, except for this one.
+    pub(super) fn unavailable_of_other_canaries(&self, uid: &str) -> i64 {
+        let available = self.available();
+        let sets = self.world.store.sets.values();
+        let others = sets.filter(|it| it.template != STABLE && it.set.metadata.uid != *uid);
+        let missing = others.map(|it| {
+            let pods = self.world.store.pods_of(&it.set.metadata.uid);
+            let serving = pods.filter(|pod| available.contains(&pod.stored.number));
+            i64::from(it.set.replicas) - i64::try_from(serving.count()).unwrap_or(i64::MAX)
+        });
+        missing.map(|it| it.max(0)).sum()
     }
 
     /// The numbers of the ready pods of a ReplicaSet, available or not.
