@@ -158,8 +158,10 @@ func (p planner) canary(t *testing.T, old, replacement string, result, end strin
 	p.kubectl(t, "rollout", "status", "deployment/web", "--timeout=2m")
 }
 
-// TestCanary aborts bad canaries and promotes a good one, under load over HTTP/1.1 and gRPC: no request is lost.
-func TestCanary(t *testing.T) {
+// startServers starts a node with a manifest of servers, and with load over HTTP/1.1 and gRPC. The function runs an action during
+// which no request may be lost.
+func startServers(t *testing.T, prepare func(*cluster), manifest string) (c *cluster, during func(what string, action func())) {
+	t.Helper()
 	dir := t.TempDir()
 	for _, program := range []string{"load", "web"} {
 		command := exec.Command("env", "CGO_ENABLED=0", "go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, program), "./"+program)
@@ -167,8 +169,9 @@ func TestCanary(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	c := start(t, "load="+filepath.Join(dir, "load"), "web="+filepath.Join(dir, "web"))
-	c.apply(t, servers)
+	c = start(t, "load="+filepath.Join(dir, "load"), "web="+filepath.Join(dir, "web"))
+	prepare(c)
+	c.apply(t, manifest)
 	c.apply(t, `
 apiVersion: v1
 kind: Service
@@ -177,13 +180,23 @@ spec:
   selector: {app: web}
   ports: [{name: http, port: 80, targetPort: 8080}, {name: grpc, port: 81, targetPort: 9090}]
 `)
-	c.kubectl(t, "rollout", "status", "deployment/web", "--timeout=2m")
-	p := c.startPlanner(t)
+	await(t, "the servers are ready", func() error {
+		if ready := c.kubectl(t, "get", "pods", "-l", "app=web", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`); ready != "True True True True" {
+			return errors.New(ready)
+		}
+		return nil
+	})
 	loads := []load{c.startLoad(t, "http", "http://web.default.svc.cluster.local", "--http", "--interval=10ms"),
 		c.startLoad(t, "grpc", "dns:///web.default.svc.cluster.local:81", "--interval=10ms")}
-	during := func(what string, action func()) {
+	return c, func(what string, action func()) {
 		loads[0].during(t, what+", HTTP/1.1", func() { loads[1].during(t, what+", gRPC", action) })
 	}
+}
+
+// TestCanary aborts bad canaries and promotes a good one, under load: no request is lost.
+func TestCanary(t *testing.T) {
+	c, during := startServers(t, func(*cluster) {}, servers)
+	p := c.startPlanner(t)
 	during("canary that never becomes ready", func() {
 		p.canary(t, "image: localhost/web:1", "image: localhost/web:1\n        args: [-unready]", "CANARY_RESULT_PASS", "CANARY_PHASE_ABORTED")
 	})

@@ -277,7 +277,7 @@ func named() []testCase {
 		// The stable ReplicaSet has the annotation of the smaller surge, so it gets too many pods for a moment.
 		with("steps-then-scaled", func(c *testCase) {
 			c.MaxSurge, c.Surge, c.Steps, c.End = "10%", "30%", []string{"10%", "30%"}, abortIt
-			c.Hold = []step{{Step: 2, Quiet: 2 * time.Second, Action: scale, Replicas: 20}, {After: time.Second, Quiet: 2 * time.Second}}
+			c.Hold = []step{{Step: 2, Percent: 30, Quiet: 2 * time.Second, Action: scale, Replicas: 20}, {After: time.Second, Quiet: 2 * time.Second}}
 			// While stable pods are still started, the abort removes those of the canary as they become available.
 			c.check = allOf(endsWith("v1"), hasSizes("v1", []int32{10, 23, 20}), growsThenShrinks("v2", 1, 3, 6))
 		}),

@@ -47,7 +47,8 @@ func mannersOf(c testCase, v violation) []manner {
 		return []manner{heldByHand, continuedByHand}
 	case v.part == undoing:
 		return []manner{asBefore, atOtherMoments, undone}
-	case v.part == promotion && slices.ContainsFunc(c.Hold, isScaled):
+	// After a release, the rollout continues from the limits of the hold.
+	case v.part == promotion && slices.ContainsFunc(c.Hold, isScaled), v.part == native && c.End == release:
 		return []manner{asBefore, atOtherMoments, continuedByHand}
 	}
 	return []manner{asBefore, atOtherMoments}

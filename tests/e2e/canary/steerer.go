@@ -67,7 +67,8 @@ type steering struct {
 
 	mu      sync.Mutex
 	command *command
-	// phase is that of the last plan without a step, and refusal the last plan that was refused. since is when either changed.
+	// phase is that of the last plan without a step, and refusal the last plan that was refused. since is when either changed, or a
+	// command was given.
 	phase, message, refusal string
 	since                   time.Time
 	patches, deaths, late   int
@@ -77,6 +78,9 @@ func (s *steering) order(c *command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.command, s.refusal = c, ""
+	if c != nil {
+		s.since = time.Now()
+	}
 }
 
 func (s *steering) current() *command {
