@@ -57,7 +57,7 @@ pub(super) enum Command {
     /// Release a new pod template to a few pods first, then promote or abort it
     ///
     /// Works for every Deployment with the strategy RollingUpdate: the Deployment controller of Kubernetes does the work,
-    /// and this command only patches the Deployment, with your kubectl. docs/canary.md describes canaries.
+    /// and this command only patches the Deployment, with your kubectl. docs/guides/canary.md describes canaries.
     #[command(after_help = canary::HELP)]
     Canary {
         #[command(subcommand)]
