@@ -8,7 +8,7 @@
 # be ready at each step (2m); SURGE, additional surge during the canary, required for a Deployment with maxSurge 0; TIMEOUT, after
 # which a step is aborted (15m); PIPELINE, the name by which a run recognizes the canary of an earlier one (project and workflow); APPLY_OPTIONS, for
 # example "--server-side --field-manager=ci", if that is how the manifest is applied. A run that was cancelled at any time is
-# completed by the next one. The exit code is that of `rollplan canary`: docs/canary.md.
+# completed by the next one. The exit code is that of `rollplan canary`: docs/reference/canary.md.
 set -euo pipefail
 
 manifest=${1:?usage: canary.sh MANIFEST NAMESPACE DEPLOYMENT [TEST...]} namespace=$2 name=$3

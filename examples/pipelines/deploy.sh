@@ -6,7 +6,7 @@
 # It requires kubectl (with KUBECONFIG as usual), rollplan and jq. Optional variables: TIMEOUT, how long to wait (10m);
 # FAIL_ON, how long a class of failures must last to be certain, for example image-pull=30s; JUNIT, a file for a report;
 # UNDO=never, to leave a failed rollout as it is, or UNDO=once, to roll each template back only once, with
-# `rollplan wait --on-failure` (docs/canary.md). In GitHub Actions and GitLab CI/CD, the log has annotations or sections.
+# `rollplan wait --on-failure` (docs/guides/canary.md). In GitHub Actions and GitLab CI/CD, the log has annotations or sections.
 # The exit code is that of `rollplan wait`: docs/reference/command.md.
 set -euo pipefail
 

@@ -94,9 +94,10 @@ pub enum ReasonKind {
     TimedOut,
     /// A verdict of the caller is missing, unknown or stale.
     WaitsForVerdict,
-    /// The next step waits until the Deployment controller has carried out the last change.
+    /// The next step waits until the Deployment controller has observed the Deployment, and its ReplicaSets have the sizes
+    /// of the hold.
     WaitsForController,
-    /// A step has no more pods than the one before.
+    /// A step has no more pods than the one before, for example because percentages are rounded up.
     StepSkipped,
     /// The Deployment is paused.
     Paused,
@@ -128,7 +129,8 @@ pub enum ReasonKind {
     StaleState,
     /// The ReplicaSet of the stable template was deleted.
     StableGone,
-    /// The stable template has the same fault, so restoring it would not help.
+    /// The stable template has the same fault, so restoring it would not help: a rollout is not rolled back, and the
+    /// template of an aborted canary is not rejected.
     StableHasFault,
 }
 

@@ -8,6 +8,8 @@
 //! `pkg/kubelet/util/manager/cache_based_manager.go`, `AddReference` in `watch_based_manager.go`), and reads them when it
 //! starts the containers. A pod that was created after a change has therefore started with it, if the watch of a
 //! configuration that other pods of the node use is not later than the scheduler and the start of a container.
+//!
+//! If a value is overwritten and restored while pods start, they are restarted once.
 
 use rollplan_core::time::Time;
 

@@ -61,7 +61,7 @@ const (
 	untilNext = `until [ -e "$DIR/../next" ]; do sleep 0.2; done`
 )
 
-// canaryPipelines are what happens to pipelines. docs/canary.md has the table.
+// canaryPipelines are what happens to pipelines. docs/reference/canary.md has the table.
 func canaryPipelines() []canaryPipeline {
 	// A pod whose image is missing never says why, so it is not certain that it fails.
 	soon := []string{"TIMEOUT=3s"}

@@ -960,7 +960,7 @@ type CanaryReport struct {
 	Outcome CanaryOutcome `protobuf:"varint,2,opt,name=outcome,proto3,enum=rollplan.v1.CanaryOutcome" json:"outcome,omitempty"`
 	// Human-readable sentence about what happens, or what the canary waits for.
 	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
-	// Reasons for this state, and notes about unusual observations. docs/canary.md lists them.
+	// Reasons for this state, and notes about unusual observations. docs/reference/canary.md lists them.
 	Reasons []*Reason `protobuf:"bytes,4,rep,name=reasons,proto3" json:"reasons,omitempty"`
 	// Digest of the template of the canary or, without a canary, of the current one. Verdicts must name it.
 	TemplateDigest string `protobuf:"bytes,5,opt,name=template_digest,json=templateDigest,proto3" json:"template_digest,omitempty"`

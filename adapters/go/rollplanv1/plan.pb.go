@@ -491,7 +491,7 @@ type PlanOptions struct {
 	// it.
 	Report bool `protobuf:"varint,4,opt,name=report,proto3" json:"report,omitempty"`
 	// How far the caller lets the rollout go. Defaults to the annotations rollplan.dev/new-max and rollplan.dev/old-min of the
-	// owner. If the options and the annotations have a cap, both hold. docs/strategies.md describes what caps do.
+	// owner. If the options and the annotations have a cap, both hold. docs/guides/strategies.md describes what caps do.
 	Caps          *RolloutCaps `protobuf:"bytes,5,opt,name=caps,proto3" json:"caps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

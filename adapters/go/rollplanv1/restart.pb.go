@@ -452,7 +452,8 @@ func (RestartConditionEffect) EnumDescriptor() ([]byte, []int) {
 	return file_rollplan_v1_restart_proto_rawDescGZIP(), []int{6}
 }
 
-// PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/restarts.md describes how restarts are decided.
+// PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/reference/restarts.md describes how restarts are
+// decided.
 //
 // Invalid items are skipped and reported in the response. A call that exceeds a limit fails with RESOURCE_EXHAUSTED:
 // docs/api.md lists the limits under "Errors".
@@ -463,8 +464,8 @@ type PlanRestartsRequest struct {
 	// The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Send
 	// workloads (Deployments, StatefulSets, DaemonSets, CronJobs, Jobs and RestartOptions.kinds), ConfigMaps, Secrets,
 	// SecretProviderClassPodStatuses, Namespaces and PodDisruptionBudgets, and ReplicaSets and Pods, which show when the
-	// pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
-	// planned for workloads without a UID.
+	// pods of workloads have started: all of the namespaces, or none. Other objects are ignored. Manifests need no UID and no
+	// namespace, but no steps are planned for workloads without a UID.
 	Objects []string `protobuf:"bytes,2,rep,name=objects,proto3" json:"objects,omitempty"`
 	// Configurations as checksums, so that the values of Secrets do not have to leave the cluster. Each ConfigMap and Secret
 	// must be unique. Each pod has its own status of a SecretProviderClass: the latest one counts.
@@ -830,7 +831,7 @@ type RestartOptions struct {
 	// Options of the reloader profile.
 	Reloader *ReloaderOptions `protobuf:"bytes,12,opt,name=reloader,proto3" json:"reloader,omitempty"`
 	// Maximum number of concurrent restarts of the workloads in the request. Must not be negative. Defaults to 0, which
-	// means any number.
+	// means any number. Of several callers without leader election, each may start this number of restarts.
 	MaxConcurrent int32 `protobuf:"varint,13,opt,name=max_concurrent,json=maxConcurrent,proto3" json:"max_concurrent,omitempty"`
 	// Whether workloads without an annotation are restarted, in the profile of rollplan.
 	AllWorkloads bool `protobuf:"varint,14,opt,name=all_workloads,json=allWorkloads,proto3" json:"all_workloads,omitempty"`
@@ -1528,7 +1529,7 @@ func (x *ConfigurationChange) GetMessage() string {
 // RestartCondition is a condition on which a decision depends.
 type RestartCondition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Machine-readable reason, for example "QUIET_WINDOW". docs/restarts.md lists them.
+	// Machine-readable reason, for example "QUIET_WINDOW". docs/reference/restarts.md lists them.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Human-readable description.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`

@@ -7,6 +7,7 @@
 
 mod abort;
 mod decision;
+mod documentation;
 mod interference;
 mod pipelines;
 #[path = "../../../tests/sim/src/pods.rs"]

@@ -57,7 +57,7 @@ pub(super) enum Command {
     /// Release a new pod template to a few pods first, then promote or abort it
     ///
     /// Works for every Deployment with the strategy RollingUpdate: the Deployment controller of Kubernetes does the work,
-    /// and this command only patches the Deployment, with your kubectl. docs/canary.md describes canaries.
+    /// and this command only patches the Deployment, with your kubectl. docs/guides/canary.md describes canaries.
     #[command(after_help = canary::HELP)]
     Canary {
         #[command(subcommand)]
@@ -75,7 +75,7 @@ pub(super) enum Command {
     /// Print which workloads to restart because their configuration has changed
     ///
     /// Compares ConfigMaps and Secrets with the checksums in annotations of the workloads, which record what their pods were
-    /// started with; docs/restarts.md describes these annotations. Values of ConfigMaps and Secrets are never printed.
+    /// started with; docs/guides/restarts.md describes these annotations. Values of ConfigMaps and Secrets are never printed.
     #[command(after_help = restarts::HELP)]
     Restarts(restarts::RestartsArgs),
     /// Print which workloads use a ConfigMap or Secret, and which of them a change restarts

@@ -1,4 +1,4 @@
-//! Bugs of the xing controller that rollplan avoids (docs/restarts.md, "Differences from the xing controller"). Each
+//! Bugs of the xing controller that rollplan avoids (docs/guides/restarts.md, "Migrate from another controller"). Each
 //! test states the behavior of the xing controller, "the original".
 
 use rollplan_restart::*;

@@ -310,7 +310,7 @@ func env(t *testing.T, name string) string {
 	return value
 }
 
-// TestClients checks the table in docs/canary.md: what other clients show and do in each phase.
+// TestClients checks the table in docs/contributors/canaries.md: what other clients show and do in each phase.
 func TestClients(t *testing.T) {
 	helms := map[string]string{"helm3": env(t, "HELM3"), "helm4": env(t, "HELM4")}
 	env(t, "KSTATUS")

@@ -1,5 +1,5 @@
 // Command rollplan-controller carries out the plans of a rollplan service: as a Deployment controller, or as one that restarts
-// workloads when their configuration changes. See docs/adapters.md and docs/restarts.md.
+// workloads when their configuration changes. See docs/adapters.md and docs/guides/restarts.md.
 package main
 
 import (

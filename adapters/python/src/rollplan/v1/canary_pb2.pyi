@@ -609,7 +609,7 @@ class CanaryReport(_message.Message):
     """Number of steps. 0 in other phases."""
     @_builtins.property
     def reasons(self) -> _containers.RepeatedCompositeFieldContainer[_report_pb2.Reason]:
-        """Reasons for this state, and notes about unusual observations. docs/canary.md lists them."""
+        """Reasons for this state, and notes about unusual observations. docs/reference/canary.md lists them."""
 
     @_builtins.property
     def rejected_digests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

@@ -306,7 +306,7 @@ class PlanOptions(_message.Message):
     @_builtins.property
     def caps(self) -> Global___RolloutCaps:
         """How far the caller lets the rollout go. Defaults to the annotations rollplan.dev/new-max and rollplan.dev/old-min of the
-        owner. If the options and the annotations have a cap, both hold. docs/strategies.md describes what caps do.
+        owner. If the options and the annotations have a cap, both hold. docs/guides/strategies.md describes what caps do.
         """
 
     def __init__(

@@ -248,7 +248,8 @@ Global___RestartConditionEffect: _TypeAlias = RestartConditionEffect  # noqa: Y0
 
 @_typing.final
 class PlanRestartsRequest(_message.Message):
-    """PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/restarts.md describes how restarts are decided.
+    """PlanRestartsRequest is the request of RolloutPlanner.PlanRestarts. docs/reference/restarts.md describes how restarts are
+    decided.
 
     Invalid items are skipped and reported in the response. A call that exceeds a limit fails with RESOURCE_EXHAUSTED:
     docs/api.md lists the limits under "Errors".
@@ -281,8 +282,8 @@ class PlanRestartsRequest(_message.Message):
         """The objects as Kubernetes JSON: each entry is one object or List as the API server or kubectl printed it. Send
         workloads (Deployments, StatefulSets, DaemonSets, CronJobs, Jobs and RestartOptions.kinds), ConfigMaps, Secrets,
         SecretProviderClassPodStatuses, Namespaces and PodDisruptionBudgets, and ReplicaSets and Pods, which show when the
-        pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
-        planned for workloads without a UID.
+        pods of workloads have started: all of the namespaces, or none. Other objects are ignored. Manifests need no UID and no
+        namespace, but no steps are planned for workloads without a UID.
         """
 
     @_builtins.property
@@ -528,7 +529,7 @@ class RestartOptions(_message.Message):
     """
     max_concurrent: _builtins.int
     """Maximum number of concurrent restarts of the workloads in the request. Must not be negative. Defaults to 0, which
-    means any number.
+    means any number. Of several callers without leader election, each may start this number of restarts.
     """
     all_workloads: _builtins.bool
     """Whether workloads without an annotation are restarted, in the profile of rollplan."""
@@ -895,7 +896,7 @@ class RestartCondition(_message.Message):
     EFFECT_FIELD_NUMBER: _builtins.int
     EVENT_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
-    """Machine-readable reason, for example "QUIET_WINDOW". docs/restarts.md lists them."""
+    """Machine-readable reason, for example "QUIET_WINDOW". docs/reference/restarts.md lists them."""
     message: _builtins.str
     """Human-readable description."""
     effect: Global___RestartConditionEffect.ValueType

@@ -406,7 +406,7 @@ export type CanaryReport = Message<"rollplan.v1.CanaryReport"> & {
   message: string;
 
   /**
-   * Reasons for this state, and notes about unusual observations. docs/canary.md lists them.
+   * Reasons for this state, and notes about unusual observations. docs/reference/canary.md lists them.
    *
    * @generated from field: repeated rollplan.v1.Reason reasons = 4;
    */

@@ -236,7 +236,7 @@ export type PlanOptions = Message<"rollplan.v1.PlanOptions"> & {
 
   /**
    * How far the caller lets the rollout go. Defaults to the annotations rollplan.dev/new-max and rollplan.dev/old-min of the
-   * owner. If the options and the annotations have a cap, both hold. docs/strategies.md describes what caps do.
+   * owner. If the options and the annotations have a cap, both hold. docs/guides/strategies.md describes what caps do.
    *
    * @generated from field: rollplan.v1.RolloutCaps caps = 5;
    */
