@@ -172,7 +172,7 @@ pub(super) fn sample(text: &str, series: &str) -> u64 {
     value.unwrap().parse().unwrap()
 }
 
-/// The configuration in docs/guides/operations.md, with shorter times.
+/// The configuration in docs/guides/meshes.md, with shorter times.
 fn config(servers: &[SocketAddr], role: Role<'_>) -> Value {
     let address = |address: &SocketAddr| {
         json!({"socket_address": {

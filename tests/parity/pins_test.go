@@ -20,8 +20,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// Each row of the table "Deliberate differences" in docs/contributors/parity.md has a world here, with the writes of upstream and those of
-// our planner. The test fails if a row no longer describes both.
+// The rows under "Deliberate differences" in docs/contributors/parity.md have worlds here, with the writes of upstream and
+// those of our planner. The test fails if a row no longer describes both.
 
 // both returns a worker with the planner of this checkout.
 func both(t *testing.T) *worker {
@@ -216,7 +216,7 @@ var pins = []pin{
 		upstream: "again at once, revision 9", ours: "revision 9",
 	},
 	{
-		row: "failed scale-down of an old set", // rolling.go:146
+		row: "failed scale-down of an old set", // rolling.go:136, 146
 		world: func() *World {
 			w := rolling(3, count(1), count(1)).set("old", 1).set("older", 1).set("new", 3)
 			w.Fault = &Fault{On: OnScale, Name: "web-1", Code: 504}
@@ -225,7 +225,7 @@ var pins = []pin{
 		upstream: "refused update, revision 9", ours: "scale web-2=0, refused update, revision 9",
 	},
 	{
-		row: "size of a set whose status has moved", // sync.go:423
+		row: "size of a set whose status has changed", // sync.go:423
 		world: func() *World {
 			w := rolling(3, count(1), count(1)).set("new", 1)
 			w.Newer = &Change{Set: "web-1", How: Busy}
@@ -234,7 +234,7 @@ var pins = []pin{
 		upstream: "revision 9", ours: "scale web-1=3, revision 9",
 	},
 	{
-		row: "adoption or release of a set that has moved", // controller_ref_manager.go:354, 366
+		row: "adoption or release of a set that has changed", // controller_ref_manager.go:354, 366
 		world: func() *World {
 			w := rolling(1, count(1), count(1)).set("new", 1, func(rs *appsv1.ReplicaSet) { rs.OwnerReferences = nil })
 			w.Newer = &Change{Set: "web-1", How: Busy}
@@ -243,7 +243,7 @@ var pins = []pin{
 		upstream: "claim web-1=1, revision 9", ours: "revision 9",
 	},
 	{
-		row: "adoption for a Deployment that has moved", // deployment_controller.go:537
+		row: "adoption for a Deployment that has changed", // deployment_controller.go:537
 		world: func() *World {
 			w := rolling(1, count(1), count(1)).set("new", 1, func(rs *appsv1.ReplicaSet) { rs.OwnerReferences = nil })
 			w.Newer = &Change{How: Busy}
@@ -454,9 +454,9 @@ func again(u *Upstream, world *World) *Result {
 	panic("upstream does not stop writing")
 }
 
-// TestIncompleteReplicaSets pins "ReplicaSets unknown": upstream creates a ReplicaSet for each one that is missing from its
-// cache. Our planner plans nothing from an incomplete list, whichever ReplicaSets are missing. What a deletion waits for does not
-// depend on them.
+// TestIncompleteReplicaSets pins "ReplicaSets unknown" (sync.go:199): upstream creates a ReplicaSet for each one that is
+// missing from its cache. Our planner plans nothing from an incomplete list, whichever ReplicaSets are missing. What a
+// deletion waits for does not depend on them.
 func TestIncompleteReplicaSets(t *testing.T) {
 	w := both(t)
 	planned := 0
@@ -494,9 +494,9 @@ func TestIncompleteReplicaSets(t *testing.T) {
 	}
 }
 
-// TestUnknownTemplateFields pins "template fields unknown to v1.37": the typed client drops them (generated.pb.go of
-// k8s.io/api/core/v1 skips unknown fields), so upstream sees the old template. Our planner compares them, and starts a
-// rollout.
+// TestUnknownTemplateFields pins "template fields unknown to v1.37" (util/deployment_util.go:622): the typed client
+// drops them (generated.pb.go of k8s.io/api/core/v1 skips unknown fields), so upstream sees the old template. Our planner
+// compares them, and starts a rollout.
 func TestUnknownTemplateFields(t *testing.T) {
 	w := both(t)
 	world := rolling(1, count(1), count(0)).set("new", 1).AsStored()
