@@ -15,6 +15,8 @@ TABLE = re.compile(r"^(\|.*\|)\n\|[ :|-]+\|\n(\|[^|\n]*\|)?.*\n?(?:\|.*\n)*", re
 # The most words of a page, or of each page of a folder.
 MARKS = {
     "docs/guides": 1200,
+    "docs/reference/adapters.md": 1200,
+    "docs/reference/api.md": 2200,
     "docs/reference/verdict.md": 2500,
     "docs/reference/kubernetes.md": 300,
     "docs/reference/cost.md": 300,

@@ -14,7 +14,7 @@ import rollplan.v1.Canary.PlanCanaryRequest;
 import rollplan.v1.Canary.PlanCanaryResponse;
 import rollplan.v1.Plan.*;
 
-/** The loop of docs/adapters.md for one owner. An interrupt of the calling thread cancels a sync. */
+/** The loop of docs/guides/adapters.md for one owner. An interrupt of the calling thread cancels a sync. */
 final class Adapter {
     /** How a sync ended, and when to sync again. A time is null if there is none. */
     record Result(String outcome, Duration atLatest, Duration notBefore) {}

@@ -76,7 +76,7 @@ final class Http {
         return send(request.build(), API_TIMEOUT_MILLIS);
     }
 
-    /** Calls a method of the service, and repeats the call as described in docs/api.md. */
+    /** Calls a method of the service, and repeats the call as described in docs/reference/api.md. */
     <T> T plan(String method, MessageLite message, Parser<T> parser) throws IOException, InterruptedException {
         HttpRequest request = HttpRequest.newBuilder(URI.create(planner + "/rollplan.v1.RolloutPlanner/" + method))
             .header("Content-Type", "application/proto").header("Connect-Protocol-Version", "1")

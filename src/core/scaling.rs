@@ -22,6 +22,18 @@ pub enum ScaleReason {
 }
 
 impl ScaleReason {
+    /// All reasons.
+    pub const ALL: [Self; 8] = [
+        Self::RoomForNewPods,
+        Self::SparePods,
+        Self::UnhealthyPods,
+        Self::OldPodsFirst,
+        Self::NoOldPods,
+        Self::ReplicasChanged,
+        Self::Proportional,
+        Self::Saturated,
+    ];
+
     /// The machine-readable reason.
     #[must_use]
     pub fn as_str(self) -> &'static str {

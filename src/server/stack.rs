@@ -70,7 +70,7 @@ pub(super) fn stack(
         ))
         // Above all layers that reject or end calls, so that each started call is counted once.
         .layer(CountLayer::new(Arc::clone(metrics)))
-        // Above all layers that create errors, so that all errors have the codes and details of docs/api.md.
+        // Above all layers that create errors, so that all errors have the codes and details of docs/reference/api.md.
         .map_response(errors::complete)
         // Above all layers that would process rejected requests as calls.
         .layer(RejectLayer(reject::rejected))

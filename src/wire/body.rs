@@ -5,7 +5,7 @@ use super::objects::FIELD;
 use super::yaml;
 
 /// The maximum size of YAML in bytes: it takes much longer to read than JSON.
-const YAML_BYTES_MAX: usize = 4 << 20;
+pub(crate) const YAML_BYTES_MAX: usize = 4 << 20;
 
 /// How kubectl begins its messages. It prints them to standard error, and some shells redirect both.
 const MESSAGES: [&str; 6] = [

@@ -423,6 +423,13 @@ mod tests {
     }
 
     #[test]
+    fn documentation_has_the_reasons_of_violations() {
+        let names = Reason::ALL.map(|reason| format!("`{reason}`"));
+        let text = format!("{}\n", names.join(", "));
+        rollplan_world::page::check("docs/reference/api.md", "violations", &text);
+    }
+
+    #[test]
     fn violations_that_no_part_lists_are_counted() {
         let max = LISTED_VIOLATIONS_MAX;
         for (first, second, omitted) in [

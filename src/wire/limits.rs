@@ -77,3 +77,117 @@ pub fn check_answer(answer: &impl Message) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use rollplan_forecast::REPLICAS_MAX;
+
+    use super::*;
+    use crate::body::YAML_BYTES_MAX;
+    use crate::memory::MEMORY_BYTES_MAX;
+    use crate::tree::TEMPLATE_VALUES_MAX;
+
+    fn bytes(max: usize) -> String {
+        if max < 1 << 20 {
+            format!("{} KiB", max >> 10)
+        } else {
+            format!("{} MiB", max >> 20)
+        }
+    }
+
+    fn count(max: usize) -> String {
+        let digits = max.to_string();
+        let split = digits.len().saturating_sub(3);
+        let (thousands, rest) = digits.split_at(split);
+        match thousands {
+            "" => digits,
+            _ => format!("{thousands},{rest}"),
+        }
+    }
+
+    #[test]
+    fn documentation_has_the_limits() {
+        const REQUEST: &str = "`REQUEST_TOO_LARGE`";
+        let replicas = usize::try_from(REPLICAS_MAX).unwrap();
+        let rows = [
+            (
+                "a request, also after decompression",
+                bytes(REQUEST_BYTES_MAX),
+                REQUEST,
+            ),
+            (
+                "YAML in the body of `/v1/*`",
+                bytes(YAML_BYTES_MAX),
+                REQUEST,
+            ),
+            (
+                "memory for one call, or less if the server has less",
+                bytes(MEMORY_BYTES_MAX),
+                REQUEST,
+            ),
+            ("a response", bytes(ANSWER_BYTES_MAX), "`ANSWER_TOO_LARGE`"),
+            ("objects in a request", count(OBJECTS_MAX), REQUEST),
+            ("selected ReplicaSets", count(REPLICA_SETS_MAX), REQUEST),
+            ("selected pods", count(PODS_MAX), REQUEST),
+            ("selected events", count(EVENTS_MAX), REQUEST),
+            ("answers to calls", count(ANSWERS_MAX), REQUEST),
+            ("expressions of a selector", count(EXPRESSIONS_MAX), REQUEST),
+            (
+                "values in the expressions of a selector",
+                count(VALUES_MAX),
+                REQUEST,
+            ),
+            (
+                "JSON of a selected object, without white space",
+                bytes(OBJECT_BYTES_MAX),
+                "`INVALID_REQUEST`: `OBJECT_TOO_LARGE`",
+            ),
+            (
+                "entries in a list or map of a selected object",
+                count(ENTRIES_MAX),
+                "`INVALID_REQUEST`: `OBJECT_TOO_LARGE`",
+            ),
+            (
+                "keys and values of the annotations of a selected object",
+                bytes(ANNOTATIONS_BYTES_MAX),
+                "`INVALID_REQUEST`: `ANNOTATIONS_TOO_LARGE`",
+            ),
+            (
+                "entries of maps and items of lists in a template",
+                count(TEMPLATE_VALUES_MAX),
+                "`INVALID_REQUEST`: `TEMPLATE_TOO_LARGE`",
+            ),
+            (
+                "desired pods of a forecast, before and after the changes",
+                count(replicas),
+                REQUEST,
+            ),
+            ("changes of a forecast", count(CHANGES_MAX), REQUEST),
+            ("samples of a forecast", count(SAMPLES_MAX), REQUEST),
+            (
+                "start times, and times to terminate, of a forecast",
+                count(POD_TIMES_MAX),
+                REQUEST,
+            ),
+            (
+                "verdicts, and gates, of a canary",
+                count(VERDICTS_MAX),
+                REQUEST,
+            ),
+            ("steps of a canary", count(STEPS_MAX), REQUEST),
+            (
+                "workloads in a request for restarts",
+                count(WORKLOADS_MAX),
+                REQUEST,
+            ),
+            (
+                "configurations in a request for restarts",
+                count(CONFIGURATIONS_MAX),
+                REQUEST,
+            ),
+        ];
+        let rows = rows.map(|(what, max, error)| vec![what.to_owned(), max, error.to_owned()]);
+        let table = rollplan_world::page::table(&["limit of", "at most", "error"], rows);
+        rollplan_world::page::check("docs/reference/api.md", "limits", &table);
+    }
+}

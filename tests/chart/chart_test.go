@@ -652,7 +652,7 @@ func TestCanaryGuard(t *testing.T) {
 // The manifests in adapters/config are rendered from the chart.
 func TestAdapterManifests(t *testing.T) {
 	helm4, _ := helm(t)
-	head := "# Rendered from helm/rollplan by `UPDATE_GOLDEN=1 bash tests/run chart`: do not edit. docs/adapters.md says how to use it.\n"
+	head := "# Rendered from helm/rollplan by `UPDATE_GOLDEN=1 bash tests/run chart`: do not edit. docs/reference/adapters.md says how to use it.\n"
 	releases := map[string]string{"restarts": "rollplan-restarts"} // which is installed beside one of the others
 	for name, args := range map[string][]string{
 		"planneddeployment-crd": {"--show-only", "templates/crd.yaml"},

@@ -145,10 +145,10 @@ def check_documents(address: str) -> list[dict[str, Any]]:
 
 
 def check_documentation() -> None:
-    """Validates the request and the response in docs/api.md."""
-    request, response = re.findall(r"```json\n(.*?)```", (ROOT / "docs/api.md").read_text(), re.DOTALL)
+    """Validates the request and the response in docs/reference/api.md."""
+    request, response = re.findall(r"```json\n(.*?)```", (ROOT / "docs/reference/api.md").read_text(), re.DOTALL)
     for text, name in ((request, "PlanRolloutRequest"), (response, "PlanRolloutResponse")):
-        validate(f"docs/api.md: {name}", json.loads(text), {"$ref": f"#/$defs/rollplan.v1.{name}"}, SCHEMA)
+        validate(f"docs/reference/api.md: {name}", json.loads(text), {"$ref": f"#/$defs/rollplan.v1.{name}"}, SCHEMA)
 
 
 def snake(name: str) -> str:

@@ -7,8 +7,8 @@ betterproto2 (plan_betterproto2.py), with connect-es (es/plan.js), and with grpc
 answer must equal that of the command line. Each client also sends an empty request, and must receive the details of the
 error.
 
-Also runs the curl and jq commands of docs/api.md verbatim, with the example instead of the output of kubectl, and sends
-the request in docs/api.md, which must get the response that is printed there. Measures how long Python takes to build a
+Also runs the curl and jq commands of docs/reference/api.md verbatim, with the example instead of the output of kubectl, and sends
+the request in docs/reference/api.md, which must get the response that is printed there. Measures how long Python takes to build a
 request and decode the answer, relative to parsing the example. Runs
 the first example of adapters/go/README.md in the same way.
 """
@@ -83,13 +83,13 @@ def curl(address: str) -> Iterator[Seen]:
 
 
 def documented(address: str, expected: Any) -> None:
-    """Checks the request, the response and the commands in docs/api.md."""
-    text = (ROOT / "docs/api.md").read_text()
+    """Checks the request, the response and the commands in docs/reference/api.md."""
+    text = (ROOT / "docs/reference/api.md").read_text()
     blocks = [it for it in re.findall(r"```bash\n(.*?)```", text, re.DOTALL) if "curl" in it]
     example = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
     trimming = re.search(r"`(jq -c '[^`]*)`", text)
     if len(blocks) != 2 or len(example) != 2 or not trimming:
-        sys.exit("docs/api.md: expected two commands with curl, one of jq alone, and a request with its response")
+        sys.exit("docs/reference/api.md: expected two commands with curl, one of jq alone, and a request with its response")
 
     def run(command: str) -> str:
         script = f"kubectl() {{ cat '{EXAMPLE}'; }}\nset -eo pipefail\n{command.replace('127.0.0.1:50051', address)}"
@@ -97,22 +97,22 @@ def documented(address: str, expected: Any) -> None:
 
     sent, response = example
     if (answer := post(address, sent)) != json.loads(response):
-        sys.exit(f"docs/api.md: the response is {json.dumps(answer)}")
+        sys.exit(f"docs/reference/api.md: the response is {json.dumps(answer)}")
     plan, status = (run(block) for block in blocks)
     if not status.startswith("Deployment shop/web: "):
-        sys.exit(f"docs/api.md: the answer of /v1/status is {status}")
+        sys.exit(f"docs/reference/api.md: the answer of /v1/status is {status}")
 
     def summaries(answer: str) -> list[str]:
         return [step["summary"] for step in json.loads(answer).get("steps", [])]
 
     # The last step writes the status, which differs because the times differ.
     if summaries(plan)[:-1] != [step["summary"] for step in expected["steps"]][:-1]:
-        sys.exit(f"docs/api.md: the plan is {plan}")
+        sys.exit(f"docs/reference/api.md: the plan is {plan}")
     whole = run(f"kubectl | curl --silent --data-binary @- 'http://127.0.0.1:50051/v1/plan?now={NOW}'")
     trimmed = run(f"kubectl | {trimming[1]} | curl --silent --data-binary @- 'http://127.0.0.1:50051/v1/plan?now={NOW}'")
     if summaries(whole) != summaries(trimmed) or not summaries(whole):
-        sys.exit(f"docs/api.md: without the specs of pods the plan is {trimmed}")
-    print("docs/api.md: its response, and the same plan from its commands")
+        sys.exit(f"docs/reference/api.md: without the specs of pods the plan is {trimmed}")
+    print("docs/reference/api.md: its response, and the same plan from its commands")
 
 
 def go(address: str, expected: Any) -> None:

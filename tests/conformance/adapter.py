@@ -1,4 +1,4 @@
-"""The smallest complete adapter: the loop of docs/adapters.md for one owner, on the standard library alone.
+"""The smallest complete adapter: the loop of docs/guides/adapters.md for one owner, on the standard library alone.
 
 The transcripts are recorded with it (generate.py), it passes them as a program (client.py), and it can serve as the model for
 an adapter in another language. It does not have watches, a work queue, or leader election, which are up to its caller.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The smallest adapter, for the Deployments of a namespace: it carries out the loop of docs/adapters.md, and decides nothing.
+# The smallest adapter, for the Deployments of a namespace: it carries out the loop of docs/guides/adapters.md, and decides nothing.
 # It is not a complete controller: it polls, records no events, and can be started only once.
 #
 #   loop.sh NAMESPACE

@@ -125,7 +125,7 @@ async fn call(
     for attempt in 1.. {
         match client.plan_rollout(request.clone()).await {
             Ok(_) => return,
-            // The retry rules of AIP-194, and of docs/api.md for tonic's clients.
+            // The retry rules of AIP-194, and of docs/reference/api.md for tonic's clients.
             Err(status)
                 if attempt < tries
                     && (status.code() == Code::Unavailable || is_of_the_connection(&status)) =>

@@ -1,6 +1,6 @@
 """The site of the documentation: a preprocessor of mdBook (docs/book.toml), and with `check DIRECTORY` a test of what it built.
 
-Links that lead out of docs lead to the repository. The test: every page is in docs/SUMMARY.md, and every link, anchor and picture
+Links that lead out of docs lead to the repository. docs/parts.md, the first page, has a section of the README. The test: every page is in docs/SUMMARY.md, and every link, anchor and picture
 of the site leads somewhere.
 """
 
@@ -29,12 +29,22 @@ def absolute(link: str, page: str) -> str:
     return f"{HOME}/{path}" + (f"#{link.partition('#')[2]}" if "#" in link else "")
 
 
+def section_of_readme() -> str:
+    """The section that helps to find a page, with links from docs."""
+    heading = "## Which part do I need?\n"
+    _, _, rest = (ROOT / "README.md").read_text().partition(heading)
+    section = heading[1:] + rest.partition("\n[docs/SUMMARY.md]")[0]
+    return LINK.sub(lambda it: f"{it[1]}{posixpath.relpath(it[2], 'docs')}{it[3]}", section)
+
+
 def rewrite(items: list[Any]) -> None:
     for item in items:
         chapter = item.get("Chapter") if isinstance(item, dict) else None
         if not chapter:
             continue
         page = chapter["path"] or ""
+        if page == "parts.md":
+            chapter["content"] = section_of_readme()
         chapter["content"] = LINK.sub(lambda it: f"{it[1]}{absolute(it[2], page)}{it[3]}", chapter["content"])
         rewrite(chapter["sub_items"])
 

@@ -19,7 +19,7 @@ CODES = (
 )
 ERROR = {
     "type": "object",
-    "description": "An error of the Connect protocol. docs/api.md lists the reasons, with their codes and HTTP statuses.",
+    "description": "An error of the Connect protocol. docs/reference/api.md lists the reasons, with their codes and statuses.",
     "required": ["code"],
     "properties": {
         "code": {"type": "string", "enum": CODES.split()},
@@ -183,13 +183,13 @@ ENDPOINTS = (
 TEXT: dict[str, Any] = {"type": "string"}
 BOOLEAN: dict[str, Any] = {"type": "boolean"}
 TIME: dict[str, Any] = {"type": "string", "format": "date-time"}
-# What docs/api.md says of their parameters.
+# Their parameters, which tests/tools/parameters.py also writes to docs/reference/api.md.
 PARAMETERS = (
     ("deployment", TEXT, "Deployment, as NAME or NAMESPACE/NAME. Required if the body has several."),
     ("namespace", TEXT, "Namespace of the Deployment."),
-    ("api_version", TEXT, "API version of an object of another kind."),
-    ("kind", TEXT, "Kind of that object."),
-    ("resource", TEXT, "Plural name of that kind."),
+    ("api_version", TEXT, "API version of an object of another kind, for example apps.rollplan.dev/v1alpha1."),
+    ("kind", TEXT, "Kind of that object, for example PlannedDeployment. A kind other than Deployment requires api_version."),
+    ("resource", TEXT, "Plural name of that kind, for example planneddeployments."),
     ("replica_sets_complete", BOOLEAN, "Whether no ReplicaSet is missing. By default, what the objects show."),
     ("pods_complete", BOOLEAN, "Whether no pod is missing. By default, what the objects show."),
     ("now", TIME, "Time of the answer. By default, the clock of the server."),
@@ -200,15 +200,15 @@ HORIZON: tuple[str, dict[str, Any], str] = (
     "How far the plan goes.",
 )
 COUNT: dict[str, Any] = {"type": "integer", "minimum": 0, "default": 0}
-TO_REVISION = ("to_revision", COUNT, "Revision to roll back to. By default, the previous one.")
+TO_REVISION = ("to_revision", COUNT, "Revision to roll back to, or last-available. By default, the previous one.")
 RESTARTS = (
-    ("profile", {"type": "string", "enum": ["rollplan", "xing", "reloader"]}, "Whose annotations are used."),
-    ("restart_on", {"type": "string", "enum": ["all", "env"]}, "Which uses need a restart."),
+    ("profile", {"type": "string", "enum": ["rollplan", "xing", "reloader"], "default": "rollplan"}, "Whose annotations are used."),
+    ("restart_on", {"type": "string", "enum": ["all", "env"], "default": "all"}, "Which uses need a restart."),
     ("all_workloads", BOOLEAN, "Whether workloads without annotations are restarted, in the profile of rollplan."),
     ("quiet", TEXT, "How long configurations must be unchanged before a restart, for example 30s."),
-    ("max_concurrent", COUNT, "Maximum number of concurrent restarts. 0 is unlimited."),
+    ("max_concurrent", COUNT, "Maximum number of concurrent restarts. 0, the default, is unlimited."),
     ("configurations_complete", BOOLEAN, "Whether every ConfigMap and Secret is in the body."),
-    ("continue_after", TEXT, "Value of continueAfter in the previous page."),
+    ("continue_after", TEXT, "Value of continueAfter in the previous response, if the plans did not fit into it."),
     ("now", TIME, "Time of the answer. By default, the clock of the server."),
 )
 ADDED = {"/v1/plan": [HORIZON], "/v1/undo": [TO_REVISION]}

@@ -28,11 +28,11 @@ var (
 	}, []string{"code"})
 	syncs = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rollplan_controller_syncs_total",
-		Help: "Syncs of Deployments, or of namespaces in the mode restarts, by outcome.",
+		Help: "Syncs of Deployments, or of namespaces in the mode restarts, by outcome: synced, unchanged (no plan was needed), call_failed (a call of the plan failed), native_controller (the probe prevents all work), planner_unavailable or error.",
 	}, []string{"outcome"})
 	failedCalls = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rollplan_controller_failed_calls_total",
-		Help: "Calls that failed, by the reason that the API server gave.",
+		Help: "Calls that failed, by the reason that the API server gave, or Unknown.",
 	}, []string{"reason"})
 	rollouts = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "rollplan_controller_rollouts",

@@ -68,7 +68,7 @@ type RestartResult struct {
 	Failed error
 }
 
-// Sync plans the restarts of a namespace and carries the plan out: the loop in docs/adapters.md. A failed call does not end it.
+// Sync plans the restarts of a namespace and carries the plan out: the loop in docs/guides/adapters.md. A failed call does not end it.
 // After an error, sync again with a backoff.
 func (r *Restarts) Sync(ctx context.Context, namespace string) (RestartResult, error) {
 	r.mu.Lock()

@@ -77,7 +77,7 @@ type Result struct {
 	RequeueAfter time.Duration
 }
 
-// Sync reads a Deployment, requests a plan and carries it out: the loop in docs/adapters.md. After an error, which means that
+// Sync reads a Deployment, requests a plan and carries it out: the loop in docs/guides/adapters.md. After an error, which means that
 // reading or planning failed, or that the context has ended, sync again with a backoff.
 func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, error) {
 	observed, err := r.observe(ctx, key)

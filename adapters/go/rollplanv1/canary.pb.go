@@ -393,10 +393,10 @@ func (CanaryOutcome) EnumDescriptor() ([]byte, []int) {
 //
 // A canary consists of a few pods of a new template next to all pods of the stable template, within the surge of the
 // Deployment. Fields of the Deployment hold the rollout at this point, and the Deployment controller of Kubernetes
-// creates and deletes all pods. In several steps, the number of canary pods grows. All state is in the annotation `rollplan.dev/canary`, which each patch writes together
-// with the fields that it describes. Therefore, the caller may be killed at any time, and of several concurrent callers
-// only one succeeds. A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under
-// "Errors".
+// creates and deletes all pods. In several steps, the number of canary pods grows. All state is in the annotation
+// `rollplan.dev/canary`, which each patch writes together with the fields that it describes. Therefore, the caller may be
+// killed at any time, and of several concurrent callers only one succeeds. A call that exceeds a limit fails with
+// RESOURCE_EXHAUSTED: docs/reference/api.md, "Limits".
 //
 // Carry out the steps, and plan again with a new snapshot after each change of the Deployment, its ReplicaSets or their
 // pods, and after `requeue_after`.

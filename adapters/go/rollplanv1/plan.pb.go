@@ -200,7 +200,7 @@ func (Verb) EnumDescriptor() ([]byte, []int) {
 
 // Snapshot is the state of one Deployment as the caller observes it.
 //
-// A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
+// A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/reference/api.md, "Limits".
 type Snapshot struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Current time. Required, because the planner has no clock. If clocks differ and the current time is earlier than a
@@ -211,11 +211,11 @@ type Snapshot struct {
 	// match its selector; and the pods of these ReplicaSets. Reports use pods; plans use them only with the strategy
 	// Recreate. Events about these objects are optional, and only reports use them.
 	//
-	// Other objects may be included: docs/api.md describes which objects are selected and validated.
+	// Other objects may be included: docs/reference/api.md describes which objects are selected and validated.
 	Objects []string `protobuf:"bytes,2,rep,name=objects,proto3" json:"objects,omitempty"`
 	// Whether `objects` contains all ReplicaSets described above. If true and `objects` contains none, the Deployment has
-	// no ReplicaSets. If false, nothing is planned or counted: docs/api.md, "Complete or not". In requests for revisions of
-	// a StatefulSet or a DaemonSet, whether it contains all of its ControllerRevisions.
+	// no ReplicaSets. If false, nothing is planned or counted: docs/reference/api.md, "Complete or not". In requests for
+	// revisions of a StatefulSet or a DaemonSet, whether it contains all of its ControllerRevisions.
 	ReplicaSetsComplete bool `protobuf:"varint,3,opt,name=replica_sets_complete,json=replicaSetsComplete,proto3" json:"replica_sets_complete,omitempty"`
 	// Whether `objects` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new
 	// pods, because old pods may still exist.
@@ -481,8 +481,8 @@ type PlanOptions struct {
 	Horizon Horizon `protobuf:"varint,1,opt,name=horizon,proto3,enum=rollplan.v1.Horizon" json:"horizon,omitempty"`
 	// Whether the API server stores status.terminatingReplicas of Deployments (feature gate
 	// DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.35 and later. If a ReplicaSet of the
-	// Deployment has been synced without this field, this option counts as false. docs/api.md, "How to carry out a plan",
-	// describes when to set it to false.
+	// Deployment has been synced without this field, this option counts as false. When to set it to false:
+	// docs/reference/api.md, "How to carry out a plan".
 	TerminatingReplicas *bool `protobuf:"varint,2,opt,name=terminating_replicas,json=terminatingReplicas,proto3,oneof" json:"terminating_replicas,omitempty"`
 	// Whether steps also contain their events as calls (Step.event_calls), for adapters without an event recorder.
 	EventsAsCalls bool `protobuf:"varint,3,opt,name=events_as_calls,json=eventsAsCalls,proto3" json:"events_as_calls,omitempty"`
@@ -682,7 +682,7 @@ func (x *PlanRolloutRequest) GetSync() *Sync {
 	return nil
 }
 
-// Sync is what an adapter sends with every request about an owner: the planner then leads its loop. docs/adapters.md
+// Sync is what an adapter sends with every request about an owner: the planner then leads its loop. docs/guides/adapters.md
 // describes the loop. It requires Snapshot.target, and excludes Snapshot.answers.
 type Sync struct {
 	state protoimpl.MessageState `protogen:"open.v1"`

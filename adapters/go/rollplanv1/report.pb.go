@@ -787,7 +787,7 @@ func (x *Reason) GetMessage() string {
 // Blocker is one cause that blocks a rollout.
 type Blocker struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Machine-readable reason, in UPPER_SNAKE_CASE. docs/api.md lists all reasons.
+	// Machine-readable reason, in UPPER_SNAKE_CASE. docs/reference/api.md lists all reasons.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Human-readable explanation with the numbers, in one sentence.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`

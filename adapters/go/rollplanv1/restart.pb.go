@@ -456,7 +456,7 @@ func (RestartConditionEffect) EnumDescriptor() ([]byte, []int) {
 // decided.
 //
 // Invalid items are skipped and reported in the response. A call that exceeds a limit fails with RESOURCE_EXHAUSTED:
-// docs/api.md lists the limits under "Errors".
+// docs/reference/api.md, "Limits".
 type PlanRestartsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Current time. Required.
@@ -478,7 +478,7 @@ type PlanRestartsRequest struct {
 	// Value of PlanRestartsResponse.continue_after in the previous response to the same request, to get the plans that
 	// did not fit into it.
 	ContinueAfter string `protobuf:"bytes,8,opt,name=continue_after,json=continueAfter,proto3" json:"continue_after,omitempty"`
-	// State of the loop of a controller: docs/adapters.md. There is one for all namespaces. In contrast to PlanRollout,
+	// State of the loop of a controller: docs/guides/adapters.md. There is one for all namespaces. In contrast to PlanRollout,
 	// `answers` has the answers to the last response only, also after reads, and `status_interval` is not used.
 	Sync *Sync `protobuf:"bytes,9,opt,name=sync,proto3" json:"sync,omitempty"`
 	// Which objects the request has, and the controller observes. Required with `sync`.

@@ -37,7 +37,7 @@ const (
 // RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 //
 // All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
-// returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
+// returns the same bytes. It is safe to repeat any call. docs/reference/api.md lists the errors.
 type RolloutPlannerClient interface {
 	// PlanRollout returns the next writes for a Deployment.
 	PlanRollout(ctx context.Context, in *PlanRolloutRequest, opts ...grpc.CallOption) (*PlanRolloutResponse, error)
@@ -143,7 +143,7 @@ func (c *rolloutPlannerClient) PlanCanary(ctx context.Context, in *PlanCanaryReq
 // RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 //
 // All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
-// returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
+// returns the same bytes. It is safe to repeat any call. docs/reference/api.md lists the errors.
 type RolloutPlannerServer interface {
 	// PlanRollout returns the next writes for a Deployment.
 	PlanRollout(context.Context, *PlanRolloutRequest) (*PlanRolloutResponse, error)

@@ -5,7 +5,7 @@
  *
  * Run a single replica, in takeover mode only if the Deployment controller of kube-controller-manager is disabled. This example
  * has no lease, no probe for that controller, no metrics, no health endpoints, no limit of concurrent syncs, and no choice of
- * namespaces. The Go adapter has all of them: docs/adapters.md. Other flags of that adapter are ignored.
+ * namespaces. The Go adapter has all of them: docs/reference/adapters.md. Other flags of that adapter are ignored.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";

@@ -19,7 +19,7 @@ export interface PlannerErrorDetails {
   readonly cause?: unknown;
 }
 
-/** The service did not answer, or answered with an error. docs/api.md lists them. */
+/** The service did not answer, or answered with an error. docs/reference/api.md lists them. */
 export class PlannerError extends RollplanError {
   /** A code of gRPC in lower case, for example "unavailable". */
   readonly code: string;

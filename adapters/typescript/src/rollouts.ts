@@ -1,4 +1,4 @@
-/** The control loop of one Deployment, which the service leads: docs/adapters.md, "The loop". */
+/** The control loop of one Deployment, which the service leads: docs/guides/adapters.md, "The loop". */
 
 import { randomUUID } from "node:crypto";
 

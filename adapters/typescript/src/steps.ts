@@ -1,4 +1,4 @@
-/** Making the calls of a plan: docs/adapters.md, "The loop". */
+/** Making the calls of a plan: docs/guides/adapters.md, "The loop". */
 
 import { create } from "@bufbuild/protobuf";
 

@@ -66,39 +66,45 @@ pub(super) fn revision(steps: &[Step], new: Option<&ReplicaSet>) -> String {
     written.or_else(stored).unwrap_or_default()
 }
 
+/// Why a write that does not scale a ReplicaSet is made: the machine-readable reason, and its text.
+struct WriteReason(&'static str, &'static str);
+
+const OWNER_CHECK: WriteReason = WriteReason(
+    "OWNER_CHECK",
+    "an adoption for a deleted Deployment would delete running pods",
+);
+const ADOPT: WriteReason =
+    WriteReason("ADOPT", "the selector matches it, and it has no controller");
+const RELEASE: WriteReason = WriteReason("RELEASE", "the selector no longer matches it");
+const NEW_TEMPLATE: WriteReason =
+    WriteReason("NEW_TEMPLATE", "no ReplicaSet has the current template");
+const ANNOTATIONS: WriteReason = WriteReason(
+    "ANNOTATIONS",
+    "annotations, revision or minReadySeconds differ from the Deployment",
+);
+const HISTORY_LIMIT: WriteReason = WriteReason("HISTORY_LIMIT", "it exceeds revisionHistoryLimit");
+const ROLLBACK: WriteReason = WriteReason("ROLLBACK", "a rollback was requested");
+const OWNER_ANNOTATIONS: WriteReason =
+    WriteReason("OWNER_ANNOTATIONS", "its annotations are out of date");
+const STATUS: WriteReason = WriteReason("STATUS", "the published status is out of date");
+
 /// The reasons for the steps that write.
 pub(super) fn reasons(steps: &[Step]) -> Vec<Reason> {
     let reason = |step: &Step| {
-        let (reason, why) = match step.action.as_ref()? {
-            Action::CheckOwner { .. } => (
-                "OWNER_CHECK",
-                "an adoption for a deleted Deployment would delete running pods",
-            ),
-            Action::AdoptReplicaSet { .. } => {
-                ("ADOPT", "the selector matches it, and it has no controller")
-            }
-            Action::ReleaseReplicaSet { .. } => ("RELEASE", "the selector no longer matches it"),
-            Action::CreateReplicaSet(_) => {
-                ("NEW_TEMPLATE", "no ReplicaSet has the current template")
-            }
-            Action::UpdateReplicaSet { .. } => (
-                "ANNOTATIONS",
-                "annotations, revision or minReadySeconds differ from the Deployment",
-            ),
+        let WriteReason(reason, why) = match step.action.as_ref()? {
+            Action::CheckOwner { .. } => OWNER_CHECK,
+            Action::AdoptReplicaSet { .. } => ADOPT,
+            Action::ReleaseReplicaSet { .. } => RELEASE,
+            Action::CreateReplicaSet(_) => NEW_TEMPLATE,
+            Action::UpdateReplicaSet { .. } => ANNOTATIONS,
             Action::ScaleReplicaSet { .. } => {
                 let reason = step.reason?;
-                (reason.as_str(), reason.text())
+                WriteReason(reason.as_str(), reason.text())
             }
-            Action::DeleteReplicaSet { .. } => ("HISTORY_LIMIT", "it exceeds revisionHistoryLimit"),
-            Action::UpdateDeployment { change, .. } if change.template.is_some() => {
-                ("ROLLBACK", "a rollback was requested")
-            }
-            Action::UpdateDeployment { .. } => {
-                ("OWNER_ANNOTATIONS", "its annotations are out of date")
-            }
-            Action::UpdateDeploymentStatus { .. } => {
-                ("STATUS", "the published status is out of date")
-            }
+            Action::DeleteReplicaSet { .. } => HISTORY_LIMIT,
+            Action::UpdateDeployment { change, .. } if change.template.is_some() => ROLLBACK,
+            Action::UpdateDeployment { .. } => OWNER_ANNOTATIONS,
+            Action::UpdateDeploymentStatus { .. } => STATUS,
         };
         Some(Reason {
             reason,
@@ -106,4 +112,32 @@ pub(super) fn reasons(steps: &[Step]) -> Vec<Reason> {
         })
     };
     steps.iter().filter_map(reason).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rollplan_core::scaling::ScaleReason;
+
+    use super::*;
+
+    #[test]
+    fn documentation_has_the_reasons_of_writes() {
+        let scales = ScaleReason::ALL
+            .into_iter()
+            .map(|it| WriteReason(it.as_str(), it.text()));
+        let others = [
+            NEW_TEMPLATE,
+            ADOPT,
+            RELEASE,
+            OWNER_CHECK,
+            ANNOTATIONS,
+            OWNER_ANNOTATIONS,
+            HISTORY_LIMIT,
+            ROLLBACK,
+            STATUS,
+        ];
+        let row = |WriteReason(reason, why)| vec![str::to_owned(reason), str::to_owned(why)];
+        let table = rollplan_world::page::table(&["reason", "why"], scales.chain(others).map(row));
+        rollplan_world::page::check("docs/reference/api.md", "writes", &table);
+    }
 }

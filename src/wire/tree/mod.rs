@@ -21,7 +21,7 @@ use super::read::{DUPLICATE_KEY, Fault, Json, PathStep, Syntax, Unread, number, 
 
 /// The maximum number of map entries and list items in a template. Kubernetes has no such limit, but even large
 /// templates have only a few thousand.
-const TEMPLATE_VALUES_MAX: usize = 20_000;
+pub(super) const TEMPLATE_VALUES_MAX: usize = 20_000;
 
 // Initial capacities that are sufficient for typical templates.
 const TYPICAL_CHANGED_CELLS: usize = 64;

@@ -66,7 +66,7 @@ func (o *overload) intercept(ctx context.Context, _ string, request []byte) ([]b
 	return request, nil
 }
 
-// errShed is the error that an overloaded service returns, see docs/api.md.
+// errShed is the error that an overloaded service returns, see docs/reference/api.md.
 func errShed() error {
 	rejected, err := status.New(codes.ResourceExhausted, "too many calls are in progress").WithDetails(
 		&errdetails.ErrorInfo{Reason: "OVERLOADED", Domain: "rollplan.dev"},

@@ -15,7 +15,7 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// TestManifests applies the manifests in adapters/config in all modes, with the steps of docs/adapters.md. The pods are
+// TestManifests applies the manifests in adapters/config in all modes, with the steps of docs/reference/adapters.md. The pods are
 // simulated and run no containers, so the test runs the commands of their containers as local processes with the permissions
 // of the service account, and sends the probes.
 func TestManifests(t *testing.T) {
@@ -39,7 +39,7 @@ type installation struct {
 	mode Mode
 }
 
-// apply runs the commands of docs/adapters.md. With strict validation, the API server rejects unknown fields; the
+// apply runs the commands of docs/reference/adapters.md. With strict validation, the API server rejects unknown fields; the
 // namespace rejects pods that do not comply with the restricted Pod Security Standard.
 func (p installation) apply(ctx context.Context, t *testing.T) {
 	t.Helper()

@@ -42,15 +42,15 @@ func flowSchema(ctx context.Context, t *testing.T, s *System) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	document, err := os.ReadFile(filepath.Join(root, "docs/adapters.md"))
+	document, err := os.ReadFile(filepath.Join(root, "docs/reference/adapters.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(document), "### Priority of requests\n")
+	_, section, _ := strings.Cut(string(document), "## Priority of requests\n")
 	_, section, _ = strings.Cut(section, "```yaml\n")
 	object, _, found := strings.Cut(section, "```\n")
 	if !found {
-		t.Fatal("docs/adapters.md has no FlowSchema")
+		t.Fatal("docs/reference/adapters.md has no FlowSchema")
 	}
 	if out, err := s.KubectlInput(ctx, object, "apply", "--validate=strict", "-f", "-"); err != nil {
 		t.Fatalf("%v\n%s", err, out)

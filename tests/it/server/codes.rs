@@ -1,5 +1,5 @@
-//! The error table in docs/api.md: the codes of gRPC, Connect and HTTP, the reason and the details in each row match the
-//! answers of a server. Every row has a case.
+//! The codes of gRPC, Connect and HTTP, the reason and the details in each row of the table of errors match the answers of
+//! a server. Every row has a case.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -35,6 +35,8 @@ const STATUS: &str = "/rollplan.v1.RolloutPlanner/ComputeStatus";
 const FORECAST: &str = "/rollplan.v1.RolloutPlanner/ForecastRollout";
 const CANARY: &str = "/rollplan.v1.RolloutPlanner/PlanCanary";
 const RESTARTS: &str = "/rollplan.v1.RolloutPlanner/PlanRestarts";
+/// The row of all limits.
+const TOO_LARGE: &str = "a request exceeds";
 const ROLLBACK: &str = "/rollplan.v1.RolloutPlanner/Rollback";
 
 /// A server, a connection to it, and the table to compare its answers with.
@@ -86,7 +88,7 @@ fn mk_rollback(change: impl FnOnce(&mut Request)) -> RollbackRequest {
 async fn every_row_of_the_error_table_matches_the_server() {
     let Serving { address, .. } = start().await;
     let mut checks = Checks {
-        table: Table::read(),
+        table: Table::new(),
         address,
         raw: raw::connect(address).await,
     };
@@ -113,7 +115,7 @@ async fn requests(checks: &mut Checks) {
     large.set(0)["metadata"]["annotations"] = Value::Object(annotations.collect());
     checks.message(cause, PLAN, &large.message()).await;
 
-    let cause = "more than 10,000 ReplicaSets";
+    let cause = TOO_LARGE;
     let changes: [fn(&mut Request); 6] = [
         |it| repeat(it, "ReplicaSet", 10_001),
         |it| repeat(it, "Pod", 20_001),
@@ -134,7 +136,6 @@ async fn requests(checks: &mut Checks) {
         checks.message(cause, PLAN, &request.message()).await;
     }
 
-    let cause = "more than 16 MiB";
     let bomb = gzip(&vec![0; REQUEST_BYTES_MAX + 1]);
     let mut compressed = BytesMut::new();
     compressed.put_u8(1);
@@ -156,7 +157,7 @@ async fn requests(checks: &mut Checks) {
     let ask = Ask::post(PLAN, "application/json", text);
     checks.http(cause, &ask).await;
 
-    let cause = "an answer of more than 4 MiB";
+    let cause = "a response exceeds";
     let long = mk_request_with_long_answer(5 << 20);
     checks.message(cause, PLAN, &long).await;
 
@@ -225,12 +226,7 @@ async fn forecasts(checks: &mut Checks) {
     let complete = mk_rollback(|it| it.snapshot.pods_complete = true);
     for (cause, snapshot, samples) in [
         ("forecast without `pods_complete`", incomplete.snapshot, 1),
-        (
-            "a forecast with more than 5,000 desired pods before or after the changes, 10 changes, 1,000 samples, or \
-             10,000 times of pods of either kind",
-            complete.snapshot,
-            1_001,
-        ),
+        (TOO_LARGE, complete.snapshot, 1_001),
     ] {
         let request = ForecastRolloutRequest {
             snapshot,
@@ -249,7 +245,7 @@ async fn restarts(checks: &mut Checks) {
         objects: vec![list(&workloads.collect::<Vec<_>>()).to_string()],
         ..PlanRestartsRequest::default()
     };
-    let cause = "restarts of more than 20,000 workloads";
+    let cause = TOO_LARGE;
     checks.message(cause, RESTARTS, &request).await;
 }
 

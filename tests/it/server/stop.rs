@@ -246,7 +246,7 @@ async fn calls_are_answered_during_the_delay() {
     TcpStream::connect(address).await.unwrap_err();
 }
 
-/// A call that crosses with the GOAWAY of its connection fails CANCELLED in tonic's client (docs/api.md): no server has
+/// A call that crosses with the GOAWAY of its connection fails CANCELLED in tonic's client (docs/reference/api.md): no server has
 /// seen it. Any later call is UNAVAILABLE.
 #[tokio::test]
 async fn call_after_the_end_is_unavailable() {

@@ -1,4 +1,4 @@
-//! The number of pods that fit in a request, as documented in docs/api.md.
+//! The number of pods that fit in a request, as documented in docs/reference/api.md.
 //!
 //!     cargo test --test it pods_that_fit -- --nocapture
 
@@ -31,7 +31,7 @@ fn pods_that_fit_match_the_docs() {
     let (pods, others): (Vec<_>, Vec<_>) = items.into_iter().partition(|it| it["kind"] == "Pod");
     let mut trimmed = pods[0].clone();
     trimmed.as_object_mut().unwrap().remove("spec");
-    let docs = read("docs/api.md");
+    let docs = read("docs/reference/api.md");
     for (name, pod, is_indented) in [
         ("as kubectl prints them", &pods[0], true),
         ("the same without indentation", &pods[0], false),
@@ -59,7 +59,10 @@ fn pods_that_fit_match_the_docs() {
             each as f64 / 1000.0,
             rounded(fit)
         );
-        assert!(docs.contains(&row), "docs/api.md has no row {row}");
+        assert!(
+            docs.contains(&row),
+            "docs/reference/api.md has no row {row}"
+        );
         // With space for the other fields of the request.
         let request = proto::ComputeStatusRequest {
             snapshot: Some(proto::Snapshot {

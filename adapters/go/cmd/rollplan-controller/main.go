@@ -1,5 +1,5 @@
 // Command rollplan-controller carries out the plans of a rollplan service: as a Deployment controller, or as one that restarts
-// workloads when their configuration changes. See docs/adapters.md and docs/guides/restarts.md.
+// workloads when their configuration changes. See docs/reference/adapters.md and docs/guides/restarts.md.
 package main
 
 import (
@@ -55,25 +55,25 @@ func run(ctx context.Context, args []string) error {
 	logging.BindFlags(flags)
 	var (
 		mode       = flags.String("mode", "", "takeover manages apps/v1 Deployments and requires that the Deployment controller of kube-controller-manager is disabled; custom-resource manages PlannedDeployments on any cluster; restarts restarts workloads when their configuration changes, together with any Deployment controller. Required.")
-		address    = flags.String("planner", "", "address of the rollplan service in the form host:port. Required.")
+		address    = flags.String("planner", "", "address of the rollplan service in the form host:port. Calls are balanced over all addresses that the name resolves to. Required.")
 		plannerTLS = flags.String("planner-ca", "", "PEM file with the CA certificates that verify the service. If empty, the connection is not encrypted.")
-		timeout    = flags.Duration("planner-timeout", planner.DefaultTimeout, "timeout of one attempt to call the service")
+		timeout    = flags.Duration("planner-timeout", planner.DefaultTimeout, "timeout of one attempt to call the service. A call that fails with UNAVAILABLE, or that an overloaded service rejects, is attempted up to three times.")
 		namespaces = flags.String("namespaces", "", "comma-separated list of namespaces to watch. If empty, all namespaces are watched.")
 		selector   = flags.String("selector", "", "label selector of the objects to manage: Deployments, or the workloads to restart. If empty, all are managed.")
 		workers    = flags.Int("workers", 5, "number of Deployments that are reconciled concurrently")
 		interval   = flags.Duration("min-interval", 100*time.Millisecond, "minimum time between two syncs of a Deployment. One plan at its end covers all changes within it.")
-		status     = flags.Duration("status-interval", 500*time.Millisecond, "how long to delay a status update that only reports progress, so that one write covers all changes within it")
+		status     = flags.Duration("status-interval", 500*time.Millisecond, "how long to delay a status update that only reports progress, so that one write covers all changes within it. The end of a rollout is reported without delay.")
 		qps        = flags.Float64("kube-api-qps", 50, "maximum rate of API server requests, per second")
 		burst      = flags.Int("kube-api-burst", 100, "maximum burst of API server requests")
 		metrics    = flags.String("metrics-bind-address", ":8080", "address of the metrics endpoint. Set it to 0 to disable the endpoint.")
-		secure     = flags.Bool("metrics-secure", true, "serve metrics over HTTPS, and only to clients that the API server authenticates and allows to get the path /metrics")
-		health     = flags.String("health-probe-bind-address", ":8081", "address of the endpoints /healthz and /readyz. Set it to 0 to disable them.")
+		secure     = flags.Bool("metrics-secure", true, "serve metrics over HTTPS with a self-signed certificate, and only to clients that the API server authenticates and allows to get the path /metrics. Requires permission to create TokenReviews and SubjectAccessReviews.")
+		health     = flags.String("health-probe-bind-address", ":8081", "address of the endpoints /healthz and /readyz. The latter fails while the service is not reachable or not healthy. Set it to 0 to disable them.")
 		pprof      = flags.String("pprof-bind-address", "", "address of the pprof endpoint. If empty, the endpoint is disabled.")
 		elect      = flags.Bool("leader-elect", true, "work only while holding a lease, so that several replicas can run")
 		electIn    = flags.String("leader-elect-namespace", "", "namespace of the lease. Defaults to the namespace of the pod.")
 		probe      = flags.Duration("native-controller-probe", 25*time.Second, "in takeover mode, how long to watch, before the first write, whether the native Deployment controller writes the status of a Deployment without pods. Set it to 0 to start at once.")
 		restarts   = restartFlags(flags)
-		leaseName  = flags.String("leader-elect-lease-name", "", "name of the lease. Adapters with the same lease exclude each other, so each installation needs its own. Defaults to rollplan-controller and the mode.")
+		leaseName  = flags.String("leader-elect-lease-name", "", "name of the lease, in the namespace of the pod or --leader-elect-namespace. Adapters with the same lease exclude each other, so each installation needs its own. Defaults to rollplan-controller and the mode.")
 		lease      = flags.Duration("leader-elect-lease-duration", 15*time.Second, "how long other replicas wait before they take over a lease that is not renewed")
 	)
 	if err := flags.Parse(args); err != nil {

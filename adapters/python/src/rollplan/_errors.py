@@ -13,7 +13,7 @@ class RollplanError(Exception):
 
 @dataclass
 class PlannerError(RollplanError):
-    """The service did not answer, or answered with an error. docs/api.md lists them."""
+    """The service did not answer, or answered with an error. docs/reference/api.md lists them."""
 
     # A code of gRPC in lower case, for example "unavailable".
     code: str

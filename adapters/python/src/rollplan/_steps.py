@@ -1,4 +1,4 @@
-"""Carrying out the steps of a plan: docs/adapters.md, "The loop"."""
+"""Carrying out the steps of a plan: docs/guides/adapters.md, "The loop"."""
 
 from __future__ import annotations
 

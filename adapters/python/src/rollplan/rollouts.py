@@ -1,4 +1,4 @@
-"""The loop of one Deployment, which the service leads (docs/adapters.md), and single questions for scripts."""
+"""The loop of one Deployment, which the service leads (docs/guides/adapters.md), and single questions for scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! An adapter that carries out the loop of `docs/adapters.md`: a cache that is updated by watches, a queue with one
+//! An adapter that carries out the loop of `docs/guides/adapters.md`: a cache that is updated by watches, a queue with one
 //! key, and the state and the answers that it returns to the planner. It decides nothing.
 
 mod cache;

@@ -129,7 +129,7 @@ Global___Outcome: _TypeAlias = Outcome  # noqa: Y015
 class ForecastRolloutRequest(_message.Message):
     """ForecastRolloutRequest is the request of RolloutPlanner.ForecastRollout.
 
-    A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
+    A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/reference/api.md, "Limits".
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -252,7 +252,10 @@ class PodTimes(_message.Message):
 
     @_builtins.property
     def termination(self) -> _containers.RepeatedCompositeFieldContainer[_duration_pb2.Duration]:
-        """Times from the deletion of a pod until it is removed. Must not be negative, and at most a year."""
+        """Times from the deletion of a pod until it is removed. Must not be negative, and at most a year. A snapshot does not
+        show them, because it has no deleted pods. By default, all pods of a sample take one second (in three of four samples)
+        or their grace period: programs that handle SIGTERM end quickly, and others are killed at the end.
+        """
 
     def __init__(
         self,
@@ -341,7 +344,8 @@ class ForecastRolloutResponse(_message.Message):
     @_builtins.property
     def template_changes(self) -> _containers.RepeatedCompositeFieldContainer[_revision_pb2.TemplateChange]:
         """Differences between the current pod template and the one after the changes, ordered by path, without the values of
-        environment variables.
+        environment variables. If a paused Deployment has a template that is not rolled out yet, the changes are compared with
+        the template that is rolled out.
         """
 
     @_builtins.property
@@ -465,7 +469,9 @@ class StartTimes(_message.Message):
     that has taken more than twice as long as all others.
     """
     still_starting: _builtins.int
-    """Number of pods that are still starting. Their start time is at least the time since their creation."""
+    """Number of pods that are still starting. Their start time is at least the time since their creation. A pod that has
+    been starting for longer than the progress deadline never becomes ready.
+    """
     dropped_late: _builtins.int
     """Number of pods that were not used because they became ready later than the progress deadline after their creation.
     Most likely, they had already been ready before.

@@ -119,7 +119,7 @@ Global___Verb: _TypeAlias = Verb  # noqa: Y015
 class Snapshot(_message.Message):
     """Snapshot is the state of one Deployment as the caller observes it.
 
-    A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
+    A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/reference/api.md, "Limits".
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -132,8 +132,8 @@ class Snapshot(_message.Message):
     ANSWERS_FIELD_NUMBER: _builtins.int
     replica_sets_complete: _builtins.bool
     """Whether `objects` contains all ReplicaSets described above. If true and `objects` contains none, the Deployment has
-    no ReplicaSets. If false, nothing is planned or counted: docs/api.md, "Complete or not". In requests for revisions of
-    a StatefulSet or a DaemonSet, whether it contains all of its ControllerRevisions.
+    no ReplicaSets. If false, nothing is planned or counted: docs/reference/api.md, "Complete or not". In requests for
+    revisions of a StatefulSet or a DaemonSet, whether it contains all of its ControllerRevisions.
     """
     pods_complete: _builtins.bool
     """Whether `objects` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new
@@ -152,7 +152,7 @@ class Snapshot(_message.Message):
         match its selector; and the pods of these ReplicaSets. Reports use pods; plans use them only with the strategy
         Recreate. Events about these objects are optional, and only reports use them.
 
-        Other objects may be included: docs/api.md describes which objects are selected and validated.
+        Other objects may be included: docs/reference/api.md describes which objects are selected and validated.
         """
 
     @_builtins.property
@@ -293,8 +293,8 @@ class PlanOptions(_message.Message):
     terminating_replicas: _builtins.bool
     """Whether the API server stores status.terminatingReplicas of Deployments (feature gate
     DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.35 and later. If a ReplicaSet of the
-    Deployment has been synced without this field, this option counts as false. docs/api.md, "How to carry out a plan",
-    describes when to set it to false.
+    Deployment has been synced without this field, this option counts as false. When to set it to false:
+    docs/reference/api.md, "How to carry out a plan".
     """
     events_as_calls: _builtins.bool
     """Whether steps also contain their events as calls (Step.event_calls), for adapters without an event recorder."""
@@ -401,7 +401,7 @@ Global___PlanRolloutRequest: _TypeAlias = PlanRolloutRequest  # noqa: Y015
 
 @_typing.final
 class Sync(_message.Message):
-    """Sync is what an adapter sends with every request about an owner: the planner then leads its loop. docs/adapters.md
+    """Sync is what an adapter sends with every request about an owner: the planner then leads its loop. docs/guides/adapters.md
     describes the loop. It requires Snapshot.target, and excludes Snapshot.answers.
     """
 

@@ -465,7 +465,7 @@ class Blocker(_message.Message):
     SINCE_FIELD_NUMBER: _builtins.int
     REMAINING_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
-    """Machine-readable reason, in UPPER_SNAKE_CASE. docs/api.md lists all reasons."""
+    """Machine-readable reason, in UPPER_SNAKE_CASE. docs/reference/api.md lists all reasons."""
     message: _builtins.str
     """Human-readable explanation with the numbers, in one sentence."""
     remedy: _builtins.str

@@ -252,7 +252,7 @@ class PlanRestartsRequest(_message.Message):
     decided.
 
     Invalid items are skipped and reported in the response. A call that exceeds a limit fails with RESOURCE_EXHAUSTED:
-    docs/api.md lists the limits under "Errors".
+    docs/reference/api.md, "Limits".
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -298,7 +298,7 @@ class PlanRestartsRequest(_message.Message):
 
     @_builtins.property
     def sync(self) -> _plan_pb2.Sync:
-        """State of the loop of a controller: docs/adapters.md. There is one for all namespaces. In contrast to PlanRollout,
+        """State of the loop of a controller: docs/guides/adapters.md. There is one for all namespaces. In contrast to PlanRollout,
         `answers` has the answers to the last response only, also after reads, and `status_interval` is not used.
         """
 

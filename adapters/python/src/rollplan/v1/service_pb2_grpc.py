@@ -33,7 +33,7 @@ class RolloutPlannerStub:
     """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
     All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
-    returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
+    returns the same bytes. It is safe to repeat any call. docs/reference/api.md lists the errors.
     """
 
     def __init__(self, channel):
@@ -83,7 +83,7 @@ class RolloutPlannerServicer:
     """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
     All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
-    returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
+    returns the same bytes. It is safe to repeat any call. docs/reference/api.md lists the errors.
     """
 
     def PlanRollout(self, request, context):
@@ -188,7 +188,7 @@ class RolloutPlanner:
     """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
     All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
-    returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
+    returns the same bytes. It is safe to repeat any call. docs/reference/api.md lists the errors.
     """
 
     @staticmethod

@@ -34,7 +34,7 @@ class RolloutPlannerStub:
     """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
     All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
-    returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
+    returns the same bytes. It is safe to repeat any call. docs/reference/api.md lists the errors.
     """
 
     @_typing.overload
@@ -67,7 +67,7 @@ class RolloutPlannerAsyncStub(RolloutPlannerStub):
     """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
     All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
-    returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
+    returns the same bytes. It is safe to repeat any call. docs/reference/api.md lists the errors.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -96,7 +96,7 @@ class RolloutPlannerServicer(metaclass=_abc_1.ABCMeta):
     """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
 
     All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
-    returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
+    returns the same bytes. It is safe to repeat any call. docs/reference/api.md lists the errors.
     """
 
     @_abc_1.abstractmethod

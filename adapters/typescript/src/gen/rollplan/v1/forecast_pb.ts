@@ -26,7 +26,7 @@ export const file_rollplan_v1_forecast: GenFile = /*@__PURE__*/
 /**
  * ForecastRolloutRequest is the request of RolloutPlanner.ForecastRollout.
  *
- * A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
+ * A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/reference/api.md, "Limits".
  *
  * @generated from message rollplan.v1.ForecastRolloutRequest
  */
@@ -168,7 +168,9 @@ export type PodTimes = Message<"rollplan.v1.PodTimes"> & {
   start: Duration[];
 
   /**
-   * Times from the deletion of a pod until it is removed. Must not be negative, and at most a year.
+   * Times from the deletion of a pod until it is removed. Must not be negative, and at most a year. A snapshot does not
+   * show them, because it has no deleted pods. By default, all pods of a sample take one second (in three of four samples)
+   * or their grace period: programs that handle SIGTERM end quickly, and others are killed at the end.
    *
    * @generated from field: repeated google.protobuf.Duration termination = 2;
    */
@@ -246,7 +248,8 @@ export type ForecastRolloutResponse = Message<"rollplan.v1.ForecastRolloutRespon
 
   /**
    * Differences between the current pod template and the one after the changes, ordered by path, without the values of
-   * environment variables.
+   * environment variables. If a paused Deployment has a template that is not rolled out yet, the changes are compared with
+   * the template that is rolled out.
    *
    * @generated from field: repeated rollplan.v1.TemplateChange template_changes = 3;
    */
@@ -390,7 +393,8 @@ export type StartTimes = Message<"rollplan.v1.StartTimes"> & {
   guess: boolean;
 
   /**
-   * Number of pods that are still starting. Their start time is at least the time since their creation.
+   * Number of pods that are still starting. Their start time is at least the time since their creation. A pod that has
+   * been starting for longer than the progress deadline never becomes ready.
    *
    * @generated from field: int32 still_starting = 4;
    */

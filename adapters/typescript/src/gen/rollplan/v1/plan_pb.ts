@@ -23,7 +23,7 @@ export const file_rollplan_v1_plan: GenFile = /*@__PURE__*/
 /**
  * Snapshot is the state of one Deployment as the caller observes it.
  *
- * A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/api.md lists the limits under "Errors".
+ * A call that exceeds a limit fails with RESOURCE_EXHAUSTED: docs/reference/api.md, "Limits".
  *
  * @generated from message rollplan.v1.Snapshot
  */
@@ -42,7 +42,7 @@ export type Snapshot = Message<"rollplan.v1.Snapshot"> & {
    * match its selector; and the pods of these ReplicaSets. Reports use pods; plans use them only with the strategy
    * Recreate. Events about these objects are optional, and only reports use them.
    *
-   * Other objects may be included: docs/api.md describes which objects are selected and validated.
+   * Other objects may be included: docs/reference/api.md describes which objects are selected and validated.
    *
    * @generated from field: repeated string objects = 2;
    */
@@ -50,8 +50,8 @@ export type Snapshot = Message<"rollplan.v1.Snapshot"> & {
 
   /**
    * Whether `objects` contains all ReplicaSets described above. If true and `objects` contains none, the Deployment has
-   * no ReplicaSets. If false, nothing is planned or counted: docs/api.md, "Complete or not". In requests for revisions of
-   * a StatefulSet or a DaemonSet, whether it contains all of its ControllerRevisions.
+   * no ReplicaSets. If false, nothing is planned or counted: docs/reference/api.md, "Complete or not". In requests for
+   * revisions of a StatefulSet or a DaemonSet, whether it contains all of its ControllerRevisions.
    *
    * @generated from field: bool replica_sets_complete = 3;
    */
@@ -211,8 +211,8 @@ export type PlanOptions = Message<"rollplan.v1.PlanOptions"> & {
   /**
    * Whether the API server stores status.terminatingReplicas of Deployments (feature gate
    * DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.35 and later. If a ReplicaSet of the
-   * Deployment has been synced without this field, this option counts as false. docs/api.md, "How to carry out a plan",
-   * describes when to set it to false.
+   * Deployment has been synced without this field, this option counts as false. When to set it to false:
+   * docs/reference/api.md, "How to carry out a plan".
    *
    * @generated from field: optional bool terminating_replicas = 2;
    */
@@ -315,7 +315,7 @@ export const PlanRolloutRequestSchema: GenMessage<PlanRolloutRequest> = /*@__PUR
   messageDesc(file_rollplan_v1_plan, 5);
 
 /**
- * Sync is what an adapter sends with every request about an owner: the planner then leads its loop. docs/adapters.md
+ * Sync is what an adapter sends with every request about an owner: the planner then leads its loop. docs/guides/adapters.md
  * describes the loop. It requires Snapshot.target, and excludes Snapshot.answers.
  *
  * @generated from message rollplan.v1.Sync

@@ -389,7 +389,7 @@ export const ReasonSchema: GenMessage<Reason> = /*@__PURE__*/
  */
 export type Blocker = Message<"rollplan.v1.Blocker"> & {
   /**
-   * Machine-readable reason, in UPPER_SNAKE_CASE. docs/api.md lists all reasons.
+   * Machine-readable reason, in UPPER_SNAKE_CASE. docs/reference/api.md lists all reasons.
    *
    * @generated from field: string reason = 1;
    */

@@ -23,7 +23,7 @@ export const file_rollplan_v1_restart: GenFile = /*@__PURE__*/
  * decided.
  *
  * Invalid items are skipped and reported in the response. A call that exceeds a limit fails with RESOURCE_EXHAUSTED:
- * docs/api.md lists the limits under "Errors".
+ * docs/reference/api.md, "Limits".
  *
  * @generated from message rollplan.v1.PlanRestartsRequest
  */
@@ -78,7 +78,7 @@ export type PlanRestartsRequest = Message<"rollplan.v1.PlanRestartsRequest"> & {
   continueAfter: string;
 
   /**
-   * State of the loop of a controller: docs/adapters.md. There is one for all namespaces. In contrast to PlanRollout,
+   * State of the loop of a controller: docs/guides/adapters.md. There is one for all namespaces. In contrast to PlanRollout,
    * `answers` has the answers to the last response only, also after reads, and `status_interval` is not used.
    *
    * @generated from field: rollplan.v1.Sync sync = 9;

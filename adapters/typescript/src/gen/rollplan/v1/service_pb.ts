@@ -27,7 +27,7 @@ export const file_rollplan_v1_service: GenFile = /*@__PURE__*/
  * RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.37.
  *
  * All calls are pure functions: the server neither keeps state nor accesses a cluster, and the same request always
- * returns the same bytes. It is safe to repeat any call. docs/api.md lists the errors.
+ * returns the same bytes. It is safe to repeat any call. docs/reference/api.md lists the errors.
  *
  * @generated from service rollplan.v1.RolloutPlanner
  */
