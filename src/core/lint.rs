@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::action::{Action, apply_all};
 use crate::interrupt::Never;
-use crate::pass::{self, Rules};
+use crate::pass::{self, Rules, has_template_of};
 use crate::plan::Plan;
 use crate::revision::{self, ROLLBACK_TO};
 use crate::settle::plan_settled;
@@ -197,6 +197,15 @@ fn lint_caps(snapshot: &Snapshot, options: Options, plan: &Plan, violations: &mu
         let desired = revision::desired_replicas(&set.metadata.annotations);
         desired == Some(set.replicas) && sizes.values().all(|&size| size == 0)
     });
+    // As in Kubernetes, a ReplicaSet that the plan releases still is the new one if it has its name.
+    let is_released = |set: &&ReplicaSet| {
+        let controller = set.metadata.controller();
+        controller.is_some_and(|owner| owner.uid == deployment.metadata.uid)
+            && !deployment.spec.selector.matches(&set.metadata.labels)
+            && set.metadata.name == pass::new_set_name(deployment)
+            && has_template_of(set, deployment)
+    };
+    let new = new.or_else(|| snapshot.replica_sets.iter().find(is_released));
     let mut new_size = new.map_or(0, |set| set.replicas);
     let is_scaling = is_scaling(snapshot) || deployment.spec.paused;
     for (index, step) in plan.steps.iter().enumerate() {

@@ -77,7 +77,7 @@ tallies! {
     ExemptCanaryScaled = "ceiling without a hold, and floor: the Deployment was scaled, as without a canary",
     ExemptCanaryScaledFirst = "ceiling at a hold: in one sync, one size was increased before another was decreased",
     ExemptCanaryNative = "floor: the Deployment controller alone, without a hold",
-    ExemptCanaryReady = "floor: after a third template, ready pods were kept instead of available ones",
+    ExemptCanaryReady = "floor: after a third template or in an abort, ready pods were kept instead of available ones",
     ExemptCanaryUndone = "floor: after an undo and a third template, stable pods count as unavailable",
     ExemptCanaryOlder = "floor: in an abort after a third template, pods of the older canary were removed first",
     ExemptCanaryReturned = "promotion: other clients changed the template and restored it between two plans",

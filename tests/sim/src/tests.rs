@@ -125,19 +125,45 @@ fn conditions_of_an_earlier_rollout_are_detected() {
     assert_eq!(violation.map(|it| it.check), Some("conditions"));
 }
 
-/// The condition of the second rollout is lost, the template changes back, and a pod is deleted before the third rollout is
-/// reported as complete. The native Deployment then keeps the condition of the first one, which has the same ReplicaSet.
+/// The native Deployment keeps the condition of the first rollout, which has the same ReplicaSet as the last one.
 #[test]
 fn outdated_condition_of_a_native_deployment_is_recognized_after_a_rollback() {
-    let script: Script = "setup replicas=3 strategy=rolling/1/0 min-ready=0 history=10 deadline=600 custom\n\
-                  calm\nanswer timeout-after\nquota-pods 2\ntemplate 1\nwatch deployments 1\nadapter\n\
-                  undo 1\nwatch deployments 1\nadapter\nanswer forbidden\ndelete-pod 0\ntime 1\n\
-                  adapter\nadapter"
-        .parse()
-        .unwrap();
-    let outcome = run(&script, Flaw::None);
-    assert_eq!(outcome.violation, None);
-    assert_eq!(outcome.tallies.get(Tally::ExemptNativeOutdated), 1);
+    for script in [
+        // The condition of the second rollout is lost, the template changes back, and a pod is deleted before the third rollout is
+        // reported as complete.
+        "setup replicas=3 strategy=rolling/1/0 min-ready=0 history=10 deadline=600 custom\n\
+         calm\nanswer timeout-after\nquota-pods 2\ntemplate 1\nwatch deployments 1\nadapter\n\
+         undo 1\nwatch deployments 1\nadapter\nanswer forbidden\ndelete-pod 0\ntime 1\n\
+         adapter\nadapter",
+        // The second rollout has no ReplicaSet, because its creation is rejected.
+        "setup replicas=1 strategy=rolling/1/0 min-ready=0 history=10 deadline=600 custom\n\
+         calm\nanswer too-many\ntemplate 1\ndie\nadapter\nadapter\nadapter\nadapter\n\
+         disown 0\nevict 0\nbreak 0 image-pull\ntemplate 0",
+        // The adapter is replaced by one whose cache does not show the second rollout.
+        "setup replicas=2 strategy=rolling/1/50% min-ready=0 history=10 deadline=600 custom\n\
+         calm\ntemplate 1\ndie\nadapter\nadapter\ntemplate 0\nadapter\nadapter\ncap 1 0\n\
+         adapter\ndie\nwatch deployments 1\nadapter",
+    ] {
+        let script: Script = script.parse().unwrap();
+        let outcome = run(&script, Flaw::None);
+        assert_eq!(outcome.violation, None, "{script}");
+        assert_eq!(
+            outcome.tallies.get(Tally::ExemptNativeOutdated),
+            1,
+            "{script}"
+        );
+    }
+}
+
+/// As in Kubernetes, a ReplicaSet that a plan releases still is the new one in this plan, and leaves no room for old pods.
+#[test]
+fn caps_keep_no_old_pods_beside_a_released_replica_set() {
+    let script: Script =
+        "setup replicas=1 strategy=rolling/0/2 min-ready=0 history=10 deadline=600 orphan\n\
+                  calm\nresize 1 3\nrelabel 0\ncap none 1"
+            .parse()
+            .unwrap();
+    assert_eq!(run(&script, Flaw::None).violation, None);
 }
 
 #[test]

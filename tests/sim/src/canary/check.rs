@@ -132,6 +132,11 @@ impl CanaryWorld {
         if part == Part::Abort && is_held && count(available) + failed + spared >= floor {
             return self.count(Tally::ExemptCanaryOlder);
         }
+        // The ReplicaSet controller has kept ready pods of the canary instead of available ones.
+        let kept = self.recovered(uid, &self.ready(uid), &seen);
+        if part == Part::Abort && !is_stable && count(available) + failed + count(kept) >= floor {
+            return self.count(Tally::ExemptCanaryReady);
+        }
         let message =
             format!("{available} available pods, {failed} failed, fewer than {floor} ({part:?})");
         self.violate("canary-floor", message);

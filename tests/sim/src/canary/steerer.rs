@@ -207,11 +207,11 @@ impl CanaryWorld {
         }
     }
 
-    /// Whether a plan begins the next step. A state that is restored from its copy may have an earlier one.
+    /// Whether a plan begins the next step. `kubectl rollout undo` may have restored a state with an earlier one.
     fn is_raise(&self, plan: &Plan) -> bool {
         let deployment = self.deployment();
         let has_state = deployment.metadata.annotations.contains_key(ANNOTATION);
-        let is_later = plan.report.step > step_of(&deployment);
+        let is_later = plan.report.step > step_of(&deployment).max(self.patched_step);
         plan.step.is_some() && self.is_held() && has_state && is_later
     }
 
@@ -267,6 +267,7 @@ impl CanaryWorld {
         self.world
             .trace(|| format!("  patched: {:?}", planned.phase));
         self.planned_available.clone_from(&planned.available);
+        self.patched_step = step_of(&after);
         self.put(after);
         self.is_raised = planned.is_raise;
         if planned.is_raise {
@@ -280,7 +281,10 @@ impl CanaryWorld {
             .template
             .canonical_sha256()
             .to_owned();
-        self.patched_since = Some((digest, self.step_since));
+        // If the last patch was about the same template, the planner cannot know of others in between.
+        let since = self.patched_since.take().filter(|it| it.0 == digest);
+        let since = since.filter(|_| !planned.is_raise);
+        self.patched_since = Some((digest, since.map_or(self.step_since, |it| it.1)));
     }
 
     /// What the API server would refuse.

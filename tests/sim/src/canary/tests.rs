@@ -6,7 +6,8 @@ use rollplan_core::size::IntOrPercent::{Int, PaddedPercent, Percent};
 
 use super::Command::{Abort, Go, Promote};
 use super::Event::{
-    Crash, DeletePod, Interfere, Judge, Native, Patch, Plan, Pod, Scale, Sync, Time, Watch,
+    Crash, DeletePod, Die, Interfere, Judge, Native, Patch, PatchUnanswered, Plan, Pod, Scale,
+    Sync, Time, Watch,
 };
 use super::Interference::{
     Apply, DeleteStable, DropState, Limits, Pause, PutBack, SetTemplate, Undo,
@@ -296,6 +297,135 @@ fn ready_pods_that_are_kept_after_a_third_template() {
         Interfere(SetTemplate(3)),
     ];
     is_exempt(Tally::ExemptCanaryReady, setup, &events);
+}
+
+#[test]
+fn ready_canary_pods_that_are_kept_in_an_abort() {
+    let setup = Setup {
+        replicas: 7,
+        unavailable: Int(2),
+        min_ready: 3,
+        raises: [1, 0, 0, 0],
+        is_percent: true,
+        bake: 1,
+        aborts_on_timeout: true,
+        rolls_back: true,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(7),
+        Watch(Deployments, 1),
+        Native,
+        Sync(10),
+        Pod(4),
+        Pod(5),
+        Pod(6),
+        Native,
+        Plan(Promote),
+        Time(5),
+        Plan(Go),
+        Die(10),
+        PatchUnanswered(2),
+        Watch(Deployments, 5),
+        Judge(Judgement::Fail),
+        Plan(Go),
+        Native,
+        Crash(4),
+        Crash(10),
+        Native,
+        Sync(10),
+        Pod(9),
+        Pod(4),
+        Pod(6),
+        Patch(2),
+        Pod(8),
+        Patch(2),
+        DeletePod(9),
+        Sync(11),
+    ];
+    is_exempt(Tally::ExemptCanaryReady, setup, &events);
+}
+
+/// A plan for the stable template that is not carried out leaves no trace. A verdict from before still counts.
+#[test]
+fn template_that_is_restored_between_two_patches() {
+    let setup = Setup {
+        replicas: 11,
+        surge: Int(4),
+        unavailable: Int(1),
+        min_ready: 3,
+        raises: [3, 0, 0, 0],
+        bake: 2,
+        rolls_back: true,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(3),
+        Judge(Judgement::Pass),
+        Time(1),
+        Watch(Deployments, 1),
+        Native,
+        Interfere(Undo),
+        Plan(Abort),
+        Sync(4),
+        Pod(3),
+        Interfere(SetTemplate(1)),
+        Plan(Go),
+        Die(0),
+        Patch(6),
+        Pod(2),
+        Watch(Deployments, 5),
+        Pod(2),
+        Native,
+        Time(30),
+        Native,
+        Plan(Go),
+    ];
+    is_exempt(Tally::ExemptCanaryReturned, setup, &events);
+}
+
+/// `kubectl rollout undo` restores the state of the first step, and the template of the canary before.
+#[test]
+fn step_of_a_state_that_an_undo_restores_is_not_a_raise() {
+    let setup = Setup {
+        replicas: 7,
+        surge: Percent(50),
+        unavailable: PaddedPercent(31, 1),
+        min_ready: 3,
+        raises: [0, 0, 3, 0],
+        bake: 3,
+        promotes: true,
+        aborts_on_timeout: true,
+        ..SETUP
+    };
+    let events = [
+        Plan(Go),
+        Patch(8),
+        Interfere(SetTemplate(3)),
+        Watch(Deployments, 1),
+        Plan(Go),
+        Native,
+        Patch(5),
+        Watch(Deployments, 5),
+        Native,
+        Native,
+        Sync(9),
+        Pod(6),
+        Pod(9),
+        Pod(11),
+        Time(30),
+        Plan(Go),
+        PatchUnanswered(7),
+        Watch(Deployments, 5),
+        Native,
+        Interfere(Undo),
+        Plan(Go),
+    ];
+    let outcome = run(&script(setup, &events), CanaryFlaw::None);
+    assert_eq!(outcome.violation, None);
+    assert!(outcome.tallies.get(Tally::CanaryRaised) > 0);
 }
 
 /// In the abort, the older canary has an available pod, and the newer one does not.

@@ -103,6 +103,8 @@ pub(super) struct CanaryWorld {
     pub(super) is_raised: bool,
     /// The digest of the template at the last patch, and since when the Deployment had it, or the canary its step, then.
     pub(super) patched_since: Option<(String, i64)>,
+    /// The number of the step in the state that the last patch has written.
+    pub(super) patched_step: i32,
     /// The last decrease of each ReplicaSet since its controller synced it, by UID.
     pub(super) decreases: BTreeMap<String, Decrease>,
     /// How many available pods of each ReplicaSet have failed, by UID.
@@ -173,6 +175,7 @@ impl CanaryWorld {
             step_since: 0,
             is_raised: false,
             patched_since: None,
+            patched_step: 1,
             decreases: BTreeMap::new(),
             failures: BTreeMap::new(),
             reported: BTreeMap::new(),

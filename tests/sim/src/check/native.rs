@@ -32,6 +32,8 @@ pub(crate) struct Native {
     published: Option<String>,
     /// The rollout that the latest create has begun, until a plan counts the new ReplicaSet.
     begun: Option<Begun>,
+    /// The UIDs of all ReplicaSets that have begun a rollout.
+    created: Vec<String>,
     /// The newest version of the custom resource that a plan was made from.
     newest: u64,
 }
@@ -67,15 +69,30 @@ struct Written {
 
 impl Native {
     /// Whether a plan is made from an earlier state than that of an earlier plan: from an older custom resource, or without
-    /// the ReplicaSet that began a rollout. A former leader with an old cache makes such plans.
+    /// a ReplicaSet that began a rollout. A former leader with an old cache makes such plans.
     fn is_outdated(&mut self, snapshot: &Snapshot, store: &Store) -> bool {
         let version = version_of(&snapshot.deployment.metadata);
         let misses_begun = self.begun.as_ref().is_some_and(|begun| {
             store.set_by_uid(&begun.uid).is_some() && find(snapshot, &begun.uid).is_none()
         });
+        let misses_created = self.created.iter().any(|uid| {
+            let stored = store.set_by_uid(uid);
+            stored.is_some_and(|it| is_owned(&snapshot.deployment, &it.set))
+                && find(snapshot, uid).is_none()
+        });
         let is_older = version < self.newest;
         self.newest = self.newest.max(version);
-        is_older || misses_begun
+        is_older || misses_begun || misses_created
+    }
+
+    /// Whether the status of a plan is about another ReplicaSet than the one whose rollout was complete, for example one whose
+    /// creation is rejected.
+    fn is_left(&self, snapshot: &Snapshot, plan: &Plan) -> bool {
+        let completed = self.completed.as_ref();
+        let completed = completed.and_then(|uid| find(snapshot, uid));
+        let progressing = status::condition(&plan.status, PROGRESSING);
+        let named = progressing.and_then(named);
+        completed.is_some_and(|set| named.is_some_and(|it| it != set.metadata.name))
     }
 
     /// The revision of a ReplicaSet that a plan counts shows that its rollout has begun. If someone took it away before, the
@@ -158,7 +175,8 @@ impl World {
         if completed.is_some() {
             native.completed.clone_from(&completed);
         }
-        let begins = !reports && new_uid.is_some() && native.completed != new_uid;
+        let is_other = new_uid.is_some() && native.completed != new_uid;
+        let begins = !reports && (is_other || native.is_left(snapshot, plan));
         let mut world = native.written.snapshot(snapshot);
         let mut failures = std::mem::take(&mut world.failures);
         let plan_for = |world: &Snapshot| self.flaw.plan(world, Options::default());
@@ -225,6 +243,7 @@ impl World {
         let before = [native.completed.take(), native.published.take()];
         if let Some(uid) = created {
             let uid = uid.to_owned();
+            native.created.push(uid.clone());
             native.begun = Some(Begun { uid, before });
         }
     }
