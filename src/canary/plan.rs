@@ -898,8 +898,13 @@ impl Planner<'_> {
                 return (Some(Next { index, pods, surge }), skipped);
             }
             let number = number(index);
+            let why = if step.pods.rounded_up(replicas) > pods_max {
+                "the surge allows"
+            } else {
+                "it has"
+            };
             let message = format!(
-                "step {number} ({}) is skipped, because it has no more than {held} of {replicas} pods",
+                "step {number} ({}) is skipped, because {why} no more than {held} of {replicas} pods",
                 step.pods
             );
             skipped.push(reason(ReasonKind::StepSkipped, message));

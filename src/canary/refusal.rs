@@ -49,7 +49,7 @@ pub enum RefusalCause {
     NoSurge,
     /// More canary pods are wanted than the surge allows.
     #[error(
-        "allows {surge} pods above the desired number, which is less than the {pods} canary pods: choose fewer with --pods \
+        "allows a surge of {surge}, which is less than the {pods} canary pods: choose fewer with --pods \
          or --steps, or allow more with --surge"
     )]
     AboveSurge {

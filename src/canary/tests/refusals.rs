@@ -65,7 +65,7 @@ fn start_is_refused_with_what_to_do() {
             "has no desired pods: scale it up first",
             "has a minReadySeconds of 2147483646 or more, which canaries use themselves: lower it first",
             "has maxSurge 0, and a canary is held within the surge: allow some with --surge, or raise maxSurge",
-            "allows 2 pods above the desired number, which is less than the 3 canary pods: choose fewer with --pods or \
+            "allows a surge of 2, which is less than the 3 canary pods: choose fewer with --pods or \
              --steps, or allow more with --surge",
             "has 4 desired pods, and 0 canary pods were requested: choose from 1 to 4 with --pods or --steps",
             "has 4 desired pods, and 125% canary pods were requested: choose from 1 to 4 with --pods or --steps",

@@ -208,6 +208,14 @@ fn step_without_more_pods_is_skipped_and_named() {
         ]
     );
     assert_eq!((plan.report.step, plan.report.pods_wanted), (4, 2));
+    // A later request may have a step that the surge does not allow.
+    let mut world = World::new(4, Percent(25), Int(0), 0);
+    started(&mut world, &self::policy(&[Int(1)]));
+    let plan = world.steer(&self::policy(&[Int(1), Percent(50)]), None);
+    assert_eq!(
+        skipped(&plan),
+        ["step 2 (50%) is skipped, because the surge allows no more than 1 of 4 pods"]
+    );
     // Scaled down, the last step is not larger either.
     let mut world = World::new(4, Percent(50), Int(0), 0);
     started(&mut world, &policy);

@@ -1084,6 +1084,17 @@ fn other_templates_are_left_alone() {
             refused.err
         );
         assert!(refused.err.contains(other), "{}", refused.err);
+        // The command that started the canary has held none.
+        let (refused, kubectl) = run(
+            &[held.poll()],
+            &[verb, "web", "--interval=0", "--template="],
+        );
+        assert_eq!(
+            (refused.exit, patches(&kubectl).len()),
+            (2, 0),
+            "{}",
+            refused.err
+        );
         let template = format!("--template={digest}");
         let args = [verb, "web", "--no-wait", &template];
         let (carried_out, kubectl) = run(&[held.poll(), patched()], &args);

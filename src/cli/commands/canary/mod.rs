@@ -7,6 +7,7 @@ mod steering;
 pub(super) use self::policy::OnRolloutFailure;
 pub(super) use self::roll_back::RollBack;
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -206,8 +207,14 @@ struct NameArgs {
 #[derive(Args, Debug)]
 struct TestedArgs {
     /// The digest of the template that was tested, from start -o digest: refuse a canary with another one [default: any]
-    #[arg(long, value_name = "DIGEST")]
+    #[arg(long, value_name = "DIGEST", value_parser = |text: &str| Ok::<_, Infallible>(digest(text)))]
     template: Option<String>,
+}
+
+/// A digest that `start` has printed. It prints none if no canary is held, so the canary that is held later is another one.
+fn digest(text: &str) -> String {
+    let digest = if text.is_empty() { "none" } else { text };
+    digest.to_owned()
 }
 
 #[derive(Args, Debug)]
