@@ -59,6 +59,8 @@ pub(super) fn call(
         message,
     } = event;
     let mut hasher = DefaultHasher::new();
+    // As 64 bits on every platform, so that all of them give the same name.
+    let step = step as u64;
     (&owner.uid, reason, message, now.to_string(), step).hash(&mut hasher);
     let name = name(owner.name, hasher.finish());
     let time = now.whole_seconds().to_string();
