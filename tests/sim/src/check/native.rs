@@ -85,16 +85,6 @@ impl Native {
         is_older || misses_begun || misses_created
     }
 
-    /// Whether the status of a plan is about another ReplicaSet than the one whose rollout was complete, for example one whose
-    /// creation is rejected.
-    fn is_left(&self, snapshot: &Snapshot, plan: &Plan) -> bool {
-        let completed = self.completed.as_ref();
-        let completed = completed.and_then(|uid| find(snapshot, uid));
-        let progressing = status::condition(&plan.status, PROGRESSING);
-        let named = progressing.and_then(named);
-        completed.is_some_and(|set| named.is_some_and(|it| it != set.metadata.name))
-    }
-
     /// The revision of a ReplicaSet that a plan counts shows that its rollout has begun. If someone took it away before, the
     /// planner does not know of this rollout, and the condition of the earlier one stays.
     fn settle_begun(&mut self, snapshot: &Snapshot) {
@@ -175,8 +165,7 @@ impl World {
         if completed.is_some() {
             native.completed.clone_from(&completed);
         }
-        let is_other = new_uid.is_some() && native.completed != new_uid;
-        let begins = !reports && (is_other || native.is_left(snapshot, plan));
+        let begins = !reports && new_uid.is_some() && native.completed != new_uid;
         let mut world = native.written.snapshot(snapshot);
         let mut failures = std::mem::take(&mut world.failures);
         let plan_for = |world: &Snapshot| self.flaw.plan(world, Options::default());
@@ -233,10 +222,15 @@ impl World {
         }
     }
 
-    /// A write has succeeded. The rollout of its plan begins, and replaces that of another ReplicaSet.
-    pub(super) fn begin_native(&mut self, created: Option<&str>) {
+    /// A write has succeeded. The rollout of its plan begins, and replaces that of another ReplicaSet. So does a rollout
+    /// that the status of the custom resource reports.
+    pub(super) fn begin_native(&mut self, action: &Action, created: Option<&str>) {
         let native = &mut self.native;
-        let begins = native.planned.as_ref().is_some_and(|it| it.begins);
+        let is_reported = match action {
+            Action::UpdateDeploymentStatus { status, .. } => reports_begin(status),
+            _ => false,
+        };
+        let begins = is_reported || native.planned.as_ref().is_some_and(|it| it.begins);
         if created.is_none() && !begins {
             return;
         }
@@ -342,6 +336,17 @@ fn reports_available(snapshot: &Snapshot, plan: &Plan) -> bool {
     let writes_nothing = plan.steps.iter().all(|step| step.action.is_none());
     let calculates = writes_status(plan) || writes_nothing && snapshot.failures.is_empty();
     calculates && is_available(&plan.status)
+}
+
+/// Whether a status reports that a rollout begins, or that its ReplicaSet could not be created.
+fn reports_begin(status: &DeploymentStatus) -> bool {
+    const REASONS: [&str; 3] = [
+        "NewReplicaSetCreated",
+        "FoundNewReplicaSet",
+        "ReplicaSetCreateError",
+    ];
+    status::condition(status, PROGRESSING)
+        .is_some_and(|progressing| REASONS.contains(&&*progressing.reason))
 }
 
 /// Whether a status reports a complete rollout.

@@ -28,7 +28,7 @@ impl World {
             (Action::CreateReplicaSet(_), Written::Set(after)) => Some(&after.set.metadata.uid),
             _ => None,
         };
-        self.begin_native(created.map(String::as_str));
+        self.begin_native(action, created.map(String::as_str));
         match (action, before, written) {
             (Action::CreateReplicaSet(_), _, Written::Set(after)) => {
                 self.check_scale_up(running, after, 0);
