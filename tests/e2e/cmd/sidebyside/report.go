@@ -37,17 +37,22 @@ func render(native, ours result, size sizes, version string) string {
 	fmt.Fprintf(&b, "service. Each controller has 5 workers and may make at most 500 API calls per second (burst 1,000). Measured with\n")
 	fmt.Fprintf(&b, "`go run ./e2e/cmd/sidebyside %s` in `tests/`.\n\n", size)
 	b.WriteString("Per rollout, native controller / rollplan:\n\n")
-	b.WriteString("| | total time, s | ratio | ReplicaSet writes | status writes | both | rejected (stale) | events | reads |\n")
-	b.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("| | total time, s | ratio | writes of ReplicaSets and statuses |\n| --- | --- | --- | --- |\n")
+	per := func(n, o phase, count func(calls) int) string {
+		return fmt.Sprintf("%.1f / %.1f", float64(count(n.calls))/float64(n.rollouts), float64(count(o.calls))/float64(o.rollouts))
+	}
 	for i, n := range native.phases {
 		o := ours.phases[i]
-		per := func(count func(calls) int) string {
-			return fmt.Sprintf("%.1f / %.1f", float64(count(n.calls))/float64(n.rollouts), float64(count(o.calls))/float64(o.rollouts))
-		}
-		fmt.Fprintf(&b, "| %s | %.1f / %.1f | %.2f | %s | %s | %s | %s | %s | %s |\n", n.name,
-			n.duration.Seconds(), o.duration.Seconds(), o.duration.Seconds()/n.duration.Seconds(),
-			per(func(c calls) int { return c.replicaSetWrites }), per(func(c calls) int { return c.statusWrites }), per(calls.writes),
-			per(func(c calls) int { return c.rejected }), per(func(c calls) int { return c.events }), per(func(c calls) int { return c.reads }))
+		fmt.Fprintf(&b, "| %s | %.1f / %.1f | %.2f | %s |\n", n.name,
+			n.duration.Seconds(), o.duration.Seconds(), o.duration.Seconds()/n.duration.Seconds(), per(n, o, calls.writes))
+	}
+	b.WriteString("\nThe calls in detail:\n\n")
+	b.WriteString("| | ReplicaSet writes | status writes | rejected (stale) | events | reads |\n| --- | --- | --- | --- | --- | --- |\n")
+	for i, n := range native.phases {
+		o := ours.phases[i]
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", n.name,
+			per(n, o, func(c calls) int { return c.replicaSetWrites }), per(n, o, func(c calls) int { return c.statusWrites }),
+			per(n, o, func(c calls) int { return c.rejected }), per(n, o, func(c calls) int { return c.events }), per(n, o, func(c calls) int { return c.reads }))
 	}
 	b.WriteString("\nProcessor time per rollout. The native controller adds to kube-controller-manager what it uses more with it than without it.\n\n")
 	b.WriteString("| | native adds, ms | adapter, ms | service, ms | ratio |\n| --- | --- | --- | --- | --- |\n")
