@@ -199,8 +199,7 @@ fn lint_caps(snapshot: &Snapshot, options: Options, plan: &Plan, violations: &mu
     });
     // As in Kubernetes, a ReplicaSet that the plan releases still is the new one if it has its name.
     let is_released = |set: &&ReplicaSet| {
-        let controller = set.metadata.controller();
-        controller.is_some_and(|owner| owner.uid == deployment.metadata.uid)
+        deployment.controls(set)
             && !deployment.spec.selector.matches(&set.metadata.labels)
             && set.metadata.name == pass::new_set_name(deployment)
             && has_template_of(set, deployment)

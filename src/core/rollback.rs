@@ -216,10 +216,7 @@ fn numbered<'s>(
     snapshot: &Snapshot,
     sets: impl Iterator<Item = &'s ReplicaSet>,
 ) -> Vec<(i64, &'s ReplicaSet)> {
-    let owned = sets.filter(|set| {
-        let controller = set.metadata.controller();
-        controller.is_some_and(|owner| owner.uid == snapshot.deployment.metadata.uid)
-    });
+    let owned = sets.filter(|set| snapshot.deployment.controls(set));
     owned
         .filter_map(|set| Some((revision::revision_of(&set.metadata.annotations)?, set)))
         .collect()

@@ -63,6 +63,13 @@ impl Deployment {
         self.api_version == "apps/v1" && self.kind == "Deployment"
     }
 
+    /// Whether it controls a ReplicaSet.
+    #[must_use]
+    pub(crate) fn controls(&self, set: &ReplicaSet) -> bool {
+        let controller = set.metadata.controller();
+        controller.is_some_and(|owner| owner.uid == self.metadata.uid)
+    }
+
     /// How far its rollout may go: the caps of the options and those of its annotations. Without desired pods, there is nothing
     /// to stop.
     #[must_use]

@@ -59,21 +59,17 @@ type planner struct {
 	url string
 }
 
+// startService starts a service outside the node, and returns its address.
+func (c *cluster) startService(t *testing.T) string {
+	t.Helper()
+	address := freeAddress(t)
+	c.background(t, env(t, "ROLLPLAN_BIN"), "serve", "--listen="+address)
+	return address
+}
+
 func (c *cluster) startPlanner(t *testing.T) planner {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	service := exec.Command(env(t, "ROLLPLAN_BIN"), "serve", "--listen", address)
-	if err := service.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = errors.Join(service.Process.Kill(), service.Wait()) })
+	address := c.startService(t)
 	await(t, "the service", func() error {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {

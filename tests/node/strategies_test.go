@@ -15,10 +15,8 @@ func TestBlueGreen(t *testing.T) {
 	c, during := startServers(t, func(c *cluster) {
 		c.kubectl(t, "apply", "-f", root+"/adapters/config/planneddeployment-crd.yaml")
 		c.kubectl(t, "wait", "--for=condition=Established", "crd/planneddeployments.apps.rollplan.dev")
-		service := freeAddress(t)
-		c.background(t, env(t, "ROLLPLAN_BIN"), "serve", "--listen="+service)
 		c.background(t, filepath.Join(env(t, "IMAGES"), "rollplan-controller"), "--kubeconfig="+filepath.Join(c.dir, "kubeconfig"),
-			"--mode=custom-resource", "--planner="+service, "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0")
+			"--mode=custom-resource", "--planner="+c.startService(t), "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0")
 	}, manifest)
 	program := filepath.Join(t.TempDir(), "bluegreen")
 	if out, err := exec.Command("go", "build", "-o", program, root+"/examples/strategies/bluegreen.go").CombinedOutput(); err != nil {

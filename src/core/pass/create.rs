@@ -38,7 +38,7 @@ impl<'a> Pass<'a> {
         if let Some(existing) = self.taken(&name) {
             // If the Deployment controls it, its labels do not match the selector (otherwise, it would have been found by
             // its template), so this pass has released it, and the cached copy is stale.
-            let is_written = self.is_owned(existing);
+            let is_written = self.owner.deployment.controls(existing);
             return self.use_or_avoid(existing, is_written, new_revision);
         }
         let created = set.as_created(self.snapshot.now);
@@ -117,11 +117,6 @@ impl<'a> Pass<'a> {
         sets.find(|set| set.metadata.name == name && set.metadata.namespace == *namespace)
     }
 
-    fn is_owned(&self, set: &ReplicaSet) -> bool {
-        let controller = set.metadata.controller();
-        controller.is_some_and(|owner| owner.uid == self.owner.deployment.metadata.uid)
-    }
-
     /// Uses the ReplicaSet that has the name if it is the new one after all. Otherwise, the next pass tries another name.
     fn use_or_avoid(
         &mut self,
@@ -129,7 +124,9 @@ impl<'a> Pass<'a> {
         is_written: bool,
         new_revision: i64,
     ) -> SyncResult<WorkingCopy> {
-        if self.is_owned(existing) && has_template_of(existing, self.owner.deployment) {
+        if self.owner.deployment.controls(existing)
+            && has_template_of(existing, self.owner.deployment)
+        {
             let copy = self.sets.add_new(Cow::Borrowed(existing), is_written);
             if self.owner.set_revision(new_revision.to_string()) {
                 self.write_status()?;

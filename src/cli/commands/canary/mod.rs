@@ -7,7 +7,6 @@ mod steering;
 pub(super) use self::policy::OnRolloutFailure;
 pub(super) use self::roll_back::RollBack;
 
-use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -207,14 +206,19 @@ struct NameArgs {
 #[derive(Args, Debug)]
 struct TestedArgs {
     /// The digest of the template that was tested, from start -o digest: refuse a canary with another one [default: any]
-    #[arg(long, value_name = "DIGEST", value_parser = |text: &str| Ok::<_, Infallible>(digest(text)))]
+    #[arg(long, value_name = "DIGEST")]
     template: Option<String>,
 }
 
-/// A digest that `start` has printed. It prints none if no canary is held, so the canary that is held later is another one.
-fn digest(text: &str) -> String {
-    let digest = if text.is_empty() { "none" } else { text };
-    digest.to_owned()
+impl TestedArgs {
+    /// The digest of the only template that the command is about. Empty: any. `start` prints an empty digest if it holds no
+    /// canary, so a canary that is held later is another one.
+    fn digest(self) -> String {
+        match self.template {
+            Some(digest) if digest.is_empty() => "none".to_owned(),
+            digest => digest.unwrap_or_default(),
+        }
+    }
 }
 
 #[derive(Args, Debug)]
@@ -361,7 +365,7 @@ fn promote(args: PromoteArgs) -> Result<Exit, Error> {
     };
     let command = Command {
         deployment,
-        template_digest: tested.template.unwrap_or_default(),
+        template_digest: tested.digest(),
         force,
         ..steering::command(CanaryAction::Promote)
     };
@@ -398,7 +402,7 @@ fn abort(args: AbortArgs) -> Result<Exit, Error> {
     } = args;
     let mode = wait.mode(&write);
     let command = Command {
-        template_digest: tested.template.unwrap_or_default(),
+        template_digest: tested.digest(),
         ..steering::command(CanaryAction::Abort)
     };
     let (action, server) = (Action::Command(command), write.answer.server);

@@ -282,8 +282,8 @@ impl CanaryWorld {
             .canonical_sha256()
             .to_owned();
         // If the last patch was about the same template, the planner cannot know of others in between.
-        let since = self.patched_since.take().filter(|it| it.0 == digest);
-        let since = since.filter(|_| !planned.is_raise);
+        let since = self.patched_since.take();
+        let since = since.filter(|it| it.0 == digest && !planned.is_raise);
         self.patched_since = Some((digest, since.map_or(self.step_since, |it| it.1)));
     }
 
