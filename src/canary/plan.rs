@@ -330,6 +330,15 @@ impl Planner<'_> {
             {
                 self.rest(state)
             }
+            // It has been aborted, perhaps because the canary failed.
+            Some(Command::Promote {
+                template, manifest, ..
+            }) if asks(template, manifest)
+                .zip(state.as_ref())
+                .is_some_and(|(it, state)| state.rejects(&it)) =>
+            {
+                Err(RefusalCause::Rejected.into())
+            }
             Some(Command::Promote { .. } | Command::Abort { .. }) => {
                 Err(RefusalCause::NoCanary.into())
             }

@@ -341,12 +341,24 @@ fn rejected_template_starts_again_only_with_retry() {
     world.settle();
     world.steer(&policy(), None);
     world.settle();
-    let start = world.start(NEW);
-    let refusal = world.plan(&policy(), Some(start)).unwrap_err();
-    assert_eq!(
-        refusal.to_string(),
-        "deployment \"web\" has rejected this template: change it, or start it again with `rollplan canary retry`"
-    );
+    // Its pipeline may promote it after an automatic abort.
+    let promote = Command::Promote {
+        template: world
+            .plan(&policy(), None)
+            .unwrap()
+            .report
+            .rejected_digests
+            .pop(),
+        is_forced: true,
+        manifest: None,
+    };
+    for command in [world.start(NEW), promote] {
+        let refusal = world.plan(&policy(), Some(command)).unwrap_err();
+        assert_eq!(
+            refusal.to_string(),
+            "deployment \"web\" has rejected this template: change it, or start it again with `rollplan canary retry`"
+        );
+    }
     let other = world.start("v3");
     assert_eq!(
         world.plan(&policy(), Some(other)).unwrap().report.phase,
