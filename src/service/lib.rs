@@ -1,7 +1,8 @@
 //! What each method of the service does, without a transport: reads the request with `rollplan-wire`, decides with the
 //! planner and its neighbors, and prints the response.
 //!
-//! [`answer`] takes a message, and [`Method::call`] an encoded one:
+//! [`answer`] takes a message, and [`Method::call`] an encoded one. [`call`] takes also the name of the method as text: it is what
+//! programs in other languages contain (`bindings/`).
 //!
 //! ```
 //! use rollplan_service::answer;
@@ -21,6 +22,7 @@
 //! assert_eq!(report.phase(), Phase::Progressing);
 //! ```
 
+mod call;
 mod details;
 mod estimate;
 mod interruptible;
@@ -28,6 +30,7 @@ mod method;
 mod methods;
 mod status;
 
+pub use call::{Budget, Encoding, call};
 pub use details::{
     BadRequest, ErrorInfo, FieldViolation, PreconditionFailure, PreconditionViolation,
     QuotaFailure, QuotaViolation, ResourceInfo, RetryInfo,

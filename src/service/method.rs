@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use prost::{Message, Name};
-use rollplan_wire::{Context, Error};
+use rollplan_wire::{Context, Error, REQUEST_BYTES_MAX};
 
 use crate::status::Status;
 
@@ -36,7 +36,16 @@ pub struct Method {
     /// The memory of its work in bytes, besides that of its objects.
     pub memory: usize,
     pub(crate) call: fn(Bytes, &mut Context<'_>) -> Result<Vec<u8>, Error>,
-    pub(crate) call_json: fn(&str, &mut Context<'_>) -> Result<String, Error>,
+    pub(crate) call_json: fn(&str, Integers, &mut Context<'_>) -> Result<String, Error>,
+}
+
+/// How 64-bit integers are written in JSON.
+#[derive(Clone, Copy)]
+pub(crate) enum Integers {
+    /// As the protobuf mapping prescribes.
+    Strings,
+    /// As programs with Kubernetes types expect.
+    Numbers,
 }
 
 // === impl Method ===
@@ -48,6 +57,7 @@ impl Method {
     ///
     /// The status of [the error](MethodRequest::answer), or of bytes that are not the request of the method.
     pub fn call(&self, request: Bytes, context: &mut Context<'_>) -> Result<Vec<u8>, Status> {
+        check_size(request.len())?;
         (self.call)(request, context).map_err(|error| Status::from(&error))
     }
 
@@ -57,6 +67,29 @@ impl Method {
     ///
     /// The status of [the error](MethodRequest::answer), or of a text that is not the request of the method.
     pub fn call_json(&self, request: &str, context: &mut Context<'_>) -> Result<String, Status> {
-        (self.call_json)(request, context).map_err(|error| Status::from(&error))
+        self.print_json(request, Integers::Numbers, context)
     }
+
+    pub(crate) fn print_json(
+        &self,
+        request: &str,
+        integers: Integers,
+        context: &mut Context<'_>,
+    ) -> Result<String, Status> {
+        check_size(request.len())?;
+        (self.call_json)(request, integers, context).map_err(|error| Status::from(&error))
+    }
+}
+
+/// Like a server, which does not receive the rest, this does not report the actual size.
+fn check_size(bytes: usize) -> Result<(), Status> {
+    if bytes > REQUEST_BYTES_MAX {
+        return Err(Status::too_large(
+            "request",
+            "bytes",
+            None,
+            REQUEST_BYTES_MAX,
+        ));
+    }
+    Ok(())
 }

@@ -31,6 +31,18 @@ const (
 	maxReplyBytes = 16 << 20
 )
 
+// Planner makes plans: a [Client] of the service, or the planner in this process, which is in the module
+// rollplan.dev/rollplan/adapters/go/local.
+type Planner interface {
+	rollplanv1.RolloutPlannerClient
+	// Check returns an error unless it can be called.
+	Check(context.Context) error
+	// Close releases its resources.
+	Close() error
+}
+
+var _ Planner = &Client{}
+
 // Client is a gRPC client of the rollplan service that adds deadlines, retries and load balancing to the generated
 // client.
 type Client struct {

@@ -26,10 +26,8 @@ func describe(address string, resolution *resolution) grpc.UnaryClientIntercepto
 		if err == nil || fromService(failed) {
 			return err
 		}
-		if failed.Code() == codes.Internal {
-			if field := invalidString(request); field != "" {
-				return status.Errorf(codes.InvalidArgument, "%s: must be valid UTF-8", field)
-			}
+		if failed.Code() == codes.Internal && invalidString(request) != "" {
+			return Unencodable(request, err)
 		}
 		cause := failed.Message()
 		if unresolved := resolution.err.Load(); failed.Code() == codes.Unavailable && unresolved != nil {
@@ -52,6 +50,15 @@ func fromService(failed *status.Status) bool {
 		}
 	}
 	return false
+}
+
+// Unencodable returns the error for a request that cannot be encoded: INVALID_ARGUMENT, with the path of a string that is not
+// valid UTF-8.
+func Unencodable(request any, err error) error {
+	if field := invalidString(request); field != "" {
+		return status.Errorf(codes.InvalidArgument, "%s: must be valid UTF-8", field)
+	}
+	return status.Error(codes.Internal, err.Error())
 }
 
 // invalidString returns the path of the first string that is not valid UTF-8. The encoder does not name it.

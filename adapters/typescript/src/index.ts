@@ -41,6 +41,7 @@ export type {
   SyncResult,
   WaitOptions,
 } from "./options.js";
+export { localTransport, type LocalOptions } from "./local.js";
 export { Planner, type CallOptions, type PlannerOptions } from "./planner.js";
 export { Rollouts } from "./rollouts.js";
 export type { Failure } from "./steps.js";

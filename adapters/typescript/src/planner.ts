@@ -24,6 +24,7 @@ import type {
   RollbackResponse,
 } from "./gen/rollplan/v1/revision_pb.js";
 import { RolloutPlanner } from "./gen/rollplan/v1/service_pb.js";
+import { localTransport, type LocalOptions } from "./local.js";
 import type { Transport } from "./transport.js";
 
 // The deadline of one attempt. The largest plans take well under a second.
@@ -76,6 +77,11 @@ export class Planner {
   /** A client over plain fetch, with protobuf or JSON. */
   static fetch(url: string, options: PlannerOptions & FetchOptions = {}): Planner {
     return new Planner(fetchTransport(url, options), options);
+  }
+
+  /** A planner in this process, as WebAssembly, without a service. A call occupies the thread until it ends. */
+  static local(options: PlannerOptions & LocalOptions = {}): Planner {
+    return new Planner(localTransport(options), options);
   }
 
   /** The next writes for a Deployment. */

@@ -1,4 +1,4 @@
-/** The common interface of gRPC, Connect and fetch. */
+/** The common interface of gRPC, Connect, fetch, and the planner in this process. */
 
 import type { DescMessage, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
 import { ConnectError, Code } from "@connectrpc/connect";

@@ -138,7 +138,7 @@ test("the required version of Node.js is one that all dependencies support", asy
   assert.ok(visited.size > 50, "the dependencies of the optional packages are not visited");
 });
 
-test("a client of the service installs only the packages that it needs", async (context) => {
+test("a planner needs only a few packages, and the first example of the README runs without a service", async (context) => {
   const directory = await emptyProject(context);
   await run("npm", [...NPM, join(packed, "rollplan-0.1.0.tgz")], { cwd: directory });
   const lock = JSON.parse(await readFile(join(directory, "node_modules/.package-lock.json"), "utf8")) as {
@@ -146,6 +146,10 @@ test("a client of the service installs only the packages that it needs", async (
   };
   const names = Object.keys(lock.packages).map((it) => it.replace("node_modules/", ""));
   assert.deepEqual(names.sort(), ["@bufbuild/protobuf", "@connectrpc/connect", "@connectrpc/connect-node", "rollplan"]);
+  await copyFile(EXAMPLE, join(directory, "shop.json"));
+  await writeFile(join(directory, "first.mjs"), await firstExample());
+  const { stdout } = await run(process.execPath, ["first.mjs"], { cwd: directory });
+  assert.match(stdout, /^scale .*/);
   const program = 'import { Api, Planner } from "rollplan"; Planner.grpc("http://127.0.0.1:1").close(); await Api.fromConfig();';
   await assert.rejects(
     run(process.execPath, ["--input-type=module", "-e", program], { cwd: directory }),
@@ -173,6 +177,15 @@ for (const [name, [installer = "", ...options]] of Object.entries(INSTALLERS)) {
   });
 }
 
+async function examples(): Promise<string[]> {
+  const readme = await readFile(join(HERE, "README.md"), "utf8");
+  return Array.from(readme.matchAll(/```ts\n(.*?)```/gs), (it) => it[1] ?? "");
+}
+
+async function firstExample(): Promise<string> {
+  return (await examples())[0] ?? "";
+}
+
 async function emptyProject(context: TestContext): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "rollplan-"));
   context.after(() => rm(directory, { recursive: true }));
@@ -190,14 +203,14 @@ async function runReadme(context: TestContext, directory: string): Promise<void>
   assert.deepEqual(installed.filter((it) => it.startsWith("node") || it === "typescript" || it === "eslint"), []);
 
   const readme = await readFile(join(HERE, "README.md"), "utf8");
-  const examples = Array.from(readme.matchAll(/```ts\n(.*?)```/gs), (it) => it[1] ?? "");
-  assert.equal(examples.length, 9);
+  const programs = await examples();
+  assert.equal(programs.length, 9);
   const address = await start(context, binary, ["serve", "--listen", "127.0.0.1:0"], /listening on (127\.0\.0\.1:\d+)/);
   const url = await start(context, "python3", [CLUSTER, EXAMPLE], /^(http:.*)/);
   for (const name of ["shop.json", "config.json"]) await copyFile(EXAMPLE, join(directory, name));
   const config = await kubeconfig(directory, url);
 
-  const written = examples.join("\n").replaceAll("127.0.0.1:50051", address);
+  const written = programs.join("\n").replaceAll("127.0.0.1:50051", address);
   await writeFile(join(directory, "example.ts"), written);
   await copyFile(PIPELINE, join(directory, "deploy.mts"));
   await copyFile(CONTROLLER, join(directory, "controller.ts"));

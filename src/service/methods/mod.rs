@@ -11,7 +11,7 @@ mod status;
 
 use bytes::Bytes;
 use prost::Message as _;
-use rollplan_wire::{Context, Error, REQUEST_BYTES_MAX, json, proto};
+use rollplan_wire::{Context, Error, check_answer, json, proto};
 
 use self::canary::plan_canary;
 use self::forecast::forecast_rollout;
@@ -21,7 +21,7 @@ use self::rollout::plan_rollout;
 use self::status::compute_status;
 use crate::estimate::{FORECAST_BYTES, memory};
 use crate::interruptible::decode;
-use crate::method::{Method, MethodRequest};
+use crate::method::{Integers, Method, MethodRequest};
 
 /// Expands a macro with all methods, in the order of the contract. Of each: its name, the function that answers it, its
 /// request and its response, and the memory of its work in bytes, besides that of its objects.
@@ -83,20 +83,23 @@ pub fn answer<R: MethodRequest>(request: R) -> Result<R::Response, Error> {
 }
 
 fn call<R: MethodRequest>(request: Bytes, context: &mut Context<'_>) -> Result<Vec<u8>, Error> {
-    if request.len() > REQUEST_BYTES_MAX {
-        return Err(Error::TooLarge {
-            what: "request",
-            unit: "bytes",
-            count: request.len(),
-            max: REQUEST_BYTES_MAX,
-        });
-    }
     memory(&R::METHOD, &request, context.interrupt)?;
     let request: R = decode(request, context.interrupt)?;
-    Ok(request.answer(context)?.encode_to_vec())
+    let answer = request.answer(context)?;
+    check_answer(&answer)?;
+    Ok(answer.encode_to_vec())
 }
 
-fn call_json<R: MethodRequest>(request: &str, context: &mut Context<'_>) -> Result<String, Error> {
+fn call_json<R: MethodRequest>(
+    request: &str,
+    integers: Integers,
+    context: &mut Context<'_>,
+) -> Result<String, Error> {
     let request: R = json::from_json(request)?;
-    json::to_kubernetes_json(&request.answer(context)?)
+    let answer = request.answer(context)?;
+    check_answer(&answer)?;
+    match integers {
+        Integers::Strings => json::to_json(&answer),
+        Integers::Numbers => json::to_kubernetes_json(&answer),
+    }
 }
