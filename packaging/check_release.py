@@ -13,6 +13,7 @@ import tarfile
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+LIBRARIES = ROOT / "target/libraries"
 BINARY = ROOT / "target/images/amd64/rollplan"
 
 
@@ -23,13 +24,15 @@ def run(*command: str | pathlib.Path, **options) -> str:
 def release(copy: pathlib.Path, tag: str) -> pathlib.Path:
     # Without a network, because a release downloads and publishes nothing.
     offline = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "--map-current-user"]
-    run(*offline, sys.executable, copy / "packaging/release.py", tag, "--rollplan", BINARY)
+    run(*offline, sys.executable, copy / "packaging/release.py", tag, "--rollplan", BINARY, "--libraries", LIBRARIES)
     return copy / f"target/release-{tag}"
 
 
 def refuses(copy: pathlib.Path, tag: str, reason: str) -> None:
     result = subprocess.run(
-        [sys.executable, copy / "packaging/release.py", tag, "--rollplan", BINARY], capture_output=True, text=True
+        [sys.executable, copy / "packaging/release.py", tag, "--rollplan", BINARY, "--libraries", LIBRARIES],
+        capture_output=True,
+        text=True,
     )
     assert result.returncode != 0 and reason in result.stderr, (reason, result)
 
@@ -50,7 +53,7 @@ def expected(version: str) -> set[str]:
         "install.sh",
         "SHA256SUMS",
     }
-    return images | contract | others
+    return images | contract | others | {path.name for path in LIBRARIES.iterdir()}
 
 
 def check_plugin(out: pathlib.Path, kubectl: str, directory: pathlib.Path) -> None:

@@ -2,7 +2,8 @@
 """Make a release from a tag, in target/release-TAG. Nothing is published.
 
 The checkout must be clean and at the tag, which is `v` and the version of the crates and of the chart; the CHANGELOG must
-have a section of this version. Besides what packaging/images.py needs, HELM4 (or helm) and help2man are required.
+have a section of this version. Besides what packaging/images.py needs, HELM4 (or helm), help2man, and the client libraries that
+`bash tests/run libraries` has made in target/libraries are required.
 """
 
 import argparse
@@ -22,6 +23,15 @@ import images  # noqa: E402
 from images import ROOT, run  # noqa: E402
 
 COMPLETIONS = {"bash": "rollplan.bash", "zsh": "_rollplan", "fish": "rollplan.fish"}
+
+# What packaging/libraries.py makes.
+LIBRARIES = (
+    "rollplan_local-{version}-cp310-abi3-*.whl",
+    "rollplan-{version}-py3-none-any.whl",
+    "rollplan-{version}.tar.gz",
+    "rollplan-{version}.tgz",
+    "rollplan-go-{version}.tar",
+)
 
 
 def check_tag(tag: str) -> str:
@@ -118,10 +128,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tag")
     parser.add_argument("--url", help="where the files will be; default: https://rollplan.dev/releases/TAG")
+    parser.add_argument("--libraries", type=pathlib.Path, default=ROOT / "target/libraries", help="the client libraries")
     parser.add_argument("--rollplan", type=pathlib.Path, help="package this binary instead of building the service")
     args = parser.parse_args()
     version = check_tag(args.tag)
     text = notes(version)
+    libraries = sorted(args.libraries.glob("*")) if args.libraries.is_dir() else []
+    for pattern in LIBRARIES:
+        if len([path for path in libraries if path.match(pattern.format(version=version))]) != 1:
+            sys.exit(f"{args.libraries} has no {pattern.format(version=version)}; run: bash tests/run libraries")
     epoch = int(run("git", "log", "-1", "--format=%ct"))
     out = ROOT / f"target/release-{args.tag}"
     shutil.rmtree(out, ignore_errors=True)
@@ -135,6 +150,8 @@ def main() -> None:
         shutil.copyfile(packaged / f"{name}.tar", out / f"{name}-{version}-image-amd64.tar")
         shutil.copyfile(packaged / f"{name}.cdx.json", out / f"{name}-{version}.cdx.json")
     shutil.copyfile(ROOT / f"target/chart/rollplan-{version}.tgz", out / f"rollplan-chart-{version}.tgz")
+    for path in libraries:
+        shutil.copyfile(path, out / path.name)
     # The contract, as the stage `generated` keeps it.
     contract = sorted((ROOT / "docs/contract").glob("rollplan.v1.*"))
     for path in contract:

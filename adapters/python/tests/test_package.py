@@ -19,6 +19,8 @@ README = (PROJECT / "README.md").read_text()
 EXAMPLE = ROOT / "examples/mid-rollout.json"
 # An API server whose pods are ready at once, and the loop of a controller.
 CLUSTER = [sys.executable, ROOT / "tests/conformance/cluster.py", EXAMPLE]
+# The wheel of bindings/python.
+LOCAL_WHEELS = ROOT / "target/wheels"
 HOME = "https://rollplan.dev/rollplan"
 # Not needed by the client of the service.
 EXTRAS = {"aiohttp", "kubernetes", "pydantic", "requests", "urllib3"}
@@ -78,7 +80,8 @@ class Environment:
         constraints = self.directory / "constraints.txt"
         pins = [line.split()[0] for line in locked.splitlines() if "==" in line and not line.startswith((" ", "#"))]
         constraints.write_text("\n".join(pins))
-        self.run("-m", "pip", "install", "-q", "--disable-pip-version-check", "-c", constraints, f"{distribution}{extra}")
+        options = ["-q", "--disable-pip-version-check", "--find-links", LOCAL_WHEELS, "-c", constraints]
+        self.run("-m", "pip", "install", *options, f"{distribution}{extra}")
         listed = self.run("-m", "pip", "list", "--disable-pip-version-check", "--format=json").stdout
         return {it["name"] for it in json.loads(listed)}
 
@@ -119,14 +122,26 @@ def written(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-def test_without_extras_the_sdist_installs_the_client_which_plans_from_a_file(
-    distributions: Path, tmp_path: Path, address: str
-) -> None:
+def test_the_local_wheel_plans_from_a_file_without_a_service_or_a_compiler(distributions: Path, tmp_path: Path) -> None:
+    [wheel] = distributions.glob("*.whl")
+    environment = Environment(tmp_path)
+    environment.variables |= dict.fromkeys(("CC", "CARGO", "RUSTC"), "false")
+    write_objects(tmp_path)
+    installed = environment.install(wheel, "[local]")
+    assert "rollplan-local" in installed
+    assert EXTRAS.isdisjoint(installed)
+    assert re.match(r"scale .*\n", environment.run_examples(written("python")[:1], ""))
+
+
+def test_without_extras_the_sdist_installs_the_client_of_the_service(distributions: Path, tmp_path: Path, address: str) -> None:
     [sdist] = distributions.glob("*.tar.gz")
     environment = Environment(tmp_path)
     write_objects(tmp_path)
-    assert EXTRAS.isdisjoint(environment.install(sdist))
-    output = environment.run_examples(written("python")[:4], address)
+    installed = environment.install(sdist)
+    assert "rollplan-local" not in installed
+    assert EXTRAS.isdisjoint(installed)
+    examples = [it.replace("Planner.local()", 'Planner.grpc("127.0.0.1:50051")') for it in written("python")[:4]]
+    output = environment.run_examples(examples, address)
     assert re.match(r"scale .*\n", output)
     assert "outlook:" in output
     assert "pip install 'rollplan[kubernetes]'" in environment.run("-c", "from rollplan import Api", check=False).stderr
@@ -140,7 +155,7 @@ def test_the_readme_runs_as_written_in_a_clean_environment(distributions: Path, 
     # The last one is the loop, which runs beside the others.
     assert len(examples) == 11
     *examples, loop = examples
-    environment.install(wheel, "[kubernetes]")
+    environment.install(wheel, "[kubernetes,local]")
     cluster = subprocess.Popen(CLUSTER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert cluster.stdout
     write_kubeconfig(cluster.stdout.readline().strip(), tmp_path / "kubeconfig")

@@ -1,4 +1,4 @@
-"""The common interface of gRPC and HTTP."""
+"""The common interface of gRPC, HTTP, and the planner in this process."""
 
 from __future__ import annotations
 

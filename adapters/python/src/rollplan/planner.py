@@ -13,6 +13,7 @@ from rollplan._cancel import Cancellation
 from rollplan._errors import PlannerError
 from rollplan._grpc import AsyncGrpcTransport, GrpcTransport
 from rollplan._http import AsyncHttpTransport, HttpTransport
+from rollplan._local import AsyncLocalTransport, LocalTransport
 from rollplan._retry import retry_delay
 from rollplan._transport import AsyncTransport, Method, Request, Response, Transport
 from rollplan.v1 import canary_pb2, forecast_pb2, plan_pb2, restart_pb2, revision_pb2
@@ -66,6 +67,11 @@ class Planner:
     ) -> Self:
         """A client over HTTP (Connect), for a URL like "http://127.0.0.1:50051", with protobuf or JSON."""
         return cls(HttpTransport(url, json=json, ca_file=ca_file), timeout=timeout, observer=observer)
+
+    @classmethod
+    def local(cls, *, timeout: float = DEFAULT_TIMEOUT, observer: Observer | None = None) -> Self:
+        """A planner in this process, without a service. It requires the extra `local`."""
+        return cls(LocalTransport(), timeout=timeout, observer=observer)
 
     def plan_rollout(
         self, request: plan_pb2.PlanRolloutRequest, cancel: Cancellation | None = None
@@ -156,6 +162,11 @@ class AsyncPlanner:
     def http(cls, url: str, *, json: bool = False, ca_file: str | None = None, timeout: float = DEFAULT_TIMEOUT) -> Self:
         """A client over HTTP (Connect)."""
         return cls(AsyncHttpTransport(url, json=json, ca_file=ca_file), timeout=timeout)
+
+    @classmethod
+    def local(cls, *, timeout: float = DEFAULT_TIMEOUT) -> Self:
+        """A planner in this process, without a service, which works in a thread. It requires the extra `local`."""
+        return cls(AsyncLocalTransport(), timeout=timeout)
 
     async def plan_rollout(self, request: plan_pb2.PlanRolloutRequest) -> plan_pb2.PlanRolloutResponse:
         """The next writes for a Deployment."""
