@@ -20,6 +20,7 @@ SIZES_MAX = {
     r"rollplan-.*-py3-none-any\.whl": 0.3,
     r"rollplan-.*\.tgz": 2.0,
     r"rollplan-go-.*\.tar": 3.0,
+    r"rollplan-.*\.html": 1.5,
 }
 NO_COMPILER = dict.fromkeys(("CC", "CXX", "CARGO", "RUSTC"), "false") | {"CGO_ENABLED": "0"}
 

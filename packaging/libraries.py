@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Package the client libraries with the planner for its caller's process, in target/libraries. Nothing is published.
 
-`bash tests/run libraries` builds what they contain (target/wheels, target/rollplan.wasm) and calls this. Prints the sizes.
+`bash tests/run libraries` builds what they contain (target/wheels, target/rollplan.wasm, target/rollplan.html) and calls this. Prints the sizes.
 
 - rollplan-local: the wheel for this platform. Others, on a machine of that platform: `maturin build --manifest-path
   bindings/python/Cargo.toml`, for musl in an Alpine container, for macOS and Windows there.
@@ -9,6 +9,7 @@
 - rollplan for TypeScript: the npm package with the WebAssembly, for all platforms.
 - The Go modules adapters/go and adapters/go/local as files of a module proxy, the second one with the WebAssembly, which is not
   in the repository: for all platforms.
+- The page, for every browser.
 """
 
 import datetime
@@ -28,6 +29,7 @@ from images import ROOT, run  # noqa: E402
 OUT = ROOT / "target/libraries"
 WASM = ROOT / "target/rollplan.wasm"
 WHEELS = ROOT / "target/wheels"
+PAGE = ROOT / "target/rollplan.html"
 MODULE = "rollplan.dev/rollplan/adapters/go"
 
 
@@ -96,7 +98,7 @@ def go_modules(version: str, time: int) -> pathlib.Path:
 
 def main() -> None:
     version, time = images.version(), epoch()
-    for path in (WASM, WHEELS):
+    for path in (WASM, WHEELS, PAGE):
         if not path.exists():
             sys.exit(f"{path.relative_to(ROOT)} is missing; run: bash tests/run libraries")
     shutil.rmtree(OUT, ignore_errors=True)
@@ -109,6 +111,7 @@ def main() -> None:
     )  # fmt: skip
     run("npm", "pack", "--silent", "--pack-destination", str(OUT), "./adapters/typescript")
     go_modules(f"v{version}", time)
+    shutil.copy(PAGE, OUT / f"rollplan-{version}.html")
     shutil.rmtree(OUT / "go")
     for path in sorted(OUT.iterdir()):
         print(f"{path.stat().st_size / 1e6:6.2f} MB  {path.name}")

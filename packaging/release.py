@@ -31,6 +31,7 @@ LIBRARIES = (
     "rollplan-{version}.tar.gz",
     "rollplan-{version}.tgz",
     "rollplan-go-{version}.tar",
+    "rollplan-{version}.html",
 )
 
 

@@ -59,7 +59,7 @@ fn call_from_python<'py>(
         deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
     };
     let answer = python.detach(|| {
-        // A panic would otherwise be an exception that is no Exception.
+        // Otherwise, a panic would be an exception that does not derive from Exception.
         let answer = || call(method, Encoding::Proto, request, &limits);
         catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|_| Err(Status::bug()))
     });

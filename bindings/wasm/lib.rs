@@ -6,10 +6,18 @@
 //!
 //! Panics trap. Afterwards, the host must discard the instance, and report INTERNAL.
 
+#[cfg(feature = "page")]
+mod page;
+
 use std::cell::RefCell;
 
 use bytes::Bytes;
-use rollplan_service::{Budget, Code, Encoding, call};
+#[cfg(not(feature = "page"))]
+use rollplan_service::call;
+use rollplan_service::{Budget, Code, Encoding};
+
+#[cfg(feature = "page")]
+use self::page::call;
 
 thread_local! {
     /// The name of the method and the request of the next call.

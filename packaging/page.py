@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Write the page, target/rollplan.html: one file with the planner, which works without a network.
+
+`bash tests/run build_page` builds what it contains: target/page.wasm (bindings/wasm with the feature `page`) and
+adapters/typescript/build/src/wasm.js. The same inputs give the same bytes.
+"""
+
+import base64
+import hashlib
+import json
+import pathlib
+import re
+import struct
+import sys
+import zlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import images  # noqa: E402
+from images import ROOT  # noqa: E402
+
+SOURCE = ROOT / "bindings/page"
+WASM = ROOT / "target/page.wasm"
+ENGINE = ROOT / "adapters/typescript/build/src/wasm.js"
+OUT = ROOT / "target/rollplan.html"
+
+
+def sample(path: pathlib.Path) -> dict[str, str]:
+    """An example, as it was when its last event happened."""
+    text = path.read_text()
+    return {"text": text, "now": max(re.findall(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", text))}
+
+
+def packed() -> bytes:
+    """The module and the samples, as gzip."""
+    module = WASM.read_bytes()
+    samples = {path.stem: sample(path) for path in sorted((ROOT / "examples").glob("*.json"))}
+    data = struct.pack("<I", len(module)) + module + json.dumps(samples).encode()
+    deflate = zlib.compressobj(9, zlib.DEFLATED, 31, 9)
+    compressed = bytearray(deflate.compress(data) + deflate.flush())
+    compressed[9] = 255  # the operating system, which zlib writes into the header
+    return bytes(compressed)
+
+
+def source_hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def main() -> None:
+    for path in (WASM, ENGINE):
+        if not path.exists():
+            sys.exit(f"{path.relative_to(ROOT)} is missing; run: bash tests/run build_page")
+    style = (SOURCE / "style.css").read_text()
+    engine = re.sub(r"^export ", "", ENGINE.read_text(), flags=re.MULTILINE)
+    script = f'"use strict";\n{engine}\n{(SOURCE / "page.js").read_text()}'
+    assert "</script" not in script and "</style" not in style
+    policy = (
+        f"default-src 'none'; script-src {source_hash(script)} 'wasm-unsafe-eval'; style-src {source_hash(style)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    data = packed()
+    # Without the character that begins the end of a script.
+    encoded = base64.b85encode(data, pad=True).decode().replace("<", ",")
+    values = {"POLICY": policy, "STYLE": style, "VERSION": images.version(), "LENGTH": str(len(data)), "DATA": encoded, "SCRIPT": script}
+    template = (SOURCE / "template.html").read_text()
+    page = re.sub(r"\b(POLICY|STYLE|VERSION|LENGTH|DATA|SCRIPT)\b", lambda found: values[found[0]], template)
+    OUT.write_text(page)
+    print(f"{OUT.stat().st_size / 1e6:.2f} MB  {OUT.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
