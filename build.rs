@@ -6,6 +6,23 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rustc-env=ROLLPLAN_COMMIT={}", commit());
+    if env::var_os("CARGO_FEATURE_PAGE").is_some() {
+        println!("cargo::rustc-env=ROLLPLAN_PAGE_FILE={}", page_file());
+    }
+}
+
+/// The page that the program contains: ROLLPLAN_PAGE_FILE, or what `bash tests/run build_page` writes.
+fn page_file() -> String {
+    const VARIABLE: &str = "ROLLPLAN_PAGE_FILE";
+    println!("cargo::rerun-if-env-changed={VARIABLE}");
+    let root = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
+    let file = env::var(VARIABLE).unwrap_or_else(|_| format!("{root}/target/rollplan.html"));
+    println!("cargo::rerun-if-changed={file}");
+    assert!(
+        Path::new(&file).exists(),
+        "{file} is missing; run: bash tests/run build_page"
+    );
+    file
 }
 
 /// The commit, or ROLLPLAN_COMMIT for builds without a repository, for example in a container.

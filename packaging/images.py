@@ -58,12 +58,15 @@ def version() -> str:
 
 
 def build_service(arch: str, revision: str) -> pathlib.Path:
-    """Build the service as a static binary that contains no path of this machine."""
+    """Build the service with the page as a static binary that contains no path of this machine."""
+    page = pathlib.Path(os.environ.get("ROLLPLAN_PAGE_FILE") or ROOT / "target/rollplan.html")
+    if not page.exists():
+        sys.exit(f"{page} is missing; run: bash tests/run build_page")
     target = RUST_TARGETS[arch]
     cargo_home = os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")
     target_dir = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
     run(
-        "cargo", "build", "--release", "--locked", "--bin", "rollplan", "--target", target,
+        "cargo", "build", "--release", "--locked", "--bin", "rollplan", "--features", "page", "--target", target,
         RUSTFLAGS="-C target-feature=+crt-static",
         RUSTC_WRAPPER=str(ROOT / "packaging/rustc-remap.sh"),
         REMAP_ROOT=str(ROOT),
@@ -72,6 +75,7 @@ def build_service(arch: str, revision: str) -> pathlib.Path:
         # mimalloc contains the time of its compilation. With the time of the commit, each commit would compile all C again.
         SOURCE_DATE_EPOCH="0",
         ROLLPLAN_COMMIT=revision,
+        ROLLPLAN_PAGE_FILE=str(page),
     )  # fmt: skip
     return target_dir / target / "release/rollplan"
 

@@ -17,6 +17,7 @@ mod now;
 mod observe;
 mod options;
 mod output;
+mod page;
 mod planner;
 mod program;
 mod report;

@@ -11,6 +11,7 @@ mod config;
 mod connect;
 mod connection;
 mod observability;
+mod page;
 mod protocol;
 mod shutdown;
 mod stack;

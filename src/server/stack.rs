@@ -33,6 +33,7 @@ use crate::observability::calls::CountLayer;
 use crate::observability::log::CallLogLayer;
 use crate::observability::metrics::Metrics;
 use crate::observability::trace::Tracing;
+use crate::page::PageLayer;
 use crate::protocol::deadline::DeadlineLayer;
 use crate::protocol::errors;
 use crate::protocol::reject::{self, RejectLayer};
@@ -55,7 +56,9 @@ pub(super) fn stack(
 + Send
 + 'static {
     ServiceBuilder::new()
-        // Outermost: the layers below handle only gRPC calls.
+        // Outermost: not a call.
+        .option_layer(config.page.map(PageLayer))
+        // The layers below handle only gRPC calls.
         .option_layer(cors(&config.cors_allow_origins))
         .layer(ConnectLayer::new(
             methods,

@@ -26,6 +26,7 @@ use rollplan_server as server;
 
 use super::error::Error;
 use super::exit::Exit;
+use super::page::{HINT, PAGE};
 use super::serve::ServeArgs;
 use super::{output, stderr};
 
@@ -86,6 +87,10 @@ pub(super) enum Command {
     /// Runs until SIGTERM or SIGINT. Server reflection describes the service and its messages. Logs are written to
     /// standard error, one JSON object per line.
     Serve(ServeArgs),
+    /// Print the page that shows rollouts in a browser, without a network
+    ///
+    /// Write it to a file, and open that: rollplan page > rollplan.html. `rollplan serve` serves it at /.
+    Page,
     /// Print the completion script for a shell
     ///
     /// For bash, add this line to ~/.bashrc: source <(rollplan completions bash)
@@ -110,6 +115,7 @@ impl Command {
             Self::Restarts(args) => restarts::run(args),
             Self::Uses(args) => restarts::uses(args),
             Self::Serve(args) => serve(args),
+            Self::Page => page(),
             Self::Completions { shell } => completions(shell),
         }
     }
@@ -117,6 +123,12 @@ impl Command {
 
 fn serve(args: ServeArgs) -> Result<Exit, Error> {
     server::run(args.config()?)?;
+    Ok(Exit::Done)
+}
+
+fn page() -> Result<Exit, Error> {
+    let page = PAGE.ok_or_else(|| Error::Usage(HINT.to_owned()))?;
+    output::write(page.as_bytes())?;
     Ok(Exit::Done)
 }
 

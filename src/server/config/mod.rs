@@ -33,6 +33,8 @@ pub struct Config {
     pub tls_client_sans: Vec<String>,
     /// The origins whose scripts may call from browsers, for example `https://console.example.com`. Default none.
     pub cors_allow_origins: Vec<String>,
+    /// The HTML page for people at `/`. Default none.
+    pub page: Option<&'static str>,
     /// The minimum size of answers that are compressed, in bytes, for clients that accept gzip. Default none: inside a
     /// cluster, compression takes longer than sending.
     pub compress_answers_min: Option<usize>,
@@ -100,6 +102,7 @@ impl Default for Config {
             tls: None,
             tls_client_sans: Vec::new(),
             cors_allow_origins: Vec::new(),
+            page: None,
             compress_answers_min: None,
             deadline_max: Duration::from_secs(10),
             concurrent_calls_max: 100,
@@ -139,6 +142,7 @@ impl Config {
             tls: _,
             tls_client_sans,
             cors_allow_origins,
+            page: _,
             compress_answers_min,
             deadline_max,
             concurrent_calls_max,
@@ -198,6 +202,7 @@ impl Config {
             tls,
             tls_client_sans,
             cors_allow_origins,
+            page,
             compress_answers_min,
             deadline_max,
             concurrent_calls_max,
@@ -229,6 +234,7 @@ impl Config {
             tls_client_san = (!tls_client_sans.is_empty()).then(|| tls_client_sans.join(",")),
             cors_allow_origin =
                 (!cors_allow_origins.is_empty()).then(|| cors_allow_origins.join(",")),
+            page = page.is_some(),
             compress_answers_min,
             deadline_max_seconds = deadline_max.as_secs_f64(),
             concurrent_calls_max,

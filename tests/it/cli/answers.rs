@@ -232,3 +232,21 @@ fn command_in_the_readme_of_the_examples_works() {
         run.out
     );
 }
+
+#[test]
+fn page_is_printed_or_the_error_says_where_it_is() {
+    let out = command(&["page"]).output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    if cfg!(feature = "page") {
+        assert!(text.starts_with("<!DOCTYPE html>"), "{text:.100}");
+        assert!(out.status.success());
+    } else {
+        assert_eq!(out.status.code(), Some(2));
+        assert_eq!(text, "");
+        let error = String::from_utf8(out.stderr).unwrap();
+        assert!(
+            error.contains("docs/page.md describes how to build it"),
+            "{error}"
+        );
+    }
+}

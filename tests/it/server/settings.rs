@@ -53,6 +53,7 @@ fn settings(directory: &Directory) -> Vec<(&'static str, String, Value)> {
             "cors-allow-origin",
             own(("http://a:1,https://b", json!("http://a:1,https://b"))),
         ),
+        ("page", own(("off", json!(false)))),
         ("compress-answers-min", own(("4096", json!(4096)))),
         ("deadline-max", own(("11s", json!(11.0)))),
         ("concurrent-calls-max", own(("12", json!(12)))),
@@ -193,6 +194,7 @@ fn read(text: &str) -> Option<Value> {
         "none" => return None,
         "one for each core" => json!(cores),
         "from the memory limit" => json!(Config::default().buffer_mib_max),
+        "on" => json!(true),
         // A ratio, which is logged as a fraction.
         "1" => json!(1.0),
         _ => {

@@ -4,6 +4,7 @@ mod codecs;
 mod cors;
 mod http1;
 mod limits;
+mod page;
 mod refusals;
 
 use std::io::Write as _;
