@@ -42,7 +42,7 @@ type Client struct {
 
 var _ planner.Planner = &Client{}
 
-// New creates a client. The first one compiles the planner, which takes a few seconds of processor time.
+// New creates a client. The first one compiles the planner, which takes seconds of processor time.
 func New(options Options) (*Client, error) {
 	if options.MaxChecks == 0 {
 		options.MaxChecks = DefaultMaxChecks

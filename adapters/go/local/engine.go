@@ -19,7 +19,7 @@ var binary []byte
 // Usual requests need a few MiB.
 const keptBytes = 64 << 20
 
-// compiled is the planner, compiled once for all clients. This takes about a second of processor time.
+// compiled is the planner, compiled once for all clients, which takes seconds of processor time.
 var compiled = sync.OnceValues(func() (*module, error) {
 	ctx := context.Background()
 	runtime := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig())

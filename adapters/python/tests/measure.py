@@ -5,8 +5,8 @@ import sys
 import time
 from pathlib import Path
 
-ROUNDS = 30
-CALLS = 100
+ROUNDS = 500
+CALLS = 5
 
 
 def memory_mib() -> float:
@@ -25,7 +25,7 @@ def main() -> None:
     request = plan_pb2.PlanRolloutRequest(snapshot=snapshot)
 
     def best(planner: Planner) -> float:
-        """The microseconds of a plan in the best round, which other load affects the least."""
+        """The microseconds of a plan in the best round. Rounds are short, so that other load does not affect all of them."""
         times = []
         for _ in range(ROUNDS):
             begin = time.perf_counter()

@@ -5,8 +5,8 @@ import { readFile } from "node:fs/promises";
 import { Planner } from "../src/index.js";
 import { timestampNow } from "../src/v1.js";
 
-const ROUNDS = 30;
-const CALLS = 100;
+const ROUNDS = 500;
+const CALLS = 5;
 
 const [url = "", example = ""] = process.argv.slice(2);
 const objects = [await readFile(example, "utf8")];
@@ -17,7 +17,7 @@ async function plan(planner: Planner): Promise<void> {
   if (steps.length === 0) throw new Error("no steps");
 }
 
-/** The microseconds of a plan in the best round, which other load affects the least. */
+/** The microseconds of a plan in the best round. Rounds are short, so that other load does not affect all of them. */
 async function best(planner: Planner): Promise<number> {
   const times: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	rounds = 30
-	calls  = 100
+	rounds = 500
+	calls  = 5
 )
 
 func main() {
@@ -58,7 +58,7 @@ func plan(client planner.Planner, request *rollplanv1.PlanRolloutRequest) {
 	}
 }
 
-// best returns the microseconds of a plan in the best round, which other load affects the least.
+// best returns the microseconds of a plan in the best round. Rounds are short, so that other load does not affect all of them.
 func best(client planner.Planner, request *rollplanv1.PlanRolloutRequest) float64 {
 	times := make([]float64, rounds)
 	for i := range times {
