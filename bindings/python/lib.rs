@@ -1,6 +1,5 @@
 //! The methods of `rollplan-service` as a Python module, which `Planner.local()` of the client library uses.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -8,7 +7,7 @@ use bytes::Bytes;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rollplan_core::interrupt::Interrupt;
-use rollplan_service::{Code, Encoding, Status, call};
+use rollplan_service::{Code, Encoding, call};
 
 /// Ends a call from another thread.
 #[pyclass(frozen, module = "rollplan_local")]
@@ -58,11 +57,7 @@ fn call_from_python<'py>(
         cancellation,
         deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
     };
-    let answer = python.detach(|| {
-        // Otherwise, a panic would be an exception that does not derive from Exception.
-        let answer = || call(method, Encoding::Proto, request, &limits);
-        catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|_| Err(Status::bug()))
-    });
+    let answer = python.detach(|| call(method, Encoding::Proto, request, &limits));
     let (code, bytes) = match answer {
         Ok(response) => (Code::Ok, response),
         Err(status) => (status.code, status.encode()),

@@ -1,6 +1,7 @@
 //! A call in the process of its caller: from bytes to bytes.
 
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use rollplan_core::interrupt::Interrupt;
@@ -23,8 +24,20 @@ pub enum Encoding {
 ///
 /// # Errors
 ///
-/// The status that the service returns. UNIMPLEMENTED for an unknown method; DEADLINE_EXCEEDED after an interruption.
+/// The status that the service returns. UNIMPLEMENTED for an unknown method; DEADLINE_EXCEEDED after an interruption; INTERNAL
+/// after a panic, where panics unwind.
 pub fn call(
+    method: &str,
+    encoding: Encoding,
+    request: Bytes,
+    interrupt: &dyn Interrupt,
+) -> Result<Vec<u8>, Status> {
+    // No state outlives the call.
+    let call = AssertUnwindSafe(|| call_unwinding(method, encoding, request, interrupt));
+    catch_unwind(call).unwrap_or_else(|_| Err(Status::bug()))
+}
+
+fn call_unwinding(
     method: &str,
     encoding: Encoding,
     request: Bytes,
@@ -131,6 +144,20 @@ mod tests {
             assert_eq!(status.code, Code::DeadlineExceeded);
             assert_eq!(status.reason(), Some("DEADLINE_EXCEEDED"));
         }
+    }
+
+    #[test]
+    fn a_panic_is_an_error() {
+        struct Panicking;
+        impl Interrupt for Panicking {
+            fn is_interrupted(&self) -> bool {
+                panic!("a rule is broken")
+            }
+        }
+        let request = request().encode_to_vec().into();
+        let status = call("ComputeStatus", Encoding::Proto, request, &Panicking).unwrap_err();
+        assert_eq!(status.code, Code::Internal);
+        assert_eq!(status.reason(), Some("INTERNAL_ERROR"));
     }
 
     #[test]
