@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::BoolishValueParser;
 use rollplan_server::{Config, TlsFiles, Traces};
 use rollplan_text::span;
 
 use super::error::Error;
+use super::options::Switch;
 use super::page::{HINT_PAGE, PAGE};
 
 /// How to serve. Settings that are not given are those of [`Config::default`].
@@ -70,8 +70,8 @@ pub(super) struct ServeArgs {
     )]
     cors_allow_origin: Vec<String>,
     /// Whether to serve the page for browsers at / [default: on]
-    #[arg(long, value_name = "on|off", env = "ROLLPLAN_PAGE", value_parser = BoolishValueParser::new())]
-    page: Option<bool>,
+    #[arg(long, value_enum, env = "ROLLPLAN_PAGE")]
+    page: Option<Switch>,
     /// Compress answers of at least this many bytes, for clients that accept gzip [default: never]
     #[arg(long, value_name = "BYTES", env = "ROLLPLAN_COMPRESS_ANSWERS_MIN")]
     compress_answers_min: Option<usize>,
@@ -208,7 +208,7 @@ impl ServeArgs {
             tls,
             tls_client_sans: named(tls_client_san),
             cors_allow_origins: named(cors_allow_origin),
-            page: page.unwrap_or(true).then(|| PAGE.unwrap_or(HINT_PAGE)),
+            page: (page != Some(Switch::Off)).then(|| PAGE.unwrap_or(HINT_PAGE)),
             compress_answers_min,
             deadline_max: deadline_max.unwrap_or(default.deadline_max),
             concurrent_calls_max: concurrent_calls_max.unwrap_or(default.concurrent_calls_max),
