@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Write the page, target/rollplan.html: one file with the planner, which works without a network.
 
-`bash tests/run build_page` builds what it contains: target/page.wasm (bindings/wasm with the feature `page`) and
-adapters/typescript/build/src/wasm.js. It requires zopfli. The same inputs give the same bytes.
+`bash tests/run build_page` builds target/page.wasm, which it contains (bindings/wasm with the feature `page`). Requires zopfli
+and Node.js 24, which removes the types of TypeScript. The same inputs give the same bytes.
 """
 
 import base64
@@ -21,7 +21,7 @@ from images import ROOT  # noqa: E402
 
 SOURCE = ROOT / "bindings/page"
 WASM = ROOT / "target/page.wasm"
-ENGINE = ROOT / "adapters/typescript/build/src/wasm.js"
+ENGINE = ROOT / "adapters/typescript/src/wasm.ts"
 OUT = ROOT / "target/rollplan.html"
 
 
@@ -43,16 +43,20 @@ def packed() -> bytes:
         return subprocess.check_output(["zopfli", "--i5", "--gzip", "-c", file.name])
 
 
+def without_types(path: pathlib.Path) -> str:
+    script = 'process.stdout.write(require("module").stripTypeScriptTypes(require("fs").readFileSync(process.argv[1], "utf8")))'
+    return subprocess.check_output(["node", "--no-warnings", "-e", script, str(path)], text=True)
+
+
 def source_hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def main() -> None:
-    for path in (WASM, ENGINE):
-        if not path.exists():
-            sys.exit(f"{path.relative_to(ROOT)} is missing; run: bash tests/run build_page")
+    if not WASM.exists():
+        sys.exit(f"{WASM.relative_to(ROOT)} is missing; run: bash tests/run build_page")
     style = (SOURCE / "style.css").read_text()
-    engine = re.sub(r"^export ", "", ENGINE.read_text(), flags=re.MULTILINE)
+    engine = re.sub(r"^export ", "", without_types(ENGINE), flags=re.MULTILINE)
     script = f'"use strict";\n{engine}\n{(SOURCE / "page.js").read_text()}'
     assert "</script" not in script and "</style" not in style
     policy = (
