@@ -4,10 +4,12 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	goruntime "runtime"
 	"sync"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 )
 
 // binary is the planner: bindings/wasm describes its exports. In a checkout, it is built by `bash tests/run build_wasm`.
@@ -23,7 +25,7 @@ const keptBytes = 64 << 20
 var compiled = sync.OnceValues(func() (*module, error) {
 	ctx := context.Background()
 	runtime := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig())
-	code, err := runtime.CompileModule(ctx, binary)
+	code, err := runtime.CompileModule(experimental.WithCompilationWorkers(ctx, goruntime.GOMAXPROCS(0)), binary)
 	if err != nil {
 		return nil, fmt.Errorf("compile rollplan.wasm: %w", err)
 	}
