@@ -25,7 +25,7 @@ from generate import Service  # noqa: E402
 HEAD = """| in the process of | installs | first plan | a plan | a plan by the service | memory |
 | --- | ---: | ---: | ---: | ---: | ---: |
 """
-MARKS = re.compile(r"(<!-- local: [^\n]*\n).*?(<!-- local end)", re.DOTALL)
+MARKS = re.compile(r"(<!-- local: [^\n]*\n).*?(<!-- local ends)", re.DOTALL)
 
 
 def row(face: str, address: str) -> str:

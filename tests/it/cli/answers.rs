@@ -245,7 +245,7 @@ fn page_is_printed_or_the_error_says_where_it_is() {
         assert_eq!(text, "");
         let error = String::from_utf8(out.stderr).unwrap();
         assert!(
-            error.contains("docs/page.md describes how to build it"),
+            error.contains("docs/guides/page.md describes how to build it"),
             "{error}"
         );
     }
