@@ -1,7 +1,7 @@
 //! What each method of the service does, without a transport: reads the request with `rollplan-wire`, decides with the
 //! planner and its neighbors, and prints the response.
 //!
-//! [`answer`] takes a message, and [`Method::call`] an encoded one. [`call`] takes also the name of the method as text: it is what
+//! [`answer`] takes a message, and [`Method::call`] an encoded one. [`call()`] takes also the name of the method as text: it is what
 //! programs in other languages contain (`bindings/`).
 //!
 //! ```
