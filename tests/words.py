@@ -19,7 +19,7 @@ MARKS = {
     "docs/reference/api.md": 2200,
     "docs/reference/verdict.md": 2500,
     "docs/reference/kubernetes.md": 300,
-    "docs/reference/cost.md": 300,
+    "docs/reference/cost.md": 400,
     "docs/contributors/architecture.md": 2500,
 }
 # The most lines of the section of an unreleased version.
