@@ -36,11 +36,17 @@ def packed() -> bytes:
     module = WASM.read_bytes()
     samples = {path.stem: sample(path) for path in sorted((ROOT / "examples").glob("*.json"))}
     data = struct.pack("<I", len(module)) + module + json.dumps(samples).encode()
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(data)
-        file.flush()
-        # A twentieth smaller than by gzip -9.
-        return subprocess.check_output(["zopfli", "--i5", "--gzip", "-c", file.name])
+    # Several stages need the page, and this takes a quarter of a minute.
+    cached = ROOT / f"target/page-{hashlib.sha256(data).hexdigest()[:16]}.gz"
+    if not cached.exists():
+        with tempfile.NamedTemporaryFile(dir=ROOT / "target") as file:
+            file.write(data)
+            file.flush()
+            # A twentieth smaller than by gzip -9.
+            compressed = pathlib.Path(f"{file.name}.gz")
+            compressed.write_bytes(subprocess.check_output(["zopfli", "--i5", "--gzip", "-c", file.name]))
+            compressed.replace(cached)
+    return cached.read_bytes()
 
 
 def without_types(path: pathlib.Path) -> str:

@@ -3,7 +3,7 @@
 const $ = (id) => document.getElementById(id);
 // Some 20 seconds of work, as in the library.
 const CHECKS = 100_000_000n;
-const COUNTS = ["desired", "updated", "ready", "available", "unavailable", "terminating", "total", "minAvailable", "maxTotal"];
+const COUNTS = ["desired", "updated", "ready", "available", "terminating", "total"];
 const KINDS = ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"];
 // The files that the planner may be given; larger ones are refused before they are read.
 const BYTES_MAX = 16 << 20;
@@ -141,13 +141,17 @@ function showStatus({ response, text }) {
   const isGood = phase === "COMPLETE";
   $("verdict").className = isGood ? "good" : outlook === "NEEDS_CHANGE" ? "bad" : "";
   const title = isGood ? "Complete" : outlook === "NEEDS_CHANGE" ? `Needs a change${verdict.certain ? "" : ", probably"}` : words(phase);
-  $("verdict").replaceChildren(element("strong", {}, title), element("p", {}, report.message ?? ""));
+  // The first blocker follows below.
+  const message = (report.message ?? "").replace(`: ${blockers[0]?.message}`, "");
+  $("verdict").replaceChildren(element("strong", {}, title), element("p", {}, message));
   // Usually the message of the report ends with that of the verdict, and the remedy is that of a blocker.
   if (verdict.message && !report.message?.includes(verdict.message)) $("verdict").append(element("p", {}, verdict.message));
   if (verdict.remedy && !blockers.some((it) => it.remedy === verdict.remedy)) $("verdict").append(element("p", {}, verdict.remedy));
   // JSON has no zeros.
   const counts = report.counts ? COUNTS.map((name) => [name, report.counts[name] ?? 0]) : [];
   $("counts").replaceChildren(...counts.map(([name, value]) => element("div", {}, element("dt", {}, spaced(name)), element("dd", {}, String(value)))));
+  const { minAvailable, maxTotal } = report.counts ?? {};
+  $("limits").textContent = maxTotal ? `Limits: at least ${minAvailable ?? 0} available, at most ${maxTotal} in total.` : "";
   $("blockers").replaceChildren(...blockers.map(({ reason, message, remedy }) => {
     const parts = [element("h3", {}, words((reason ?? "").replace("BLOCKER_REASON_", ""))), element("p", {}, message ?? "")];
     if (remedy) parts.push(element("p", {}, element("strong", {}, "Remedy: "), remedy));
@@ -168,25 +172,25 @@ const spaced = (name) => name.replace(/[A-Z]/g, (it) => ` ${it.toLowerCase()}`);
 function showPlan({ response }) {
   const steps = response.steps ?? [];
   const items = steps.map(({ summary, call: made }) => {
-    const item = element("li", {}, summary ?? "");
-    if (made) {
-      const line = `${(made.verb ?? "").replace("VERB_", "")} ${made.path ?? ""}`;
-      item.append(element("details", {}, element("summary", {}, "API call"), element("pre", { tabindex: "0" }, `${line}\n${made.bodyJson ?? ""}`)));
-    }
-    return item;
+    if (!made) return element("li", {}, summary ?? "");
+    const line = `${(made.verb ?? "").replace("VERB_", "")} ${made.path ?? ""}`;
+    const call = element("pre", { tabindex: "0" }, `${line}\n${made.bodyJson ?? ""}`);
+    return element("li", {}, element("details", {}, element("summary", {}, summary ?? ""), call));
   });
   $("steps").replaceChildren(...items);
   $("no-steps").hidden = items.length > 0;
+  $("steps-hint").hidden = items.length === 0;
 }
 
 function showHistory({ response }) {
   const revisions = response.revisions ?? [];
+  $("causes").hidden = !revisions.some((it) => it.changeCause);
   $("revisions").replaceChildren(...revisions.map((it) =>
     element("tr", {},
-      element("td", { class: "n" }, `${it.revision ?? ""}${it.current ? " (current)" : ""}`),
+      element("td", {}, `${it.revision ?? ""}${it.current ? "\u00a0(current)" : ""}`),
       element("td", {}, element("code", {}, (it.images ?? []).join(" "))),
       element("td", { class: "n" }, String(it.replicas ?? 0)),
-      element("td", {}, it.changeCause ?? "")),
+      ...($("causes").hidden ? [] : [element("td", {}, it.changeCause ?? "")])),
   ));
   const earlier = revisions.filter((it) => !it.current && it.revision).map((it) => new Option(`revision ${it.revision}`, it.revision));
   $("undo").replaceChildren(new Option("no revision", ""), ...earlier);

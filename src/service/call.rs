@@ -5,9 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use rollplan_core::interrupt::Interrupt;
-use rollplan_wire::Context;
+use rollplan_wire::{ANSWER_BYTES_MAX, Context, Error};
 
-use crate::method::Integers;
+use crate::method::JsonForm;
 use crate::methods::find_method;
 use crate::status::{Code, INVALID_JSON, Status};
 
@@ -50,10 +50,10 @@ fn call_unwinding(
     };
     let mut context = Context::until(interrupt);
     let answered = match encoding {
-        Encoding::Proto => found.call(request, &mut context),
+        Encoding::Proto => found.call(request, &mut context).and_then(check_size),
         Encoding::Json => match std::str::from_utf8(&request) {
             Ok(text) => found
-                .print_json(text, Integers::Strings, &mut context)
+                .print_json(text, JsonForm::Service, &mut context)
                 .map(String::into_bytes),
             Err(error) => {
                 let message = format!("the request is not valid UTF-8: {error}");
@@ -68,6 +68,15 @@ fn call_unwinding(
         }
         _ => status,
     })
+}
+
+/// As the service does before it sends a response.
+fn check_size(response: Vec<u8>) -> Result<Vec<u8>, Status> {
+    let (bytes, max) = (response.len(), ANSWER_BYTES_MAX);
+    if bytes > max {
+        return Err(Status::from(&Error::AnswerTooLarge { bytes, max }));
+    }
+    Ok(response)
 }
 
 /// Interrupts work after a number of checks, where there is no clock. The work between two checks is small, and the same

@@ -36,16 +36,16 @@ pub struct Method {
     /// The memory of its work in bytes, besides that of its objects.
     pub memory: usize,
     pub(crate) call: fn(Bytes, &mut Context<'_>) -> Result<Vec<u8>, Error>,
-    pub(crate) call_json: fn(&str, Integers, &mut Context<'_>) -> Result<String, Error>,
+    pub(crate) call_json: fn(&str, JsonForm, &mut Context<'_>) -> Result<String, Error>,
 }
 
-/// How 64-bit integers are written in JSON.
+/// How an answer is printed in JSON.
 #[derive(Clone, Copy)]
-pub(crate) enum Integers {
-    /// As the protobuf mapping prescribes.
-    Strings,
-    /// As programs with Kubernetes types expect.
-    Numbers,
+pub(crate) enum JsonForm {
+    /// As the service does: 64-bit integers are strings, and the size has a limit.
+    Service,
+    /// As programs with Kubernetes types expect: 64-bit integers are numbers.
+    Kubernetes,
 }
 
 // === impl Method ===
@@ -67,17 +67,17 @@ impl Method {
     ///
     /// The status of [the error](MethodRequest::answer), or of a text that is not the request of the method.
     pub fn call_json(&self, request: &str, context: &mut Context<'_>) -> Result<String, Status> {
-        self.print_json(request, Integers::Numbers, context)
+        self.print_json(request, JsonForm::Kubernetes, context)
     }
 
     pub(crate) fn print_json(
         &self,
         request: &str,
-        integers: Integers,
+        form: JsonForm,
         context: &mut Context<'_>,
     ) -> Result<String, Status> {
         check_size(request.len())?;
-        (self.call_json)(request, integers, context).map_err(|error| Status::from(&error))
+        (self.call_json)(request, form, context).map_err(|error| Status::from(&error))
     }
 }
 

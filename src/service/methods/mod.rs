@@ -21,7 +21,7 @@ use self::rollout::plan_rollout;
 use self::status::compute_status;
 use crate::estimate::{FORECAST_BYTES, memory};
 use crate::interruptible::decode;
-use crate::method::{Integers, Method, MethodRequest};
+use crate::method::{JsonForm, Method, MethodRequest};
 
 /// Expands a macro with all methods, in the order of the contract. Of each: its name, the function that answers it, its
 /// request and its response, and the memory of its work in bytes, besides that of its objects.
@@ -85,21 +85,21 @@ pub fn answer<R: MethodRequest>(request: R) -> Result<R::Response, Error> {
 fn call<R: MethodRequest>(request: Bytes, context: &mut Context<'_>) -> Result<Vec<u8>, Error> {
     memory(&R::METHOD, &request, context.interrupt)?;
     let request: R = decode(request, context.interrupt)?;
-    let answer = request.answer(context)?;
-    check_answer(&answer)?;
-    Ok(answer.encode_to_vec())
+    Ok(request.answer(context)?.encode_to_vec())
 }
 
 fn call_json<R: MethodRequest>(
     request: &str,
-    integers: Integers,
+    form: JsonForm,
     context: &mut Context<'_>,
 ) -> Result<String, Error> {
     let request: R = json::from_json(request)?;
     let answer = request.answer(context)?;
-    check_answer(&answer)?;
-    match integers {
-        Integers::Strings => json::to_json(&answer),
-        Integers::Numbers => json::to_kubernetes_json(&answer),
+    match form {
+        JsonForm::Service => {
+            check_answer(&answer)?;
+            json::to_json(&answer)
+        }
+        JsonForm::Kubernetes => json::to_kubernetes_json(&answer),
     }
 }

@@ -84,7 +84,7 @@ fn sizes_are_checked_before_contents() {
     let status = call("PlanRollout", &bytes).unwrap_err();
     let info = status.info().unwrap();
     assert_eq!(info.reason, "REQUEST_TOO_LARGE");
-    assert_eq!(info.metadata["count"], bytes.len().to_string());
+    assert_eq!(info.metadata["what"], "request");
 }
 
 #[test]
