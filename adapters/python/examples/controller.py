@@ -123,14 +123,17 @@ class Controller:
 def main() -> None:
     parser = argparse.ArgumentParser(description="A controller on kopf that uses rollplan.")
     parser.add_argument("--mode", required=True, choices=MODES)
-    parser.add_argument("--planner", required=True, help="address of the service, for example 127.0.0.1:50051")
+    parser.add_argument("--planner", help="address of the service, for example 127.0.0.1:50051")
+    parser.add_argument("--in-process", action="store_true", help="plan in this process, without a service")
     parser.add_argument("--kubeconfig", help="path of the kubeconfig; defaults to KUBECONFIG, or to the service account")
     # The end-to-end tests pass all flags of rollplan-controller.
     arguments, _ = parser.parse_known_args()
+    if not (arguments.planner or arguments.in_process):
+        parser.error("--planner or --in-process is required")
     if arguments.kubeconfig:
         os.environ["KUBECONFIG"] = arguments.kubeconfig
     kopf.configure()
-    with Planner.grpc(arguments.planner) as planner:
+    with Planner.local() if arguments.in_process else Planner.grpc(arguments.planner) as planner:
         Controller(MODES[arguments.mode], planner, Api.from_config(arguments.kubeconfig))
         kopf.run(clusterwide=True, standalone=True)
 

@@ -1,7 +1,7 @@
 /**
- * A Deployment controller: watches feed `Rollouts.sync`, which carries out the plans of the service.
+ * A Deployment controller: watches feed `Rollouts.sync`, which carries out the plans of the service, or of the planner in this process.
  *
- *     node controller.ts --mode=custom-resource|takeover --planner=HOST:PORT [--kubeconfig=FILE]
+ *     node controller.ts --mode=custom-resource|takeover --planner=HOST:PORT|--in-process [--kubeconfig=FILE]
  *
  * Run a single replica, in takeover mode only if the Deployment controller of kube-controller-manager is disabled. This example
  * has no lease, no probe for that controller, no metrics, no health endpoints, no limit of concurrent syncs, and no choice of
@@ -145,13 +145,15 @@ class Controller implements Reader {
 }
 
 const text = { type: "string" } as const;
-const { mode = "", planner, kubeconfig } = parseArgs({ options: { mode: text, planner: text, kubeconfig: text }, strict: false }).values;
+const options = { mode: text, planner: text, "in-process": { type: "boolean" }, kubeconfig: text } as const;
+const { mode = "", planner: address, "in-process": isInProcess, kubeconfig } = parseArgs({ options, strict: false }).values;
 const kind = KINDS[String(mode)];
-if (!kind || typeof planner !== "string") {
-  console.error("--mode=custom-resource|takeover and --planner=HOST:PORT are required");
+if (!kind || (typeof address !== "string" && !isInProcess)) {
+  console.error("--mode=custom-resource|takeover and --planner=HOST:PORT or --in-process are required");
   process.exit(2);
 }
+const planner = isInProcess ? Planner.local() : Planner.grpc(`http://${address}`);
 // A plan may be interrupted: its calls have preconditions, and the next start reads the ReplicaSets before it writes.
 for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => process.exit());
 const api = await Api.fromConfig(typeof kubeconfig === "string" ? kubeconfig : undefined);
-new Controller(api, Planner.grpc(`http://${planner}`), kind);
+new Controller(api, planner, kind);
