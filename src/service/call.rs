@@ -79,8 +79,8 @@ fn check_size(response: Vec<u8>) -> Result<Vec<u8>, Status> {
     Ok(response)
 }
 
-/// Interrupts work after a number of checks, where there is no clock. The work between two checks is small, and the same
-/// request always needs the same number of them.
+/// Interrupts a call after a number of checks, for hosts without a clock. Little work is done between two checks, and the same
+/// request always needs the same number of checks.
 #[derive(Debug)]
 pub struct Budget {
     checks_left: Cell<u64>,

@@ -20,9 +20,9 @@ const CHECKS_MAX = 100_000_000n;
 /** How to plan in this process. */
 export interface LocalOptions {
   /**
-   * The maximum number of steps of the work. A call that needs more fails with "deadline_exceeded". There is no clock in the
-   * planner, so the same request always needs the same number; deadlines have no effect. The default, 100 million, is enough
-   * for a forecast of 5,000 pods in 1,000 samples.
+   * The maximum number of times that a call checks whether to stop. A call that needs more fails with "deadline_exceeded".
+   * The planner does not have a clock, so deadlines have no effect, and the same request always needs the same number. The
+   * default, 100 million, is enough for a forecast of 5,000 pods in 1,000 samples.
    */
   readonly checksMax?: bigint | undefined;
 }
