@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use rollplan_core::interrupt::Interrupt;
-use rollplan_wire::{ANSWER_BYTES_MAX, Context, Error};
+use rollplan_wire::{Context, check_answer};
 
 use crate::method::JsonForm;
 use crate::methods::find_method;
@@ -50,7 +50,10 @@ fn call_unwinding(
     };
     let mut context = Context::until(interrupt);
     let answered = match encoding {
-        Encoding::Proto => found.call(request, &mut context).and_then(check_size),
+        Encoding::Proto => found.call(request, &mut context).and_then(|answer| {
+            check_answer(answer.len()).map_err(|error| Status::from(&error))?;
+            Ok(answer)
+        }),
         Encoding::Json => match std::str::from_utf8(&request) {
             Ok(text) => found
                 .print_json(text, JsonForm::Service, &mut context)
@@ -68,15 +71,6 @@ fn call_unwinding(
         }
         _ => status,
     })
-}
-
-/// As the service does before it sends a response.
-fn check_size(response: Vec<u8>) -> Result<Vec<u8>, Status> {
-    let (bytes, max) = (response.len(), ANSWER_BYTES_MAX);
-    if bytes > max {
-        return Err(Status::from(&Error::AnswerTooLarge { bytes, max }));
-    }
-    Ok(response)
 }
 
 /// Interrupts a call after a number of checks, for hosts without a clock. Little work is done between two checks, and the same

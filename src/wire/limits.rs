@@ -1,7 +1,5 @@
 //! The maximum numbers of objects in requests, and the maximum sizes of messages.
 
-use prost::Message;
-
 use super::error::Error;
 
 /// The maximum size of an encoded request, in bytes.
@@ -62,13 +60,12 @@ pub(super) fn limit(what: &'static str, count: usize, max: usize) -> Result<(), 
     Ok(())
 }
 
-/// Checks the size of an answer.
+/// Checks the size of an answer, encoded as protobuf.
 ///
 /// # Errors
 ///
 /// [`Error::AnswerTooLarge`].
-pub fn check_answer(answer: &impl Message) -> Result<(), Error> {
-    let bytes = answer.encoded_len();
+pub fn check_answer(bytes: usize) -> Result<(), Error> {
     if bytes > ANSWER_BYTES_MAX {
         return Err(Error::AnswerTooLarge {
             bytes,

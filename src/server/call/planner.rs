@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
+use prost::Message as _;
 use rollplan_service::MethodRequest;
 use rollplan_wire::proto::PlanRolloutResponse;
 use rollplan_wire::{Context, Facts, check_answer};
@@ -44,7 +45,7 @@ impl Planner for BuiltInPlanner {
         context.shown = inferred.as_mut().map(|inferred| &mut inferred.shown);
         let answered = request
             .answer(&mut context)
-            .and_then(|answer| check_answer(&answer).map(|()| answer));
+            .and_then(|answer| check_answer(answer.encoded_len()).map(|()| answer));
         let facts = context.facts;
         let deployment = name_of(&facts);
         match answered {

@@ -97,7 +97,7 @@ fn call_json<R: MethodRequest>(
     let answer = request.answer(context)?;
     match form {
         JsonForm::Service => {
-            check_answer(&answer)?;
+            check_answer(answer.encoded_len())?;
             json::to_json(&answer)
         }
         JsonForm::Kubernetes => json::to_kubernetes_json(&answer),
