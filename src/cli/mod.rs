@@ -89,7 +89,7 @@ pub fn documents(bytes: Vec<u8>) -> Result<Vec<String>, String> {
     let message = |error: Error| error.texts().join("\n");
     let sources = [input::Source::new("file", bytes).map_err(message)?];
     let texts = input::Texts::read(&sources).map_err(message)?;
-    Ok(texts.documents().map(|(_, json)| json.to_owned()).collect())
+    Ok(texts.documents().map(str::to_owned).collect())
 }
 
 fn parse(args: Vec<OsString>) -> Result<CommandLine, clap::Error> {

@@ -2,7 +2,6 @@
 //! by name. Only one kubectl runs at a time, and only one namespace is kept in memory.
 
 use std::collections::BTreeMap;
-use std::slice;
 use std::time::Duration;
 
 use prost_types::Timestamp;
@@ -211,17 +210,16 @@ impl<'a> Fleet<'a> {
         let default = self.args.namespace.clone();
         let (cluster, discovery) = self.cluster(place);
         let budget = Budget::new(limit());
-        let owners = cluster.list(ListKind::Owners(resource), None, budget)?;
-        let (wanted, dependents) = {
-            let texts = Texts::read(slice::from_ref(&owners))?;
-            let objects = Objects::find(&texts)?;
-            let wanted = targets.iter().map(|target| {
-                let namespace = target.namespace.as_deref().or(default.as_deref());
-                Wanted::in_cluster(target, namespace, &objects)
-            });
-            (wanted.collect::<Vec<_>>(), objects.dependents())
-        };
-        let mut sources = vec![owners];
+        let owners = [cluster.list(ListKind::Owners(resource), None, budget)?];
+        let mut sources = Vec::new();
+        let texts = Texts::read(&owners)?;
+        let mut objects = Objects::find(&texts)?;
+        let wanted = targets.iter().map(|target| {
+            let namespace = target.namespace.as_deref().or(default.as_deref());
+            Wanted::in_cluster(target, namespace, &objects)
+        });
+        let wanted: Vec<Wanted> = wanted.collect();
+        let dependents = objects.dependents();
         cluster.read_between(dependents, None, budget, &mut sources)?;
         let has_pods = !matches!(dependents, Dependents::JobsAndPods | Dependents::None);
         let pods = if has_pods {
@@ -234,8 +232,8 @@ impl<'a> Fleet<'a> {
             pods: Some(pods.is_some() || !has_pods),
         };
         sources.extend(pods);
-        let texts = Texts::read(&sources)?;
-        let objects = Objects::find(&texts)?;
+        let others = Texts::read(&sources)?;
+        objects.add(&others)?;
         let now = now.unwrap_or_else(now::read);
         // The events of each selector are read at most once, and shared by all objects.
         let mut events: BTreeMap<String, Option<Source>> = BTreeMap::new();

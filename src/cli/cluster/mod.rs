@@ -133,18 +133,15 @@ impl Cluster {
             self.kubectl.get(target, budget.left())
         };
         let owner = owner.map_err(|failure| self.absent(target, failure))?;
-        let owner = Source::new(SOURCE, owner)?;
-        let (wanted, related) = {
-            let texts = Texts::read(slice::from_ref(&owner))?;
-            let objects = Objects::find(&texts)?;
-            let wanted = Wanted::in_cluster(target, self.namespace.as_deref(), &objects);
-            let related = input::related(&objects, &wanted)?;
-            (wanted, related)
-        };
-        let mut sources = vec![owner];
+        let owner = [Source::new(SOURCE, owner)?];
+        let mut sources = Vec::new();
+        let texts = Texts::read(&owner)?;
+        let mut objects = Objects::find(&texts)?;
+        let wanted = Wanted::in_cluster(target, self.namespace.as_deref(), &objects);
+        let related = input::related(&objects, &wanted)?;
         let pods_complete = self.read_related(&related, needs, budget, &mut sources)?;
-        let texts = Texts::read(&sources)?;
-        let objects = Objects::find(&texts)?;
+        let others = Texts::read(&sources)?;
+        objects.add(&others)?;
         let mut request = input::request(
             &objects,
             Some(&wanted),

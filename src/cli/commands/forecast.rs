@@ -13,7 +13,7 @@ use rollplan_wire::proto::deployment_change::Change;
 use serde_json::Value;
 
 use super::plan::Horizon;
-use super::read::{read, texts};
+use super::read::{objects, read, texts};
 use super::template_change::{ApplyArgs, TemplateArgs};
 use crate::cli::cluster::Needs;
 use crate::cli::error::Error;
@@ -283,8 +283,9 @@ fn from_files(which: TargetArgs, change: &ChangeArgs) -> Result<Changed, Error> 
     if !change.template.files.is_empty() {
         let sources = input::sources(&change.template.files, false)?;
         let texts = texts(&sources)?;
-        request.is_partial |= texts.is_partial;
-        json = Some(manifest_of(&request, &Objects::find(&texts)?)?);
+        let objects = objects(&texts)?;
+        request.is_partial |= objects.is_partial;
+        json = Some(manifest_of(&request, &objects)?);
     } else if !change.template.images.is_empty() {
         json = Some(with_images(&request, &change.template.images)?);
     }

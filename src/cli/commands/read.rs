@@ -50,7 +50,7 @@ pub(super) fn read(
     };
     let sources = input::sources(files, search.recursive)?;
     let texts = texts(&sources)?;
-    let objects = Objects::find(&texts)?;
+    let objects = objects(&texts)?;
     let (wanted, complete) = (wanted.as_ref(), self::complete(complete));
     let now = now.unwrap_or_else(now::read);
     let mut note = |note: &dyn std::fmt::Display| stderr::eprint_note(note);
@@ -85,7 +85,7 @@ pub(super) fn all(
         Some(deployment) => vec![Wanted::parse(deployment)?],
         None => wanted.collect(),
     };
-    let objects = Objects::find(&texts)?;
+    let objects = objects(&texts)?;
     let now = now.unwrap_or_else(now::read);
     let complete = self::complete(complete);
     let mut note = |note: &dyn std::fmt::Display| stderr::eprint_note(note);
@@ -156,9 +156,14 @@ fn refuse_goal<'r>(
     }
 }
 
-/// Reads texts of files, and prints notes about those that are skipped.
+/// Reads texts of files, and prints notes about them.
 pub(super) fn texts(sources: &Sources) -> Result<Texts<'_>, Error> {
     Texts::of_files(sources, &mut |note| stderr::eprint_note(note))
+}
+
+/// Finds the objects in texts of files, and prints notes about what is skipped.
+pub(super) fn objects<'t>(texts: &'t Texts<'_>) -> Result<Objects<'t>, Error> {
+    Objects::in_files(texts, &mut |note| stderr::eprint_note(note))
 }
 
 /// The objects in files, to be read from the cluster, and whether a part of the files could not be read. Objects that the
@@ -167,7 +172,8 @@ pub(super) fn applied(args: &ScopeArgs, goal: &Goal) -> Result<(Vec<Target>, boo
     let WhichArgs { files, search, .. } = &args.which;
     let sources = input::sources(files, search.recursive)?;
     let texts = texts(&sources)?;
-    let mut targets = input::targets(&Objects::find(&texts)?)?;
+    let objects = objects(&texts)?;
+    let mut targets = input::targets(&objects)?;
     let given = args.cluster.namespace.as_ref();
     for target in &mut targets {
         match (&target.namespace, given) {
@@ -190,7 +196,7 @@ pub(super) fn applied(args: &ScopeArgs, goal: &Goal) -> Result<(Vec<Target>, boo
             "the input contains no objects to wait for",
         ))
     } else {
-        Ok((targets, texts.is_partial))
+        Ok((targets, objects.is_partial))
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 
 use super::restart_consequences::{Configurations, Consequence, Consequences, configuration_kind};
 use super::restart_objects::{
-    ObjectKey, id, is_native_template, is_other_kind, objects, pod_template,
+    InputObject, ObjectKey, id, is_native_template, is_other_kind, pod_template,
 };
 
 /// The maximum number of changed fields of a template that are listed.
@@ -39,11 +39,9 @@ struct Entry {
 // === impl Manifests ===
 
 impl Manifests {
-    /// The objects in texts of Kubernetes JSON.
-    pub(super) fn new(texts: &[String]) -> Self {
-        let objects = objects(texts)
-            .into_iter()
-            .map(|object| (id(&object), object));
+    pub(super) fn new(objects: &[InputObject]) -> Self {
+        let objects = objects.iter().map(|object| &object.json);
+        let objects = objects.map(|object| (id(object), object.clone()));
         let objects = objects.filter(|(id, it)| is_configuration(id) || pod_template(it).is_some());
         Self(objects.collect())
     }

@@ -10,7 +10,8 @@ use rollplan_wire::proto::{
 use serde_json::{Map, Value as Json, json};
 
 use super::restart_objects::{
-    ObjectKey, as_workloads, id, namespace_of, objects, other_kinds, plan_id, without_annotations,
+    InputObject, ObjectKey, as_workloads, id, namespace_of, other_kinds, plan_id,
+    without_annotations,
 };
 use crate::cli::error::Error;
 
@@ -67,14 +68,16 @@ pub(super) struct Consequence {
 // === impl Consequences ===
 
 impl Consequences {
-    /// Plans the change of the configurations for the workloads of a request.
+    /// Plans the change of the configurations for the workloads in the input of a request.
     pub(super) fn new(
         request: &PlanRestartsRequest,
+        objects: &[InputObject],
         before: &Configurations,
         after: &Configurations,
         plan: &mut Plan<'_>,
     ) -> Result<Self, Error> {
-        let workloads = objects(&request.objects).into_iter().filter(|object| {
+        let workloads = objects.iter().map(|object| &object.json);
+        let workloads = workloads.filter(|object| {
             !matches!(
                 object["kind"].as_str(),
                 Some(
@@ -82,8 +85,7 @@ impl Consequences {
                 )
             )
         });
-        let workloads: Vec<Json> = workloads.collect();
-        let of_all_kinds = as_workloads(objects(&request.objects)).into_iter();
+        let of_all_kinds = as_workloads(objects).into_iter();
         let of_all_kinds = of_all_kinds.filter(|object| {
             !matches!(
                 object["kind"].as_str(),
@@ -109,7 +111,7 @@ impl Consequences {
             };
             planned(&request, workloads, before, after, plan)
         };
-        let rolled_out: Vec<Json> = workloads.iter().cloned().map(rolled_out).collect();
+        let rolled_out: Vec<Json> = workloads.cloned().map(rolled_out).collect();
         let selected = planned(immediate, &rolled_out, before, after)?;
         let (before, after) = (before.without_annotations(), after.without_annotations());
         let all = planned(every, &without_annotations(of_all_kinds), &before, &after)?;

@@ -3,14 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rollplan_core::interrupt::Never;
 use rollplan_core::kind;
 use rollplan_core::template::{TEMPLATE, Value, type_faults};
+use rollplan_wire::proto::{ConfigurationKind, RestartPlan, WorkloadKind};
 use serde_json::{Value as Json, json};
 
-use rollplan_wire::Violations;
-use rollplan_wire::objects::{FIELD, Objects};
-use rollplan_wire::proto::{ConfigurationKind, RestartPlan, WorkloadKind};
+use crate::cli::input::Objects;
 
 /// Part of the keys of Reloader's annotations.
 const RELOADER: &str = "reloader.stakater.com/";
@@ -50,7 +48,17 @@ pub(super) fn namespace_of(namespace: &str) -> &str {
     }
 }
 
-/// The objects in the input.
+/// An object in the input.
+#[derive(Clone, Debug)]
+pub(super) struct InputObject {
+    /// For example `web.yaml, document 2 (ConfigMap shop/web)`.
+    pub(super) place: String,
+    /// Its JSON, as it was read, or with another namespace.
+    pub(super) text: String,
+    pub(super) json: Json,
+}
+
+/// Facts about the objects in the input.
 #[derive(Debug, Default)]
 pub(super) struct RestartObjects {
     /// Annotations of the workloads, and of their templates.
@@ -59,14 +67,45 @@ pub(super) struct RestartObjects {
     configurations: BTreeMap<ObjectKey, BTreeMap<String, String>>,
 }
 
+// === impl InputObject ===
+
+impl InputObject {
+    /// All objects.
+    pub(super) fn all(objects: &Objects<'_>) -> Vec<Self> {
+        let all = objects.texts().map(|(place, text)| Self {
+            place,
+            json: serde_json::from_str(&text).unwrap_or_default(),
+            text,
+        });
+        all.collect()
+    }
+
+    /// Puts an object without a namespace into the given one, or into `default`. Returns whether it is in the given one.
+    pub(super) fn set_namespace(&mut self, namespace: Option<&str>) -> bool {
+        if self.json["kind"] == "Namespace" {
+            return true;
+        }
+        let own = self.json["metadata"]["namespace"].as_str();
+        if let Some(own) = own.filter(|own| !own.is_empty()) {
+            return namespace.is_none_or(|namespace| namespace == own);
+        }
+        if let Some(metadata) = self.json["metadata"].as_object_mut() {
+            let namespace = namespace.unwrap_or(DEFAULT_NAMESPACE);
+            metadata.insert("namespace".to_owned(), json!(namespace));
+            self.text = self.json.to_string();
+        }
+        true
+    }
+}
+
 // === impl RestartObjects ===
 
 impl RestartObjects {
-    /// Reads valid Kubernetes JSON. Invalid objects are part of the plan's violations.
-    pub(super) fn read(texts: &[String]) -> Self {
+    /// Reads objects. Invalid ones are part of the plan's violations.
+    pub(super) fn read(objects: &[InputObject]) -> Self {
         let mut found = Self::default();
-        for object in objects(texts) {
-            found.add(&object);
+        for object in objects {
+            found.add(&object.json);
         }
         found
     }
@@ -221,8 +260,9 @@ pub(super) fn is_other_kind(kind: &str) -> bool {
 }
 
 /// The objects with those of `other_kinds` that have no controller. A pod becomes the template of a workload.
-pub(super) fn as_workloads(objects: Vec<Json>) -> Vec<Json> {
-    let objects = objects.into_iter().filter_map(|mut object| {
+pub(super) fn as_workloads(objects: &[InputObject]) -> Vec<Json> {
+    let objects = objects.iter().filter_map(|object| {
+        let mut object = object.json.clone();
         let is_part = is_of(&object, "v1", "Pod") || is_of(&object, "apps/v1", "ReplicaSet");
         if !is_part {
             return Some(object);
@@ -274,16 +314,16 @@ fn group(object: &Json) -> &str {
 }
 
 /// The objects that may create or use configurations and that are not examined, for a note. `None` if there are none.
-pub(super) fn unexamined(texts: &[String]) -> Option<String> {
+pub(super) fn unexamined<'o>(objects: impl Iterator<Item = &'o InputObject>) -> Option<String> {
     let mut found: BTreeMap<(String, String), BTreeSet<ObjectKey>> = BTreeMap::new();
-    for object in objects(texts) {
+    for InputObject { json: object, .. } in objects {
         let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
-        let is_source = SOURCES.contains(&(group(&object), kind.as_str()));
-        let is_examined = pod_template(&object).is_some();
-        if is_source || !is_examined && has_containers(&object) {
+        let is_source = SOURCES.contains(&(group(object), kind.as_str()));
+        let is_examined = pod_template(object).is_some();
+        if is_source || !is_examined && has_containers(object) {
             let of_kind = found.entry((kind, api_version)).or_default();
-            of_kind.insert(id(&object));
+            of_kind.insert(id(object));
         }
     }
     let list = found.iter();
@@ -303,77 +343,34 @@ fn has_containers(value: &Json) -> bool {
     }
 }
 
-/// A text in which objects without a namespace are in the given one, or in `default`. Objects in other namespaces than the
-/// given one are removed, and counted.
-pub(super) fn in_namespace(text: &str, namespace: Option<&str>) -> (String, usize) {
-    let mut items = objects(&[text.to_owned()]);
-    let count = items.len();
-    items.retain_mut(|object| {
-        if object["kind"] == "Namespace" {
-            return true;
-        }
-        let own = object["metadata"]["namespace"].as_str().unwrap_or_default();
-        if !own.is_empty() {
-            return namespace.is_none_or(|namespace| namespace == own);
-        }
-        if let Some(metadata) = object["metadata"].as_object_mut() {
-            let namespace = namespace.unwrap_or(DEFAULT_NAMESPACE);
-            metadata.insert("namespace".to_owned(), json!(namespace));
-        }
-        true
-    });
-    (joined(&items, text), count.saturating_sub(items.len()))
-}
-
-/// A text with these objects instead of those that it has.
-fn joined(items: &[Json], text: &str) -> String {
-    match items {
-        // Violations name the position of an object in its text.
-        [one] if !text.contains("\"items\"") => one.to_string(),
-        items => json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string(),
-    }
-}
-
-/// Removes objects of which the texts have a later manifest: kubectl applies all of them, so the last one counts. Returns
-/// their kinds and names.
-pub(super) fn remove_replaced(texts: &mut [String]) -> BTreeSet<String> {
+/// Removes objects that have a later manifest: kubectl applies all of them, so the last one counts. Returns their kinds and
+/// names.
+pub(super) fn remove_replaced(objects: &mut Vec<InputObject>) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     let mut replaced = BTreeSet::new();
-    for text in texts.iter_mut().rev() {
-        let items = objects(std::slice::from_ref(text));
-        let count = items.len();
-        let mut kept: Vec<Json> = items.into_iter().rev().collect();
-        kept.retain(|object| {
-            let key = (group(object).to_owned(), id(object));
-            let is_last = object["metadata"]["name"].is_null() || !seen.contains(&key);
-            if !is_last {
-                let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
-                let [namespace, name] =
-                    ["namespace", "name"].map(|it| text(&object["metadata"][it]));
-                replaced.insert(format!(
-                    "{} {}",
-                    text(&object["kind"]),
-                    path(&namespace, &name)
-                ));
-            }
-            seen.insert(key);
-            is_last
-        });
-        if kept.len() < count {
-            kept.reverse();
-            *text = joined(&kept, "\"items\"");
+    objects.reverse();
+    objects.retain(|InputObject { json: object, .. }| {
+        let metadata = &object["metadata"];
+        let is_last = seen.insert((group(object).to_owned(), id(object)));
+        if is_last || metadata["name"].is_null() {
+            return true;
         }
-    }
+        let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
+        let path = path(&text(&metadata["namespace"]), &text(&metadata["name"]));
+        replaced.insert(format!("{} {path}", text(&object["kind"])));
+        false
+    });
+    objects.reverse();
     replaced
 }
 
 /// The fields of pod templates that Kubernetes does not know, as a note (kubectl: `--validate`, which is strict by default).
-pub(super) fn unknown_fields(objects: &[String]) -> Option<String> {
+pub(super) fn unknown_fields(objects: &[InputObject]) -> Option<String> {
     let mut unknown = Vec::new();
-    for object in self::objects(objects) {
-        let template = pod_template(&object).filter(|_| is_native_template(&object));
+    for InputObject { json: object, .. } in objects {
+        let template = pod_template(object).filter(|_| is_native_template(object));
         let template = template.map_or(Value::Null, |template| Value::from(&template));
-        let (_, kind, name) = id(&object);
+        let (_, kind, name) = id(object);
         let faults = type_faults(&TEMPLATE, &template).into_iter();
         let paths = faults.filter(|fault| fault.is_unknown);
         let paths = paths.map(|fault| fault.path.trim_start_matches('.').to_owned());
@@ -393,18 +390,6 @@ pub(super) fn unknown_fields(objects: &[String]) -> Option<String> {
 /// Whether the fields of the pod template of an object are those of Kubernetes, and no custom ones.
 pub(super) fn is_native_template(object: &Json) -> bool {
     matches!(group(object), "" | "apps" | "batch")
-}
-
-/// The objects in valid Kubernetes JSON, with all their fields.
-pub(super) fn objects(texts: &[String]) -> Vec<Json> {
-    let objects = Objects::find(FIELD, texts, &mut Violations::default(), &Never);
-    let objects = objects.unwrap_or_default().found;
-    let objects = objects.iter().filter_map(|object| {
-        let mut json = String::new();
-        object.write_json(&mut json);
-        serde_json::from_str(&json).ok()
-    });
-    objects.collect()
 }
 
 fn strings(json: &Json) -> BTreeMap<String, String> {

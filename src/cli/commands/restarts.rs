@@ -9,12 +9,12 @@ use rollplan_core::kind::KINDS;
 use rollplan_text::{self as text, ConfigurationUser, span, time};
 
 use super::print_commands;
-use super::read::{refuse_cluster_of_named, texts};
+use super::read::{self, refuse_cluster_of_named, texts};
 use super::restart_changes::{self, Manifests};
 use super::restart_consequences::{self, Configurations, Consequence, Consequences};
 use super::restart_objects::{
-    DEFAULT_NAMESPACE, ObjectKey, RestartObjects, as_workloads, in_namespace, objects,
-    remove_replaced, unexamined, unknown_fields, without_annotations,
+    DEFAULT_NAMESPACE, InputObject, ObjectKey, RestartObjects, as_workloads, remove_replaced,
+    unexamined, unknown_fields, without_annotations,
 };
 use super::{restart_objects, restart_reasons, restart_uses};
 use crate::cli::cluster::{PROCESS_TIMEOUT, SOURCE};
@@ -23,7 +23,7 @@ use crate::cli::exit::Exit;
 use crate::cli::input::{self, Source, SourceMap, Sources};
 use crate::cli::kubectl::{Cause, Kubectl};
 use crate::cli::options::{AnswerArgs, ClusterArgs, Output, SearchArgs};
-use crate::cli::planner::{Planner, Refusal};
+use crate::cli::planner::Planner;
 use crate::cli::resource::Resource;
 use crate::cli::{now, output, report, stderr};
 use crate::{proto, wire};
@@ -178,7 +178,7 @@ pub(in crate::cli) fn run(args: RestartsArgs) -> Result<Exit, Error> {
         return changes(&from, &since, output, &planner);
     }
     let mut request = from.read()?;
-    note_unexamined(&request.request.objects);
+    note_unexamined(request.objects.iter());
     if let Some(options) = &mut request.request.options {
         // The parser of the command line has checked the ranges.
         options.quiet = quiet.and_then(|quiet| quiet.try_into().ok());
@@ -186,7 +186,7 @@ pub(in crate::cli) fn run(args: RestartsArgs) -> Result<Exit, Error> {
         options.max_concurrent = max_concurrent;
     }
     let response = request.plan(&planner)?;
-    let objects = RestartObjects::read(&request.request.objects);
+    let objects = RestartObjects::read(&request.objects);
     request.note(&response);
     from.note_reloader(&objects);
     let unknown = match response.counts.unwrap_or_default().unknown {
@@ -222,13 +222,13 @@ fn changes(
 ) -> Result<Exit, Error> {
     let mut earlier = from.earlier(since)?;
     let mut request = from.read()?;
-    let unexamined = note_unexamined(&[&earlier.objects[..], &request.request.objects].concat());
-    let unknown = unknown_fields(&request.request.objects);
+    let unexamined = note_unexamined(earlier.objects.iter().chain(&request.objects));
+    let unknown = unknown_fields(&request.objects);
     unknown.iter().for_each(stderr::eprint_note);
-    from.set_namespace(&mut [&mut earlier.objects, &mut request.request.objects]);
+    from.set_namespace(&mut [&mut earlier.objects, &mut request.objects]);
     let old = Manifests::new(&earlier.objects);
-    let new = Manifests::new(&request.request.objects);
-    let objects = RestartObjects::read(&request.request.objects);
+    let new = Manifests::new(&request.objects);
+    let objects = RestartObjects::read(&request.objects);
     let response = request.uses(planner)?;
     request.note(&response);
     from.note_reloader(&objects);
@@ -272,8 +272,8 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
     } = args;
     let planner = Planner::new(server)?;
     let request = from.read()?;
-    let unexamined = note_unexamined(&request.request.objects);
-    let objects = RestartObjects::read(&request.request.objects);
+    let unexamined = note_unexamined(request.objects.iter());
+    let objects = RestartObjects::read(&request.objects);
     let selected = request.uses(&planner)?;
     request.note(&selected);
     from.note_reloader(&objects);
@@ -306,15 +306,15 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
 }
 
 /// Notes objects that may create or use configurations, and that are not examined. Returns the note.
-fn note_unexamined(objects: &[String]) -> Option<String> {
+fn note_unexamined<'o>(objects: impl Iterator<Item = &'o InputObject>) -> Option<String> {
     let note = format!("not examined: {}", unexamined(objects)?);
     stderr::eprint_note(&note);
     Some(note)
 }
 
 /// Removes objects that later manifests replace, with a note.
-fn note_replaced(texts: &mut [String]) {
-    for object in remove_replaced(texts) {
+fn note_replaced(objects: &mut Vec<InputObject>) {
+    for object in remove_replaced(objects) {
         stderr::eprint_note(input::several_manifests(&object));
     }
 }
@@ -331,17 +331,17 @@ fn exit(response: &proto::PlanRestartsResponse, is_partial: bool) -> Exit {
     Exit::Done.of_input(is_partial || !response.violations.is_empty())
 }
 
-/// The objects of files, with their places.
+/// The objects of files.
 struct Manifest {
-    places: Vec<String>,
-    objects: Vec<String>,
+    objects: Vec<InputObject>,
     is_partial: bool,
 }
 
-/// A request, with the sources of its objects.
+/// A request about objects.
 struct Input {
+    /// Everything but the objects.
     request: proto::PlanRestartsRequest,
-    places: Vec<String>,
+    objects: Vec<InputObject>,
     /// Whether a part of the files could not be read.
     is_partial: bool,
 }
@@ -351,13 +351,10 @@ struct Input {
 impl Manifest {
     fn read(sources: &Sources) -> Result<Self, Error> {
         let texts = texts(sources)?;
-        let documents = texts.documents();
-        let documents = documents.map(|(place, json)| (place.to_owned(), json.to_owned()));
-        let (places, objects): (_, Vec<String>) = documents.unzip();
+        let objects = read::objects(&texts)?;
         Ok(Self {
-            places,
-            objects,
-            is_partial: texts.is_partial,
+            objects: InputObject::all(&objects),
+            is_partial: objects.is_partial,
         })
     }
 }
@@ -376,7 +373,6 @@ impl FromArgs {
             }
         };
         let Manifest {
-            places,
             mut objects,
             is_partial,
         } = Manifest::read(&sources)?;
@@ -396,14 +392,13 @@ impl FromArgs {
         };
         let request = proto::PlanRestartsRequest {
             now: Some(self.now.unwrap_or_else(now::read)),
-            objects,
             configurations_complete,
             options: Some(options),
             ..proto::PlanRestartsRequest::default()
         };
         Ok(Input {
             request,
-            places,
+            objects,
             is_partial,
         })
     }
@@ -425,21 +420,19 @@ impl FromArgs {
 
     /// Puts objects of files without a namespace into that of the command line, and removes those in others. Without one,
     /// they are in the same namespace as objects in `default`.
-    fn set_namespace(&self, texts: &mut [&mut Vec<String>]) {
+    fn set_namespace(&self, lists: &mut [&mut Vec<InputObject>]) {
         let namespace = self.cluster.namespace.as_deref();
-        let is_default = |text: &String| {
-            let mut objects = objects(std::slice::from_ref(text)).into_iter();
-            objects.any(|object| object["metadata"]["namespace"] == DEFAULT_NAMESPACE)
-        };
-        let texts_of = || texts.iter().flat_map(|texts| texts.iter());
-        if namespace.is_none() && !texts_of().any(is_default) {
+        let is_default =
+            |object: &InputObject| object.json["metadata"]["namespace"] == DEFAULT_NAMESPACE;
+        let mut all = lists.iter().flat_map(|objects| objects.iter());
+        if namespace.is_none() && !all.any(is_default) {
             return;
         }
         let mut removed = 0_usize;
-        for text in texts.iter_mut().flat_map(|texts| texts.iter_mut()) {
-            let (kept, count) = in_namespace(text, namespace);
-            *text = kept;
-            removed = removed.saturating_add(count);
+        for objects in lists {
+            let count = objects.len();
+            objects.retain_mut(|object| object.set_namespace(namespace));
+            removed = removed.saturating_add(count.saturating_sub(objects.len()));
         }
         if removed > 0 {
             stderr::eprint_note(format_args!(
@@ -500,50 +493,46 @@ impl FromArgs {
 impl Input {
     /// Requests all pages of the plan.
     fn plan(&self, planner: &Planner) -> Result<proto::PlanRestartsResponse, Error> {
-        self.pages(self.request.clone(), planner)
-    }
-
-    fn pages(
-        &self,
-        mut request: proto::PlanRestartsRequest,
-        planner: &Planner,
-    ) -> Result<proto::PlanRestartsResponse, Error> {
-        let mut response: Option<proto::PlanRestartsResponse> = None;
-        loop {
-            let page = planner.answer(request.clone());
-            let page = page.map_err(|refusal| self.error(refusal))?;
-            let next = page.continue_after.clone();
-            let all = match &mut response {
-                Some(all) => {
-                    all.plans.extend(page.plans);
-                    all
-                }
-                None => response.insert(page),
-            };
-            if next.is_empty() {
-                all.continue_after.clear();
-                return Ok(response.unwrap_or_default());
-            }
-            request.continue_after = next;
-        }
+        self.planned(self.request.options.clone(), planner)
     }
 
     /// What the workloads use that the options select.
     fn uses(&self, planner: &Planner) -> Result<proto::PlanRestartsResponse, Error> {
-        let mut request = self.request.clone();
-        if let Some(options) = &mut request.options {
-            options.include_unchanged = true;
-        }
-        self.pages(request, planner)
+        let options = self.request.options.clone();
+        let options = options.map(|options| proto::RestartOptions {
+            include_unchanged: true,
+            ..options
+        });
+        self.planned(options, planner)
+    }
+
+    fn planned(
+        &self,
+        options: Option<proto::RestartOptions>,
+        planner: &Planner,
+    ) -> Result<proto::PlanRestartsResponse, Error> {
+        let texts: Vec<&str> = self.objects.iter().map(|it| it.text.as_str()).collect();
+        let request = proto::PlanRestartsRequest {
+            objects: vec![format!(
+                "{{\"kind\":\"List\",\"items\":[{}]}}",
+                texts.join(",")
+            )],
+            options,
+            ..self.request.clone()
+        };
+        pages(request, planner, &self.source_map())
     }
 
     /// What all workloads use.
     fn uses_of_all(&self, planner: &Planner) -> Result<proto::PlanRestartsResponse, Error> {
-        let mut request = self.request.clone();
-        request.options = request.options.map(restart_consequences::of_all_workloads);
-        let objects = without_annotations(as_workloads(objects(&request.objects)));
-        request.objects = vec![restart_consequences::list(&objects)];
-        self.pages(request, planner)
+        let options = self.request.options.clone();
+        let objects = without_annotations(as_workloads(&self.objects));
+        let request = proto::PlanRestartsRequest {
+            objects: vec![restart_consequences::list(&objects)],
+            options: options.map(restart_consequences::of_all_workloads),
+            ..self.request.clone()
+        };
+        pages(request, planner, &SourceMap::default())
     }
 
     /// What a change of configurations does to the workloads.
@@ -553,54 +542,55 @@ impl Input {
         before: &Configurations,
         after: &Configurations,
     ) -> Result<Consequences, Error> {
-        let mut plan = |request| self.pages(request, planner);
-        Consequences::new(&self.request, before, after, &mut plan)
+        let mut plan = |request| pages(request, planner, &SourceMap::default());
+        Consequences::new(&self.request, &self.objects, before, after, &mut plan)
     }
 
     /// Prints notes about skipped objects.
     fn note(&self, response: &proto::PlanRestartsResponse) {
+        let source_map = self.source_map();
         for violation in &response.violations {
-            let proto::ItemViolation {
-                field, description, ..
-            } = violation;
-            let place = self.place(field);
-            stderr::eprint_note(format_args!("skipped: {place}: {description}"));
+            let skipped = source_map.diagnostic(&violation.field, &violation.description);
+            stderr::eprint_note(format_args!("skipped: {skipped}"));
         }
         if response.omitted_violations > 0 {
             stderr::eprint_note(format_args!("and {} more", response.omitted_violations));
         }
     }
 
-    /// The place in the input of a field such as `objects[2].items[0].spec`.
-    fn place(&self, field: &str) -> String {
-        match self.split(field) {
-            Some((place, "")) => place.to_owned(),
-            Some((place, field)) => format!("{place}: {field}"),
-            None => field.to_owned(),
+    /// The places of the objects of a plan.
+    fn source_map(&self) -> SourceMap {
+        SourceMap {
+            field: "objects",
+            texts: vec![self.objects.iter().map(|it| it.place.clone()).collect()],
+            ..SourceMap::default()
         }
     }
+}
 
-    fn split<'f>(&self, field: &'f str) -> Option<(&str, &'f str)> {
-        let (index, rest) = field.strip_prefix("objects[")?.split_once(']')?;
-        let place = self.places.get(index.parse::<usize>().ok()?)?;
-        Some((place, rest.trim_start_matches('.')))
-    }
-
-    /// An error with the places in the input instead of the fields of the request.
-    fn error(&self, refusal: Refusal) -> Error {
-        let error = refusal.into_error(&SourceMap::default());
-        let Error::Input(mut diagnostics) = error else {
-            return error;
-        };
-        for diagnostic in &mut diagnostics {
-            let split = self.split(&diagnostic.field);
-            if let Some((place, field)) =
-                split.map(|(place, field)| (place.to_owned(), field.to_owned()))
-            {
-                (diagnostic.place, diagnostic.field) = (place, field);
+/// Requests all pages of a plan.
+fn pages(
+    mut request: proto::PlanRestartsRequest,
+    planner: &Planner,
+    source_map: &SourceMap,
+) -> Result<proto::PlanRestartsResponse, Error> {
+    let mut response: Option<proto::PlanRestartsResponse> = None;
+    loop {
+        let page = planner.answer(request.clone());
+        let page = page.map_err(|refusal| refusal.into_error(source_map))?;
+        let next = page.continue_after.clone();
+        let all = match &mut response {
+            Some(all) => {
+                all.plans.extend(page.plans);
+                all
             }
+            None => response.insert(page),
+        };
+        if next.is_empty() {
+            all.continue_after.clear();
+            return Ok(response.unwrap_or_default());
         }
-        Error::Input(diagnostics)
+        request.continue_after = next;
     }
 }
 

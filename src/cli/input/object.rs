@@ -1,7 +1,6 @@
 //! The Kubernetes objects in texts, found by the same code as in the service. At this point, only their kind and
 //! metadata are read.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
@@ -22,19 +21,16 @@ const KUSTOMIZE_GROUP: &str = "kustomize.config.k8s.io/";
 const KUSTOMIZATION: &str =
     "this is a kustomization: render it first, for example with kubectl kustomize";
 
-/// The prefix of paths in errors of the reader.
-pub(super) const TEXTS: &str = objects::FIELD;
-
 /// The JSON documents of all sources.
 #[derive(Debug)]
 pub(in crate::cli) struct Texts<'s> {
     documents: Vec<Document<'s>>,
-    /// Whether a part of the files could not be read.
-    pub(in crate::cli) is_partial: bool,
+    /// Why parts of the files could not be read.
+    skipped: Vec<Diagnostic>,
 }
 
 /// All objects in these texts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::cli) struct Objects<'t> {
     pub(super) all: ObjectIndex<'t, Object<'t>>,
     /// The place of a list that is only one page of a longer list.
@@ -72,11 +68,11 @@ impl<'s> Texts<'s> {
         }
         Ok(Self {
             documents,
-            is_partial: false,
+            skipped: Vec::new(),
         })
     }
 
-    /// Reads texts of files. What cannot be read is skipped with a note, unless nothing can be read.
+    /// Reads texts of files, and skips those that cannot be read.
     pub(in crate::cli) fn of_files(
         sources: &'s Sources,
         note: &mut dyn FnMut(&dyn Display),
@@ -88,23 +84,11 @@ impl<'s> Texts<'s> {
                 skipped.push(Diagnostic::new(&source.name, KUSTOMIZATION));
                 continue;
             }
-            let read = match flat_documents(source, &mut |text| note(&text)) {
-                Ok(read) => read,
-                Err(Error::Input(diagnostics)) => {
-                    skipped.extend(diagnostics);
-                    continue;
-                }
+            match flat_documents(source, &mut |text| note(&text)) {
+                Ok(read) => documents.extend(read),
+                Err(Error::Input(diagnostics)) => skipped.extend(diagnostics),
                 Err(error) => return Err(error),
-            };
-            for document in read {
-                documents.extend(checked(document, &mut skipped)?);
             }
-        }
-        if documents.is_empty() && !skipped.is_empty() {
-            return Err(Error::Input(skipped));
-        }
-        for skipped in &skipped {
-            note(&format_args!("skipped: {skipped}"));
         }
         for directory in &sources.unsearched {
             let directory = directory.display();
@@ -112,157 +96,81 @@ impl<'s> Texts<'s> {
                 "{directory} is not searched: pass -R to search directories in directories"
             ));
         }
-        Ok(Self {
-            documents,
-            is_partial: !skipped.is_empty(),
-        })
+        Ok(Self { documents, skipped })
     }
 
-    /// The place and JSON of each text.
-    pub(in crate::cli) fn documents(&self) -> impl Iterator<Item = (&str, &str)> {
-        let documents = self.documents.iter();
-        documents.map(|document| (document.place.as_str(), &*document.json))
-    }
-}
-
-/// The document without items that are not objects. `None` if it is not an object itself.
-fn checked<'s>(
-    mut document: Document<'s>,
-    skipped: &mut Vec<Diagnostic>,
-) -> Result<Option<Document<'s>>, Error> {
-    let mut violations = wire::Violations::default();
-    let texts = std::slice::from_ref(&document.json);
-    let objects = objects::Objects::find(TEXTS, texts, &mut violations, &Never);
-    let objects = objects.map_err(|error| Error::input(&document.place, chain(&error)))?;
-    let is_known = |it: &Found<'_>| {
-        !it.metadata.name.is_empty() && !it.api_version.is_empty() && !it.kind.is_empty()
-    };
-    if violations.is_empty() && objects.found.iter().all(is_known) {
-        let is_kustomization = |it: &Found<'_>| it.api_version.starts_with(KUSTOMIZE_GROUP);
-        return Ok(match &objects.found[..] {
-            [object] if is_kustomization(object) => {
-                skipped.push(Diagnostic::new(&document.place, KUSTOMIZATION));
-                None
-            }
-            _ => Some(document),
-        });
-    }
-    let mut value: Value = serde_json::from_str(&document.json).unwrap_or_default();
-    let before = skipped.len();
-    match value.get_mut("items").and_then(Value::as_array_mut) {
-        Some(items) => {
-            let mut index = 0;
-            items.retain(|item| {
-                let place = format!("{}, items[{index}]", document.place);
-                let fault = identity_fault(item, place);
-                index += 1;
-                let is_sound = fault.is_none();
-                skipped.extend(fault);
-                is_sound
-            });
-        }
-        None => {
-            let has_kind = value.get("kind").and_then(Value::as_str).is_some();
-            let fault = identity_fault(&value, document.place.clone());
-            let fault = fault.or((!has_kind).then(|| Diagnostic::new(&document.place, NO_KIND)));
-            if fault.is_some() && violations.is_empty() {
-                skipped.extend(fault);
-                return Ok(None);
-            }
-        }
-    }
-    if skipped.len() > before {
-        document.json = Cow::Owned(value.to_string());
-        return checked(document, skipped);
-    }
-    if violations.is_empty() {
-        return Ok(Some(document));
-    }
-    let violations = violations.listed.into_iter();
-    skipped.extend(violations.map(|it| diagnostic(&document.place, it)));
-    Ok(None)
-}
-
-/// Why kubectl does not accept the identity of an object.
-fn identity_fault(object: &Value, place: String) -> Option<Diagnostic> {
-    if !object.is_object() {
-        return Some(Diagnostic::new(place, format!("{object} is not an object")));
-    }
-    for path in ["apiVersion", "kind", "metadata.name", "metadata.namespace"] {
-        let pointer = format!("/{}", path.replace('.', "/"));
-        let kind = match object.pointer(&pointer) {
-            Some(Value::Number(_)) => "a number",
-            Some(Value::Bool(_)) => "a boolean",
-            Some(Value::Array(_)) => "a list",
-            Some(Value::Object(_)) => "a map",
-            None | Some(Value::Null | Value::String(_)) => continue,
-        };
-        let value = object.pointer(&pointer).unwrap_or(&Value::Null);
-        return Some(Diagnostic {
-            place,
-            field: path.to_owned(),
-            text: format!("{value} is {kind}, and must be a string: put it in quotes"),
-        });
-    }
-    let metadata = object.get("metadata");
-    let has = |field: &str| {
-        metadata
-            .and_then(|it| it.get(field))
-            .is_some_and(|it| !it.is_null())
-    };
-    (has("generateName") && !has("name")).then(|| {
-        let text = "the object has generateName and no name: kubectl apply refuses it, and kubectl create gives it a new name \
-                    each time";
-        Diagnostic::new(place, text)
-    })
-}
-
-fn diagnostic(document: &str, violation: wire::Violation) -> Diagnostic {
-    let (place, field) = split(document, &violation.field);
-    Diagnostic {
-        place,
-        field,
-        text: violation.description,
+    /// The JSON of each text.
+    pub(in crate::cli) fn documents(&self) -> impl Iterator<Item = &str> {
+        self.documents.iter().map(|document| &*document.json)
     }
 }
 
 // === impl Objects ===
 
 impl<'t> Objects<'t> {
+    /// Finds the objects in texts that must contain nothing else.
     pub(in crate::cli) fn find(texts: &'t Texts<'_>) -> Result<Self, Error> {
-        let mut all = Vec::new();
-        let mut diagnostics = Vec::new();
-        let mut continued = None;
+        let mut objects = Self::default();
+        objects.add(texts)?;
+        Ok(objects)
+    }
+
+    /// Adds the objects in further texts, which must contain nothing else.
+    pub(in crate::cli) fn add(&mut self, texts: &'t Texts<'_>) -> Result<(), Error> {
+        let mut faults = Vec::new();
+        self.scan(texts, &mut faults)?;
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Input(faults))
+        }
+    }
+
+    /// Finds the objects in texts of files. What is none is skipped with a note, unless nothing else is left.
+    pub(in crate::cli) fn in_files(
+        texts: &'t Texts<'_>,
+        note: &mut dyn FnMut(&dyn Display),
+    ) -> Result<Self, Error> {
+        let mut skipped = texts.skipped.clone();
+        let mut objects = Self::default();
+        objects.scan(texts, &mut skipped)?;
+        if objects.all.is_empty() && !skipped.is_empty() {
+            return Err(Error::Input(skipped));
+        }
+        for skipped in &skipped {
+            note(&format_args!("skipped: {skipped}"));
+        }
+        objects.is_partial = !skipped.is_empty();
+        Ok(objects)
+    }
+
+    /// Adds objects. What is none is a fault.
+    fn scan(&mut self, texts: &'t Texts<'_>, faults: &mut Vec<Diagnostic>) -> Result<(), Error> {
         for Document { place, json } in &texts.documents {
             let mut violations = wire::Violations::default();
-            let texts = std::slice::from_ref(json);
-            let objects = objects::Objects::find(TEXTS, texts, &mut violations, &Never);
+            let objects = objects::Objects::find_in("", json, &mut violations, &Never);
             let objects = objects.map_err(|error| Error::input(place, chain(&error)))?;
             if objects.is_continued {
-                continued = Some(place.as_str());
+                self.continued = Some(place);
             }
             let violations = violations.listed.into_iter();
-            diagnostics.extend(violations.map(|it| diagnostic(place, it)));
-            all.extend(objects.found.into_iter().map(|found| Object {
-                document: place,
-                found,
+            faults.extend(violations.map(|violation| Diagnostic {
+                place: place.clone(),
+                field: violation.field.trim_start_matches('.').to_owned(),
+                text: violation.description,
             }));
-        }
-        for object in &all {
-            if object.found.kind.is_empty() {
-                diagnostics.push(Diagnostic::new(object.position(), NO_KIND));
+            for found in objects.found {
+                let object = Object {
+                    document: place,
+                    found,
+                };
+                match object.fault() {
+                    Some(fault) => faults.push(fault),
+                    None => self.all.add(object),
+                }
             }
         }
-        if !diagnostics.is_empty() {
-            return Err(Error::Input(diagnostics));
-        }
-        let all = ObjectIndex::new(all, &Never);
-        let all = all.map_err(|error| Error::input("", chain(&error)))?;
-        Ok(Self {
-            all,
-            continued,
-            is_partial: texts.is_partial,
-        })
+        Ok(())
     }
 
     /// Refuses one page of a longer list, for readers that would not notice the missing objects.
@@ -274,6 +182,15 @@ impl<'t> Objects<'t> {
                 Err(Error::input(place, text))
             }
         }
+    }
+
+    /// The place and JSON of each object.
+    pub(in crate::cli) fn texts(&self) -> impl Iterator<Item = (String, String)> {
+        self.all.iter().map(|object| {
+            let mut json = String::new();
+            object.found.write_json(&mut json);
+            (object.place(), json)
+        })
     }
 
     /// The object with this index, with all its fields.
@@ -338,6 +255,48 @@ impl<'t> AsRef<Found<'t>> for Object<'t> {
 }
 
 impl<'t> Object<'t> {
+    /// Why kubectl does not accept it.
+    fn fault(&self) -> Option<Diagnostic> {
+        let Found {
+            api_version,
+            kind,
+            metadata,
+            ..
+        } = &self.found;
+        if api_version.starts_with(KUSTOMIZE_GROUP) {
+            return Some(Diagnostic::new(self.position(), KUSTOMIZATION));
+        }
+        let identity = [api_version, kind, &metadata.name, &metadata.namespace];
+        if identity.iter().all(|it| !it.is_empty()) {
+            return None;
+        }
+        let object: Value = serde_json::from_str(self.found.text()).unwrap_or_default();
+        for path in ["apiVersion", "kind", "metadata.name", "metadata.namespace"] {
+            let pointer = format!("/{}", path.replace('.', "/"));
+            let value = object.pointer(&pointer).unwrap_or(&Value::Null);
+            let what = match value {
+                Value::Number(_) => "a number",
+                Value::Bool(_) => "a boolean",
+                Value::Array(_) => "a list",
+                Value::Object(_) => "a map",
+                Value::Null | Value::String(_) => continue,
+            };
+            return Some(Diagnostic {
+                place: self.position(),
+                field: path.to_owned(),
+                text: format!("{value} is {what}, and must be a string: put it in quotes"),
+            });
+        }
+        if kind.is_empty() {
+            return Some(Diagnostic::new(self.position(), NO_KIND));
+        }
+        (metadata.name.is_empty() && !object["metadata"]["generateName"].is_null()).then(|| {
+            let text = "the object has generateName and no name: kubectl apply refuses it, and kubectl create gives it a new \
+                        name each time";
+            Diagnostic::new(self.position(), text)
+        })
+    }
+
     pub(super) fn role(&self) -> Role {
         let found = &self.found;
         match kind::find(&found.api_version, &found.kind) {
@@ -447,7 +406,14 @@ impl<'t> Object<'t> {
 
     /// For example `web.json, items[3]`.
     fn position(&self) -> String {
-        split(self.document, &self.found.path()).0
+        let (document, path) = (self.document, self.found.path());
+        let separator = match &*path {
+            "" => "",
+            // An item of an array, for example `web.json, [3].items[2]`.
+            _ if document.ends_with(']') => ".",
+            _ => ", ",
+        };
+        format!("{document}{separator}{}", path.trim_start_matches('.'))
     }
 
     /// For example `web.json, items[3] (Deployment shop/web)`.
@@ -467,30 +433,4 @@ pub(super) fn list<'o, 't: 'o>(objects: impl Iterator<Item = &'o Object<'t>>) ->
     }
     json.push_str("]}");
     json
-}
-
-/// Splits a path of the reader, for example `snapshot.objects[0].items[2].spec.replicas`, into the place of the
-/// object and the field: `web.json, items[2]` and `spec.replicas`.
-fn split(document: &str, field: &str) -> (String, String) {
-    let path = field.strip_prefix(TEXTS).unwrap_or(field);
-    let path = path.split_once(']').map_or("", |(_, path)| path);
-    let (mut rest, mut end) = (path, 0);
-    while let Some(item) = rest.strip_prefix(".items[") {
-        let Some((_, after)) = item.split_once(']') else {
-            break;
-        };
-        rest = after;
-        end = path.len() - rest.len();
-    }
-    let items = path[..end].trim_start_matches('.');
-    let separator = match items {
-        "" => "",
-        // An item of an array, for example `web.json, [3].items[2]`.
-        _ if document.ends_with(']') => ".",
-        _ => ", ",
-    };
-    (
-        format!("{document}{separator}{items}"),
-        rest.trim_start_matches('.').to_owned(),
-    )
 }

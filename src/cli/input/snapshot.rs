@@ -7,7 +7,7 @@ use std::fmt::Display;
 use prost_types::Timestamp;
 use rollplan_core::kind::Dependents;
 use rollplan_wire as wire;
-use rollplan_wire::objects::{Found, Metadata};
+use rollplan_wire::objects::{FIELD, Found, Metadata};
 use rollplan_wire::proto;
 use serde_json::Value;
 
@@ -278,6 +278,7 @@ fn about(
         claims: selection.claims.clone(),
         snapshot,
         source_map: SourceMap {
+            field: FIELD,
             texts: vec![selected.iter().map(|object| object.place()).collect()],
             answers: answers.places,
             manifest: None,

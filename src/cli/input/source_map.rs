@@ -1,15 +1,16 @@
 //! Maps fields of a request to the objects in the input.
 
-use super::object::TEXTS;
 use crate::cli::error::Diagnostic;
 
 /// The sources of the objects and answers of a request.
 #[derive(Clone, Debug, Default)]
 pub(in crate::cli) struct SourceMap {
+    /// The path of the texts of the request, for example `snapshot.objects`.
+    pub(in crate::cli) field: &'static str,
     /// The places of the items of each text of the request.
-    pub(super) texts: Vec<Vec<String>>,
+    pub(in crate::cli) texts: Vec<Vec<String>>,
     /// The places of the answers of the request.
-    pub(super) answers: Vec<String>,
+    pub(in crate::cli) answers: Vec<String>,
     /// The file of the manifest that a forecast is about, if there is one.
     pub(in crate::cli) manifest: Option<String>,
 }
@@ -40,7 +41,7 @@ impl SourceMap {
 
     /// The place of the object, and the rest of the path.
     fn object<'a>(&'a self, field: &'a str) -> Option<(&'a str, &'a str)> {
-        let (text, rest) = index(field.strip_prefix(TEXTS)?)?;
+        let (text, rest) = index(field.strip_prefix(self.field)?)?;
         let (item, rest) = index(rest.strip_prefix(".items")?)?;
         Some((self.texts.get(text)?.get(item)?, rest))
     }
@@ -59,7 +60,7 @@ impl SourceMap {
 
     /// Replaces paths in a text with the places of their objects.
     fn with_places(&self, text: &str) -> String {
-        let Some(start) = text.find(TEXTS) else {
+        let Some(start) = text.find(self.field) else {
             return text.to_owned();
         };
         match self.object(&text[start..]) {
@@ -100,11 +101,14 @@ fn json_names(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rollplan_wire::objects::FIELD;
+
     use super::*;
 
     #[test]
     fn fields_are_mapped_to_their_objects() {
         let source_map = SourceMap {
+            field: FIELD,
             texts: vec![
                 vec![
                     "d (Deployment web)".to_owned(),

@@ -31,6 +31,20 @@ type Positions<'a> = HashMap<Cow<'a, str>, Vec<usize>>;
 
 // === impl ObjectIndex ===
 
+impl<T> Default for ObjectIndex<'_, T> {
+    fn default() -> Self {
+        Self {
+            all: Vec::new(),
+            replica_sets: Vec::new(),
+            pods: Vec::new(),
+            by_name: HashMap::new(),
+            controlled: HashMap::new(),
+            events: HashMap::new(),
+            claim_events: HashMap::new(),
+        }
+    }
+}
+
 impl<T> Deref for ObjectIndex<'_, T> {
     type Target = [T];
 
@@ -46,26 +60,23 @@ impl<'a, T: AsRef<Found<'a>>> ObjectIndex<'a, T> {
     ///
     /// [`Interrupted`].
     pub fn new(all: Vec<T>, interrupt: &dyn Interrupt) -> Result<Self, Interrupted> {
-        let mut index = Self {
-            all: Vec::new(),
-            replica_sets: Vec::new(),
-            pods: Vec::new(),
-            by_name: HashMap::with_capacity(all.len()),
-            controlled: HashMap::new(),
-            events: HashMap::new(),
-            claim_events: HashMap::new(),
-        };
-        for (position, object) in all.iter().enumerate() {
-            if position.is_multiple_of(CHECK_INTERVAL) {
+        let mut index = Self::default();
+        for object in all {
+            if index.all.len().is_multiple_of(CHECK_INTERVAL) {
                 interrupt.check()?;
             }
-            index.add(position, object.as_ref());
+            index.add(object);
         }
-        index.all = all;
         Ok(index)
     }
 
-    fn add(&mut self, position: usize, object: &Found<'a>) {
+    /// Adds an object after the others.
+    pub fn add(&mut self, object: T) {
+        self.index(self.all.len(), object.as_ref());
+        self.all.push(object);
+    }
+
+    fn index(&mut self, position: usize, object: &Found<'a>) {
         let add = |positions: &mut Positions<'a>, key: &Cow<'a, str>| match positions.get_mut(key) {
             Some(positions) => positions.push(position),
             None => _ = positions.insert(key.clone(), vec![position]),

@@ -87,6 +87,7 @@ impl<'a> Objects<'a> {
         interrupt: &'a dyn Interrupt,
     ) -> Result<(), Error> {
         let place = at.to_string();
+        let before = self.found.len();
         let mut scanner = Scanner {
             json: Json::of_similar_objects(text, interrupt),
             objects: self,
@@ -108,6 +109,7 @@ impl<'a> Objects<'a> {
                     _ => Reason::MalformedJson,
                 };
                 let (at, description) = (scanner.json.offset(), error.description());
+                self.found.truncate(before);
                 violations.add(place, reason, format_args!("byte {at}: {description}"));
                 Ok(())
             }
@@ -283,6 +285,7 @@ impl<'a> Scanner<'_, 'a> {
         // one. Other errors only matter if the object is selected.
         let twice = duplicate_key.as_deref();
         if let Some(key) = twice.filter(|key| is_list || IDENTITY.contains(key)) {
+            self.objects.found.truncate(before);
             let field = format!("{at}[{key:?}]");
             violations.add(field, Reason::DuplicateKey, DUPLICATE_KEY);
             return Ok(());
@@ -302,6 +305,7 @@ impl<'a> Scanner<'_, 'a> {
             _ => None,
         };
         if let Some(rejected) = rejected {
+            self.objects.found.truncate(before);
             violations.add(at, Reason::WrongKind, rejected);
         } else if is_list {
             violations.extend(faults);

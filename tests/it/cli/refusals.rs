@@ -149,10 +149,13 @@ fn errors_name_duplicate_keys_with_their_object() {
         (0, "note: skipped: 1 ConfigMap (v1)\n")
     );
     let twice = with(config, r#""kind":"Pod""#);
-    let err = refused(&plan_args(&[]), &input(&deployment, &twice));
-    assert!(
-        err.ends_with("items[1]: [\"kind\"]: the key occurs twice in its object\n"),
-        "{err}"
+    let run = rollplan(&plan_args(&[]), &input(&deployment, &twice));
+    assert_eq!(
+        (run.exit, run.err.as_str()),
+        (
+            2,
+            "note: skipped: standard input: items[1][\"kind\"]: the key occurs twice in its object\n"
+        )
     );
 }
 

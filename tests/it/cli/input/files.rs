@@ -91,7 +91,7 @@ fn unreadable_files_of_a_directory_are_skipped_with_a_note() {
         (
             "a.yaml",
             "apiVersion: v1\nkind: List\nitems: [null]\n",
-            "a.yaml, items[0]: null is not an object",
+            "a.yaml: items[0]: must be an object or a List of objects",
         ),
     ] {
         let Run { exit, out, err } = uses(&[(name, text), ("web.yaml", WEB)], &[]);
