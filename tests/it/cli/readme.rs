@@ -138,14 +138,15 @@ fn page_about_flux_shows_the_output() {
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: shop, namespace: flux-system, uid: u, resourceVersion: "1", generation: 2}
+spec: {suspend: true}
 status:
-  observedGeneration: 2
+  observedGeneration: 1
   conditions:
-  - {type: Stalled, status: "True", reason: DependencyNotFound, message: "dependency 'flux-system/infra' not found"}
-  - {type: Ready, status: "False", reason: DependencyNotFound}
+  - {type: Ready, status: "True", reason: ReconciliationSucceeded, observedGeneration: 1}
 "#;
     let run = rollplan(&["status", "-f", "-"], kustomization);
-    assert_eq!(run.exit, 1, "{}", run.err);
-    let shown = format!("-f kustomization.yaml\n{}```", run.out);
+    assert_eq!(run.exit, 3, "{}", run.err);
+    let command = "status kustomizations.kustomize.toolkit.fluxcd.io/shop -n flux-system";
+    let shown = format!("{command}\n{}```", run.out);
     assert!(read("docs/guides/flux.md").contains(&shown), "{}", run.out);
 }
