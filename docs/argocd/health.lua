@@ -1,4 +1,5 @@
--- A health check for Argo CD: the states of rollplan. docs/guides/argocd.md describes how to install it.
+-- A health check for Argo CD: the states of rollplan. docs/guides/argocd.md describes how to install it. It needs Lua's library
+-- string, and so health.lua.useOpenLibs.
 -- The lists between the marks are generated from src/health/kinds: UPDATE_GOLDEN=1 cargo test -p rollplan-health argo
 
 -- generated
@@ -13,11 +14,11 @@ local paused_fields = { "spec.suspend", "spec.paused" }
 local own_namespace = "metadata.namespace"
 local general = { groups = {}, kinds = {}, words = { { path = "status.phase", message = "status.message", is_optional = true, good = { "Healthy", "Ready", "Available", "Bound", "Green", "Succeeded", "Successful", "Completed", "Provisioned", "Synced" }, busy = { "New", "Pending", "Queued", "Waiting", "Creating", "Provisioning", "Initializing", "Installing", "Starting", "Deploying", "Progressing", "InProgress", "Reconciling", "Updating", "Upgrading", "Scaling", "ScalingUp", "ScalingDown", "Terminating", "Deleting" }, failed = { "Failed", "Error", "Degraded", "Invalid", "InvalidSpec", "PartiallyFailed", "Lost", "Red" } }, { path = "status.state", message = "status.message", is_optional = true, good = { "Healthy", "Ready", "Available", "Bound", "Green", "Succeeded", "Successful", "Completed", "Provisioned", "Synced" }, busy = { "New", "Pending", "Queued", "Waiting", "Creating", "Provisioning", "Initializing", "Installing", "Starting", "Deploying", "Progressing", "InProgress", "Reconciling", "Updating", "Upgrading", "Scaling", "ScalingUp", "ScalingDown", "Terminating", "Deleting" }, failed = { "Failed", "Error", "Degraded", "Invalid", "InvalidSpec", "PartiallyFailed", "Lost", "Red" } }, { path = "status.health", message = "status.message", is_optional = true, good = { "Healthy", "Ready", "Available", "Bound", "Green", "Succeeded", "Successful", "Completed", "Provisioned", "Synced" }, busy = { "New", "Pending", "Queued", "Waiting", "Creating", "Provisioning", "Initializing", "Installing", "Starting", "Deploying", "Progressing", "InProgress", "Reconciling", "Updating", "Upgrading", "Scaling", "ScalingUp", "ScalingDown", "Terminating", "Deleting" }, failed = { "Failed", "Error", "Degraded", "Invalid", "InvalidSpec", "PartiallyFailed", "Lost", "Red" } }, { path = "status.health.status", message = "status.message", is_optional = true, good = { "Healthy", "Ready", "Available", "Bound", "Green", "Succeeded", "Successful", "Completed", "Provisioned", "Synced" }, busy = { "New", "Pending", "Queued", "Waiting", "Creating", "Provisioning", "Initializing", "Installing", "Starting", "Deploying", "Progressing", "InProgress", "Reconciling", "Updating", "Upgrading", "Scaling", "ScalingUp", "ScalingDown", "Terminating", "Deleting" }, failed = { "Failed", "Error", "Degraded", "Invalid", "InvalidSpec", "PartiallyFailed", "Lost", "Red" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } }
 local rows = {
-  { groups = { "argoproj.io" }, kinds = { "Rollout" }, words = { { path = "status.phase", message = "status.message", good = { "Healthy" }, busy = { "Progressing" }, paused = { "Paused" }, failed = { "Degraded" } } }, required = {}, counted = {}, failed_reasons = { { "Progressing", "RolloutAborted" }, { "Progressing", "ProgressDeadlineExceeded" } }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } }, generation = { "rollout.argoproj.io/workload-generation", "status.workloadObservedGeneration" } },
-  { groups = { "argoproj.io" }, kinds = { "Application" }, words = { { path = "status.operationState.phase", message = "status.operationState.message", is_optional = true, good = { "Succeeded" }, busy = { "Running", "Terminating" }, failed = { "Failed", "Error" } }, { path = "status.health.status", message = "status.health.message", good = { "Healthy" }, busy = { "Progressing", "Missing", "Degraded", "Unknown" }, paused = { "Suspended" } }, { path = "status.sync.status", message = "status.message", good = { "Synced" }, busy = { "OutOfSync", "Unknown" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
+  { groups = { "argoproj.io" }, kinds = { "Rollout" }, words = { { path = "status.phase", message = "status.message", good = { "Healthy" }, busy = { "Progressing" }, paused = { "Paused" }, failed = { "Degraded" } } }, required = {}, counted = {}, failed_reasons = { { "Progressing", "RolloutAborted" }, { "Progressing", "ProgressDeadlineExceeded" } }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } }, handled = { "rollout.argoproj.io/workload-generation", "status.workloadObservedGeneration" } },
+  { groups = { "argoproj.io" }, kinds = { "Application" }, words = { { path = "status.operationState.phase", message = "status.operationState.message", is_optional = true, about = { "status.operationState.syncResult.revision", "status.sync.revision" }, good = { "Succeeded" }, busy = { "Running", "Terminating" }, failed = { "Failed", "Error" } }, { path = "status.health.status", message = "status.health.message", good = { "Healthy" }, busy = { "Progressing", "Missing", "Degraded", "Unknown" }, paused = { "Suspended" } }, { path = "status.sync.status", message = "status.message", good = { "Synced" }, busy = { "OutOfSync", "Unknown" } } }, required = {}, counted = {}, requests = { "operation" }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "argoproj.io" }, kinds = { "AnalysisRun", "Workflow" }, words = { { path = "status.phase", message = "status.message", good = { "Successful", "Succeeded" }, busy = { "Pending", "Running" }, failed = { "Failed", "Error" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "argoproj.io" }, kinds = { "ApplicationSet" }, words = {}, required = { { "ResourcesUpToDate" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
-  { groups = { "*.toolkit.fluxcd.io" }, kinds = { "Bucket", "GitRepository", "HelmChart", "HelmRelease", "ImagePolicy", "ImageRepository", "ImageUpdateAutomation", "Kustomization", "OCIRepository", "Receiver" }, words = {}, required = { { "Ready" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
+  { groups = { "*.toolkit.fluxcd.io" }, kinds = { "Bucket", "GitRepository", "HelmChart", "HelmRelease", "ImagePolicy", "ImageRepository", "ImageUpdateAutomation", "Kustomization", "OCIRepository", "Receiver" }, words = {}, required = { { "Ready" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } }, handled = { "reconcile.fluxcd.io/requestedAt", "status.lastHandledReconcileAt" } },
   { groups = { "cert-manager.io" }, kinds = { "Certificate" }, words = {}, required = { { "Ready" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "cert-manager.io" }, kinds = { "CertificateRequest" }, words = {}, required = { { "Ready" } }, counted = {}, bad = { "Denied", "InvalidRequest" }, failed_reasons = { { "Ready", "Denied" }, { "Ready", "Failed" } }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "acme.cert-manager.io" }, kinds = { "Challenge", "Order" }, words = { { path = "status.state", message = "status.reason", good = { "valid" }, busy = { "pending", "processing", "ready" }, failed = { "errored", "expired", "invalid" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
@@ -153,12 +154,16 @@ local function explained(condition)
   return ": " .. message
 end
 
+local observed = status.observedGeneration
+local is_behind = type(observed) == "number" and observed < generation
+
 -- A condition that was written for an earlier generation counts as unknown.
 local function truth(condition)
-  if condition.observedGeneration and condition.observedGeneration < generation then
-    return "Unknown"
+  local is_stale = is_behind
+  if condition.observedGeneration then
+    is_stale = condition.observedGeneration < generation
   end
-  return condition.status
+  return is_stale and "Unknown" or condition.status
 end
 
 local conditions = {}
@@ -204,15 +209,16 @@ for _, path in ipairs(paused_fields) do
   end
 end
 
-local observed = status.observedGeneration
-if type(observed) == "number" and observed < generation then
-  return health("Progressing", "no controller has observed the latest change")
+if row.handled then
+  local annotation, field = row.handled[1], row.handled[2]
+  local wanted = (metadata.annotations or {})[annotation]
+  if wanted and text(field) ~= wanted then
+    return health("Progressing", "its controller has not handled the annotation " .. annotation .. " yet")
+  end
 end
-if row.generation then
-  local wanted = tonumber((metadata.annotations or {})[row.generation[1]] or "")
-  local seen = tonumber(text(row.generation[2])) or 0
-  if wanted and seen < wanted then
-    return health("Progressing", "no controller has observed the latest change of its workload")
+for _, field in ipairs(row.requests or {}) do
+  if obj[field] ~= nil then
+    return health("Progressing", "its controller has not done yet what the field " .. field .. " requests")
   end
 end
 
@@ -236,6 +242,14 @@ if working then
   return health("Progressing", "its condition " .. working.type .. " is true" .. explained(working))
 end
 
+if is_behind then
+  local ready = condition_of(summary)
+  if ready and truth(ready) == "False" then
+    return health("Progressing", "its condition " .. summary .. " is not true" .. explained(ready))
+  end
+  return health("Progressing", "no controller has observed the latest change")
+end
+
 local good = false
 local has_word = false
 local function has(list, word)
@@ -248,6 +262,13 @@ local function has(list, word)
 end
 for _, word in ipairs(row.words) do
   local value = text(word.path)
+  -- A word about an earlier state does not count.
+  if word.about then
+    local of, current = text(word.about[1]), text(word.about[2])
+    if of ~= current and of ~= "" and current ~= "" then
+      value = ""
+    end
+  end
   if value ~= "" then
     has_word = true
     local message = word.path .. " is " .. value

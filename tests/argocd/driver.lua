@@ -213,6 +213,24 @@ for index, it in ipairs(kinds) do
     if chance(15) then
       set(object, "spec.suspend", true)
     end
+    if row.handled and chance(3) then
+      object.metadata.annotations = { [row.handled[1]] = "1" }
+      if not chance(3) then
+        set(object, row.handled[2], any({ "1", "1", "0" }))
+      end
+    end
+    for _, field in ipairs(row.requests or {}) do
+      if chance(6) then
+        object[field] = { x = 1 }
+      end
+    end
+    for _, word in ipairs(row.words) do
+      for _, path in ipairs(word.about or {}) do
+        if not chance(4) then
+          set(object, path, any({ "r1", "r2" }))
+        end
+      end
+    end
     obj = object
     print(check().status .. "\t" .. json(object))
   end

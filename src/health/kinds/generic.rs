@@ -70,6 +70,8 @@ pub struct Fields {
     pub has_status_subresource: Option<bool>,
     /// Strings, and numbers and truth values as text. Empty ones are omitted.
     pub texts: BTreeMap<&'static str, String>,
+    /// The requests that exist.
+    pub requests: Vec<&'static str>,
     /// Numbers.
     pub numbers: BTreeMap<&'static str, i64>,
     /// The items of the list of the status that has nested conditions.
@@ -98,6 +100,8 @@ struct Judge<'a, 's> {
     row: &'static KindRow,
     /// Whether the row is one of the table.
     is_known: bool,
+    /// Whether the status is of an earlier generation.
+    is_behind: bool,
     /// The evidence that the object is complete.
     good: Option<String>,
 }
@@ -114,6 +118,7 @@ pub(super) fn report(fields: &Fields, object: &ObservedObject<'_>) -> Report {
         fields,
         row: row.unwrap_or(&table::GENERAL),
         is_known: row.is_some(),
+        is_behind: object.unobserved().is_some(),
         good: None,
     };
     if let Some(report) = judge.undone() {
@@ -152,6 +157,7 @@ impl Judge<'_, '_> {
     fn undone(&mut self) -> Option<Report> {
         // A controller may not observe the change that pauses it.
         self.paused_by_field()
+            .or_else(|| self.requested())
             .or_else(|| self.unobserved())
             .or_else(|| self.paused_by_condition())
             .or_else(|| self.failed())
@@ -177,22 +183,44 @@ impl Judge<'_, '_> {
         Some(self.paused(format!("{what}{}", explained(condition)), "resume it"))
     }
 
-    fn unobserved(&self) -> Option<Report> {
-        let behind = || {
-            let (annotation, path) = self.row.generation?;
+    fn requested(&self) -> Option<Report> {
+        let handled = || {
+            let (annotation, field) = self.row.handled?;
             let annotations = &self.object.snapshot.metadata.annotations;
-            let wanted: i64 = annotations.get(annotation)?.parse().ok()?;
-            let observed = self.fields.numbers.get(path).copied().unwrap_or_default();
-            (observed < wanted).then(|| {
-                let message = format!(
-                    "no controller has observed the latest change of its workload (generation {wanted}, observed \
-                     {observed})"
-                );
-                Blocker::new(Cause::GenerationUnobserved, message, "")
+            let wanted = annotations.get(annotation)?;
+            (self.text(field) != wanted).then(|| {
+                let wanted = one_line(wanted, KUBERNETES_MAX);
+                format!("its controller has not handled the annotation {annotation} yet ({wanted})")
             })
         };
-        let blocker = self.object.unobserved().or_else(behind)?;
+        let requested = || {
+            let field = self.fields.requests.first()?;
+            Some(format!(
+                "its controller has not done yet what the field {field} requests"
+            ))
+        };
+        let message = handled().or_else(requested)?;
+        let blocker = Blocker::new(Cause::GenerationUnobserved, message, "");
         Some(self.object.open(Phase::Progressing, "is waiting", blocker))
+    }
+
+    /// Some controllers, such as those of Flux, report a failure only in conditions, with their generation.
+    fn unobserved(&self) -> Option<Report> {
+        let blocker = self.object.unobserved()?;
+        let by_summary = || {
+            let condition = self.object.condition(SUMMARY)?;
+            let is_false = self.status(condition) == "False";
+            let what = self.fault(condition).filter(|_| is_false)?;
+            let blocker = self
+                .object
+                .of_condition(Cause::ConditionFalse, &what, condition);
+            Some(self.not_ready(blocker))
+        };
+        let by_conditions = self.paused_by_condition();
+        let by_conditions = by_conditions.or_else(|| self.failed());
+        let by_conditions = by_conditions.or_else(|| self.busy()).or_else(by_summary);
+        let open = || self.object.open(Phase::Progressing, "is waiting", blocker);
+        Some(by_conditions.unwrap_or_else(open))
     }
 
     fn failed(&self) -> Option<Report> {
@@ -236,6 +264,10 @@ impl Judge<'_, '_> {
     /// The words that the object has, in the order in which they decide.
     fn words(&self) -> impl Iterator<Item = (&'static Word, &str)> {
         let words = self.row.words.iter();
+        let words = words.filter(|word| {
+            let about = word.about.map(|(of, now)| (self.text(of), self.text(now)));
+            about.is_none_or(|(of, now)| of == now || of.is_empty() || now.is_empty())
+        });
         let words = words.map(|word| (word, self.text(word.path)));
         words.filter(|(_, text)| !text.is_empty())
     }
@@ -445,9 +477,8 @@ impl Judge<'_, '_> {
     /// Whether the condition was written for an earlier generation.
     fn is_stale(&self, condition: &Condition) -> bool {
         let generation = self.object.snapshot.metadata.generation;
-        condition
-            .observed_generation
-            .is_some_and(|observed| observed < generation)
+        let observed = condition.observed_generation;
+        observed.map_or(self.is_behind, |observed| observed < generation)
     }
 
     /// The status of a condition for the latest generation.
@@ -757,6 +788,9 @@ mod tests {
         if word.is_optional {
             text += ", is_optional = true";
         }
+        if let Some((of, current)) = word.about {
+            text += &format!(", about = {}", lua_list(&[of, current]));
+        }
         for (name, list) in [
             ("good", word.good),
             ("busy", word.busy),
@@ -821,7 +855,8 @@ mod tests {
             busy,
             nested,
             counters,
-            generation,
+            handled,
+            requests,
             is_complete_when_observed,
             is_final: _,
             unjudged_version,
@@ -842,6 +877,7 @@ mod tests {
             ("bad", bad),
             ("fails_when_false", fails_when_false),
             ("busy", busy),
+            ("requests", requests),
         ] {
             if !values.is_empty() {
                 fields.push(format!("{name} = {}", lua_list(values)));
@@ -861,8 +897,8 @@ mod tests {
             lua_list(counters.required),
             lua_list(counters.counted)
         ));
-        if let Some((annotation, field)) = generation {
-            fields.push(format!("generation = {}", lua_list(&[annotation, field])));
+        if let Some((annotation, field)) = handled {
+            fields.push(format!("handled = {}", lua_list(&[annotation, field])));
         }
         if *is_complete_when_observed {
             fields.push("is_complete_when_observed = true".to_owned());

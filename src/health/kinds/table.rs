@@ -32,9 +32,10 @@ pub struct KindRow {
     pub nested: Option<Nested>,
     /// The numbers that must reach the desired number.
     pub counters: Counters,
-    /// The generation of another object: the annotation that contains it, and the field with the generation that the
-    /// controller has observed.
-    pub generation: Option<(&'static str, &'static str)>,
+    /// An annotation, and the field into which the controller copies its value when it has handled it.
+    pub handled: Option<(&'static str, &'static str)>,
+    /// Fields that request work, and that the controller removes when it has done it.
+    pub requests: &'static [&'static str],
     /// Whether an observed generation is all that the kind reports.
     pub is_complete_when_observed: bool,
     /// Whether a failure is final, so that it is certain.
@@ -53,6 +54,8 @@ pub struct Word {
     pub message: &'static str,
     /// Whether the object may be complete without it.
     pub is_optional: bool,
+    /// Two fields that differ if the word is about an earlier state. It does not count then.
+    pub about: Option<(&'static str, &'static str)>,
     /// The words for a good state.
     pub good: &'static [&'static str],
     /// The words for a state that passes.
@@ -115,6 +118,7 @@ const WORD: Word = Word {
     path: "status.phase",
     message: "status.message",
     is_optional: false,
+    about: None,
     good: &[],
     busy: &[],
     paused: &[],
@@ -144,7 +148,8 @@ const ROW: KindRow = KindRow {
             "status.availableReplicas",
         ],
     },
-    generation: None,
+    handled: None,
+    requests: &[],
     is_complete_when_observed: false,
     is_final: false,
     unjudged_version: "",
@@ -159,7 +164,9 @@ const fn key(field: &'static str, default: &'static str) -> Key {
 }
 
 /// The annotation of a Rollout with the generation of the Deployment that it refers to.
-pub const WORKLOAD_GENERATION: &str = "rollout.argoproj.io/workload-generation";
+const WORKLOAD_GENERATION: &str = "rollout.argoproj.io/workload-generation";
+/// The annotation that requests a reconciliation by Flux (`ReconcileRequestAnnotation` in apis/meta of fluxcd/pkg).
+const RECONCILE_REQUEST: &str = "reconcile.fluxcd.io/requestedAt";
 
 /// Fields that pause an object while they are true, for every kind.
 pub(super) const PAUSED_FIELDS: [&str; 2] = ["spec.suspend", "spec.paused"];
@@ -180,17 +187,22 @@ pub static TABLE: [KindRow; 45] = [
             ("Progressing", "RolloutAborted"),
             ("Progressing", "ProgressDeadlineExceeded"),
         ],
-        generation: Some((WORKLOAD_GENERATION, "status.workloadObservedGeneration")),
+        handled: Some((WORKLOAD_GENERATION, "status.workloadObservedGeneration")),
         ..ROW
     },
     KindRow {
         groups: &["argoproj.io"],
         kinds: &["Application"],
         words: &[
+            // A sync of a revision that Git no longer asks for is over.
             Word {
                 path: "status.operationState.phase",
                 message: "status.operationState.message",
                 is_optional: true,
+                about: Some((
+                    "status.operationState.syncResult.revision",
+                    "status.sync.revision",
+                )),
                 good: &["Succeeded"],
                 busy: &["Running", "Terminating"],
                 failed: &["Failed", "Error"],
@@ -212,6 +224,9 @@ pub static TABLE: [KindRow; 45] = [
                 ..WORD
             },
         ],
+        // The state of the last operation is removed with the request (SetAppOperation in util/argo/argo.go), and a request
+        // only when its operation has ended (setOperationState in controller/appcontroller.go).
+        requests: &["operation"],
         ..ROW
     },
     KindRow {
@@ -248,6 +263,7 @@ pub static TABLE: [KindRow; 45] = [
             "Receiver",
         ],
         required: READY,
+        handled: Some((RECONCILE_REQUEST, "status.lastHandledReconcileAt")),
         ..ROW
     },
     KindRow {
@@ -723,6 +739,7 @@ pub static TABLE: [KindRow; 45] = [
                 path: "status.lifecycleState",
                 message: "status.error",
                 is_optional: true,
+                about: None,
                 good: &["DEPLOYED", "STABLE"],
                 busy: &["CREATED", "UPGRADING", "ROLLING_BACK"],
                 paused: &["SUSPENDED"],
@@ -1003,9 +1020,15 @@ impl Word {
 impl KindRow {
     /// The paths of all texts that the rule reads.
     pub fn texts(&self) -> impl Iterator<Item = &'static str> {
-        let words = self.words.iter().flat_map(|word| [word.path, word.message]);
+        let words = self.words.iter().flat_map(|word| {
+            let about = word.about.into_iter();
+            [word.path, word.message]
+                .into_iter()
+                .chain(about.flat_map(|(of, current)| [of, current]))
+        });
         let nested = self.nested.map(|nested| nested.implied_by);
-        words.chain(PAUSED_FIELDS).chain(nested)
+        let handled = self.handled.map(|(_, field)| field);
+        words.chain(PAUSED_FIELDS).chain(nested).chain(handled)
     }
 
     /// The paths of all numbers that the rule reads.
@@ -1016,8 +1039,7 @@ impl KindRow {
             counted,
         } = self.counters;
         let counters = required.iter().chain(counted).copied();
-        let generation = self.generation.map(|(_, observed)| observed);
-        counters.chain([wanted]).chain(generation)
+        counters.chain([wanted])
     }
 }
 
@@ -1089,9 +1111,12 @@ mod tests {
                 code(&numbers)
             ));
         }
-        if let Some((_, observed)) = row.generation {
-            good.push(format!("`{observed}` is that of the workload"));
+        if let Some((annotation, field)) = row.handled {
+            good.push(format!(
+                "`{field}` is that of the annotation `{annotation}`, if it is set"
+            ));
         }
+        good.extend(row.requests.iter().map(|field| format!("no `{field}`")));
         if row.is_complete_when_observed {
             good.push("the generation is observed".to_owned());
         }

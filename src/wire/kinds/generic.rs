@@ -32,6 +32,8 @@ objects! {
         metadata: kubernetes::ObjectMeta = "metadata",
         spec: Value = "spec",
         status: Value = "status",
+        /// Of an Application of Argo CD.
+        operation: Value = "operation",
     }
 }
 
@@ -44,10 +46,14 @@ pub(super) fn object(
         metadata,
         spec,
         status,
+        operation,
     } = object;
     let row = table::rule(group(&base.api_version), &base.kind);
     let namespace = &base.metadata.namespace;
-    let fields = fields(row, namespace, &spec, &status, has_status_subresource);
+    let mut fields = fields(row, namespace, &spec, &status, has_status_subresource);
+    let requests = row.requests.iter().copied();
+    let is_set = |field: &&str| *field == "operation" && !operation.is_null();
+    fields.requests = requests.filter(is_set).collect();
     ObjectSnapshot {
         metadata: views::metadata(base.metadata, metadata),
         // Some controllers write a string.
@@ -103,6 +109,7 @@ fn fields(
         has_status: status.as_map().is_some_and(|fields| !fields.is_empty()),
         has_status_subresource,
         texts: row.texts().filter_map(text).collect(),
+        requests: Vec::new(),
         numbers: row.numbers().filter_map(numbers).collect(),
         nested: row.nested.map(nested).unwrap_or_default(),
         wanted: row.nested.map(wanted).unwrap_or_default(),

@@ -131,7 +131,6 @@ fn rollout_is_behind_until_the_change_of_its_workload_is_observed() {
         (Some("2"), json!("2"), Complete),
         (Some("2"), json!("1"), Progressing),
         (Some("2"), json!(null), Progressing),
-        (Some("many"), json!("1"), Complete),
         (None, json!(null), Complete),
     ] {
         let status = json!({"phase": "Healthy", "observedGeneration": "1", "workloadObservedGeneration": observed});
@@ -141,6 +140,121 @@ fn rollout_is_behind_until_the_change_of_its_workload_is_observed() {
                 json!({"rollout.argoproj.io/workload-generation": value});
         }
         let report = report(60, &rollout, &[]);
+        assert_eq!(expected(&report), wanted, "{}", report.message);
+    }
+}
+
+/// Until the first success, the controllers of Flux leave the observed generation at -1, and report failures in conditions with
+/// their generation.
+#[test]
+fn conditions_of_the_latest_generation_count_before_it_is_observed() {
+    let of = |condition: Value| {
+        let status = json!({"observedGeneration": -1, "conditions": [condition]});
+        let version = "kustomize.toolkit.fluxcd.io/v1";
+        report(
+            60,
+            &object(version, "Kustomization", "shop", json!({}), status),
+            &[],
+        )
+    };
+    let unobserved = "no controller has observed the latest change (generation 1, observed -1)";
+    for (kind, status, generation, wanted, message) in [
+        (
+            "Stalled",
+            "True",
+            Some(1),
+            Failed,
+            "its condition Stalled is true (AccessDenied)",
+        ),
+        (
+            "Ready",
+            "False",
+            Some(1),
+            Progressing,
+            "its condition Ready is false (AccessDenied)",
+        ),
+        (
+            "Reconciling",
+            "True",
+            Some(1),
+            Progressing,
+            "its controller is working on it (AccessDenied)",
+        ),
+        (
+            "Paused",
+            "True",
+            Some(1),
+            Paused,
+            "its condition Paused is true (AccessDenied)",
+        ),
+        ("Ready", "True", Some(1), Progressing, unobserved),
+        ("Stalled", "True", Some(0), Progressing, unobserved),
+        ("Stalled", "True", None, Progressing, unobserved),
+    ] {
+        let mut condition = json!({"type": kind, "status": status, "reason": "AccessDenied"});
+        if let Some(generation) = generation {
+            condition["observedGeneration"] = generation.into();
+        }
+        let report = of(condition);
+        assert_eq!(expected(&report), wanted, "{kind}: {}", report.message);
+        assert_eq!(report.blockers[0].message, message);
+    }
+}
+
+#[test]
+fn requested_reconciliation_of_flux_must_be_handled() {
+    for (requested, handled, wanted) in [
+        (
+            json!("2026-11-28T10:00:00Z"),
+            json!("2026-11-28T10:00:00Z"),
+            Complete,
+        ),
+        (
+            json!("2026-11-28T10:00:00Z"),
+            json!("2026-11-27T10:00:00Z"),
+            Progressing,
+        ),
+        (json!("2026-11-28T10:00:00Z"), json!(null), Progressing),
+        (json!(null), json!("2026-11-27T10:00:00Z"), Complete),
+    ] {
+        let status = json!({"observedGeneration": 1, "lastHandledReconcileAt": handled,
+            "conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1}]});
+        let version = "source.toolkit.fluxcd.io/v1";
+        let mut repository = object(version, "GitRepository", "shop", json!({}), status);
+        if !requested.is_null() {
+            repository["metadata"]["annotations"] =
+                json!({"reconcile.fluxcd.io/requestedAt": requested});
+        }
+        let report = report(60, &repository, &[]);
+        assert_eq!(expected(&report), wanted, "{}", report.message);
+    }
+}
+
+/// `argocd app sync` removes the state of the last operation when it requests the next one.
+#[test]
+fn application_waits_for_its_operation_and_ignores_a_failed_one_of_another_revision() {
+    let failed = |revision: &str| {
+        let result = json!({"revision": revision});
+        json!({"phase": "Failed", "message": "a hook has failed", "syncResult": result})
+    };
+    for (operation, state, wanted) in [
+        (json!(null), json!(null), Complete),
+        (json!({"sync": {"revision": "b"}}), json!(null), Progressing),
+        (json!(null), failed("b"), Failed),
+        (json!(null), failed("a"), Complete),
+        (json!(null), failed(""), Failed),
+    ] {
+        let mut status =
+            json!({"health": {"status": "Healthy"}, "sync": {"status": "Synced", "revision": "b"}});
+        if !state.is_null() {
+            status["operationState"] = state;
+        }
+        let version = "argoproj.io/v1alpha1";
+        let mut application = object(version, "Application", "shop", json!({}), status);
+        if !operation.is_null() {
+            application["operation"] = operation;
+        }
+        let report = report(60, &application, &[]);
         assert_eq!(expected(&report), wanted, "{}", report.message);
     }
 }
