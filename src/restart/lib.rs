@@ -7,10 +7,10 @@
 //! All state is in annotations of the workload, so the caller and the planner may be killed at any time. The planner never
 //! sees the values of configurations, only their checksums.
 //!
-//! Each step of a decision is a file: `reference` finds the configurations that a pod template uses, `selection` those
-//! that a workload reacts to, `compare`, `freshness` and `drift` find the changes, `decide` and `window` determine when the
-//! workload may restart, `guard` limits restarts across workloads, and `write` turns decisions into API calls. `sync` leads the loop of a
-//! controller.
+//! `reference` of rollplan-core finds the configurations that a pod template uses. Each further step of a decision is a file:
+//! `selection` finds those that a workload reacts to, `compare`, `freshness` and `drift` find the changes, `decide` and `window`
+//! determine when the workload may restart, `guard` limits restarts across workloads, and `write` turns decisions into API
+//! calls. `sync` leads the loop of a controller.
 
 mod checksum;
 mod compare;
