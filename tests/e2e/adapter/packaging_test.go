@@ -22,9 +22,9 @@ func TestManifests(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{CustomResource, Takeover, Restarts} {
 		t.Run(string(mode), func(t *testing.T) {
-			ctx := withTimeout(t, 5*time.Minute)
 			// In takeover mode, only the adapter manages Deployments, so its own pods must not need a Deployment controller.
 			cp := controlplane.ForTest(t, controlplane.Options{NativeController: mode != Takeover})
+			ctx := withTimeout(t, 5*time.Minute) // without the time to build and start the control plane
 			p := installation{cp, mode}
 			p.apply(ctx, t)
 			p.runContainers(ctx, t)

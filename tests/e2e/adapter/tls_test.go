@@ -22,8 +22,9 @@ import (
 // must accept what is in the Secret, and the adapter must reach the service by the name of the headless Service.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
+	cp := controlplane.ForTest(t, controlplane.Options{})
 	ctx := withTimeout(t, 5*time.Minute)
-	s, err := Install(ctx, controlplane.ForTest(t, controlplane.Options{}), binaries, CustomResource)
+	s, err := Install(ctx, cp, binaries, CustomResource)
 	if err != nil {
 		t.Fatal(err)
 	}
