@@ -61,6 +61,8 @@ impl<'a, T: AsRef<Found<'a>>> ObjectIndex<'a, T> {
     /// [`Interrupted`].
     pub fn new(all: Vec<T>, interrupt: &dyn Interrupt) -> Result<Self, Interrupted> {
         let mut index = Self::default();
+        index.all.reserve(all.len());
+        index.by_name.reserve(all.len());
         for object in all {
             if index.all.len().is_multiple_of(CHECK_INTERVAL) {
                 interrupt.check()?;
