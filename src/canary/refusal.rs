@@ -128,8 +128,8 @@ pub enum RefusalCause {
     },
     /// The canary has another template than that of the command.
     #[error(
-        "has a canary with another template ({held}), so nothing was changed: another run has replaced the template {asked}, or \
-         another client has changed it"
+        "has a canary with another template: {held} instead of {asked}, so nothing was changed; another run or another client \
+         may have started it"
     )]
     OtherTemplate {
         /// The digest in the command.

@@ -630,7 +630,8 @@ fn abort_waits_until_the_stable_template_is_restored() {
     aborting.complete("779f94f8fc");
     let polls = [held.poll(), patched(), aborting.poll(), patched()];
     let (run, kubectl) = run(&polls, &["abort", "web", "--interval=0"]);
-    assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
+    let hint = "note: to try the rejected template again, run `rollplan canary retry deploy/web -n shop`\n";
+    assert_eq!((run.exit, run.err.as_str()), (0, hint), "{}", run.out);
     assert_eq!(patches(&kubectl).len(), 2);
     // The same template is refused from then on.
     let mut aborted = aborting;
@@ -646,6 +647,14 @@ fn abort_waits_until_the_stable_template_is_restored() {
         "{}",
         run.out
     );
+}
+
+#[test]
+fn retry_of_a_held_canary_starts_none() {
+    let (run, kubectl) = run(&[World::held(None).poll()], &["retry", "web"]);
+    let notes = format!("note: a canary is held already, so none was started\n{HINT}");
+    assert_eq!((run.exit, run.err), (3, notes), "{}", run.out);
+    assert_eq!(patches(&kubectl).len(), 0);
 }
 
 /// A later canary starts after the state of an earlier one is written.
@@ -1073,7 +1082,7 @@ fn digest_is_all_that_a_script_reads() {
 fn other_templates_are_left_alone() {
     let held = World::held(Some(60));
     let digest = held.digest();
-    let other = "has a canary with another template (";
+    let other = "has a canary with another template: ";
     for verb in ["promote", "abort"] {
         let args = [verb, "web", "--interval=0", "--template=sha256:1"];
         let (refused, kubectl) = run(&[held.poll()], &args);

@@ -596,6 +596,10 @@ impl<'a> Steering<'a> {
                 command("abort")
             ),
             CanaryPhase::Aborting => format!("{} waits for its end", command("abort")),
+            CanaryPhase::Aborted => format!(
+                "to try the rejected template again, run {}",
+                command("retry")
+            ),
             _ => return Ok(()),
         };
         if let Some(failure) = &self.failure
@@ -681,6 +685,10 @@ impl Observation for Steering<'_> {
                 && matches!(self.action, CanaryAction::Start | CanaryAction::Retry);
             if starts && matches!(phase, CanaryPhase::Hold | CanaryPhase::Promoting) {
                 self.template = Some(report.template_digest.clone());
+            }
+            let is_held = phase == CanaryPhase::Hold && plan.response.steps.is_empty();
+            if is_held && self.action == CanaryAction::Retry && self.command.is_some() {
+                stderr::eprint_note("a canary is held already, so none was started");
             }
             self.command = None;
         }
