@@ -13,7 +13,7 @@ use rollplan_wire::proto::deployment_change::Change;
 use serde_json::Value;
 
 use super::plan::Horizon;
-use super::read::{objects, read, texts};
+use super::read::{objects, read, refuse_cluster, texts};
 use super::template_change::{ApplyArgs, TemplateArgs};
 use crate::cli::cluster::Needs;
 use crate::cli::error::Error;
@@ -255,10 +255,7 @@ fn from_files(which: TargetArgs, change: &ChangeArgs) -> Result<Changed, Error> 
         complete,
         ..
     } = which;
-    if let Some((option, _)) = cluster.options().next() {
-        let text = format!("{option} cannot be used with --snapshot: it only applies to kubectl");
-        return Err(Error::Usage(text));
-    }
+    refuse_cluster(&cluster, "--snapshot")?;
     let is_stdin = |file: &PathBuf| file.as_os_str() == "-";
     if snapshot.iter().any(is_stdin) && change.template.files.iter().any(is_stdin) {
         let text = "only one of --snapshot and --filename can be standard input";

@@ -44,7 +44,7 @@ pub(super) fn read(
             Some(Wanted::in_files(target, cluster.namespace.as_deref()))
         }
         None => {
-            refuse_cluster(cluster)?;
+            refuse_cluster(cluster, "-f")?;
             deployment.as_deref().map(Wanted::parse).transpose()?
         }
     };
@@ -73,7 +73,7 @@ pub(super) fn all(
     let ScopeArgs { which, cluster } = args;
     let named = target::parse(&which.names).map_err(Error::Usage)?;
     if named.is_empty() {
-        refuse_cluster(cluster)?
+        refuse_cluster(cluster, "-f")?
     } else {
         refuse_cluster_of_named(cluster)?
     }
@@ -220,19 +220,22 @@ fn complete(args: &CompleteArgs) -> Complete {
 
 /// Refuses the options of a cluster for objects in files that are named, apart from the namespace of the names.
 pub(super) fn refuse_cluster_of_named(cluster: &ClusterArgs) -> Result<(), Error> {
-    refuse_cluster(&ClusterArgs {
+    let cluster = ClusterArgs {
         namespace: None,
         ..cluster.clone()
-    })
+    };
+    refuse_cluster(&cluster, "-f")
 }
 
 /// Refuses the options of a cluster for objects in files.
-fn refuse_cluster(cluster: &ClusterArgs) -> Result<(), Error> {
-    match cluster.options().next() {
-        None => Ok(()),
-        Some((option, _)) => {
-            let text = format!("{option} cannot be used with -f: it only applies to kubectl");
-            Err(Error::Usage(text))
-        }
-    }
+pub(super) fn refuse_cluster(cluster: &ClusterArgs, files: &str) -> Result<(), Error> {
+    let Some((option, _)) = cluster.options().next() else {
+        return Ok(());
+    };
+    let other = match option {
+        "--namespace" => "; --deployment <NAMESPACE>/<NAME> selects from files",
+        _ => "",
+    };
+    let text = format!("{option} cannot be used with {files}: it only applies to kubectl{other}");
+    Err(Error::Usage(text))
 }

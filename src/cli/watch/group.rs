@@ -183,9 +183,19 @@ impl<'a> Group<'a> {
             return Ok(());
         }
         for (index, member) in self.members.iter().enumerate() {
-            let report = member.unfinished();
-            let Some((pod, previous)) = report.and_then(blocking_container) else {
+            let Some(pod) = member.unfinished().and_then(blocking_pod) else {
                 continue;
+            };
+            let previous = match pod.log() {
+                proto::ContainerLog::Current => false,
+                proto::ContainerLog::Previous => true,
+                proto::ContainerLog::Unspecified => {
+                    stderr::eprint_note(format_args!(
+                        "pod {} has no log that may show the problem",
+                        pod.name
+                    ));
+                    continue;
+                }
             };
             match self.fleet.log(index, &pod.name, &pod.container, previous) {
                 Ok(log) if self.options.output.is_text() => {
@@ -447,13 +457,9 @@ fn names(targets: &[Target], args: &ClusterArgs) -> Vec<String> {
     targets.iter().map(name).collect()
 }
 
-/// The pod that blocks a rollout, if a log of its container may show why, and whether that is the log of the previous run.
-fn blocking_container(report: &proto::RolloutReport) -> Option<(&proto::BlockedPod, bool)> {
-    let pod = report.blockers.first()?.pods.first()?;
-    match pod.log() {
-        proto::ContainerLog::Unspecified => None,
-        log => Some((pod, log == proto::ContainerLog::Previous)),
-    }
+/// The first pod that blocks a rollout.
+fn blocking_pod(report: &proto::RolloutReport) -> Option<&proto::BlockedPod> {
+    report.blockers.first()?.pods.first()
 }
 
 #[cfg(test)]

@@ -433,7 +433,7 @@ fn conflicting_arguments_are_refused() {
         ),
         (
             &["status", "-f", file, "-n", "shop"],
-            "error: --namespace cannot be used with -f: it only applies to kubectl\n",
+            "error: --namespace cannot be used with -f: it only applies to kubectl; --deployment <NAMESPACE>/<NAME> selects from files\n",
         ),
         (
             &["plan", "rs/web"],

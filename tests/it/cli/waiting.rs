@@ -493,3 +493,16 @@ fn log_of_the_failing_container_is_printed() {
         "{call}"
     );
 }
+
+#[test]
+fn container_without_a_log_is_named() {
+    let kubectl = Kubectl::new(&[example("stuck-bad-image")]);
+    let run = kubectl.run(&["wait", "web", "-n", "shop", "--timeout=0", "--logs"]);
+    assert!(
+        run.err.contains(" has no log that may show the problem\n"),
+        "{}",
+        run.err
+    );
+    let calls = kubectl.calls();
+    assert!(!calls.iter().any(|it| it.starts_with("logs ")), "{calls:?}");
+}
