@@ -13,6 +13,9 @@ use rollplan_core::time::Time;
 use crate::change::is_own;
 use crate::random::Random;
 
+/// How much longer a pod may have taken than the difference of its times, which are whole seconds, in ms.
+const ROUNDING_MAX: i64 = 999;
+
 /// The time that a pod takes to start if none is known. Only the order of events depends on it.
 const UNKNOWN_START: i64 = 10_000;
 /// The time within which most containers terminate that handle SIGTERM.
@@ -287,8 +290,12 @@ impl Model {
     pub(crate) fn slowest(&self, random: &mut Random) -> Option<SampleTimes> {
         let last = self.observations.last()?.time;
         let slowest = self.first.last().map_or(last, |first| last.max(*first));
+        let longer = match self.described.source {
+            StartTimesSource::SameTemplate | StartTimesSource::OtherTemplates => ROUNDING_MAX,
+            StartTimesSource::None | StartTimesSource::Request => 0,
+        };
         let terminations = self.terminations(random);
-        let starts = vec![slowest];
+        let starts = vec![slowest + longer];
         Some(SampleTimes::new(starts, Vec::new(), terminations, random))
     }
 
