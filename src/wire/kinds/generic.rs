@@ -42,18 +42,12 @@ pub(super) fn object(
     base: ObjectSnapshot,
     has_status_subresource: Option<bool>,
 ) -> ObjectSnapshot {
-    let AnyObject {
-        metadata,
-        spec,
-        status,
-        operation,
-    } = object;
     let row = table::rule(group(&base.api_version), &base.kind);
     let namespace = &base.metadata.namespace;
-    let mut fields = fields(row, namespace, &spec, &status, has_status_subresource);
-    let requests = row.requests.iter().copied();
-    let is_set = |field: &&str| *field == "operation" && !operation.is_null();
-    fields.requests = requests.filter(is_set).collect();
+    let fields = fields(row, namespace, &object, has_status_subresource);
+    let AnyObject {
+        metadata, status, ..
+    } = object;
     ObjectSnapshot {
         metadata: views::metadata(base.metadata, metadata),
         // Some controllers write a string.
@@ -68,10 +62,15 @@ pub(super) fn object(
 fn fields(
     row: &KindRow,
     namespace: &str,
-    spec: &Value,
-    status: &Value,
+    object: &AnyObject,
     has_status_subresource: Option<bool>,
 ) -> Fields {
+    let AnyObject {
+        spec,
+        status,
+        operation,
+        ..
+    } = object;
     let at = |path: &str| match path.split_once('.') {
         Some(("spec", path)) => values(spec, path),
         Some(("status", path)) => values(status, path),
@@ -103,13 +102,14 @@ fn fields(
         let items = list(nested.wanted).iter();
         items.map(|item| key(item, nested.key, namespace)).collect()
     };
+    let is_requested = |field: &&str| *field == "operation" && !operation.is_null();
     let mut details = Details::default();
     details.collect(status, "status", row.nested, 0);
     Fields {
         has_status: status.as_map().is_some_and(|fields| !fields.is_empty()),
         has_status_subresource,
         texts: row.texts().filter_map(text).collect(),
-        requests: Vec::new(),
+        requests: row.requests.iter().copied().filter(is_requested).collect(),
         numbers: row.numbers().filter_map(numbers).collect(),
         nested: row.nested.map(nested).unwrap_or_default(),
         wanted: row.nested.map(wanted).unwrap_or_default(),
