@@ -218,10 +218,10 @@ fn from_cluster(which: TargetArgs, change: &ChangeArgs) -> Result<Changed, Error
     let changed = template.apply(&mut cluster, named.as_ref(), wanted, &ApplyArgs::default())?;
     let target = match (named, &changed) {
         (Some(target), _) => target,
-        (None, Some((_, target))) => target.clone(),
+        (None, Some(dry_run)) => dry_run.target.clone(),
         (None, None) => return Err(Error::Bug("no Deployment selected".to_owned())),
     };
-    let mut json = changed.map(|(json, _)| json);
+    let mut json = changed.map(|dry_run| dry_run.deployment);
     let input = InputArgs {
         source: SourceArgs {
             target: vec![format!("{}/{}", target.resource.argument(), target.name)],

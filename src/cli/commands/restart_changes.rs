@@ -86,7 +86,7 @@ pub(super) fn sides(old: &Manifests, new: &Manifests) -> [Configurations; 2] {
 /// `ValidateSecretUpdate`). Empty if it does not.
 fn refusal(old: &Json, new: &Json) -> &'static str {
     let is_immutable = |object: &Json| object["immutable"] == true;
-    let has_changed = || entries(old) != entries(new) || !is_immutable(new);
+    let has_changed = || !has_same_entries(old, new) || !is_immutable(new);
     let secret_type = |object: &Json| match object["type"].as_str() {
         None | Some("") => "Opaque".to_owned(),
         Some(text) => text.to_owned(),
@@ -98,6 +98,11 @@ fn refusal(old: &Json, new: &Json) -> &'static str {
         return "the API server refuses the change, because the type of a Secret is immutable: give the new one another name";
     }
     ""
+}
+
+/// Whether two configurations have the same entries.
+pub(super) fn has_same_entries(a: &Json, b: &Json) -> bool {
+    entries(a) == entries(b)
 }
 
 fn absence((namespace, kind, name): &ObjectKey) -> proto::Configuration {

@@ -1,10 +1,16 @@
 //! Changes of pod templates, and their effect: kubectl makes a dry run of a manifest or of new images.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::PathBuf;
 
 use clap::Args;
+use rollplan_core::reference::{ConfigurationKind, references};
+use rollplan_core::template::Value;
+use serde_json::Value as Json;
 
+use super::restart_changes::has_same_entries;
+use super::restart_objects::pod_template;
 use crate::cli::cluster::{PROCESS_TIMEOUT, SOURCE};
 use crate::cli::error::Error;
 use crate::cli::input::{self, Objects, Source, Texts, Wanted};
@@ -36,6 +42,16 @@ pub(super) struct ApplyArgs {
 pub(super) struct Manifests {
     files: Vec<String>,
     options: Vec<String>,
+}
+
+/// What kubectl prints for a dry run.
+#[derive(Debug)]
+pub(super) struct DryRun {
+    /// The JSON of the Deployment.
+    pub(super) deployment: String,
+    pub(super) target: Target,
+    /// The ConfigMaps and Secrets of its namespace that its pod template uses.
+    configurations: Vec<Json>,
 }
 
 #[derive(Args, Debug)]
@@ -75,14 +91,14 @@ impl TemplateArgs {
         named: Option<&Target>,
         wanted: Option<Wanted>,
         apply: &ApplyArgs,
-    ) -> Result<Option<(String, Target)>, Error> {
+    ) -> Result<Option<DryRun>, Error> {
         let Some(manifests) = Manifests::new(&self.files, apply)? else {
             return Ok(None);
         };
         let named = named.map(|target| Wanted::in_files(target.clone(), None));
-        let (json, target) = manifests.dry_run(cluster, named.or(wanted).as_ref())?;
-        cluster.namespace.clone_from(&target.namespace);
-        Ok(Some((json, target)))
+        let dry_run = manifests.dry_run(cluster, named.or(wanted).as_ref())?;
+        cluster.namespace.clone_from(&dry_run.target.namespace);
+        Ok(Some(dry_run))
     }
 
     /// The Deployment after its containers would have got the images.
@@ -99,7 +115,7 @@ impl TemplateArgs {
         if printed.trim_ascii().is_empty() {
             printed = kubectl.get(target, PROCESS_TIMEOUT)?;
         }
-        Ok(find(printed, None)?.0)
+        Ok(find(printed, None)?.deployment)
     }
 }
 
@@ -152,7 +168,7 @@ impl Manifests {
         &self,
         cluster: &ClusterArgs,
         wanted: Option<&Wanted>,
-    ) -> Result<(String, Target), Error> {
+    ) -> Result<DryRun, Error> {
         let kubectl = Kubectl::new(cluster);
         let Self { files, options } = self;
         let printed = match kubectl.apply_dry_run(files, options, PROCESS_TIMEOUT) {
@@ -172,12 +188,63 @@ impl Manifests {
     }
 }
 
+// === impl DryRun ===
+
+impl DryRun {
+    /// The configurations that the manifests change, for example `configmap/web`. None if they cannot be read: whoever may
+    /// apply manifests need not be allowed to read Secrets.
+    pub(super) fn changed_configurations(&self, cluster: &ClusterArgs) -> Vec<String> {
+        let read = |name: &str| {
+            let printed = Kubectl::new(cluster).get_if_exists(name, PROCESS_TIMEOUT);
+            serde_json::from_slice::<Json>(&printed.ok()?).ok()
+        };
+        let all = self.configurations.iter();
+        all.filter_map(|changed| {
+            let kind = changed["kind"].as_str()?.to_lowercase();
+            let name = format!("{kind}/{}", changed["metadata"]["name"].as_str()?);
+            (!has_same_entries(&read(&name)?, changed)).then_some(name)
+        })
+        .collect()
+    }
+}
+
 /// The Deployment in what kubectl printed.
-fn find(printed: Vec<u8>, wanted: Option<&Wanted>) -> Result<(String, Target), Error> {
+fn find(printed: Vec<u8>, wanted: Option<&Wanted>) -> Result<DryRun, Error> {
     let printed = [Source::new(SOURCE, printed)?];
     let texts = Texts::read(&printed)?;
+    let objects = Objects::find(&texts)?;
     let mut note = |note: &dyn Display| stderr::eprint_note(note);
-    input::manifest(&Objects::find(&texts)?, wanted, &mut note)
+    let (deployment, target) = input::manifest(&objects, wanted, &mut note)?;
+    let all = objects.texts();
+    let all = all.filter_map(|(_, text)| serde_json::from_str::<Json>(&text).ok());
+    Ok(DryRun {
+        configurations: used_configurations(&deployment, all),
+        deployment,
+        target,
+    })
+}
+
+/// The ConfigMaps and Secrets that a Deployment uses.
+fn used_configurations(deployment: &str, all: impl Iterator<Item = Json>) -> Vec<Json> {
+    let deployment = serde_json::from_str(deployment).unwrap_or(Json::Null);
+    let Some(template) = pod_template(&deployment) else {
+        return Vec::new();
+    };
+    let used = references(&Value::from(&template)).into_iter();
+    let used: BTreeSet<(&str, String)> = used
+        .filter_map(|it| match it.kind {
+            ConfigurationKind::ConfigMap => Some(("ConfigMap", it.name)),
+            ConfigurationKind::Secret => Some(("Secret", it.name)),
+            ConfigurationKind::SecretProviderClass => None,
+        })
+        .collect();
+    let namespace = &deployment["metadata"]["namespace"];
+    all.filter(|it| {
+        let id = it["kind"].as_str().zip(it["metadata"]["name"].as_str());
+        &it["metadata"]["namespace"] == namespace
+            && id.is_some_and(|(kind, name)| used.contains(&(kind, name.to_owned())))
+    })
+    .collect()
 }
 
 /// Parses CONTAINER=IMAGE. The container * means all containers, as for kubectl set image.

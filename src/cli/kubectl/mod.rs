@@ -84,6 +84,11 @@ impl Kubectl {
         self.get_json(&[resource.argument(), name, managers], limit)
     }
 
+    /// Reads one object, KIND/NAME, as JSON. Empty if it does not exist.
+    pub(super) fn get_if_exists(&self, name: &str, limit: Duration) -> Result<Vec<u8>, Failure> {
+        self.get_json(&[name, "--ignore-not-found"], limit)
+    }
+
     /// The objects after these manifests would have been applied with these options, as the API server returns them for a
     /// dry run.
     pub(super) fn apply_dry_run(

@@ -380,6 +380,58 @@ fn start_takes_a_manifest() {
     assert_eq!(patches(&kubectl).len(), 1);
 }
 
+/// The canary is tested with the old values of a ConfigMap that the manifest changes.
+#[test]
+fn changed_configurations_of_a_manifest_are_noted() {
+    let rest = World::new();
+    let configuration = |kind: &str, name: &str, value: &str| {
+        let metadata = json!({"namespace": "shop", "name": name});
+        json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": {"key": value}})
+    };
+    let mut changed = rest.changed();
+    changed["spec"]["template"]["spec"]["containers"][0]["envFrom"] = json!([
+        {"configMapRef": {"name": "changed"}},
+        {"secretRef": {"name": "same"}},
+        {"configMapRef": {"name": "new"}},
+        {"secretRef": {"name": "forbidden"}},
+    ]);
+    let manifest = json!({"apiVersion": "v1", "kind": "List", "items": [
+        configuration("ConfigMap", "changed", "new"),
+        configuration("ConfigMap", "unused", "new"),
+        configuration("Secret", "same", "c2FtZQ=="),
+        configuration("ConfigMap", "new", "new"),
+        configuration("Secret", "forbidden", "bmV3"),
+        changed,
+    ]});
+    let polls = [
+        rest.answer(&manifest),
+        rest.answer(&configuration("ConfigMap", "changed", "old")),
+        rest.answer(&configuration("Secret", "same", "c2FtZQ==")),
+        Poll {
+            deployment: Answer::Out(String::new()),
+            ..rest.poll()
+        },
+        failing("Error from server (Forbidden): secrets \"forbidden\" is forbidden"),
+        rest.poll(),
+        patched(),
+    ];
+    let (run, kubectl) = run(&polls, &["start", "-f", "web.yaml"]);
+    let note = "note: pods of the canary have the old values of configmap/changed, because the rest of the manifest is applied after \
+                the promotion: to test new values, give the object a new name\n";
+    assert_eq!((run.exit, run.err), (3, format!("{note}{HINT}")));
+    let calls = kubectl.calls();
+    let read = "--ignore-not-found -o json --request-timeout=30s --namespace=shop";
+    assert_eq!(
+        calls[1..5],
+        [
+            format!("get configmap/changed {read}"),
+            format!("get secret/same {read}"),
+            format!("get configmap/new {read}"),
+            format!("get secret/forbidden {read}"),
+        ]
+    );
+}
+
 /// A canary changes the template only. The other fields of a manifest are applied before or afterwards.
 #[test]
 fn manifests_that_change_other_fields_are_refused() {

@@ -299,8 +299,11 @@ fn start(args: StartArgs) -> Result<Exit, Error> {
     mode.is_digest = answer.output == StartOutput::Digest;
     let planner = Planner::new(answer.server)?;
     let applied = template.apply(&mut cluster, named.as_ref(), None, &apply)?;
+    if let Some(dry_run) = &applied {
+        note_changed_configurations(&dry_run.changed_configurations(&cluster));
+    }
     let (deployment, target) = match (applied, named) {
-        (Some((json, target)), _) => (json, target),
+        (Some(dry_run), _) => (dry_run.deployment, dry_run.target),
         (None, Some(target)) => (
             template.set_images(&cluster, &target, Some(FIELD_MANAGER))?,
             target,
@@ -322,6 +325,17 @@ fn start(args: StartArgs) -> Result<Exit, Error> {
     };
     let action = Action::Start(command, change);
     Steering::new(&planner, &cluster, target, action, policy, verdicts, mode)?.run()
+}
+
+/// A canary that passes with old values says little about the new ones.
+fn note_changed_configurations(names: &[String]) {
+    if !names.is_empty() {
+        let names = names.join(", ");
+        stderr::eprint_note(&format!(
+            "pods of the canary have the old values of {names}, because the rest of the manifest is applied after the promotion: to \
+             test new values, give the object a new name"
+        ));
+    }
 }
 
 fn status(args: CanaryStatusArgs) -> Result<Exit, Error> {
@@ -359,7 +373,8 @@ fn promote(args: PromoteArgs) -> Result<Exit, Error> {
     let deployment = match &manifests {
         Some(manifests) => {
             let wanted = Wanted::in_files(target, None);
-            manifests.dry_run(&which.cluster, Some(&wanted))?.0
+            let dry_run = manifests.dry_run(&which.cluster, Some(&wanted))?;
+            dry_run.deployment
         }
         None => String::new(),
     };

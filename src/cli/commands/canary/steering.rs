@@ -757,7 +757,7 @@ impl Change<'_> {
             .template
             .apply(&mut cluster.clone(), Some(target), None, self.apply)?;
         match applied {
-            Some((json, _)) => Ok(json),
+            Some(dry_run) => Ok(dry_run.deployment),
             None => self
                 .template
                 .set_images(cluster, target, Some(FIELD_MANAGER)),
