@@ -158,7 +158,7 @@ pub(super) fn blockers(page: &mut Page, report: &proto::RolloutReport, is_first_
         remedy(page, blocker);
     }
     if let Some(verdict) = &report.verdict {
-        decision(page, verdict);
+        decision(page, verdict, report.deadline.as_ref());
     }
 }
 
@@ -168,13 +168,19 @@ fn remedy(page: &mut Page, blocker: &proto::Blocker) {
     }
 }
 
-/// The outlook of a rollout that is not complete.
-fn decision(page: &mut Page, verdict: &proto::Verdict) {
+/// The outlook of a rollout that is not complete, or when it will be known, if that is before the deadline.
+fn decision(page: &mut Page, verdict: &proto::Verdict, deadline: Option<&prost_types::Timestamp>) {
     let text = match (verdict.outlook(), verdict.certain) {
         // A deletion needs no change.
         (proto::Outlook::NeedsChange, true) if !verdict.r#final && !verdict.awaits_user => return,
         (proto::Outlook::NeedsChange, true) => "It will not complete until something is changed.",
         (proto::Outlook::CompletesByItself, _) => "It will complete by itself if nothing fails.",
+        (proto::Outlook::Undecided, _) => match &verdict.decided_after {
+            Some(time) if Some(time) != deadline => {
+                &format!("If this remains, the failure is certain by {time}.")
+            }
+            _ => return,
+        },
         _ => return,
     };
     page.line(text, Style::Plain);
