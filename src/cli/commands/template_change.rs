@@ -191,7 +191,7 @@ impl Manifests {
 // === impl DryRun ===
 
 impl DryRun {
-    /// The configurations that the manifests change, for example `configmap/web`. None if they cannot be read: whoever may
+    /// The configurations that the manifests change, for example `configmap/web`. None if they cannot be read: a caller that may
     /// apply manifests need not be allowed to read Secrets.
     pub(super) fn changed_configurations(&self, cluster: &ClusterArgs) -> Vec<String> {
         let read = |name: &str| {
