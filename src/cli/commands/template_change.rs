@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::slice;
 
 use clap::Args;
 use rollplan_core::reference::{ConfigurationKind, references};
@@ -45,13 +46,12 @@ pub(super) struct Manifests {
 }
 
 /// What kubectl prints for a dry run.
-#[derive(Debug)]
 pub(super) struct DryRun {
     /// The JSON of the Deployment.
     pub(super) deployment: String,
     pub(super) target: Target,
-    /// The ConfigMaps and Secrets of its namespace that its pod template uses.
-    configurations: Vec<Json>,
+    /// All objects, perhaps with the values of Secrets.
+    printed: Source,
 }
 
 #[derive(Args, Debug)]
@@ -191,60 +191,64 @@ impl Manifests {
 // === impl DryRun ===
 
 impl DryRun {
-    /// The configurations that the manifests change, for example `configmap/web`. None if they cannot be read: a caller that may
-    /// apply manifests need not be allowed to read Secrets.
-    pub(super) fn changed_configurations(&self, cluster: &ClusterArgs) -> Vec<String> {
+    /// The ConfigMaps and Secrets that the pod template uses and the manifests change, for example `configmap/web`. None that
+    /// cannot be read: a caller that may apply manifests need not be allowed to read Secrets.
+    pub(super) fn changed_configurations(
+        &self,
+        cluster: &ClusterArgs,
+    ) -> Result<Vec<String>, Error> {
         let read = |name: &str| {
             let printed = Kubectl::new(cluster).get_if_exists(name, PROCESS_TIMEOUT);
             serde_json::from_slice::<Json>(&printed.ok()?).ok()
         };
-        let all = self.configurations.iter();
-        all.filter_map(|changed| {
+        let all = self.configurations()?.into_iter();
+        let changed = all.filter_map(|changed| {
             let kind = changed["kind"].as_str()?.to_lowercase();
             let name = format!("{kind}/{}", changed["metadata"]["name"].as_str()?);
-            (!has_same_entries(&read(&name)?, changed)).then_some(name)
-        })
-        .collect()
+            (!has_same_entries(&read(&name)?, &changed)).then_some(name)
+        });
+        Ok(changed.collect())
+    }
+
+    /// The ConfigMaps and Secrets of the manifests that the pod template uses.
+    fn configurations(&self) -> Result<Vec<Json>, Error> {
+        let deployment = serde_json::from_str(&self.deployment).unwrap_or(Json::Null);
+        let Some(template) = pod_template(&deployment) else {
+            return Ok(Vec::new());
+        };
+        let used = references(&Value::from(&template)).into_iter();
+        let used: BTreeSet<(&str, String)> = used
+            .filter_map(|it| match it.kind {
+                ConfigurationKind::ConfigMap => Some(("ConfigMap", it.name)),
+                ConfigurationKind::Secret => Some(("Secret", it.name)),
+                ConfigurationKind::SecretProviderClass => None,
+            })
+            .collect();
+        let namespace = &deployment["metadata"]["namespace"];
+        let texts = Texts::read(slice::from_ref(&self.printed))?;
+        let objects = Objects::find(&texts)?;
+        let all = objects.texts();
+        let all = all.filter_map(|(_, text)| serde_json::from_str::<Json>(&text).ok());
+        let used = all.filter(|it| {
+            let id = it["kind"].as_str().zip(it["metadata"]["name"].as_str());
+            &it["metadata"]["namespace"] == namespace
+                && id.is_some_and(|(kind, name)| used.contains(&(kind, name.to_owned())))
+        });
+        Ok(used.collect())
     }
 }
 
 /// The Deployment in what kubectl printed.
 fn find(printed: Vec<u8>, wanted: Option<&Wanted>) -> Result<DryRun, Error> {
-    let printed = [Source::new(SOURCE, printed)?];
-    let texts = Texts::read(&printed)?;
-    let objects = Objects::find(&texts)?;
+    let printed = Source::new(SOURCE, printed)?;
+    let texts = Texts::read(slice::from_ref(&printed))?;
     let mut note = |note: &dyn Display| stderr::eprint_note(note);
-    let (deployment, target) = input::manifest(&objects, wanted, &mut note)?;
-    let all = objects.texts();
-    let all = all.filter_map(|(_, text)| serde_json::from_str::<Json>(&text).ok());
+    let (deployment, target) = input::manifest(&Objects::find(&texts)?, wanted, &mut note)?;
     Ok(DryRun {
-        configurations: used_configurations(&deployment, all),
         deployment,
         target,
+        printed,
     })
-}
-
-/// The ConfigMaps and Secrets that a Deployment uses.
-fn used_configurations(deployment: &str, all: impl Iterator<Item = Json>) -> Vec<Json> {
-    let deployment = serde_json::from_str(deployment).unwrap_or(Json::Null);
-    let Some(template) = pod_template(&deployment) else {
-        return Vec::new();
-    };
-    let used = references(&Value::from(&template)).into_iter();
-    let used: BTreeSet<(&str, String)> = used
-        .filter_map(|it| match it.kind {
-            ConfigurationKind::ConfigMap => Some(("ConfigMap", it.name)),
-            ConfigurationKind::Secret => Some(("Secret", it.name)),
-            ConfigurationKind::SecretProviderClass => None,
-        })
-        .collect();
-    let namespace = &deployment["metadata"]["namespace"];
-    all.filter(|it| {
-        let id = it["kind"].as_str().zip(it["metadata"]["name"].as_str());
-        &it["metadata"]["namespace"] == namespace
-            && id.is_some_and(|(kind, name)| used.contains(&(kind, name.to_owned())))
-    })
-    .collect()
 }
 
 /// Parses CONTAINER=IMAGE. The container * means all containers, as for kubectl set image.

@@ -300,7 +300,7 @@ fn start(args: StartArgs) -> Result<Exit, Error> {
     let planner = Planner::new(answer.server)?;
     let applied = template.apply(&mut cluster, named.as_ref(), None, &apply)?;
     if let Some(dry_run) = &applied {
-        note_changed_configurations(&dry_run.changed_configurations(&cluster));
+        note_changed_configurations(&dry_run.changed_configurations(&cluster)?);
     }
     let (deployment, target) = match (applied, named) {
         (Some(dry_run), _) => (dry_run.deployment, dry_run.target),
@@ -331,7 +331,7 @@ fn start(args: StartArgs) -> Result<Exit, Error> {
 fn note_changed_configurations(names: &[String]) {
     if !names.is_empty() {
         let names = names.join(", ");
-        stderr::eprint_note(&format!(
+        stderr::eprint_note(format!(
             "pods of the canary have the old values of {names}, because the rest of the manifest is applied after the promotion: to \
              test new values, give the object a new name"
         ));
