@@ -176,7 +176,7 @@ fn decision(page: &mut Page, verdict: &proto::Verdict, deadline: Option<&prost_t
         (proto::Outlook::NeedsChange, true) => "It will not complete until something is changed.",
         (proto::Outlook::CompletesByItself, _) => "It will complete by itself if nothing fails.",
         (proto::Outlook::Undecided, _) => match &verdict.decided_after {
-            Some(time) if Some(time) != deadline => {
+            Some(time) if deadline.is_none_or(|deadline| time.seconds < deadline.seconds) => {
                 &format!("If this remains, the failure is certain by {time}.")
             }
             _ => return,
@@ -368,6 +368,27 @@ mod tests {
         assert_eq!((excerpt.error, excerpt.more), (Some(19), 0));
         assert_eq!(excerpt.lines[0], "10");
         assert_eq!(LogExcerpt::of("").lines, [""; 0]);
+    }
+
+    #[test]
+    fn undecided_failure_has_a_time_before_the_deadline() {
+        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
+        let text = |decided_after, deadline: Option<_>| {
+            let verdict = proto::Verdict {
+                outlook: proto::Outlook::Undecided.into(),
+                decided_after: at(decided_after),
+                ..Default::default()
+            };
+            let mut page = Page::new(false);
+            decision(&mut page, &verdict, deadline.and_then(at).as_ref());
+            page.into_text()
+        };
+        let expected = "If this remains, the failure is certain by 1970-01-01T00:01:40Z.\n";
+        assert_eq!(text(100, None), expected);
+        assert_eq!(text(100, Some(101)), expected);
+        assert_eq!(text(100, Some(100)), "");
+        // The deadline is extended for pods that may still become available.
+        assert_eq!(text(100, Some(99)), "");
     }
 
     #[test]
