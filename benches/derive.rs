@@ -1,5 +1,7 @@
 //! The fields of Kubernetes objects that the planner reads, as structs with serde's derive: the usual way to read them.
 
+#![allow(missing_docs, reason = "Kubernetes documents these fields")]
+
 use std::collections::BTreeMap;
 
 use rollplan_core::template::parse_time;
@@ -10,7 +12,7 @@ use serde_derive::Deserialize;
 use serde_json::value::RawValue;
 
 /// Reads a List of Deployments, ReplicaSets, pods and events.
-pub(super) fn read(text: &str) -> serde_json::Result<List<'_>> {
+pub fn read(text: &str) -> serde_json::Result<List<'_>> {
     serde_json::from_str(text)
 }
 
@@ -20,7 +22,7 @@ macro_rules! structs {
             #[derive(Debug, Default, Deserialize)]
             #[serde(default, rename_all = "camelCase")]
             #[allow(dead_code, reason = "the fields are only read from JSON")]
-            pub(super) struct $name $(<$life>)? {
+            pub struct $name $(<$life>)? {
                 $($(#[$meta])* $field: $type,)*
             }
         )*
@@ -186,7 +188,7 @@ structs! {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 #[allow(dead_code, reason = "the values are only read from JSON")]
-pub(super) enum IntOrString {
+pub enum IntOrString {
     Int(i64),
     String(String),
 }

@@ -1,6 +1,6 @@
 //! Measures the cost of a forecast with 100 samples, from the encoded request to the encoded response.
 //!
-//!     cargo bench --bench forecast
+//!     cargo bench -p rollplan-benches --bench forecast
 //!
 //! The input is a rollout in progress as in examples/mid-rollout.json, with more pods, and the change is another image.
 
@@ -9,9 +9,6 @@
     reason = "a benchmark that cannot start may panic"
 )]
 
-#[allow(dead_code, reason = "each benchmark uses a part of the module")]
-mod request;
-
 use bytes::Bytes;
 use divan::Bencher;
 use mimalloc::MiMalloc;
@@ -19,6 +16,7 @@ use prost::Message as _;
 use rollplan::proto;
 use rollplan::service::MethodRequest as _;
 use rollplan::wire::Context;
+use rollplan_benches::request;
 use serde_json::json;
 
 /// The allocator of the program.

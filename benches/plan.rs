@@ -1,6 +1,6 @@
 //! Measures the cost of a plan from the encoded request to the encoded response, and of its parts.
 //!
-//!     cargo bench --bench plan
+//!     cargo bench -p rollplan-benches --bench plan
 //!
 //! The input is examples/mid-rollout.json with larger templates: 10 replicas, three ReplicaSets and 13 pods. Larger inputs
 //! have more pods, or more ReplicaSets with a different template each.
@@ -10,21 +10,17 @@
     reason = "a benchmark that cannot start may panic"
 )]
 
-#[allow(dead_code, reason = "each benchmark uses a part of the module")]
-mod derive;
-#[allow(dead_code, reason = "each benchmark uses a part of the module")]
-mod request;
-
 use bytes::Bytes;
 use divan::Bencher;
 use divan::counter::BytesCount;
 use mimalloc::MiMalloc;
 use prost::Message as _;
-use request::{create_request, request};
 use rollplan::proto::{self, PlanRolloutRequest};
 use rollplan::service::MethodRequest as _;
 use rollplan::wire::json::from_json as read_json;
 use rollplan::wire::{self, Context};
+use rollplan_benches::derive;
+use rollplan_benches::request::{self, create_request, request};
 use rollplan_core::snapshot::{Options, Snapshot};
 use rollplan_core::template::equal;
 

@@ -6,13 +6,12 @@ use rollplan::proto;
 use serde_json::{Value, json};
 
 /// A request with the objects of [`objects`].
-pub(super) fn request(sets: usize, pods: usize) -> proto::PlanRolloutRequest {
+pub fn request(sets: usize, pods: usize) -> proto::PlanRolloutRequest {
     request_of(&objects(sets, pods))
 }
 
 /// The example with another image in the Deployment: a ReplicaSet is to be created.
-#[allow(dead_code, reason = "not every benchmark uses it")]
-pub(super) fn create_request() -> proto::PlanRolloutRequest {
+pub fn create_request() -> proto::PlanRolloutRequest {
     let mut items = objects(3, 13);
     let own = items.iter_mut().find(|item| item["kind"] == "Deployment");
     own.unwrap()["spec"]["template"]["spec"]["containers"][0]["image"] =
@@ -21,13 +20,12 @@ pub(super) fn create_request() -> proto::PlanRolloutRequest {
 }
 
 /// The text of such a request.
-#[allow(dead_code, reason = "not every benchmark uses it")]
-pub(super) fn text(sets: usize, pods: usize) -> String {
+pub fn text(sets: usize, pods: usize) -> String {
     list(&objects(sets, pods))
 }
 
 /// A request with these objects as a List.
-pub(super) fn request_of(items: &[Value]) -> proto::PlanRolloutRequest {
+pub fn request_of(items: &[Value]) -> proto::PlanRolloutRequest {
     request_of_text(list(items))
 }
 
@@ -36,7 +34,7 @@ fn list(items: &[Value]) -> String {
 }
 
 /// A request with this text.
-pub(super) fn request_of_text(text: String) -> proto::PlanRolloutRequest {
+pub fn request_of_text(text: String) -> proto::PlanRolloutRequest {
     let snapshot = proto::Snapshot {
         now: Some(prost_types::Timestamp {
             seconds: 1_795_217_250,
@@ -55,8 +53,8 @@ pub(super) fn request_of_text(text: String) -> proto::PlanRolloutRequest {
 
 /// The objects of the example with larger templates, and more ReplicaSets and pods up to these numbers. Each further
 /// ReplicaSet has no pods and a template of its own, and each further pod has its own name, UID, node, addresses and times.
-pub(super) fn objects(sets: usize, pods: usize) -> Vec<Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/mid-rollout.json");
+pub fn objects(sets: usize, pods: usize) -> Vec<Value> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/mid-rollout.json");
     let mut list: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let mut items = std::mem::take(list["items"].as_array_mut().unwrap());
     items.iter_mut().for_each(fill_template);

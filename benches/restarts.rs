@@ -1,6 +1,6 @@
 //! Measures plans of restarts for large clusters, from the decoded request to the response.
 //!
-//!     cargo bench --bench restarts
+//!     cargo bench -p rollplan-benches --bench restarts
 //!
 //! Workloads have three references each. Every tenth configuration is shared by ten workloads. The
 //! project's limit is 300 ms for 10,000 workloads, and the time must grow linearly: at the end, the time for a workload

@@ -1,9 +1,9 @@
 //! Compares the memory of requests of all shapes with what is counted before they are decoded, and measures their processor
 //! time and how soon an interrupted call stops:
 //!
-//!     cargo bench --bench bounds      (ONLY=labels for the shapes with that in their name)
-//!     SEARCH=600 cargo bench --bench bounds      (searches this many seconds for the most expensive shapes; SEED=1,
-//!                                                 ONLY=PlanCanary for this method)
+//!     cargo bench -p rollplan-benches --bench bounds   (ONLY=labels for the shapes with that in their name)
+//!     SEARCH=600 cargo bench -p rollplan-benches --bench bounds   (searches this many seconds for the most expensive
+//!                                                         shapes; SEED=1, ONLY=PlanCanary for this method)
 //!
 //! Each shape runs in a separate process, so that its peak memory can be measured. "Between checks" is the longest time
 //! between two checks for an interruption, over all methods. "Ending" is the longest time from the last check until a
@@ -12,10 +12,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot start says so")]
 
-#[path = "../request.rs"]
-mod request;
 mod search;
-mod shapes;
 
 use std::cell::Cell;
 use std::env;
@@ -28,10 +25,10 @@ use mimalloc::MiMalloc;
 use prost::Message as _;
 use rollplan::service::{METHODS, Method, Status, find_method, memory};
 use rollplan::wire::{self, Context, MEMORY_BYTES_MAX};
+use rollplan_benches::request;
+use rollplan_benches::shapes::{self, Shape};
 use rollplan_core::interrupt::{Interrupt, Never};
 use rustix::time::{ClockId, clock_gettime};
-
-use shapes::Shape;
 
 /// The memory of a process for the smallest request.
 const PROCESS_MIB: f64 = 6.0;

@@ -9,11 +9,11 @@ use rollplan::proto::{
     self, ComputeStatusRequest, ForecastRolloutRequest, ListRevisionsRequest, PlanCanaryRequest,
     PlanRestartsRequest, PlanRolloutRequest, RollbackRequest,
 };
+use rollplan_benches::request::request_of_text;
+use rollplan_benches::shapes::{self, Shape, short};
 use rollplan_world::random::Random;
 use serde_json::{Value, json};
 
-use super::request::request_of_text;
-use super::shapes::{self, Shape, short};
 use super::{Cost, FORECAST_ROLLOUT, METHODS, PLAN_RESTARTS, measure};
 
 /// The size of the first request of a shape. Shapes that cost nearly as much as the most expensive ones are measured again

@@ -6,14 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use rollplan_benches::bytes_codec::BytesCodec;
 use tokio::sync::mpsc;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
-
-use super::bytes_codec::BytesCodec;
 
 /// The number of connections, as for a few clients.
 const CONNECTIONS: usize = 4;

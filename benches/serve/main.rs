@@ -1,6 +1,6 @@
 //! Compares the cost of the service with servers that do less, all in one run:
 //!
-//!     cargo bench --bench serve            (SECONDS per measurement, default 3; CALLS for memory, default 100000)
+//!     cargo bench -p rollplan-benches --bench serve   (SECONDS per measurement, default 3; CALLS for memory, default 100000)
 //!
 //! Each server is a process with one thread for calls; the client has the rest of the machine. The results are calls per
 //! second of wall-clock time, and per second of the server's CPU time, which is more reliable on a busy machine. Tables have
@@ -12,24 +12,18 @@
     reason = "a benchmark that cannot start may panic"
 )]
 
-#[path = "../bytes_codec.rs"]
-mod bytes_codec;
-#[path = "../derive.rs"]
-mod derive;
 mod load;
 mod ratios;
-#[path = "../request.rs"]
-#[allow(dead_code, reason = "each benchmark uses a part of the module")]
-mod request;
 mod server;
 
 use std::env;
 use std::time::{Duration, Instant};
 
+use mimalloc::MiMalloc;
 use prost::Message as _;
+use rollplan_benches::request;
 
 use load::Target;
-use mimalloc::MiMalloc;
 use ratios::Ratio;
 use server::{Kind, Process};
 

@@ -5,9 +5,8 @@ use prost::Message as _;
 use rollplan::proto::{ListRevisionsRequest, PlanRolloutRequest};
 use rollplan::service::MethodRequest as _;
 use rollplan::wire::Context;
+use rollplan_benches::{derive, request};
 use rustix::time::{ClockId, clock_gettime};
-
-use super::{derive, request};
 
 /// The number of rounds of each kind. The fastest round counts, because other programs only make rounds slower.
 const ROUNDS: usize = 40;

@@ -12,6 +12,9 @@ use rollplan::proto::{PlanRolloutRequest, PlanRolloutResponse};
 use rollplan::server::{Config, Planner, Server, Shutdown};
 use rollplan::service::MethodRequest;
 use rollplan::wire;
+use rollplan_benches::bytes_codec::BytesCodec;
+use rollplan_benches::derive;
+use rollplan_benches::request::request;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::codec::Codec;
@@ -20,10 +23,6 @@ use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 use tower::service_fn;
-
-use super::bytes_codec::BytesCodec;
-use super::derive;
-use super::request::request;
 
 /// The kind of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -45,7 +45,7 @@ func startReader(t *testing.T) *reader {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("%v\nbuild it first: cargo build --example plan_lines", err)
+		t.Fatalf("%v\nbuild it first: cargo build --profile test --example plan_lines", err)
 	}
 	t.Cleanup(func() {
 		in.Close()

@@ -19,7 +19,7 @@ import (
 )
 
 // defaultPlanner reads one JSON request per line and writes one JSON response per line.
-const defaultPlanner = "../target/release/examples/plan_lines"
+const defaultPlanner = "../target/debug/examples/plan_lines"
 
 // Planner is our planner. It gets a JSON request and returns a JSON response.
 type Planner interface {

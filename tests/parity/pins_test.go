@@ -33,7 +33,7 @@ func both(t *testing.T) *worker {
 	}
 	w, err := newWorker(&config{planner: planner, start: func() (Planner, error) { return startPlanner(planner) }})
 	if err != nil {
-		t.Fatalf("%v\nbuild it first: cargo build --release --example plan_lines", err)
+		t.Fatalf("%v\nbuild it first: cargo build --profile test --example plan_lines", err)
 	}
 	t.Cleanup(w.close)
 	return w

@@ -37,7 +37,7 @@ func startPlanner() (*planner, error) {
 		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%w\nbuild it first: cargo build --example plan_lines", err)
+		return nil, fmt.Errorf("%w\nbuild it first: cargo build --profile test --example plan_lines", err)
 	}
 	return &planner{cmd, in, bufio.NewReaderSize(out, 1<<20)}, nil
 }

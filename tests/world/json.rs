@@ -1,7 +1,6 @@
 //! Objects as Kubernetes prints them. Tests of requests give them fields that the typed objects do not have, or invalid
 //! values.
 
-use saphyr::{LoadableYamlNode as _, Yaml};
 use serde_json::{Value, json};
 
 /// A List, as kubectl prints it.
@@ -51,33 +50,4 @@ pub fn workload(name: &str, annotations: Value, container: Value) -> Value {
 pub fn pod_template(label: &str, mut container: Value) -> Value {
     container["name"] = "app".into();
     json!({"metadata": {"labels": {"app": label}}, "spec": {"containers": [container]}})
-}
-
-/// The first document of a YAML text.
-pub fn from_yaml(text: &str) -> Result<Value, String> {
-    let documents = Yaml::load_from_str(text).map_err(|error| error.to_string())?;
-    let document = documents.first().ok_or("an empty document")?;
-    of_yaml(document)
-}
-
-fn of_yaml(yaml: &Yaml<'_>) -> Result<Value, String> {
-    if let Some(list) = yaml.as_sequence() {
-        return list.iter().map(of_yaml).collect();
-    }
-    if let Some(map) = yaml.as_mapping() {
-        let entry = |(key, value): (&Yaml<'_>, _)| {
-            let key = key.as_str().ok_or("a key that is not a string")?;
-            Ok((key.to_owned(), of_yaml(value)?))
-        };
-        return map.iter().map(entry).collect();
-    }
-    let text = yaml.as_str().map(Value::from);
-    let number = || yaml.as_integer().map(Value::from);
-    let float = || yaml.as_floating_point().map(Value::from);
-    let truth = || yaml.as_bool().map(Value::from);
-    match text.or_else(number).or_else(float).or_else(truth) {
-        Some(scalar) => Ok(scalar),
-        None if yaml.is_null() => Ok(Value::Null),
-        None => Err(format!("{yaml:?} is not a JSON value")),
-    }
 }

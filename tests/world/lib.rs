@@ -9,6 +9,8 @@ pub mod json;
 pub mod page;
 pub mod patch;
 pub mod random;
+#[cfg(feature = "yaml")]
+pub mod yaml;
 
 use std::sync::Arc;
 

@@ -245,7 +245,7 @@ impl State {
     }
 
     fn value(&self, yaml: &str) -> Result<Value, String> {
-        let mut value = rollplan_world::json::from_yaml(yaml)?;
+        let mut value = rollplan_world::yaml::to_json(yaml)?;
         self.resolve(&mut value, "")?;
         Ok(value)
     }

@@ -1,6 +1,6 @@
 //! Files and standard input, YAML and JSON, lists and documents.
 
-use rollplan_world::json;
+use rollplan_world::yaml;
 use serde_json::{Value, json};
 
 use super::CREATED;
@@ -10,7 +10,7 @@ use crate::cli::{
 
 /// Parses YAML that the tests or the program wrote.
 pub(in crate::cli) fn from_yaml(text: &str) -> Value {
-    json::from_yaml(text).expect("YAML")
+    yaml::to_json(text).expect("YAML")
 }
 
 fn value(yaml: &str) -> Value {

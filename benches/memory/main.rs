@@ -1,5 +1,5 @@
-//! Sends the most expensive valid requests to a service with a real memory limit. `bash tests/run memory` runs this as root.
-//! The kernel kills a process that exceeds the limit, so the service passes if it survives.
+//! Sends the most expensive valid requests to a service with a real memory limit. The kernel kills a process that exceeds the limit,
+//! so the service passes if it survives. `bash tests/run memory` runs this as root, with the program in the variable ROLLPLAN_BIN.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,15 +7,9 @@
     reason = "a test that fails may panic"
 )]
 
-#[path = "../../benches/bytes_codec.rs"]
-mod bytes_codec;
 mod cgroup;
-#[path = "../../benches/request.rs"]
-mod request;
-#[path = "../../benches/bounds/shapes.rs"]
-#[allow(dead_code, reason = "the benchmark uses all of the module")]
-mod shapes;
 
+use std::env;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Stdio};
@@ -25,13 +19,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message as _;
+use rollplan_benches::bytes_codec::BytesCodec;
+use rollplan_benches::{request, shapes};
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
 
-use bytes_codec::BytesCodec;
 use cgroup::Cgroup;
 
 /// Concurrent expensive calls.
@@ -53,7 +48,8 @@ impl Server {
     /// Starts a server with the given buffer, or with the default, which depends on the memory limit.
     fn start(mib: u64, buffer_mib_max: Option<u64>) -> Self {
         let cgroup = Cgroup::new(mib << 20);
-        let mut command = cgroup.command(env!("CARGO_BIN_EXE_rollplan"));
+        let mut command =
+            cgroup.command(&env::var("ROLLPLAN_BIN").expect("ROLLPLAN_BIN is the program to test"));
         command.args([
             "serve",
             "--listen",

@@ -4,7 +4,7 @@ use prost::{Message, Name};
 use rollplan::proto::{self, PlanRestartsRequest, PlanRolloutRequest};
 use serde_json::{Map, Value, json};
 
-use super::request::{objects, request, request_of_text};
+use crate::request::{objects, request, request_of_text};
 
 /// The size of the part that is made large. Encoded requests may have 16 MiB, so this leaves room for the rest.
 const BYTES: usize = 15 << 20;
@@ -19,15 +19,18 @@ const VALUES: usize = 19_990;
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
 /// A request and its name.
-pub(super) struct Shape {
-    pub(super) name: String,
+pub struct Shape {
+    /// What is large, or unusual.
+    pub name: String,
     /// The method whose request it is.
-    pub(super) method: &'static str,
-    pub(super) bytes: Vec<u8>,
+    pub method: &'static str,
+    /// The encoded request.
+    pub bytes: Vec<u8>,
 }
 
 impl Shape {
-    pub(super) fn new<Q: Message + Name>(name: impl Into<String>, request: &Q) -> Self {
+    /// Encodes the request.
+    pub fn new<Q: Message + Name>(name: impl Into<String>, request: &Q) -> Self {
         Self {
             name: name.into(),
             method: Q::NAME.trim_end_matches("Request"),
@@ -37,7 +40,7 @@ impl Shape {
 }
 
 /// All shapes. Names of those that callers send start with "usual".
-pub(super) fn all() -> Vec<Shape> {
+pub fn all() -> Vec<Shape> {
     let mut shapes = Vec::new();
     for (sets, pods) in [
         (3, 13),
@@ -220,7 +223,7 @@ fn fitting(texts: impl Iterator<Item = String>) -> impl Iterator<Item = String> 
 }
 
 /// Objects as a List.
-pub(super) fn list(texts: &[String]) -> String {
+pub fn list(texts: &[String]) -> String {
     let items = texts.join(",");
     format!(r#"{{"apiVersion":"v1","kind":"List","items":[{items}]}}"#)
 }
@@ -230,7 +233,7 @@ fn texts(items: &[Value]) -> Vec<String> {
 }
 
 /// The Deployment, a ReplicaSet and a pod of the example.
-pub(super) fn example() -> [Value; 3] {
+pub fn example() -> [Value; 3] {
     let items = objects(3, 13);
     ["Deployment", "ReplicaSet", "Pod"].map(|kind| {
         let mut items = items.iter();
@@ -244,7 +247,7 @@ fn name(object: &mut Value, prefix: &str, i: usize) {
 }
 
 /// Short texts that all differ.
-pub(super) fn short(mut i: usize) -> String {
+pub fn short(mut i: usize) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut text = String::new();
     loop {
@@ -553,7 +556,7 @@ fn with_stranger(value: &str) -> PlanRolloutRequest {
 }
 
 /// A request without workloads.
-pub(super) fn restarts() -> PlanRestartsRequest {
+pub fn restarts() -> PlanRestartsRequest {
     PlanRestartsRequest {
         now: request(3, 13).snapshot.unwrap().now,
         configurations_complete: true,
