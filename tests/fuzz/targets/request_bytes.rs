@@ -2,32 +2,4 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use prost::Message as _;
-use rollplan::proto::{ForecastRolloutRequest, PlanRolloutRequest};
-use rollplan::service::{METHODS, MethodRequest as _};
-use rollplan::wire::Context;
-use rollplan_fuzz::answers::{check_error, check_forecast, check_request};
-
-fuzz_target!(|bytes: &[u8]| {
-    for method in METHODS {
-        // Its number of samples is limited below.
-        if method.name == ForecastRolloutRequest::METHOD.name {
-            continue;
-        }
-        if let Err(error) = method.call(bytes.to_vec().into(), &mut Context::default()) {
-            check_error(&error);
-        }
-    }
-    if let Ok(request) = ForecastRolloutRequest::decode(bytes) {
-        let samples = request.samples.min(2);
-        let request = ForecastRolloutRequest { samples, ..request };
-        match rollplan::service::answer(request) {
-            Ok(answer) => check_forecast(&answer),
-            Err(error) => check_error(&(&error).into()),
-        }
-    }
-    if let Ok(request) = PlanRolloutRequest::decode(bytes) {
-        check_request(&request);
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| rollplan_fuzz::targets::request_bytes::run(bytes));
