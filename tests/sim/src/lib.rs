@@ -13,16 +13,12 @@ mod flaw;
 mod generate;
 pub mod pods;
 mod replica_set;
-#[cfg(test)]
-mod restarts;
 mod run;
 pub mod script;
 mod server;
 mod shrink;
 mod summary;
 mod tally;
-#[cfg(test)]
-mod tests;
 mod user;
 mod world;
 

@@ -11,8 +11,6 @@ mod generate;
 mod interference;
 mod native;
 mod steerer;
-#[cfg(test)]
-mod tests;
 mod world;
 
 pub use flaw::CanaryFlaw;

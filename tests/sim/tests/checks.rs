@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::explore::{Small, explore, small_worlds};
-use crate::script::Script;
-use crate::tally::Tally;
-use crate::{Flaw, generate, run, run_many, shrink};
+use rollplan_sim::script::Script;
+use rollplan_sim::{Flaw, Small, Tally, explore, generate, run, run_many, shrink, small_worlds};
 
 /// The number of worlds in which each bug must be detected.
 const WORLDS: u64 = 6_000;

@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 
 use rollplan_core::size::IntOrPercent::{Int, PaddedPercent, Percent};
 
-use super::Command::{Abort, Go, Promote};
-use super::Event::{
+use rollplan_sim::Tally;
+use rollplan_sim::canary::Command::{Abort, Go, Promote};
+use rollplan_sim::canary::Event::{
     Crash, DeletePod, Die, Interfere, Judge, Native, Patch, PatchUnanswered, Plan, Pod, Scale,
     Sync, Time, Watch,
 };
-use super::Interference::{
+use rollplan_sim::canary::Interference::{
     Apply, DeleteStable, DropState, Limits, Pause, PutBack, SetTemplate, Undo,
 };
-use super::{CanaryFlaw, Event, Judgement, Script, Setup, generate, run};
-use crate::pods::Fault;
-use crate::script::Kind::{Deployments, Sets};
-use crate::tally::Tally;
+use rollplan_sim::canary::{CanaryFlaw, Event, Judgement, Script, Setup, generate, run};
+use rollplan_sim::pods::Fault;
+use rollplan_sim::script::Kind::{Deployments, Sets};
 
 /// The number of worlds in which each bug must be detected.
 const WORLDS: u64 = 1_500;
