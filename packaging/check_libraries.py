@@ -16,7 +16,7 @@ from libraries import MODULE, OUT, ROOT, images  # noqa: E402
 
 # The maximum sizes in MB.
 SIZES_MAX = {
-    r"rollplan_local-.*\.whl": 3.1,
+    r"rollplan_local-.*\.whl": 3.0,
     r"rollplan-.*-py3-none-any\.whl": 0.3,
     r"rollplan-.*\.tgz": 2.0,
     r"rollplan-go-.*\.tar": 3.0,
