@@ -218,11 +218,8 @@ impl DryRun {
         };
         let used = references(&Value::from(&template)).into_iter();
         let used: BTreeSet<(&str, String)> = used
-            .filter_map(|it| match it.kind {
-                ConfigurationKind::ConfigMap => Some(("ConfigMap", it.name)),
-                ConfigurationKind::Secret => Some(("Secret", it.name)),
-                ConfigurationKind::SecretProviderClass => None,
-            })
+            .filter(|it| it.kind != ConfigurationKind::SecretProviderClass)
+            .map(|it| (it.kind.as_str(), it.name))
             .collect();
         let namespace = &deployment["metadata"]["namespace"];
         let texts = Texts::read(slice::from_ref(&self.printed))?;
