@@ -20,7 +20,7 @@ use rollplan::service::MethodRequest as _;
 use rollplan::wire::json::from_json as read_json;
 use rollplan::wire::{self, Context};
 use rollplan_benches::derive;
-use rollplan_benches::request::{self, create_request, request};
+use rollplan_benches::request::{self, SIZES, create_request, request};
 use rollplan_core::snapshot::{Options, Snapshot};
 use rollplan_core::template::equal;
 
@@ -35,17 +35,6 @@ fn main() {
 fn snapshot(sets: usize, pods: usize) -> Snapshot {
     wire::parse_snapshot(request(sets, pods).snapshot).unwrap()
 }
-
-/// The numbers of ReplicaSets and pods: those of the example; more pods, up to those that fit in 16 MiB; more ReplicaSets,
-/// most of which are cleaned up.
-const SIZES: [(usize, usize); 6] = [
-    (3, 13),
-    (3, 100),
-    (3, 1_000),
-    (3, 5_000),
-    (100, 13),
-    (1_000, 13),
-];
 
 /// Reads the fields that the planner needs with serde's derive, and discards them.
 #[divan::bench(args = SIZES)]

@@ -5,6 +5,17 @@ use std::fs;
 use rollplan::proto;
 use serde_json::{Value, json};
 
+/// The usual numbers of ReplicaSets and pods: those of the example; more pods, up to those that fit in 16 MiB; more ReplicaSets,
+/// most of which are cleaned up.
+pub const SIZES: [(usize, usize); 6] = [
+    (3, 13),
+    (3, 100),
+    (3, 1_000),
+    (3, 5_000),
+    (100, 13),
+    (1_000, 13),
+];
+
 /// A request with the objects of [`objects`].
 pub fn request(sets: usize, pods: usize) -> proto::PlanRolloutRequest {
     request_of(&objects(sets, pods))

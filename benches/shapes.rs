@@ -4,7 +4,7 @@ use prost::{Message, Name};
 use rollplan::proto::{self, PlanRestartsRequest, PlanRolloutRequest};
 use serde_json::{Map, Value, json};
 
-use crate::request::{objects, request, request_of_text};
+use crate::request::{SIZES, objects, request, request_of_text};
 
 /// The size of the part that is made large. Encoded requests may have 16 MiB, so this leaves room for the rest.
 const BYTES: usize = 15 << 20;
@@ -42,14 +42,7 @@ impl Shape {
 /// All shapes. Names of those that callers send start with "usual".
 pub fn all() -> Vec<Shape> {
     let mut shapes = Vec::new();
-    for (sets, pods) in [
-        (3, 13),
-        (3, 100),
-        (3, 1_000),
-        (3, 5_000),
-        (100, 13),
-        (1_000, 13),
-    ] {
+    for (sets, pods) in SIZES {
         let name = format!("usual: {sets} ReplicaSets, {pods} pods");
         shapes.push(Shape::new(name, &request(sets, pods)));
     }
