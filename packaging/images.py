@@ -63,20 +63,11 @@ def build_service(arch: str, revision: str) -> pathlib.Path:
     if not page.exists():
         sys.exit(f"{page} is missing; run: bash tests/run build_page")
     target = RUST_TARGETS[arch]
-    cargo_home = os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")
-    target_dir = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
     run(
-        "cargo", "build", "--release", "--locked", "--bin", "rollplan", "--features", "page", "--target", target,
-        RUSTFLAGS="-C target-feature=+crt-static",
-        RUSTC_WRAPPER=str(ROOT / "packaging/rustc-remap.sh"),
-        REMAP_ROOT=str(ROOT),
-        REMAP_TARGET=str(target_dir),
-        REMAP_CARGO_HOME=cargo_home,
-        # mimalloc contains the time of its compilation. With the time of the commit, each commit would compile all C again.
-        SOURCE_DATE_EPOCH="0",
-        ROLLPLAN_COMMIT=revision,
-        ROLLPLAN_PAGE_FILE=str(page),
+        "packaging/release-cargo.sh", "build", "--release", "--locked", "--bin", "rollplan", "--features", "page",
+        "--target", target, ROLLPLAN_COMMIT=revision, ROLLPLAN_PAGE_FILE=str(page),
     )  # fmt: skip
+    target_dir = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
     return target_dir / target / "release/rollplan"
 
 
