@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -47,8 +48,8 @@ func (r *restarter) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	result, err := r.restarts.Sync(ctx, request.Name)
-	if ctx.Err() != nil {
-		return reconcile.Result{}, nil // the process stops, and what was not carried out is planned again
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return reconcile.Result{}, nil // the process stops
 	}
 	logger := log.FromContext(ctx)
 	outcome := outcome(false, result.Failed, err)

@@ -93,10 +93,13 @@ func (r *Restarts) Sync(ctx context.Context, namespace string) (RestartResult, e
 		}
 		answers, failed := r.API.carryOut(ctx, r.Recorder, workload, plan.GetSteps())
 		r.answers = append(r.answers, answers...)
+		failures = append(failures, failed)
+		if ctx.Err() != nil {
+			break // perhaps before the last step
+		}
 		if failed == nil && len(plan.GetSteps()) > 0 {
 			result.Applied = append(result.Applied, plan)
 		}
-		failures = append(failures, failed)
 		r.recordConditions(workload, plan)
 	}
 	if result.Failed = errors.Join(failures...); result.Failed != nil {

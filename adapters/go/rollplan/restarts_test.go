@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -253,6 +254,20 @@ func TestFailedRestartIsReportedAndDoesNotStopOthers(t *testing.T) {
 				t.Errorf("%d: the answer is %v", code, answer)
 			}
 		}
+	}
+}
+
+func TestOnlyRestartsThatWereCarriedOutAreReported(t *testing.T) {
+	cluster := shop()
+	r, planner, events := newRestarts(t, cluster, &rollplanv1.RestartOptions{})
+	plan := restartOfWeb("shop")
+	plan.Conditions = []*rollplanv1.RestartCondition{{Reason: "PAUSED", Event: &rollplanv1.Event{Type: "Warning", Reason: "RestartPaused", Message: "message"}}}
+	planner.responses = []*rollplanv1.PlanRestartsResponse{{Plans: []*rollplanv1.RestartPlan{plan}}}
+	expired, cancel := context.WithDeadline(t.Context(), time.Time{})
+	defer cancel()
+	result, err := r.Sync(expired, "shop")
+	if !errors.Is(err, context.DeadlineExceeded) || len(result.Applied) != 0 || len(cluster.patches) != 0 || len(events.Events) != 0 {
+		t.Errorf("the result is %+v, the error %v, with %d patches and %d events", result, err, len(cluster.patches), len(events.Events))
 	}
 }
 
