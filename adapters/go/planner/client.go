@@ -50,7 +50,7 @@ type Client struct {
 	conn *grpc.ClientConn
 }
 
-// NewClient creates a client of the service at the given address, for example "rollplan.rollplan.svc:8080" or
+// NewClient creates a client of the service at the given address, for example "rollplan.rollplan-system.svc:50051" or
 // "dns:///host:port". It connects on the first call and balances calls over all addresses of the name. Each attempt of
 // a call ends after timeout. Options override the defaults; as for [grpc.NewClient], transport credentials are
 // required.

@@ -20,7 +20,7 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// NoController is the UID that stands for the controller of objects without one.
+// NoController selects the objects without a controller in ControlledBy of a [Reader].
 const NoController types.UID = ""
 
 // Reader reads Deployments and their objects. An [API] reads them from the API server, and a [Cache] from watches.

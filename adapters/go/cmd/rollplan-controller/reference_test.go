@@ -91,7 +91,7 @@ func TestReferenceMetrics(t *testing.T) {
 	descriptions := make(chan *prometheus.Desc, 1000)
 	ctrlmetrics.Registry.(prometheus.Collector).Describe(descriptions)
 	close(descriptions)
-	fields := regexp.MustCompile(`^Desc\{fqName: "(rollplan_controller_\w+)", help: "(.*)", constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
+	fields := regexp.MustCompile(`^Desc\{fqName: "(rollplan_controller_\w+)", help: "(.*?)", unit: "[^"]*", constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
 	var rows []string
 	for description := range descriptions {
 		if found := fields.FindStringSubmatch(description.String()); found != nil {

@@ -22,7 +22,7 @@ import (
 
 // restartSettings are the flags of the mode "restarts".
 type restartSettings struct {
-	flags            *flag.FlagSet
+	all, own         *flag.FlagSet // own: those of the mode alone
 	options, keyFile *string
 	ignored          *string
 	selectors        map[string]*string
@@ -40,28 +40,30 @@ const (
 
 // restartFlags defines the flags of the mode "restarts".
 func restartFlags(flags *flag.FlagSet) *restartSettings {
-	return &restartSettings{
-		flags:   flags,
-		options: flags.String("restart-options", "{}", `in mode restarts, the options of PlanRestarts: a RestartOptions of the API in JSON, for example {"profile":"RESTART_PROFILE_XING"} or {"allWorkloads":true,"maxConcurrent":3}`),
-		keyFile: flags.String("checksum-key-file", "", "in mode restarts, file with the key of the checksums of configurations. If empty, checksums are plain hashes: anyone who can read a workload can test guesses of secret values against them. Changing the key restarts workloads."),
-		ignored: flags.String("ignored-namespaces", "", "in mode restarts, comma-separated list of namespaces in which nothing is restarted"),
+	own := flag.NewFlagSet("", flag.ContinueOnError)
+	settings := &restartSettings{
+		all:     flags,
+		own:     own,
+		options: own.String("restart-options", "{}", `in mode restarts, the options of PlanRestarts: a RestartOptions of the API in JSON, for example {"profile":"RESTART_PROFILE_XING"} or {"allWorkloads":true,"maxConcurrent":3}`),
+		keyFile: own.String("checksum-key-file", "", "in mode restarts, file with the key of the checksums of configurations. If empty, checksums are plain hashes: anyone who can read a workload can test guesses of secret values against them. Changing the key restarts workloads."),
+		ignored: own.String("ignored-namespaces", "", "in mode restarts, comma-separated list of namespaces in which nothing is restarted"),
 		selectors: map[string]*string{
-			namespaceSelector:     flags.String(namespaceSelector, "", "in mode restarts, label selector of the namespaces in which workloads are restarted. If empty, all are selected."),
-			configurationSelector: flags.String(configurationSelector, "", "in mode restarts, label selector of the ConfigMaps and Secrets to read. A change of another one restarts nothing, nor does a configuration that is created or deleted. If empty, all are read."),
+			namespaceSelector:     own.String(namespaceSelector, "", "in mode restarts, label selector of the namespaces in which workloads are restarted. If empty, all are selected."),
+			configurationSelector: own.String(configurationSelector, "", "in mode restarts, label selector of the ConfigMaps and Secrets to read. A change of another one restarts nothing, nor does a configuration that is created or deleted. If empty, all are read."),
 		},
-		secrets:  flags.Bool("watch-secrets", true, "in mode restarts, whether to read Secrets. If false, a change of a Secret restarts nothing, nor does a configuration that is created or deleted."),
-		classes:  flags.Bool("watch-secret-provider-classes", false, "in mode restarts, whether to read SecretProviderClassPodStatuses of the Secrets Store CSI driver"),
-		interval: flags.Duration("restart-interval", 500*time.Millisecond, "in mode restarts, minimum time between two plans for a namespace. One plan at its end covers all changes within it."),
+		secrets:  own.Bool("watch-secrets", true, "in mode restarts, whether to read Secrets. If false, a change of a Secret restarts nothing, nor does a configuration that is created or deleted."),
+		classes:  own.Bool("watch-secret-provider-classes", false, "in mode restarts, whether to read SecretProviderClassPodStatuses of the Secrets Store CSI driver"),
+		interval: own.Duration("restart-interval", 500*time.Millisecond, "in mode restarts, minimum time between two plans for a namespace. One plan at its end covers all changes within it."),
 	}
+	own.VisitAll(func(it *flag.Flag) { flags.Var(it.Value, it.Name, it.Usage) })
+	return settings
 }
 
 // parse parses the flags, which are only allowed in their mode.
 func (s *restartSettings) parse(mode string) (err error) {
 	if mode != restartsMode {
-		s.flags.Visit(func(given *flag.Flag) {
-			switch given.Name {
-			case "restart-options", "checksum-key-file", "ignored-namespaces", namespaceSelector, configurationSelector,
-				"watch-secrets", "watch-secret-provider-classes", "restart-interval":
+		s.all.Visit(func(given *flag.Flag) {
+			if s.own.Lookup(given.Name) != nil {
 				err = fmt.Errorf("--%s requires --mode=%s", given.Name, restartsMode)
 			}
 		})

@@ -97,7 +97,7 @@ func (r *readiness) Check(request *http.Request) error {
 	}
 	r.reported = &result
 	if logger := ctrl.Log.WithName(name); err != nil {
-		logger.Info("Not ready: the service does not answer", "error", result)
+		logger.Info("Not ready: the service is unreachable or unhealthy", "error", result)
 	} else {
 		logger.Info("Ready")
 	}
