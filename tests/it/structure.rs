@@ -24,7 +24,7 @@ const RINGS: [(&str, &[&str]); 11] = [
         "service",
         &["canary", "core", "forecast", "health", "restart", "wire"],
     ),
-    ("server", &["core", "forecast", "service", "text", "wire"]),
+    ("server", &["core", "service", "text", "wire"]),
     (
         "cli",
         &[
