@@ -22,7 +22,7 @@ pub use self::page::{Page, Style, fit, is_command, padded, paint, parts, width, 
 pub use self::printable::{ascii, is_unprintable, one_line, printable, printable_json};
 pub use self::restarts::{
     ConfigurationChange, ConfigurationUser, ManifestChanges, ObjectName, WorkloadChange,
-    WorkloadResult, changes, identity, restarts, usage, uses, violations,
+    WorkloadResult, changes, identity, restarts, usage, uses, uses_heading, violations,
 };
 pub use self::revision::{comparison, history, json_or_absent, template, undo, undo_title};
 pub use self::rollouts::{RowWidths, causes, deleted_row, row, row_head};

@@ -390,22 +390,25 @@ impl ConfigurationUser {
     }
 }
 
+/// How many workloads use a configuration. Those that could not be read may use it, too.
+pub fn uses_heading(subject: &str, users: usize, is_complete: bool) -> String {
+    match users {
+        0 if is_complete => format!("{subject}: not used by any workload"),
+        0 => format!("{subject}: no use was found"),
+        1 => format!("{subject}: used by 1 workload"),
+        count => format!("{subject}: used by {count} workloads"),
+    }
+}
+
 /// The workloads that use a configuration, and the effect of a change on each.
 pub fn uses(
     page: &mut Page,
-    subject: &str,
+    heading: &str,
     users: &[ConfigurationUser],
     response: &proto::PlanRestartsResponse,
 ) {
-    let skipped = skipped(response);
-    let what = match users.len() {
-        0 if skipped.is_some() => "no use was found".to_owned(),
-        0 => "not used by any workload".to_owned(),
-        1 => "used by 1 workload".to_owned(),
-        count => format!("used by {count} workloads"),
-    };
-    page.line(&format!("{subject}: {what}"), Style::Strong);
-    if let Some(skipped) = skipped {
+    page.line(heading, Style::Strong);
+    if let Some(skipped) = skipped(response) {
         let text = format!("Incomplete: {skipped}, and may use it");
         page.line(&text, Style::Bad);
     }

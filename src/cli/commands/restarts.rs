@@ -89,9 +89,9 @@ enum UsesOutput {
     /// Human-readable text
     #[default]
     Table,
-    /// The same as JSON, on one line
+    /// The uses as JSON, on one line
     Json,
-    /// The same as YAML
+    /// The uses as YAML
     Yaml,
     /// Markdown for a pull request
     Markdown,
@@ -293,13 +293,14 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
         restart_objects::kind(kind).to_ascii_lowercase()
     );
     let exit = exit(&all, request.is_partial);
+    let heading = text::uses_heading(&subject, users.len(), exit == Exit::Done);
     let notes = notes(exit, unexamined);
     let json = || report::json::uses(restart_objects::kind(kind), &name, &users, &notes);
     let text = match output {
-        UsesOutput::Table => output::page(|page| text::uses(page, &subject, &users, &all)),
+        UsesOutput::Table => output::page(|page| text::uses(page, &heading, &users, &all)),
         UsesOutput::Json => output::json_text(&json()),
         UsesOutput::Yaml => output::yaml_text(&json()),
-        UsesOutput::Markdown => report::markdown::uses(&subject, &users, &notes),
+        UsesOutput::Markdown => report::markdown::uses(&heading, &users, &notes),
     };
     output::write(text.as_bytes())?;
     Ok(exit)

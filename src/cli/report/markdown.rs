@@ -115,16 +115,11 @@ fn notes(notes: &[String]) -> String {
 
 /// The workloads that use a configuration.
 pub(in crate::cli) fn uses(
-    subject: &str,
+    heading: &str,
     users: &[ConfigurationUser],
     lacking: &[String],
 ) -> String {
-    let heading = match users.len() {
-        0 => "not used by any workload".to_owned(),
-        1 => "used by 1 workload".to_owned(),
-        count => format!("used by {count} workloads"),
-    };
-    let mut text = format!("### {}: {heading}\n\n", escaped(subject));
+    let mut text = format!("### {}\n\n", escaped(heading));
     if !users.is_empty() {
         text += "| Workload | A change | Why |\n| --- | --- | --- |\n";
     }

@@ -112,6 +112,32 @@ fn unreadable_files_of_a_directory_are_skipped_with_a_note() {
 }
 
 #[test]
+fn skipped_files_may_contain_uses() {
+    const OTHER: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n";
+    for (files, heading) in [
+        (
+            &[("a.yaml", "a: [1"), ("other.yaml", OTHER)],
+            "no use was found",
+        ),
+        (
+            &[("a.yaml", "a: [1"), ("web.yaml", WEB)],
+            "used by 1 workload",
+        ),
+    ] {
+        let table = uses(files, &[]).out;
+        assert!(
+            table.starts_with(&format!("configmap/app: {heading}\n")),
+            "{table}"
+        );
+        let markdown = uses(files, &["-o", "markdown"]).out;
+        assert!(
+            markdown.starts_with(&format!("### configmap/app: {heading}\n")),
+            "{markdown}"
+        );
+    }
+}
+
+#[test]
 fn charts_are_not_read() {
     let chart = [("Chart.yaml", "name: a\n"), ("templates/web.yaml", WEB)];
     let Run { exit, err, .. } = uses(&chart, &[]);
