@@ -143,7 +143,8 @@ pub fn rollback_until(
     interrupt.check().map(|()| rollback)
 }
 
-/// Of several rollouts that failed one after the other, the last complete one has left the most available pods.
+/// Returns the ReplicaSet with the most available pods, or `None` if none has any. After several failed rollouts in a row,
+/// this is usually that of the last complete one.
 pub fn most_available<'s>(
     sets: impl Iterator<Item = &'s ReplicaSet>,
     available: impl Fn(&ReplicaSet) -> i32,

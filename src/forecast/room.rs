@@ -44,8 +44,8 @@ pub(crate) fn exceeds_quota(snapshot: &Snapshot) -> bool {
     })
 }
 
-/// Whether a template asks for less of what a quota lacks. The admission plugin names it: "requested: requests.cpu=2, used:
-/// …".
+/// Whether the new template requests less of the resources that exceed a quota. The admission plugin names them: "requested:
+/// requests.cpu=2, used: …".
 fn is_within(message: &str, before: &Template, after: &Template) -> bool {
     let (_, rest) = message.split_once("requested: ").unwrap_or_default();
     let (requested, _) = rest.split_once(", used: ").unwrap_or_default();

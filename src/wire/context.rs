@@ -1,4 +1,4 @@
-//! What travels beside a request and its response.
+//! The context of a request and its response.
 
 use rollplan_core::interrupt::{Interrupt, Never};
 

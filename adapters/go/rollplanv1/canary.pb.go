@@ -90,8 +90,8 @@ const (
 	RolloutResponse_ROLLOUT_RESPONSE_UNSPECIFIED RolloutResponse = 0
 	// Nothing.
 	RolloutResponse_ROLLOUT_RESPONSE_NONE RolloutResponse = 1
-	// The template of the last ReplicaSet with available pods is restored, at most once for each template. This never
-	// happens because of a failure that free capacity can resolve.
+	// The template of the old ReplicaSet with the most available pods is restored, at most once for each template. This
+	// never happens because of a failure that free capacity can resolve.
 	RolloutResponse_ROLLOUT_RESPONSE_ROLL_BACK RolloutResponse = 2
 )
 

@@ -11,8 +11,8 @@ const LONG_ABOUT: &str = "\
 Decides what the Kubernetes Deployment controller would do next, and explains why.
 
 rollplan reads Deployments, ReplicaSets and pods as kubectl prints them, and prints the exact API writes to make now \
-and the status to publish. It does not make these writes itself, except for those of canaries. It reads files, or runs your kubectl to read the \
-cluster: it needs no credentials of its own.";
+and the status to publish. It does not make these writes itself: only canary and wait --on-failure roll-back write. It \
+reads files, or runs your kubectl to read the cluster: it needs no credentials of its own.";
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -29,12 +29,12 @@ Examples:
 Exit codes:
    0  done: the answer was printed; for status and wait, the rollout is complete
    1  the rollout needs a change, has stalled, or is being deleted; for undo, the undo target was not \
-found; for forecast, the rollout would never complete
+found; for forecast, the rollout would never complete; for canary, it has failed or was aborted
    2  invalid command line or input, including an unknown Deployment, a missing permission and a kind that the cluster \
 does not serve
-   3  the rollout is in progress or paused, or the timeout expired
+   3  the rollout is in progress or paused, the canary is held, or the timeout expired
    4  the service, kubectl or the cluster does not answer
-   5  the object is not judged: rollplan has no rule for its kind
+   5  the object is not judged: no rule covers its kind or its status
   70  rollplan itself failed: a bug, or the output could not be written
 
 Colors are used only on a terminal, and never if NO_COLOR is set. If you install rollplan as kubectl-rollplan on the PATH, \

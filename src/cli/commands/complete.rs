@@ -250,7 +250,7 @@ mod tests {
             format!("{:?}", wanted(&CommandLine::command(), before, word))
         };
         for (words, expected) in [
-            (&[""][..], "\"status\\tPrint the status"),
+            (&[""][..], "\"status\\tPrint where a rollout stands"),
             (&["wait", "--fo"], "\"--for\\t"),
             (
                 &["wait", "-o", ""],

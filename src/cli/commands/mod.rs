@@ -38,9 +38,9 @@ pub(super) enum Command {
     /// Prints the writes in the order in which to make them, and the status of the Deployment after them.
     #[command(after_help = plan::HELP)]
     Plan(plan::PlanArgs),
-    /// Print the status that the Deployment controller would publish
+    /// Print where a rollout stands, and what blocks it
     ///
-    /// The status is computed for the Deployment as it is now, without any other write.
+    /// For a Deployment, -o json also has the status that the Deployment controller would publish now.
     #[command(after_help = status::HELP)]
     Status(status::StatusArgs),
     /// Wait until a rollout completes or fails

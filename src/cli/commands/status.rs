@@ -21,7 +21,8 @@ use crate::cli::{output, stderr};
 /// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\
 Exit codes: 0 complete; 1 stalled, refused or being deleted; 2 invalid command line or input, or missing permission; 3 in progress \
-or paused, or timeout expired; 4 no answer from the service, kubectl or the cluster; 5 not judged, because rollplan has no rule for the kind. \
+or paused, or timeout expired; 4 no answer from the service, kubectl or the cluster; 5 not judged: no rule \
+covers the kind or the status of the object. \
 With several objects, 1 takes precedence over errors, errors over 3, 3 over 5, and 5 over 0.";
 
 #[derive(Args, Debug)]

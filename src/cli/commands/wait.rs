@@ -28,7 +28,8 @@ polls in a row, and at once on any other error.
 
 Exit codes: 0 complete; 1 stalled or refused, also if it was rolled back, or deleted while waiting; 2 invalid command line or input, or missing \
 permission; 3 timeout expired, no progress for ten minutes, or a Job was deleted and its result \
-is unknown; 4 no answer from the service, kubectl or the cluster; 5 not judged, because rollplan has no rule for the kind. \
+is unknown; 4 no answer from the service, kubectl or the cluster; 5 not judged: no rule \
+covers the kind or the status of the object. \
 With several objects, 1 takes precedence over errors, errors over 3, 3 over 5, and 5 over 0.";
 
 #[derive(Args, Debug)]
@@ -59,9 +60,9 @@ pub(in crate::cli) struct WaitArgs {
     pub(in crate::cli) judgement: JudgementArgs,
     /// What happens to a Deployment whose rollout has failed [default: none]
     ///
-    /// roll-back restores the template of the last ReplicaSet with available pods, if it is certain that the pods need a
-    /// change, and waits until that is complete: once for each template, and never because of a failure that resolves by
-    /// itself. It patches the Deployment with your kubectl. The exit code stays 1.
+    /// roll-back restores the template of the old ReplicaSet with the most available pods, if it is certain that the pods
+    /// need a change, and waits until that is complete: once for each template, and never because of a failure that resolves
+    /// by itself. It patches the Deployment with your kubectl. The exit code stays 1.
     #[arg(long, value_enum)]
     pub(in crate::cli) on_failure: Option<OnRolloutFailure>,
     /// Print the patch of --on-failure without making it

@@ -262,8 +262,8 @@ impl Sync {
         self.state.known.insert(version.uid.to_owned(), known);
     }
 
-    /// Forgets an object that does not exist. The owner must be read instead, because what the caller observes of it may be
-    /// older than what an earlier plan was made from.
+    /// Forgets an object that does not exist. The owner must be read instead, because the caller's copy may be older than
+    /// the one that an earlier plan used.
     fn record_missing(&mut self, call: &PendingCall, http_code: i32) {
         if http_code != 404 {
             return;
@@ -516,7 +516,7 @@ impl Sync {
         !self.failed.is_empty()
     }
 
-    /// The number of steps that call what has failed, perhaps with another body.
+    /// The number of steps that repeat a failed call, perhaps with another body.
     fn repeated(&self, plan: &Plan) -> usize {
         if !self.has_failed() {
             // Writing the bodies of calls takes as long as planning.

@@ -142,7 +142,7 @@ impl Table {
             let mut wrappers = self.wrappers.iter();
             let mut outer = Vec::new();
             let inner = wrappers.find_map(|wrapper| without_beginning(wrapper, clause, &mut outer));
-            // A pattern that begins with any text must not match what a wrapper says.
+            // A pattern that begins with any text must not match the text of a wrapper.
             if let Some((row, clause)) = self.find(clause, inner.is_none(), &mut holes) {
                 return Message {
                     row: Some(row),

@@ -1,6 +1,6 @@
-//! What travels beside a call from layer to layer. Only two things travel elsewhere: the rejection of a client
-//! (`connection/clients.rs`), and the cancellation ([`Current`]), because tonic's decoder does not see the extensions
-//! of a request.
+//! The context of a call, which the layers pass on as extensions. Only two things are passed elsewhere: the rejection of a
+//! client (`connection/clients.rs`), and the cancellation ([`Current`]), because tonic's decoder does not see the
+//! extensions of a request.
 //!
 //! [`Current`]: crate::protocol::cancellation::Current
 
@@ -15,7 +15,7 @@ use tonic::Status;
 use crate::protocol::pending::PendingResponses;
 use crate::protocol::rejected::Rejected;
 
-/// What travels beside a request, as an extension of it.
+/// The context of a request, as an extension of it.
 #[derive(Clone, Default)]
 pub(crate) struct CallContext {
     /// When the call arrived, before it waited for the first time. Set by `observability/calls.rs`.
@@ -58,7 +58,7 @@ pub(crate) struct Inferred {
     pub(crate) explain: fn(wire::Error) -> wire::Error,
 }
 
-/// What travels beside an answer, as an extension of its response.
+/// The context of an answer, as an extension of its response.
 #[derive(Clone, Default)]
 pub(crate) struct AnswerContext {
     /// The size of its encoded message. (As a size hint of the body, it would become a header.)

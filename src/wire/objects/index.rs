@@ -1,5 +1,4 @@
-//! An index of objects by what they are selected by, so that the selection for one owner reads only objects that may be
-//! selected.
+//! An index of objects by owner and name, so that the selection for one owner reads only objects that may be selected.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -12,7 +11,7 @@ use super::found::Found;
 /// The number of objects between two checks for an interruption.
 const CHECK_INTERVAL: usize = 1024;
 
-/// Objects, and their positions by what they are selected by. Lists of positions have the order of the objects.
+/// Objects, and their positions by these keys. Lists of positions have the order of the objects.
 #[derive(Debug)]
 pub struct ObjectIndex<'a, T> {
     all: Vec<T>,

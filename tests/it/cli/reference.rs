@@ -52,6 +52,8 @@ fn options(help: &str) -> Vec<(String, Vec<String>)> {
             texts.push(text.split_whitespace().collect::<Vec<_>>().join(" "));
         } else if !line.is_empty() {
             options.push((line.trim().to_owned(), Vec::new()));
+        } else if let Some((_, texts)) = options.last_mut() {
+            texts.push(String::new());
         }
     }
     options
@@ -71,7 +73,7 @@ fn text(lines: &[String]) -> String {
             text += value;
         } else {
             // The first paragraph of a help has no full stop.
-            if is_new && !text.ends_with(['.', ':', ']']) && !line.starts_with('[') {
+            if is_new && !text.ends_with(['.', ':']) && !line.starts_with('[') {
                 text.push('.');
             }
             if !text.is_empty() {
@@ -90,7 +92,12 @@ fn bracketed(text: &str, name: &str) -> (String, Option<String>) {
         return (text.to_owned(), None);
     };
     let (value, after) = rest.split_once(']').expect("a bracket");
-    let text = format!("{} {}", before.trim(), after.trim());
+    let before = before.trim();
+    let text = match after.trim() {
+        // The end of the sentence.
+        after if after.starts_with('.') => format!("{before}{after}"),
+        after => format!("{before} {after}"),
+    };
     (text.trim().to_owned(), Some(value.to_owned()))
 }
 

@@ -26,9 +26,9 @@ pub(in crate::cli::commands) struct RollBack {
 // === impl RollBack ===
 
 impl RollBack {
-    /// Restores the template of the last ReplicaSet with available pods if it is certain that the rollout needs a change,
-    /// and waits until that is complete. The planner remembers the rejected template, and does not roll it back again. If
-    /// the rollout is complete, only ends an earlier rollback or canary whose command was stopped.
+    /// Restores the template of the old ReplicaSet with the most available pods if it is certain that the rollout needs a
+    /// change, and waits until that is complete. The planner remembers the rejected template, and does not roll it back
+    /// again. If the rollout is complete, only ends an earlier rollback or canary whose command was stopped.
     pub(in crate::cli::commands) fn carry_out(
         self,
         planner: &Planner,

@@ -62,8 +62,8 @@ class _RolloutResponseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Rollo
     ROLLOUT_RESPONSE_NONE: _RolloutResponse.ValueType  # 1
     """Nothing."""
     ROLLOUT_RESPONSE_ROLL_BACK: _RolloutResponse.ValueType  # 2
-    """The template of the last ReplicaSet with available pods is restored, at most once for each template. This never
-    happens because of a failure that free capacity can resolve.
+    """The template of the old ReplicaSet with the most available pods is restored, at most once for each template. This
+    never happens because of a failure that free capacity can resolve.
     """
 
 class RolloutResponse(_RolloutResponse, metaclass=_RolloutResponseEnumTypeWrapper):
@@ -74,8 +74,8 @@ ROLLOUT_RESPONSE_UNSPECIFIED: RolloutResponse.ValueType  # 0
 ROLLOUT_RESPONSE_NONE: RolloutResponse.ValueType  # 1
 """Nothing."""
 ROLLOUT_RESPONSE_ROLL_BACK: RolloutResponse.ValueType  # 2
-"""The template of the last ReplicaSet with available pods is restored, at most once for each template. This never
-happens because of a failure that free capacity can resolve.
+"""The template of the old ReplicaSet with the most available pods is restored, at most once for each template. This
+never happens because of a failure that free capacity can resolve.
 """
 Global___RolloutResponse: _TypeAlias = RolloutResponse  # noqa: Y015
 

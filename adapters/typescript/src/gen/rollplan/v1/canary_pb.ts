@@ -590,8 +590,8 @@ export enum RolloutResponse {
   NONE = 1,
 
   /**
-   * The template of the last ReplicaSet with available pods is restored, at most once for each template. This never
-   * happens because of a failure that free capacity can resolve.
+   * The template of the old ReplicaSet with the most available pods is restored, at most once for each template. This
+   * never happens because of a failure that free capacity can resolve.
    *
    * @generated from enum value: ROLLOUT_RESPONSE_ROLL_BACK = 2;
    */
