@@ -26,6 +26,25 @@ pub fn is_creating(reason: &str) -> bool {
     matches!(reason, "ContainerCreating" | "PodInitializing")
 }
 
+/// Whether the kubelet has begun to create the containers of a pod, now or after a time of its clock: only then are all
+/// volumes mounted, and is the sandbox ready. kubelet: pkg/kubelet/kubelet.go, `SyncPod`, and
+/// pkg/kubelet/kuberuntime/kuberuntime_manager.go, `SyncPod`.
+pub(crate) fn has_begun_since(pod: &Pod, since: Option<Time>) -> bool {
+    let is_later = |state: &ContainerState| match state {
+        ContainerState::Terminated { finished_at, .. } => *finished_at > since,
+        _ => false,
+    };
+    let has_begun = |container: &Container| match &container.state {
+        ContainerState::Running { .. } => true,
+        ContainerState::Waiting { reason, .. } if !reason.is_empty() && !is_creating(reason) => {
+            true
+        }
+        state => is_later(state) || is_later(&container.last_state),
+    };
+    condition(pod, "PodReadyToStartContainers").is_some_and(|it| it.status == "True")
+        || pod.containers.iter().any(has_begun)
+}
+
 /// Whether a pod that is not ready has been ready before.
 pub(crate) fn was_ready(pod: &Pod) -> bool {
     let ready = condition(pod, "Ready").filter(|ready| ready.status != "True");

@@ -10,7 +10,7 @@ use crate::explain::Cause;
 use crate::messages::{Facts, Table, mount, sandbox, volume};
 use crate::observe::context::PodContext;
 use crate::observe::peers::{Replacement, Role};
-use crate::observe::pod::{condition, is_creating};
+use crate::observe::pod::{condition, has_begun_since, is_creating};
 use crate::text::{KUBERNETES_MAX, NAME_MAX, one_line, word};
 
 /// How long a pod may take to mount its volumes and to join the network.
@@ -29,7 +29,7 @@ static STARTS: [&Table; 4] = [
 
 impl<'a> PodContext<'a> {
     /// The event that shows why a pod has not started: the latest, except that the kubelet only repeats that it waits. A
-    /// volume that has been attached since is not the reason.
+    /// volume that has been attached or mounted since is not the reason.
     pub(super) fn start_failure(&self, pod: &Pod) -> Option<&'a ObservedEvent> {
         let failures = || {
             let events = self.events_about(&pod.metadata.uid);
@@ -39,6 +39,7 @@ impl<'a> PodContext<'a> {
                         || sandbox::TABLE.reasons.contains(&event.reason.as_str()))
                     && !matches!(event.reason.as_str(), "FailedScheduling" | "FailedScaleUp")
                     && !self.is_attached_since(pod, event)
+                    && !(is_before_containers(event) && has_begun_since(pod, event.last))
             })
         };
         let specific = failures().filter(|event| !is_wait(event));
@@ -238,6 +239,12 @@ impl<'a> PodContext<'a> {
             _ => String::new(),
         }
     }
+}
+
+/// Whether an event is about what the kubelet does before it creates containers.
+fn is_before_containers(event: &ObservedEvent) -> bool {
+    let mut tables = STARTS.iter();
+    tables.any(|table| table.reasons.contains(&event.reason.as_str()))
 }
 
 /// Whether the kubelet only reports that it waits for volumes.
