@@ -5,6 +5,7 @@ use std::fmt;
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::kind;
 use rollplan_core::pass::quote;
+use rollplan_core::snapshot::{ObservedEvent, Pod};
 use rollplan_core::time::Time;
 
 use super::{Condition, ObjectSnapshot, View};
@@ -346,7 +347,8 @@ impl<'a> ObservedObject<'a> {
         let events = self.context.events_about(&self.snapshot.metadata.uid);
         let latest = events
             .filter(|event| event.reason == "FailedCreate")
-            .max_by_key(|event| event.last)?;
+            .max_by_key(|event| event.last)
+            .filter(|event| !self.has_created_since(event))?;
         let age = latest.last.map(|last| self.now().since(last));
         let age = age.map_or_else(String::new, |age| format!(", {age} ago"));
         let why = because(&one_line(&latest.message, KUBERNETES_MAX));
@@ -359,6 +361,19 @@ impl<'a> ObservedObject<'a> {
         let mut blocker = Blocker::new(Cause::PodsRefused, message, remedy);
         blocker.since = latest.first;
         Some(blocker)
+    }
+
+    /// Whether the API server has accepted a pod after a rejection: a newer one, or the rejected one of a StatefulSet, whose
+    /// name the controller uses again.
+    fn has_created_since(&self, rejection: &ObservedEvent) -> bool {
+        let is_later = |time| rejection.last.is_some_and(|last| time > Some(last));
+        let is_accepted = |pod: &Pod| {
+            let named = format!("create Pod {} in StatefulSet ", pod.metadata.name);
+            is_later(pod.metadata.creation_timestamp) || rejection.message.starts_with(&named)
+        };
+        let mut events = self.context.events_about(&self.snapshot.metadata.uid);
+        self.snapshot.pods.iter().any(is_accepted)
+            || events.any(|event| event.reason == "SuccessfulCreate" && is_later(event.last))
     }
 
     /// The verdict about pods: a rejection, or a failure that all pods share, is certain after its grace period. Anything
