@@ -11,7 +11,7 @@ use crate::observe::context::{CLOCK_SKEW_SECONDS, PodContext, may_concern};
 use crate::observe::pod::condition;
 
 use super::class::Class;
-use super::retries::{BACK_OFF, NEVER_PULL, Retries};
+use super::retries::{BACK_OFF, NEVER_PULL, PULL_SECONDS, Retries};
 
 /// The minimum time for which the containers of a pod must have kept terminating, because a short backoff allows many
 /// restarts within seconds.
@@ -27,6 +27,9 @@ impl PodContext<'_> {
         reported: Time,
     ) -> Option<Time> {
         let now = self.now;
+        if let Some(end) = self.pull_ends(explanation).filter(|end| *end > now) {
+            return Some(end);
+        }
         let retries = Retries::of(explanation);
         let mut ends = Vec::new();
         if let Some(span) = self.attempts_span(explanation) {
@@ -57,6 +60,25 @@ impl PodContext<'_> {
             }
         }
         ends.into_iter().filter(|end| *end > now).min()
+    }
+
+    /// When an attempt to pull an image that is newer than the last failed one ends at the latest. Until its end, the status of
+    /// the container shows the failure before it.
+    fn pull_ends(&self, explanation: &Explanation<'_>) -> Option<Time> {
+        if explanation.class != Some(Class::ImagePull) {
+            return None;
+        }
+        let name = &explanation.blocked.container;
+        let events = || {
+            let events = self.events_about(&explanation.pod.metadata.uid);
+            events.filter(|event| may_concern(event, name))
+        };
+        let attempts =
+            events().filter(|event| matches!(event.reason.as_str(), "Pulling" | "Pulled"));
+        let begun = attempts.filter_map(|event| event.last).max()?;
+        let failed = events().filter(|event| is_attempt(event, explanation));
+        let failed = failed.filter_map(|event| event.last).max();
+        (Some(begun) > failed).then(|| begun.plus_seconds(PULL_SECONDS))
     }
 
     /// The time from the first to the last attempt that events report, by the clock of the kubelet.

@@ -61,8 +61,8 @@ fn of_blocker(blocker: &Blocker, subject: Subject) -> &'static [&'static [&'stat
         .since
         .is_none_or(|since| now.since(since) > starting);
     match blocker.cause {
-        Cause::ImagePull
-        | Cause::ContainerConfig
+        Cause::ImagePull => &[WARNINGS, OF_PULLS],
+        Cause::ContainerConfig
         | Cause::CrashLoop
         | Cause::PodsRefused
         | Cause::ReplicaSetRefused => &[WARNINGS],

@@ -23,7 +23,7 @@ const SYNC_SECONDS: i64 = 15;
 const SHOWN_SECONDS: i64 = 2 * SYNC_SECONDS + 10;
 
 /// The maximum time to pull an existing image. During the pull, the status still shows the back-off before it.
-const PULL_SECONDS: i64 = 600;
+pub(super) const PULL_SECONDS: i64 = 600;
 
 /// The schedule of the attempts.
 #[derive(Clone, Copy, Debug)]
