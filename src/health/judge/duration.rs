@@ -184,7 +184,8 @@ fn is_attempt(event: &ObservedEvent, explanation: &Explanation<'_>) -> bool {
     let reason = event.reason.as_str();
     match explanation.class {
         Some(Class::ImagePull) => {
-            reason == NEVER_PULL || reason == "Failed" && event.message.starts_with(FAILED_PULL)
+            matches!(reason, NEVER_PULL | "InspectFailed")
+                || reason == "Failed" && event.message.starts_with(FAILED_PULL)
         }
         // The kubelet also reports that it is still waiting for the volumes.
         Some(Class::Config) if explanation.is_from_event => {

@@ -68,7 +68,14 @@ const CURRENT: Retries = Retries {
 impl Retries {
     pub(super) fn of(explanation: &Explanation<'_>) -> Self {
         match explanation.class {
-            Some(Class::ImagePull) if explanation.blocked.reason == NEVER_PULL => CREATE,
+            Some(Class::ImagePull)
+                if matches!(
+                    explanation.blocked.reason.as_str(),
+                    NEVER_PULL | NOT_INSPECTED
+                ) =>
+            {
+                CREATE
+            }
             Some(Class::ImagePull) => PULL,
             Some(Class::Config) if explanation.is_from_event => MOUNT,
             Some(Class::Config) => CREATE,
@@ -109,6 +116,8 @@ impl Retries {
 pub(super) const BACK_OFF: &str = "ImagePullBackOff";
 /// The reason of a container whose image is not on the node and may not be pulled.
 pub(super) const NEVER_PULL: &str = "ErrImageNeverPull";
+/// The reason of a container for whose image the runtime could not be asked.
+const NOT_INSPECTED: &str = "ImageInspectError";
 
 #[cfg(test)]
 mod tests {

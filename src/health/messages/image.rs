@@ -16,6 +16,8 @@ const PUSH: &str = "correct the image name or its tag, or push the image";
 /// The remedy if a registry denies access.
 const ACCESS: &str =
     "check imagePullSecrets and the rights of their account, or the name of the image";
+/// The remedy for a name that the runtime does not complete.
+const SHORT: &str = "write the registry into the name of the image";
 /// The remedy for a registry that does not answer.
 const REACH: &str = "check that the node can reach the registry";
 /// The remedy for a name without an address.
@@ -123,6 +125,23 @@ pub(crate) const TABLE: Table = Table {
         // kubelet: pkg/util/parsers/parsers.go, ParseImageName, with the errors of distribution/reference.
         Row::definite("invalid reference format", Template, "correct the name of the image"),
         Row::definite("invalid reference format: <error...>", Template, "correct the name of the image"),
+        // CRI-O: internal/storage/image.go, CandidatesForPotentiallyShortImageName, with the errors of containers/image,
+        // pkg/shortnames/shortnames.go and pkg/sysregistriesv2.
+        Row::definite(
+            "short name mode is enforcing, but image name <image> returns ambiguous list",
+            Template,
+            SHORT,
+        ),
+        Row::definite(
+            "short-name \"<image>\" did not resolve to an alias and no unqualified-search registries are defined in \"<file>\"",
+            Template,
+            SHORT,
+        ),
+        Row::definite(
+            "no registries configured while trying to pull an unqualified image, add at least one in either <files...>",
+            Template,
+            SHORT,
+        ),
         // kubelet: pkg/kubelet/images/image_manager.go, evalCRIPullErr; CRI-O: server/image_pull.go, PullImage (connection
         // refused), internal/storage/image.go, WrapSignatureCRIErrorIfNeeded (rejected by the policy of the node).
         Row::undecided(

@@ -116,15 +116,28 @@ pub(crate) struct Message {
 /// The maximum number of wrappers around an error. Known components add about ten.
 const WRAPPERS_MAX: usize = 20;
 
-/// The parts of explanations that report a temporary problem of the program that has written them.
-const TEMPORARY: [&str; 9] = [
+/// The words of explanations that report a temporary problem of the program that has written them, for example of its
+/// connection to a registry or to another service.
+const TEMPORARY: [&str; 21] = [
     "timeout",
     "timed out",
     "deadline exceeded",
+    "context canceled",
     "connection refused",
     "connection reset",
+    "broken pipe",
+    "eof",
     "no such host",
+    "server misbehaving",
+    "network is unreachable",
+    "no route to host",
+    "x509",
+    "toomanyrequests",
+    "too many requests",
+    "429",
     "service unavailable",
+    "bad gateway",
+    "internal server error",
     "internal error",
     "try again",
 ];
@@ -266,6 +279,10 @@ impl Message {
         let Some(row) = self.row else {
             return String::new();
         };
+        // The remedy is about what the explanation demands.
+        if row.persistence == Persistence::IfExplained && !self.is_definite() {
+            return String::new();
+        }
         let remedy = match (row.remedy, row.resolver) {
             ("", Resolver::Node) if !facts.node.is_empty() => {
                 "check the node: kubectl describe node <node>"
@@ -283,7 +300,7 @@ impl Message {
             Some(Persistence::IfOverLimit) => quota::exceeds(hole("requested"), hole("limited")),
             Some(Persistence::IfExplained) => {
                 let explanation = hole("explanation").to_lowercase();
-                !TEMPORARY.iter().any(|part| explanation.contains(part))
+                !TEMPORARY.iter().any(|words| has_words(&explanation, words))
             }
             _ => return row.unwrap_or(Persistence::Undecided),
         };
@@ -311,6 +328,16 @@ impl Message {
     pub(crate) fn hole(&self, name: &str) -> Option<&str> {
         pattern::hole(&self.holes, name)
     }
+}
+
+/// Whether a text contains these words, and not only as a part of others, such as `timeoutSeconds`.
+fn has_words(text: &str, words: &str) -> bool {
+    text.match_indices(words).any(|(start, _)| {
+        let before = text[..start].chars().next_back();
+        let after = text[start + words.len()..].chars().next();
+        let continues = |it: Option<char>| it.is_some_and(char::is_alphanumeric);
+        !continues(before) && !continues(after)
+    })
 }
 
 #[cfg(test)]

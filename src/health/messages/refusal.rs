@@ -27,6 +27,18 @@ pub(crate) const TABLE: Table = Table {
         )
         .with(IfOverLimit),
         Row::definite(
+            "insufficient quota to match these scopes: <scopes...>",
+            Cluster,
+            "create a ResourceQuota with these scopes in namespace <namespace>, or change the template (priorityClassName)",
+        )
+        .with(Missing),
+        Row::definite(
+            "insufficient quota to consume: <resources...>",
+            Cluster,
+            "create a ResourceQuota for <resources> in namespace <namespace>",
+        )
+        .with(Missing),
+        Row::definite(
             "failed quota: <quota>: must specify <resources...>",
             Template,
             "set <resources>: the quota <quota> requires them",
@@ -60,6 +72,27 @@ pub(crate) const TABLE: Table = Table {
             "admission webhook \"<webhook>\" denied the request without explanation",
             Cluster,
             "ask the owner of webhook <webhook> what it demands",
+        ),
+        // apiserver: pkg/admission/plugin/policy/generic/policy_dispatcher.go, Dispatch, CollectParams: the policy has not been
+        // evaluated.
+        Row::definite(
+            "ValidatingAdmissionPolicy '<policy>' with binding '<binding>' denied request: failed to configure binding: no params \
+             found for policy binding with `Deny` parameterNotFoundAction",
+            Cluster,
+            "create the parameters that ValidatingAdmissionPolicyBinding <binding> selects",
+        )
+        .with(Missing),
+        Row::definite(
+            "ValidatingAdmissionPolicy '<policy>' with binding '<binding>' denied request: failed to configure binding: paramKind \
+             kind `<kind>` not known",
+            Cluster,
+            "create the CustomResourceDefinition of paramKind of ValidatingAdmissionPolicy <policy>",
+        )
+        .with(Missing),
+        Row::undecided(
+            "ValidatingAdmissionPolicy '<policy>' with binding '<binding>' denied request: failed to configure <what>: <error...>",
+            Cluster,
+            "check ValidatingAdmissionPolicy <policy> and its binding <binding>",
         ),
         // apiserver: pkg/admission/plugin/policy/validating/dispatcher.go, Dispatch.
         Row::definite(
@@ -99,6 +132,17 @@ pub(crate) const TABLE: Table = Table {
             "create the PriorityClass, or correct priorityClassName",
         )
         .with(Missing),
+        // plugin/pkg/admission/podnodeselector: admission.go, Admit, Validate.
+        Row::definite(
+            "pod node label selector conflicts with its namespace node label selector",
+            Template,
+            "remove from nodeSelector what contradicts the annotation scheduler.alpha.kubernetes.io/node-selector of the namespace",
+        ),
+        Row::definite(
+            "pod node label selector labels conflict with its namespace whitelist",
+            Template,
+            "remove from nodeSelector what the whitelist of the namespace does not permit",
+        ),
         // plugin/pkg/admission/runtimeclass: admission.go, prepareObjects.
         Row::definite(
             "pod rejected: RuntimeClass \"<name>\" not found",
