@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rollplan_core::kind;
 use rollplan_core::template::{TEMPLATE, Value, type_faults};
+use rollplan_wire::objects::current_version;
 use rollplan_wire::proto::{ConfigurationKind, RestartPlan, WorkloadKind};
 use serde_json::{Value as Json, json};
 
@@ -70,12 +71,15 @@ pub(super) struct RestartObjects {
 // === impl InputObject ===
 
 impl InputObject {
-    /// All objects.
+    /// All objects, with the API versions in which they are planned.
     pub(super) fn all(objects: &Objects<'_>) -> Vec<Self> {
-        let all = objects.texts().map(|(place, text)| Self {
-            place,
-            json: serde_json::from_str(&text).unwrap_or_default(),
-            text,
+        let all = objects.texts().map(|(place, text)| {
+            let mut json: Json = serde_json::from_str(&text).unwrap_or_default();
+            if let (Some(given), Some(kind)) = (json["apiVersion"].as_str(), json["kind"].as_str())
+            {
+                json["apiVersion"] = json!(current_version(given.into(), kind));
+            }
+            Self { place, text, json }
         });
         all.collect()
     }
@@ -259,10 +263,17 @@ pub(super) fn is_other_kind(kind: &str) -> bool {
     kind != "CronJob" && OTHER_KINDS.iter().any(|(_, other, _)| *other == kind)
 }
 
-/// The objects with those of `other_kinds` that have no controller. A pod becomes the template of a workload.
+/// The objects with those of `other_kinds` that have no controller. A pod becomes the template of a workload. An object without
+/// a template, such as a Rollout that refers to a Deployment, uses nothing.
 pub(super) fn as_workloads(objects: &[InputObject]) -> Vec<Json> {
     let objects = objects.iter().filter_map(|object| {
         let mut object = object.json.clone();
+        let is_other = OTHER_KINDS
+            .iter()
+            .any(|(version, kind, _)| is_of(&object, version, kind));
+        if is_other && pod_template(&object).is_none() {
+            return None;
+        }
         let is_part = is_of(&object, "v1", "Pod") || is_of(&object, "apps/v1", "ReplicaSet");
         if !is_part {
             return Some(object);
@@ -283,8 +294,8 @@ pub(super) fn as_workloads(objects: &[InputObject]) -> Vec<Json> {
 /// The pod template of a workload. `None` if the object is of no known kind of workload.
 pub(super) fn pod_template(object: &Json) -> Option<Json> {
     if is_of(object, "v1", "Pod") {
-        let labels = object.pointer("/metadata/labels");
-        return Some(json!({"metadata": {"labels": labels}, "spec": object["spec"]}));
+        // Its labels can be changed without replacing it.
+        return Some(json!({"spec": object["spec"]}));
     }
     let (api_version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
     let path = kind::restarted_template(api_version, kind).or_else(|| {

@@ -381,7 +381,7 @@ fn status(json: &str) -> String {
 
 /// The version in which an object is read. Clusters before Kubernetes 1.16 also served workloads in older versions, with the
 /// same fields, and printed them in these.
-pub(crate) fn current_version<'a>(api_version: Cow<'a, str>, kind: &str) -> Cow<'a, str> {
+pub fn current_version<'a>(api_version: Cow<'a, str>, kind: &str) -> Cow<'a, str> {
     match (&*api_version, kind) {
         (
             "extensions/v1beta1" | "apps/v1beta1" | "apps/v1beta2",
