@@ -3,20 +3,22 @@
 -- The lists between the marks are generated from src/health/kinds: UPDATE_GOLDEN=1 cargo test -p rollplan-health argo
 
 -- generated
-local bad = { "Stalled", "Failed", "InvalidSpec", "ErrorOccurred", "NotReady", "Degraded" }
+local bad = { "Stalled", "Failed", "Failing", "InvalidSpec", "ErrorOccurred", "NotReady", "Degraded" }
 local terminal = ".Terminal"
 local creating = { "NotReady", "Creating" }
 local busy = { "Reconciling", "RolloutProgressing" }
+local updating = "Progressing"
+local operator_health = { "Degraded", "Failing" }
 local summary = "Ready"
 local good_conditions = { "Succeeded", "Complete", "Available", "Healthy", "Established", "Programmed", "Accepted", "Synced", "Installed", "Deployed", "Valid", "Reconciled" }
-local beside = { "ResolvedRefs", "NamesAccepted", "Synced", "ReconcileSuccess", "LastAsyncOperation" }
+local beside = { "ResolvedRefs", "NamesAccepted", "Synced", "ReconcileSuccess", "LastAsyncOperation", "AsyncOperation" }
 local paused_fields = { "spec.suspend", "spec.paused" }
 local own_namespace = "metadata.namespace"
 local general = { groups = {}, kinds = {}, words = { { path = "status.phase", message = "status.message", is_optional = true, good = { "Healthy", "Ready", "Available", "Bound", "Green", "Succeeded", "Successful", "Completed", "Provisioned", "Synced" }, busy = { "New", "Pending", "Queued", "Waiting", "Creating", "Provisioning", "Initializing", "Installing", "Starting", "Deploying", "Progressing", "InProgress", "Reconciling", "Updating", "Upgrading", "Scaling", "ScalingUp", "ScalingDown", "Terminating", "Deleting" }, failed = { "Failed", "Error", "Degraded", "Invalid", "InvalidSpec", "PartiallyFailed", "Lost", "Red" } }, { path = "status.state", message = "status.message", is_optional = true, good = { "Healthy", "Ready", "Available", "Bound", "Green", "Succeeded", "Successful", "Completed", "Provisioned", "Synced" }, busy = { "New", "Pending", "Queued", "Waiting", "Creating", "Provisioning", "Initializing", "Installing", "Starting", "Deploying", "Progressing", "InProgress", "Reconciling", "Updating", "Upgrading", "Scaling", "ScalingUp", "ScalingDown", "Terminating", "Deleting" }, failed = { "Failed", "Error", "Degraded", "Invalid", "InvalidSpec", "PartiallyFailed", "Lost", "Red" } }, { path = "status.health", message = "status.message", is_optional = true, good = { "Healthy", "Ready", "Available", "Bound", "Green", "Succeeded", "Successful", "Completed", "Provisioned", "Synced" }, busy = { "New", "Pending", "Queued", "Waiting", "Creating", "Provisioning", "Initializing", "Installing", "Starting", "Deploying", "Progressing", "InProgress", "Reconciling", "Updating", "Upgrading", "Scaling", "ScalingUp", "ScalingDown", "Terminating", "Deleting" }, failed = { "Failed", "Error", "Degraded", "Invalid", "InvalidSpec", "PartiallyFailed", "Lost", "Red" } }, { path = "status.health.status", message = "status.message", is_optional = true, good = { "Healthy", "Ready", "Available", "Bound", "Green", "Succeeded", "Successful", "Completed", "Provisioned", "Synced" }, busy = { "New", "Pending", "Queued", "Waiting", "Creating", "Provisioning", "Initializing", "Installing", "Starting", "Deploying", "Progressing", "InProgress", "Reconciling", "Updating", "Upgrading", "Scaling", "ScalingUp", "ScalingDown", "Terminating", "Deleting" }, failed = { "Failed", "Error", "Degraded", "Invalid", "InvalidSpec", "PartiallyFailed", "Lost", "Red" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } }
 local rows = {
   { groups = { "argoproj.io" }, kinds = { "Rollout" }, words = { { path = "status.phase", message = "status.message", good = { "Healthy" }, busy = { "Progressing" }, paused = { "Paused" }, failed = { "Degraded" } } }, required = {}, counted = {}, failed_reasons = { { "Progressing", "RolloutAborted" }, { "Progressing", "ProgressDeadlineExceeded" } }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } }, handled = { "rollout.argoproj.io/workload-generation", "status.workloadObservedGeneration" } },
   { groups = { "argoproj.io" }, kinds = { "Application" }, words = { { path = "status.operationState.phase", message = "status.operationState.message", is_optional = true, about = { "status.operationState.syncResult.revision", "status.sync.revision" }, good = { "Succeeded" }, busy = { "Running", "Terminating" }, failed = { "Failed", "Error" } }, { path = "status.health.status", message = "status.health.message", good = { "Healthy" }, busy = { "Progressing", "Missing", "Degraded", "Unknown" }, paused = { "Suspended" } }, { path = "status.sync.status", message = "status.message", good = { "Synced" }, busy = { "OutOfSync", "Unknown" } } }, required = {}, counted = {}, requests = { "operation" }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
-  { groups = { "argoproj.io" }, kinds = { "AnalysisRun", "Workflow" }, words = { { path = "status.phase", message = "status.message", good = { "Successful", "Succeeded" }, busy = { "Pending", "Running" }, failed = { "Failed", "Error" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
+  { groups = { "argoproj.io" }, kinds = { "AnalysisRun", "Workflow" }, words = { { path = "status.phase", message = "status.message", good = { "Successful", "Succeeded" }, busy = { "Pending", "Running" }, failed = { "Failed", "Error", "Inconclusive" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "argoproj.io" }, kinds = { "ApplicationSet" }, words = {}, required = { { "ResourcesUpToDate" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "*.toolkit.fluxcd.io" }, kinds = { "Bucket", "GitRepository", "HelmChart", "HelmRelease", "ImagePolicy", "ImageRepository", "ImageUpdateAutomation", "Kustomization", "OCIRepository", "Receiver" }, words = {}, required = { { "Ready" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } }, handled = { "reconcile.fluxcd.io/requestedAt", "status.lastHandledReconcileAt" } },
   { groups = { "cert-manager.io" }, kinds = { "Certificate" }, words = {}, required = { { "Ready" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
@@ -227,8 +229,17 @@ if paused then
   return health("Suspended", "its condition " .. paused.type .. " is true" .. explained(paused))
 end
 
+-- The condition that an operator is applying a change. The conditions about its own health may pass.
+local applying = nil
+for _, kind in ipairs(operator_health) do
+  applying = applying or (condition_of(kind) and first_true({ updating }, {}))
+end
+
 for _, it in ipairs(conditions) do
   local kind, reason, is = it.type or "", it.reason or "", truth(it)
+  if applying and contains(operator_health, kind) then
+    is = "Unknown"
+  end
   local is_bad = contains(bad, kind) or contains(row.bad, kind) or kind:sub(-#terminal) == terminal
   local is_creating = kind == creating[1] and reason == creating[2]
   local fails = contains(row.fails_when_false, kind) or has_pair(row.failed_reasons, kind, reason)
@@ -237,7 +248,7 @@ for _, it in ipairs(conditions) do
   end
 end
 
-local working = first_true(busy, row.busy) or first_true({ creating[1] }, {})
+local working = first_true(busy, row.busy) or applying or first_true({ creating[1] }, {})
 if working then
   return health("Progressing", "its condition " .. working.type .. " is true" .. explained(working))
 end

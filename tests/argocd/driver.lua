@@ -89,7 +89,8 @@ for index, it in ipairs(kinds) do
     if chance(3) then
       object.status.observedGeneration = generation - (chance(6) and 1 or 0)
     end
-    local names = { "Ready", "Synced", "Progressing", "Stalled", "Reconciling", "Paused", "Available", "NotReady" }
+    local names = { "Ready", "Synced", "Progressing", "Stalled", "Reconciling", "Paused", "Available", "NotReady",
+      "Degraded", "Failing" }
     for _, list in ipairs({ row.counted or {}, row.paused or {}, row.bad or {}, row.fails_when_false or {}, row.busy or {} }) do
       for _, kind in ipairs(list) do
         table.insert(names, kind)

@@ -18,9 +18,10 @@ use crate::report::{Phase, Report};
 use crate::text::{KUBERNETES_MAX, NAME_MAX, because, one_line};
 
 /// Conditions that report a failure while they are true, of any kind. So do types that end in [`TERMINAL`].
-const BAD: [&str; 6] = [
+const BAD: [&str; 7] = [
     "Stalled",
     "Failed",
+    "Failing",
     "InvalidSpec",
     "ErrorOccurred",
     "NotReady",
@@ -29,8 +30,12 @@ const BAD: [&str; 6] = [
 const TERMINAL: &str = ".Terminal";
 /// A condition that does not report a failure for this reason.
 const CREATING: (&str, &str) = ("NotReady", "Creating");
-/// Conditions that report work while they are true. Progressing is not one of them: Deployments keep it true.
+/// Conditions that report work while they are true. Progressing is one of them only beside those of [`UPDATING`]: Deployments
+/// keep it true.
 const BUSY: [&str; 2] = ["Reconciling", "RolloutProgressing"];
+/// The condition that operators, such as those of OpenShift and KubeVirt, have while they apply a change: those that report
+/// their own health in one of the other conditions. They may be true during the change, and pass.
+const UPDATING: (&str, [&str; 2]) = ("Progressing", ["Degraded", "Failing"]);
 /// The condition that summarizes all others.
 const SUMMARY: &str = "Ready";
 /// Conditions that are good while they are true, of kinds without the summary.
@@ -49,12 +54,13 @@ const GOOD: [&str; 12] = [
     "Reconciled",
 ];
 /// Conditions that must be true beside the summary.
-const BESIDE: [&str; 5] = [
+const BESIDE: [&str; 6] = [
     "ResolvedRefs",
     "NamesAccepted",
     "Synced",
     "ReconcileSuccess",
     "LastAsyncOperation",
+    "AsyncOperation",
 ];
 /// The maximum number of conditions in a message.
 const CONDITIONS_LISTED_MAX: usize = 8;
@@ -223,10 +229,22 @@ impl Judge<'_, '_> {
         Some(by_conditions.unwrap_or_else(open))
     }
 
+    /// The condition that an operator is applying a change.
+    fn updating(&self) -> Option<&Condition> {
+        let (updating, health) = UPDATING;
+        let mut health = health.iter();
+        let is_operator = health.any(|kind| self.object.condition(kind).is_some());
+        self.first_true(&[updating], &[]).filter(|_| is_operator)
+    }
+
     fn failed(&self) -> Option<Report> {
+        let is_updating = self.updating().is_some();
         let conditions = self.object.snapshot.conditions.iter();
         let failed = conditions.filter(|condition| {
             let kind = condition.kind.as_str();
+            if is_updating && UPDATING.1.contains(&kind) {
+                return false;
+            }
             let is_bad =
                 BAD.contains(&kind) || self.row.bad.contains(&kind) || kind.ends_with(TERMINAL);
             let by_reason = (kind, condition.reason.as_str());
@@ -249,6 +267,7 @@ impl Judge<'_, '_> {
     fn busy(&self) -> Option<Report> {
         let condition = self
             .first_true(&BUSY, self.row.busy)
+            .or_else(|| self.updating())
             .or_else(|| self.first_true(&[CREATING.0], &[]))?;
         let what = match condition.kind.as_str() {
             "Reconciling" => "its controller is working on it".to_owned(),
@@ -724,6 +743,17 @@ mod tests {
                 assert_eq!(of(kind, status), Phase::Progressing, "{kind} {status}");
             }
         }
+        for kind in UPDATING.1 {
+            let of = |progressing| {
+                phase_of(vec![
+                    condition("Available", "True"),
+                    condition(UPDATING.0, progressing),
+                    condition(kind, "True"),
+                ])
+            };
+            assert_eq!(of("True"), Phase::Progressing, "{kind}");
+            assert_eq!(of("False"), Phase::Stalled, "{kind}");
+        }
         for kind in BESIDE {
             let all = vec![condition(SUMMARY, "True"), condition(kind, "False")];
             assert_eq!(phase_of(all), Phase::Progressing, "{kind}");
@@ -759,9 +789,12 @@ mod tests {
 
     #[test]
     fn documentation_has_the_conditions_of_other_kinds() {
+        let (updating, health) = UPDATING;
+        let beside = format!("PROGRESSING, if it is true beside {}", health.join(" or "));
         let rows = [
             ("STALLED, not certain, if it is true", &BAD[..]),
             ("PROGRESSING, if it is true", &BUSY),
+            (beside.as_str(), &[updating]),
             (
                 "PROGRESSING, unless the first of these that exists is true",
                 &GOOD,
@@ -917,6 +950,8 @@ mod tests {
             ("terminal", format!("{TERMINAL:?}")),
             ("creating", lua_list(&[CREATING.0, CREATING.1])),
             ("busy", lua_list(&BUSY)),
+            ("updating", format!("{:?}", UPDATING.0)),
+            ("operator_health", lua_list(&UPDATING.1)),
             ("summary", format!("{SUMMARY:?}")),
             ("good_conditions", lua_list(&GOOD)),
             ("beside", lua_list(&BESIDE)),

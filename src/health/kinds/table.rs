@@ -235,7 +235,7 @@ pub static TABLE: [KindRow; 45] = [
         words: &[Word {
             good: &["Successful", "Succeeded"],
             busy: &["Pending", "Running"],
-            failed: &["Failed", "Error"],
+            failed: &["Failed", "Error", "Inconclusive"],
             ..WORD
         }],
         is_final: true,

@@ -359,6 +359,7 @@ mod tests {
             &volume::ATTACHMENTS,
             &volume::ATTACHED,
             &volume::CLAIMS,
+            &volume::OWNERSHIP,
             &volume::UNPROCESSED,
             &volume::WAITS,
         ];

@@ -1,6 +1,6 @@
 //! Volumes that are not created, attached or mounted, according to events.
 
-use super::Resolver::{Cluster, Node, Time};
+use super::Resolver::{Cluster, Node, Template, Time};
 use super::{Row, Table};
 
 /// The remedy if a CSI driver reports an error.
@@ -8,6 +8,9 @@ const ATTACH: &str =
     "check the volume and the controller of its CSI driver: kubectl get volumeattachments";
 /// The remedy if a volume is attached to another node that no pod of the namespace explains.
 const DETACH: &str = "check the node that the volume is attached to: kubectl get volumeattachments";
+/// The remedy if a volume has many files.
+const OWNED: &str = "wait, or set securityContext.fsGroupChangePolicy to OnRootMismatch: then the kubelet only changes volumes whose root \
+                     does not belong to fsGroup yet";
 /// The remedy if a provisioner reports an error.
 const PROVISION: &str =
     "check storageClassName of the claim and its provisioner: kubectl get storageclass";
@@ -137,6 +140,27 @@ pub(crate) static UNPROCESSED: Table = Table {
             "PVC is not bound",
             Cluster,
             "check the claim and its events: kubectl describe pvc -n <namespace>",
+        ),
+    ],
+};
+
+/// Volumes whose files the kubelet gives to fsGroup before it mounts them: pkg/volume/volume_linux.go, `monitorProgress` and
+/// `logWarning`. It reports the number of files every minute.
+pub(crate) static OWNERSHIP: Table = Table {
+    reasons: &["VolumePermissionChangeInProgress"],
+    wrappers: &[],
+    endings: &[],
+    rows: &[
+        Row::undecided(
+            "Setting volume ownership for <directory> is taking longer than expected, <advice...>",
+            Template,
+            OWNED,
+        )
+        .showing("setting volume ownership is taking longer than expected"),
+        Row::undecided(
+            "Setting volume ownership for <directory>, processed <count> files.",
+            Template,
+            OWNED,
         ),
     ],
 };

@@ -20,8 +20,9 @@ const PROVISIONED: &str = "ProvisioningSucceeded";
 /// The reason of the event that a claim waits for its provisioner, which is repeated.
 const WAITS_FOR_PROVISIONER: &str = "ExternalProvisioning";
 /// The messages about a pod that has not started.
-static STARTS: [&Table; 4] = [
+static STARTS: [&Table; 5] = [
     &volume::ATTACHMENTS,
+    &volume::OWNERSHIP,
     &volume::UNPROCESSED,
     &mount::TABLE,
     &sandbox::TABLE,
@@ -35,8 +36,7 @@ impl<'a> PodContext<'a> {
             let events = self.events_about(&pod.metadata.uid);
             events.filter(|event| {
                 event.kind == "Warning"
-                    && (event.reason.starts_with("Failed")
-                        || sandbox::TABLE.reasons.contains(&event.reason.as_str()))
+                    && (event.reason.starts_with("Failed") || is_before_containers(event))
                     && !matches!(event.reason.as_str(), "FailedScheduling" | "FailedScaleUp")
                     && !self.is_attached_since(pod, event)
                     && !(is_before_containers(event) && has_begun_since(pod, event.last))
