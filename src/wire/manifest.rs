@@ -277,7 +277,7 @@ fn merge(live: &Value, manifest: Value) -> Merged {
             "The change is what kubectl apply makes of the Deployment, the last applied manifest and this one. Without a server, \
              admission webhooks are unknown.",
         ),
-        LastApplied::Owned(_) => assume(
+        LastApplied::Owned { .. } => assume(
             "The change is what a server-side apply by the same manager makes of the Deployment. Without a server, admission \
              webhooks and conflicts with other managers are unknown.",
         ),
@@ -327,10 +327,19 @@ fn merge(live: &Value, manifest: Value) -> Merged {
 
 /// The part of what was applied before at a path.
 fn at(last: &LastApplied, keys: &[&str]) -> LastApplied {
-    let part = |value: &Value| value.at(keys).cloned().unwrap_or_default();
     match last {
-        LastApplied::Manifest(value) => LastApplied::Manifest(part(value)),
-        LastApplied::Owned(value) => LastApplied::Owned(part(value)),
+        LastApplied::Manifest(value) => {
+            LastApplied::Manifest(value.at(keys).cloned().unwrap_or_default())
+        }
+        LastApplied::Owned { own, others } => {
+            let keys: Vec<String> = keys.iter().map(|key| format!("f:{key}")).collect();
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            let part = |fields: &Value| fields.at(&keys).cloned().unwrap_or_default();
+            LastApplied::Owned {
+                own: part(own),
+                others: part(others),
+            }
+        }
     }
 }
 
@@ -357,41 +366,26 @@ fn last_applied(live: &Value) -> Option<LastApplied> {
     let others = entries
         .iter()
         .filter(|entry| !std::ptr::eq(*entry, applier));
-    let others: Vec<&Value> = others.filter_map(|entry| entry.get("fieldsV1")).collect();
-    Some(LastApplied::Owned(owned(applier.get("fieldsV1")?, &others)))
+    let mut all = BTreeMap::new();
+    for fields in others.filter_map(|entry| entry.get("fieldsV1")?.as_map()) {
+        add_fields(&mut all, fields);
+    }
+    Some(LastApplied::Owned {
+        own: applier.get("fieldsV1")?.clone(),
+        others: Value::Map(all),
+    })
 }
 
-/// The fields of a `fieldsV1` that others do not own, as an object. Values are null.
-fn owned(fields: &Value, others: &[&Value]) -> Value {
-    let mut entries = BTreeMap::new();
-    let mut items = Vec::new();
-    let fields = fields.as_map().into_iter().flatten();
-    for (key, below) in fields {
-        let others: Vec<&Value> = others.iter().filter_map(|it| it.get(key)).collect();
-        let is_leaf = below
-            .as_map()
-            .is_none_or(|below| below.keys().all(|key| key == "."));
-        match key.split_once(':') {
-            Some(("f", name)) if !is_leaf => {
-                _ = entries.insert(name.to_owned(), owned(below, &others))
-            }
-            Some(("f", name)) if others.is_empty() => {
-                _ = entries.insert(name.to_owned(), Value::Null);
-            }
-            Some(("k", id)) => {
-                let id: Option<Value> = read_all(&mut Json::new(id, &Never)).ok();
-                if let (Some(Value::Map(mut id)), Value::Map(fields)) = (id, owned(below, &others))
-                {
-                    id.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
-                    items.push(Value::Map(id));
-                }
-            }
-            _ => {}
-        }
+/// Adds the fields of a `fieldsV1` to those of other managers.
+fn add_fields(all: &mut BTreeMap<String, Value>, fields: &BTreeMap<String, Value>) {
+    if fields.is_empty() {
+        // The value itself, which `{}` would only mean if nothing below it had an owner.
+        all.insert(".".to_owned(), Value::map());
     }
-    if items.is_empty() {
-        Value::Map(entries)
-    } else {
-        Value::List(items)
+    for (key, below) in fields {
+        let entry = all.entry(key.clone()).or_insert_with(Value::map);
+        if let (Some(all), Some(below)) = (entry.as_map_mut(), below.as_map()) {
+            add_fields(all, below);
+        }
     }
 }

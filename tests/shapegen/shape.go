@@ -14,6 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
 // kind is the way in which a JSON value is decoded. Its value is the name of the variant of the Rust enum Kind.
@@ -49,11 +53,18 @@ type field struct {
 	name    string
 	pointer bool
 	shape   shape
-	// mergeKey is the field by which an apply matches the items of a list. Empty if it replaces the list.
+	// mergeKey is the field by which a strategic merge matches the items of a list. Empty if it replaces the list.
 	mergeKey string
-	// retainsKeys is whether an apply removes the fields of an item that the manifest does not have.
+	// retainsKeys is whether a strategic merge removes the fields that the manifest does not have.
 	retainsKeys bool
+	// listKeys are the fields by which a server-side apply matches the items of a list, with their defaults. Empty if it replaces
+	// the list.
+	listKeys []listKey
+	// atomic is whether a server-side apply replaces a struct or a map.
+	atomic bool
 }
+
+type listKey struct{ name, defaultValue string }
 
 // leaves are the types with a custom JSON decoder that canonical.rs implements. Any other such type is an error.
 var leaves = map[reflect.Type]kind{
@@ -69,19 +80,68 @@ var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 type walker struct {
 	known map[reflect.Type]*structShape
 	order []*structShape
+	// schema is that of server-side apply.
+	schema *schema.Schema
 }
 
 func walkTemplate() (root *structShape, all []*structShape) {
-	return walk(reflect.TypeFor[corev1.PodTemplateSpec]())
+	return walk(reflect.TypeFor[corev1.PodTemplateSpec](), "spec", "template")
 }
 
-func walk(t reflect.Type) (root *structShape, all []*structShape) {
-	w := &walker{known: map[reflect.Type]*structShape{}}
-	root = w.structOf(t)
+func walkSpec() (root *structShape, all []*structShape) {
+	return walk(reflect.TypeFor[appsv1.DeploymentSpec](), "spec")
+}
+
+// walk returns the shapes of the type of a field of Deployment, and of all types below it.
+func walk(t reflect.Type, path ...string) (root *structShape, all []*structShape) {
+	deployment := deploymentType()
+	w := &walker{known: map[reflect.Type]*structShape{}, schema: deployment.Schema()}
+	of := w.resolve(deployment.TypeRef())
+	for _, name := range path {
+		of = w.fieldOf(of, name)
+	}
+	root = w.structOf(t, of)
 	return root, w.order
 }
 
-func (w *walker) shapeOf(t reflect.Type) shape {
+// deploymentType returns an empty Deployment with the schema by which the API server applies it.
+func deploymentType() *typed.TypedValue {
+	deployment := &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}}
+	value, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(deployment)
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func (w *walker) resolve(ref schema.TypeRef) schema.Atom {
+	atom, ok := w.schema.Resolve(ref)
+	if !ok {
+		panic(fmt.Sprintf("%v is not in the schema", ref))
+	}
+	return atom
+}
+
+func (w *walker) fieldOf(of schema.Atom, name string) schema.Atom {
+	field, ok := of.Map.FindField(name)
+	if !ok {
+		panic(fmt.Sprintf("%s is not in the schema", name))
+	}
+	return w.resolve(field.Type)
+}
+
+// listKeys returns the fields that identify the items of a list.
+func (w *walker) listKeys(list *schema.List) []listKey {
+	var keys []listKey
+	for _, name := range list.Keys {
+		field, _ := w.resolve(list.ElementType).Map.FindField(name)
+		defaultValue, _ := field.Default.(string)
+		keys = append(keys, listKey{name, defaultValue})
+	}
+	return keys
+}
+
+func (w *walker) shapeOf(t reflect.Type, of schema.Atom) shape {
 	if k, ok := leaves[t]; ok {
 		return shape{kind: k}
 	}
@@ -96,31 +156,31 @@ func (w *walker) shapeOf(t reflect.Type) shape {
 	case reflect.String:
 		return shape{kind: kindString}
 	case reflect.Struct:
-		return shape{kind: kindStruct, of: w.structOf(t)}
+		return shape{kind: kindStruct, of: w.structOf(t, of)}
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
 			break // bytes are base64 in JSON; no template field uses them
 		}
-		items := w.elementOf(t)
+		items := w.elementOf(t, of.List.ElementType)
 		return shape{kind: kindList, items: &items}
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String {
 			break
 		}
-		items := w.elementOf(t)
+		items := w.elementOf(t, of.Map.ElementType)
 		return shape{kind: kindMap, items: &items}
 	}
 	panic(fmt.Sprintf("%v: unsupported kind of type", t))
 }
 
-func (w *walker) elementOf(t reflect.Type) shape {
+func (w *walker) elementOf(t reflect.Type, of schema.TypeRef) shape {
 	if t.Elem().Kind() == reflect.Pointer {
 		panic(fmt.Sprintf("%v: elements that can be nil are not supported", t))
 	}
-	return w.shapeOf(t.Elem())
+	return w.shapeOf(t.Elem(), w.resolve(of))
 }
 
-func (w *walker) structOf(t reflect.Type) *structShape {
+func (w *walker) structOf(t reflect.Type, of schema.Atom) *structShape {
 	if s, ok := w.known[t]; ok {
 		return s
 	}
@@ -132,7 +192,7 @@ func (w *walker) structOf(t reflect.Type) *structShape {
 	}
 	w.known[t] = s // before the fields are added, because types may be recursive
 	w.order = append(w.order, s)
-	w.addFields(s, t)
+	w.addFields(s, t, of)
 	slices.SortFunc(s.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	for i := 1; i < len(s.fields); i++ {
 		if s.fields[i-1].name == s.fields[i].name {
@@ -142,7 +202,7 @@ func (w *walker) structOf(t reflect.Type) *structShape {
 	return s
 }
 
-func (w *walker) addFields(s *structShape, t reflect.Type) {
+func (w *walker) addFields(s *structShape, t reflect.Type, of schema.Atom) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -156,7 +216,7 @@ func (w *walker) addFields(s *structShape, t reflect.Type) {
 			panic(fmt.Sprintf("%v.%s: unknown JSON option in %q", t, f.Name, options))
 		}
 		if name == "" && f.Anonymous {
-			w.addFields(s, f.Type) // panics if the type is a pointer; there are no embedded pointers
+			w.addFields(s, f.Type, of) // panics if the type is a pointer; there are no embedded pointers
 			continue
 		}
 		if name == "" {
@@ -171,10 +231,18 @@ func (w *walker) addFields(s *structShape, t reflect.Type) {
 		if !slices.Contains(strategies, "merge") {
 			mergeKey = ""
 		}
-		s.fields = append(s.fields, field{
-			name: name, pointer: pointer, shape: w.shapeOf(inner),
+		of := w.fieldOf(of, name)
+		field := field{
+			name: name, pointer: pointer, shape: w.shapeOf(inner, of),
 			mergeKey: mergeKey, retainsKeys: slices.Contains(strategies, "retainKeys"),
-		})
+		}
+		switch field.shape.kind {
+		case kindList:
+			field.listKeys = w.listKeys(of.List)
+		case kindStruct, kindMap:
+			field.atomic = of.Map.ElementRelationship == schema.Atomic
+		}
+		s.fields = append(s.fields, field)
 	}
 }
 
@@ -198,7 +266,7 @@ func apiVersion() string {
 
 // writeRust writes the content of src/core/template/shape.rs.
 func writeRust(out io.Writer) {
-	spec, all := walk(reflect.TypeFor[appsv1.DeploymentSpec]())
+	spec, all := walkSpec()
 	template, _ := walkTemplate()
 	slices.SortFunc(all, func(a, b *structShape) int { return strings.Compare(a.name, b.name) })
 
@@ -224,6 +292,16 @@ func writeRust(out io.Writer) {
 			}
 			if f.retainsKeys {
 				merge += ".retaining_keys()"
+			}
+			if len(f.listKeys) > 0 {
+				keys := make([]string, len(f.listKeys))
+				for i, key := range f.listKeys {
+					keys[i] = fmt.Sprintf("(%q, %q)", key.name, key.defaultValue)
+				}
+				merge += fmt.Sprintf(".keyed_by(&[%s])", strings.Join(keys, ", "))
+			}
+			if f.atomic {
+				merge += ".atomic()"
 			}
 			fmt.Fprintf(out, "        Field::%s(%q, %s)%s,\n", constructor, f.name, rustKind(f.shape), merge)
 		}

@@ -42,10 +42,15 @@ pub struct Field {
     pub(super) pointer: bool,
     /// How the value of the field decodes.
     pub kind: Kind,
-    /// The field by which an apply matches the items of a list. Empty if it replaces the list.
+    /// The field by which a strategic merge matches the items of a list. Empty if it replaces the list.
     pub(super) merge_key: &'static str,
-    /// Whether an apply removes the fields of an item that the manifest does not have.
+    /// Whether a strategic merge removes the fields that the manifest does not have.
     pub(super) retains_keys: bool,
+    /// The fields by which a server-side apply matches the items of a list, each with its default. Empty if it replaces
+    /// the list.
+    pub(super) list_keys: &'static [(&'static str, &'static str)],
+    /// Whether a server-side apply replaces this struct or map.
+    pub(super) is_atomic: bool,
 }
 
 // === impl Struct ===
@@ -71,6 +76,8 @@ impl Field {
             kind,
             merge_key: "",
             retains_keys: false,
+            list_keys: &[],
+            is_atomic: false,
         }
     }
 
@@ -82,18 +89,32 @@ impl Field {
             kind,
             merge_key: "",
             retains_keys: false,
+            list_keys: &[],
+            is_atomic: false,
         }
     }
 
-    /// A list whose items an apply matches by this field.
+    /// A list whose items a strategic merge matches by this field.
     pub(super) const fn merged_by(mut self, key: &'static str) -> Self {
         self.merge_key = key;
         self
     }
 
-    /// A list of items in which an apply removes the fields that the manifest does not have.
+    /// A struct, or a list of structs, in which a strategic merge removes the fields that the manifest does not have.
     pub(super) const fn retaining_keys(mut self) -> Self {
         self.retains_keys = true;
+        self
+    }
+
+    /// A list whose items a server-side apply matches by these fields, each with its default.
+    pub(super) const fn keyed_by(mut self, keys: &'static [(&'static str, &'static str)]) -> Self {
+        self.list_keys = keys;
+        self
+    }
+
+    /// A struct or map that a server-side apply replaces.
+    pub(super) const fn atomic(mut self) -> Self {
+        self.is_atomic = true;
         self
     }
 }

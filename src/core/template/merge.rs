@@ -1,21 +1,27 @@
 //! What an apply makes of a stored object and a manifest.
 //!
 //! Kubernetes source: the strategic merge of three objects in `k8s.io/apimachinery/pkg/util/strategicpatch`, which kubectl
-//! uses, and the merge by owners of fields in `structured-merge-diff`.
+//! uses, and the merge by owners of fields in `structured-merge-diff`, which the API server uses for a server-side apply.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::kind::{Field, Kind};
 use super::value::Value;
 
-/// The fields of an object that the writer of a manifest has set before. An apply removes those that the manifest no
-/// longer has, and keeps all others.
+/// What the writer of a manifest has applied before. An apply removes what the manifest no longer has of it, and keeps all
+/// other fields.
 #[derive(Clone, Debug)]
 pub enum LastApplied {
-    /// The last manifest. A field that is removed is removed with everything below it.
+    /// The last manifest, for a strategic merge. A field that is removed is removed with everything below it.
     Manifest(Value),
-    /// The fields of the writer that no one else has set. Others below the same field remain.
-    Owned(Value),
+    /// The fields that the writer and all other managers own, each as a `fieldsV1`, for a server-side apply. A field that
+    /// is removed is removed with everything below it, unless another manager owns something of it.
+    Owned {
+        /// The fields of the writer.
+        own: Value,
+        /// The fields of all other managers.
+        others: Value,
+    },
 }
 
 /// The object that the API server has after an apply of a manifest. `kind` is that of the object, as far as it is known.
@@ -26,31 +32,71 @@ pub fn apply(
     last: &LastApplied,
     manifest: &Value,
 ) -> Value {
-    let (last, keeps_others) = match last {
-        LastApplied::Manifest(last) => (last, false),
-        LastApplied::Owned(last) => (last, true),
+    let before = match last {
+        LastApplied::Manifest(last) => Before::Manifest(Some(last)),
+        LastApplied::Owned { own, others } => Before::Owned {
+            own: Some(own),
+            others: Some(others),
+        },
     };
     let place = Place {
         kind,
         field: None,
-        keeps_others,
+        is_item: false,
+        before,
     };
-    place.merged(live, Some(last), manifest)
+    place.merged(live, Some(manifest))
+}
+
+/// What was applied before at a position.
+#[derive(Clone, Copy)]
+enum Before<'v> {
+    Manifest(Option<&'v Value>),
+    Owned {
+        own: Option<&'v Value>,
+        others: Option<&'v Value>,
+    },
 }
 
 /// What is known about a value from its position.
 #[derive(Clone, Copy)]
-struct Place {
+struct Place<'v> {
     /// `None` if Kubernetes does not know the field.
     kind: Option<&'static Kind>,
-    /// The field of the value, if it is one of a struct.
+    /// The field of the value or of its list, if it is one of a struct.
     field: Option<&'static Field>,
-    keeps_others: bool,
+    is_item: bool,
+    before: Before<'v>,
+}
+
+/// The items of a list by their keys.
+type Items<'v> = BTreeMap<Value, &'v Value>;
+
+// === impl Before ===
+
+impl Before<'_> {
+    fn of_key(self, key: &str) -> Self {
+        match self {
+            Self::Manifest(last) => Self::Manifest(last.and_then(|last| last.get(key))),
+            Self::Owned { .. } => self.below(&format!("f:{key}")),
+        }
+    }
+
+    /// The owners below a key of a `fieldsV1`.
+    fn below(self, key: &str) -> Self {
+        match self {
+            Self::Manifest(_) => self,
+            Self::Owned { own, others } => Self::Owned {
+                own: own.and_then(|fields| fields.get(key)),
+                others: others.and_then(|fields| fields.get(key)),
+            },
+        }
+    }
 }
 
 // === impl Place ===
 
-impl Place {
+impl<'v> Place<'v> {
     fn of_key(self, key: &str) -> Self {
         let field = match self.kind {
             Some(Kind::Struct(of)) => of.field(key),
@@ -63,106 +109,135 @@ impl Place {
         Self {
             kind,
             field,
-            ..self
+            is_item: false,
+            before: self.before.of_key(key),
         }
     }
 
-    fn of_item(self) -> Self {
+    fn of_item(self, key: &Value, last: &Items<'v>) -> Self {
         let kind = match self.kind {
             Some(Kind::List(of)) => Some(*of),
             _ => None,
         };
-        Self { kind, ..self }
-    }
-
-    fn retains_keys(self) -> bool {
-        self.field.is_some_and(|field| field.retains_keys)
-    }
-
-    fn merged(self, live: &Value, last: Option<&Value>, manifest: &Value) -> Value {
-        match (live, manifest) {
-            (Value::Map(live), Value::Map(manifest)) => {
-                let keys: BTreeSet<&String> = live.keys().chain(manifest.keys()).collect();
-                let merged = keys.into_iter().filter_map(|key| {
-                    let last = last.and_then(|last| last.get(key));
-                    let (live, manifest) = (live.get(key), manifest.get(key));
-                    let live = live.filter(|_| !self.retains_keys() || manifest.is_some());
-                    Some((key.clone(), self.of_key(key).entry(live, last, manifest)?))
-                });
-                Value::Map(merged.collect())
-            }
-            (Value::List(live), Value::List(manifest)) => self
-                .merged_list(live, last, manifest)
-                .unwrap_or_else(|| Value::List(manifest.clone())),
-            _ => manifest.clone(),
+        let before = match self.before {
+            Before::Manifest(_) => Before::Manifest(last.get(key).copied()),
+            Before::Owned { .. } => self.before.below(&format!("k:{}", key.to_json())),
+        };
+        Self {
+            kind,
+            is_item: true,
+            before,
+            ..self
         }
+    }
+
+    fn is_merged_by_owners(self) -> bool {
+        matches!(self.before, Before::Owned { .. })
+    }
+
+    /// The value after the apply. If the manifest does not have it, it remains, but values below it may be removed.
+    fn merged(self, live: &Value, manifest: Option<&Value>) -> Value {
+        let is_atomic = self.is_merged_by_owners() && self.field.is_some_and(|it| it.is_atomic);
+        let merged = match (live, manifest) {
+            _ if is_atomic => None,
+            (Value::Map(live), None) => Some(self.merged_map(live, None)),
+            (Value::Map(live), Some(Value::Map(manifest))) => {
+                Some(self.merged_map(live, Some(manifest)))
+            }
+            (Value::List(live), None) => self.merged_list(live, &[]),
+            (Value::List(live), Some(Value::List(manifest))) => self.merged_list(live, manifest),
+            _ => None,
+        };
+        merged.unwrap_or_else(|| manifest.unwrap_or(live).clone())
+    }
+
+    fn merged_map(
+        self,
+        live: &BTreeMap<String, Value>,
+        manifest: Option<&BTreeMap<String, Value>>,
+    ) -> Value {
+        let retains_keys =
+            !self.is_merged_by_owners() && self.field.is_some_and(|it| it.retains_keys);
+        let of_manifest = manifest.into_iter().flat_map(BTreeMap::keys);
+        let keys: BTreeSet<&String> = live.keys().chain(of_manifest).collect();
+        let merged = keys.into_iter().filter_map(|key| {
+            let new = manifest.and_then(|manifest| manifest.get(key));
+            let is_retained = !retains_keys || manifest.is_none() || new.is_some();
+            let live = live.get(key).filter(|_| is_retained);
+            Some((key.clone(), self.of_key(key).entry(live, new)?))
+        });
+        Value::Map(merged.collect())
     }
 
     /// The merged entry of a map, a struct or a list with keys. `None` if the apply removes it.
-    fn entry(
-        self,
-        live: Option<&Value>,
-        last: Option<&Value>,
-        manifest: Option<&Value>,
-    ) -> Option<Value> {
+    fn entry(self, live: Option<&Value>, manifest: Option<&Value>) -> Option<Value> {
         match (live, manifest) {
             (_, Some(Value::Null)) => None,
-            (Some(live), Some(manifest)) => Some(self.merged(live, last, manifest)),
             (None, manifest) => manifest.cloned(),
-            (Some(live), None) => match last {
-                None => Some(live.clone()),
-                Some(_) if !self.keeps_others => None,
-                Some(_) => self.without_owned(live, last),
-            },
+            (Some(_), None) if self.is_removed() => None,
+            (Some(live), manifest) => Some(self.merged(live, manifest)),
         }
     }
 
-    /// What remains if the owner of some fields no longer sets any of them. `None` if nothing does.
-    fn without_owned(self, live: &Value, last: Option<&Value>) -> Option<Value> {
-        let rest = match live {
-            Value::Map(_) => self.merged(live, last, &Value::map()),
-            Value::List(live) => self.merged_list(live, last, &[])?,
-            _ => return None,
-        };
-        let is_empty = match &rest {
-            Value::Map(rest) => rest.is_empty(),
-            Value::List(rest) => rest.is_empty(),
-            _ => true,
-        };
-        (!is_empty).then_some(rest)
+    /// Whether an apply removes this value if the manifest does not have it.
+    fn is_removed(self) -> bool {
+        match self.before {
+            Before::Manifest(last) => last.is_some(),
+            Before::Owned { own, others } => self.is_owned(own) && !self.is_owned(others),
+        }
+    }
+
+    /// Whether a manager owns the value itself. The owner of a field of a struct also owns the struct, unless that is an item
+    /// of a list.
+    fn is_owned(self, fields: Option<&Value>) -> bool {
+        let fields = fields.and_then(Value::as_map);
+        fields.is_some_and(|fields| !self.is_item || fields.is_empty() || fields.contains_key("."))
     }
 
     /// The merged items of a list whose items have keys, in the order of the manifest. `None` for other lists.
-    fn merged_list(
-        self,
-        live: &[Value],
-        last: Option<&Value>,
-        manifest: &[Value],
-    ) -> Option<Value> {
-        let key = self.field?.merge_key;
-        let last = last.and_then(Value::as_list).unwrap_or_default();
-        let (live_by_key, last, by_key) = (
-            by_key(live, key)?,
-            by_key(last, key).unwrap_or_default(),
-            by_key(manifest, key)?,
-        );
-        let place = self.of_item();
-        let of_manifest = manifest.iter().filter_map(|item| item.get(key));
-        let of_live = live.iter().filter_map(|item| item.get(key));
-        let others = of_live.filter(|id| !by_key.contains_key(id));
-        let items = of_manifest.chain(others).filter_map(|id| {
-            let of = |items: &BTreeMap<&Value, &'_ Value>| items.get(id).map(|it| (*it).clone());
-            let (live, last, manifest) = (of(&live_by_key), of(&last), of(&by_key));
-            place.entry(live.as_ref(), last.as_ref(), manifest.as_ref())
+    fn merged_list(self, live: &[Value], manifest: &[Value]) -> Option<Value> {
+        let (live_by_key, by_key) = (self.by_key(live)?, self.by_key(manifest)?);
+        let last = match self.before {
+            Before::Manifest(last) => last.and_then(|last| self.by_key(last.as_list()?)),
+            Before::Owned { .. } => None,
+        };
+        let last = last.unwrap_or_default();
+        let of_manifest = manifest.iter().filter_map(|item| self.key(item));
+        let of_live = live.iter().filter_map(|item| self.key(item));
+        let others = of_live.filter(|key| !by_key.contains_key(key));
+        let items = of_manifest.chain(others).filter_map(|key| {
+            let of = |items: &Items<'_>| items.get(&key).map(|it| (*it).clone());
+            let (live, manifest) = (of(&live_by_key), of(&by_key));
+            let place = self.of_item(&key, &last);
+            place.entry(live.as_ref(), manifest.as_ref())
         });
         Some(Value::List(items.collect()))
     }
-}
 
-/// The items by their keys. `None` if the list has no keys, or an item without one.
-fn by_key<'v>(items: &'v [Value], key: &str) -> Option<BTreeMap<&'v Value, &'v Value>> {
-    let keyed = items.iter().map(|item| Some((item.get(key)?, item)));
-    keyed.collect()
+    /// The items by their keys. `None` if the list has no keys, or an item without one.
+    fn by_key<'i>(self, items: &'i [Value]) -> Option<Items<'i>> {
+        self.field?;
+        let keyed = items.iter().map(|item| Some((self.key(item)?, item)));
+        keyed.collect()
+    }
+
+    /// The fields that identify an item of a list. `None` if it has none of them.
+    fn key(self, item: &Value) -> Option<Value> {
+        let field = self.field?;
+        let merge_key = [(field.merge_key, "")];
+        let keys = if self.is_merged_by_owners() {
+            field.list_keys
+        } else {
+            &merge_key
+        };
+        let entries = keys.iter().filter_map(|&(name, default)| {
+            let default = || (!default.is_empty()).then(|| Value::from(default));
+            let value = item.get(name).cloned().or_else(default)?;
+            Some((name.to_owned(), value))
+        });
+        let entries: BTreeMap<String, Value> = entries.collect();
+        (!entries.is_empty()).then_some(Value::Map(entries))
+    }
 }
 
 #[cfg(test)]
@@ -224,16 +299,96 @@ mod tests {
         check(live, &manifest("{}"), recreate, recreate);
     }
 
+    fn owned(own: &str, others: &str) -> LastApplied {
+        LastApplied::Owned {
+            own: parse(own),
+            others: parse(others),
+        }
+    }
+
+    /// The spec of a Deployment with this pod spec, or its `fieldsV1`.
+    fn pod(spec: &str) -> String {
+        let prefix = if spec.contains(r#""f:"#) { "f:" } else { "" };
+        format!(r#"{{"{prefix}template":{{"{prefix}spec":{spec}}}}}"#)
+    }
+
     #[test]
-    fn fields_of_other_owners_remain() {
-        let owned = LastApplied::Owned(parse(
-            r#"{"replicas":null,"template":{"metadata":{"annotations":{"a":null}}}}"#,
-        ));
+    fn fields_that_only_the_applier_owned_are_removed() {
         check(
             r#"{"replicas":8,"template":{"metadata":{"annotations":{"a":"1","b":"2"}}}}"#,
-            &owned,
+            &owned(
+                r#"{"f:replicas":{},"f:template":{"f:metadata":{"f:annotations":{"f:a":{}}}}}"#,
+                r#"{"f:template":{"f:metadata":{"f:annotations":{"f:b":{}}}}}"#,
+            ),
             "{}",
             r#"{"template":{"metadata":{"annotations":{"b":"2"}}}}"#,
+        );
+    }
+
+    #[test]
+    fn fields_without_an_owner_are_removed_with_the_owned_value_around_them() {
+        let probe = r#"{"httpGet":{"path":"/","port":80,"scheme":"HTTP"},"periodSeconds":5,"timeoutSeconds":1}"#;
+        let live = pod(&format!(
+            r#"{{"containers":[{{"name":"a","args":["x"],"livenessProbe":{probe}}},{{"name":"b","image":"b"}}]}}"#
+        ));
+        let own = pod(
+            r#"{"f:containers":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:args":{},"f:livenessProbe":{"f:httpGet":{"f:path":{},"f:port":{}}}},
+                                "k:{\"name\":\"b\"}":{".":{},"f:name":{}}}}"#,
+        );
+        let new = pod(r#"{"containers":[{"name":"a"}]}"#);
+        check(&live, &owned(&own, "{}"), &new, &new);
+        // The owner of a field keeps it. To keep an item, it must own the item itself.
+        let others = pod(
+            r#"{"f:containers":{"k:{\"name\":\"a\"}":{"f:livenessProbe":{"f:periodSeconds":{}}},
+                                "k:{\"name\":\"b\"}":{"f:image":{}}}}"#,
+        );
+        let kept = r#"{"periodSeconds":5,"timeoutSeconds":1}"#;
+        let expected = pod(&format!(
+            r#"{{"containers":[{{"name":"a","livenessProbe":{kept}}}]}}"#
+        ));
+        check(&live, &owned(&own, &others), &new, &expected);
+    }
+
+    #[test]
+    fn atomic_values_are_replaced_and_removed_as_a_whole() {
+        let live = pod(r#"{"nodeSelector":{"a":"1","b":"2"}}"#);
+        let new = pod(r#"{"nodeSelector":{"c":"3"}}"#);
+        let own = pod(r#"{"f:nodeSelector":{}}"#);
+        check(&live, &owned(&own, "{}"), &new, &new);
+        check(&live, &owned("{}", &own), &new, &new);
+        check(&live, &owned(&own, "{}"), &pod("{}"), &pod("{}"));
+        check(&live, &owned(&own, &own), &pod("{}"), &live);
+    }
+
+    #[test]
+    fn server_side_apply_matches_ports_by_number_and_protocol() {
+        let ports = |items: &str| {
+            pod(&format!(
+                r#"{{"containers":[{{"name":"a","ports":[{items}]}}]}}"#
+            ))
+        };
+        let udp = r#"{"containerPort":53,"protocol":"UDP"}"#;
+        let tcp = r#"{"containerPort":53,"protocol":"TCP"}"#;
+        let live = ports(&format!("{udp},{tcp}"));
+        let own = pod(
+            r#"{"f:containers":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:ports":{
+                "k:{\"containerPort\":53,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{}},
+                "k:{\"containerPort\":53,\"protocol\":\"UDP\"}":{".":{},"f:containerPort":{},"f:protocol":{}}}}}}"#,
+        );
+        // The protocol is TCP by default.
+        let new = ports(&format!(r#"{udp},{{"containerPort":53}}"#));
+        check(&live, &owned(&own, "{}"), &new, &live);
+        check(&live, &owned(&own, "{}"), &ports(tcp), &ports(tcp));
+    }
+
+    #[test]
+    fn server_side_apply_keeps_defaults_beside_a_changed_field() {
+        let live = r#"{"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":1}}}"#;
+        check(
+            live,
+            &owned(r#"{"f:replicas":{}}"#, "{}"),
+            r#"{"strategy":{"type":"Recreate"}}"#,
+            r#"{"strategy":{"type":"Recreate","rollingUpdate":{"maxSurge":1}}}"#,
         );
     }
 }

@@ -70,7 +70,7 @@ static CSI_VOLUME_SOURCE: Struct = Struct {
     fields: &[
         Field::value("driver", Kind::String),
         Field::pointer("fsType", Kind::String),
-        Field::pointer("nodePublishSecretRef", Kind::Struct(&LOCAL_OBJECT_REFERENCE)),
+        Field::pointer("nodePublishSecretRef", Kind::Struct(&LOCAL_OBJECT_REFERENCE)).atomic(),
         Field::pointer("readOnly", Kind::Bool),
         Field::value("volumeAttributes", Kind::Map(&Kind::String)),
     ],
@@ -91,7 +91,7 @@ static CEPH_FS_VOLUME_SOURCE: Struct = Struct {
         Field::value("path", Kind::String),
         Field::value("readOnly", Kind::Bool),
         Field::value("secretFile", Kind::String),
-        Field::pointer("secretRef", Kind::Struct(&LOCAL_OBJECT_REFERENCE)),
+        Field::pointer("secretRef", Kind::Struct(&LOCAL_OBJECT_REFERENCE)).atomic(),
         Field::value("user", Kind::String),
     ],
 };
@@ -101,7 +101,7 @@ static CINDER_VOLUME_SOURCE: Struct = Struct {
     fields: &[
         Field::value("fsType", Kind::String),
         Field::value("readOnly", Kind::Bool),
-        Field::pointer("secretRef", Kind::Struct(&LOCAL_OBJECT_REFERENCE)),
+        Field::pointer("secretRef", Kind::Struct(&LOCAL_OBJECT_REFERENCE)).atomic(),
         Field::value("volumeID", Kind::String),
     ],
 };
@@ -109,7 +109,7 @@ static CINDER_VOLUME_SOURCE: Struct = Struct {
 static CLUSTER_TRUST_BUNDLE_PROJECTION: Struct = Struct {
     name: "ClusterTrustBundleProjection",
     fields: &[
-        Field::pointer("labelSelector", Kind::Struct(&LABEL_SELECTOR)),
+        Field::pointer("labelSelector", Kind::Struct(&LABEL_SELECTOR)).atomic(),
         Field::pointer("name", Kind::String),
         Field::pointer("optional", Kind::Bool),
         Field::value("path", Kind::String),
@@ -160,14 +160,14 @@ static CONTAINER: Struct = Struct {
     fields: &[
         Field::value("args", Kind::List(&Kind::String)),
         Field::value("command", Kind::List(&Kind::String)),
-        Field::value("env", Kind::List(&Kind::Struct(&ENV_VAR))).merged_by("name"),
+        Field::value("env", Kind::List(&Kind::Struct(&ENV_VAR))).merged_by("name").keyed_by(&[("name", "")]),
         Field::value("envFrom", Kind::List(&Kind::Struct(&ENV_FROM_SOURCE))),
         Field::value("image", Kind::String),
         Field::value("imagePullPolicy", Kind::String),
         Field::pointer("lifecycle", Kind::Struct(&LIFECYCLE)),
         Field::pointer("livenessProbe", Kind::Struct(&PROBE)),
         Field::value("name", Kind::String),
-        Field::value("ports", Kind::List(&Kind::Struct(&CONTAINER_PORT))).merged_by("containerPort"),
+        Field::value("ports", Kind::List(&Kind::Struct(&CONTAINER_PORT))).merged_by("containerPort").keyed_by(&[("containerPort", ""), ("protocol", "TCP")]),
         Field::pointer("readinessProbe", Kind::Struct(&PROBE)),
         Field::value("resizePolicy", Kind::List(&Kind::Struct(&CONTAINER_RESIZE_POLICY))),
         Field::value("resources", Kind::Struct(&RESOURCE_REQUIREMENTS)),
@@ -180,8 +180,8 @@ static CONTAINER: Struct = Struct {
         Field::value("terminationMessagePath", Kind::String),
         Field::value("terminationMessagePolicy", Kind::String),
         Field::value("tty", Kind::Bool),
-        Field::value("volumeDevices", Kind::List(&Kind::Struct(&VOLUME_DEVICE))).merged_by("devicePath"),
-        Field::value("volumeMounts", Kind::List(&Kind::Struct(&VOLUME_MOUNT))).merged_by("mountPath"),
+        Field::value("volumeDevices", Kind::List(&Kind::Struct(&VOLUME_DEVICE))).merged_by("devicePath").keyed_by(&[("devicePath", "")]),
+        Field::value("volumeMounts", Kind::List(&Kind::Struct(&VOLUME_MOUNT))).merged_by("mountPath").keyed_by(&[("mountPath", "")]),
         Field::value("workingDir", Kind::String),
     ],
 };
@@ -229,7 +229,7 @@ static DEPLOYMENT_SPEC: Struct = Struct {
         Field::pointer("progressDeadlineSeconds", Kind::Integer),
         Field::pointer("replicas", Kind::Integer),
         Field::pointer("revisionHistoryLimit", Kind::Integer),
-        Field::pointer("selector", Kind::Struct(&LABEL_SELECTOR)),
+        Field::pointer("selector", Kind::Struct(&LABEL_SELECTOR)).atomic(),
         Field::value("strategy", Kind::Struct(&DEPLOYMENT_STRATEGY)).retaining_keys(),
         Field::value("template", Kind::Struct(&POD_TEMPLATE_SPEC)),
     ],
@@ -253,10 +253,10 @@ static DOWNWARD_API_PROJECTION: Struct = Struct {
 static DOWNWARD_API_VOLUME_FILE: Struct = Struct {
     name: "DownwardAPIVolumeFile",
     fields: &[
-        Field::pointer("fieldRef", Kind::Struct(&OBJECT_FIELD_SELECTOR)),
+        Field::pointer("fieldRef", Kind::Struct(&OBJECT_FIELD_SELECTOR)).atomic(),
         Field::pointer("mode", Kind::Integer),
         Field::value("path", Kind::String),
-        Field::pointer("resourceFieldRef", Kind::Struct(&RESOURCE_FIELD_SELECTOR)),
+        Field::pointer("resourceFieldRef", Kind::Struct(&RESOURCE_FIELD_SELECTOR)).atomic(),
         Field::pointer("user", Kind::Integer),
     ],
 };
@@ -300,11 +300,11 @@ static ENV_VAR: Struct = Struct {
 static ENV_VAR_SOURCE: Struct = Struct {
     name: "EnvVarSource",
     fields: &[
-        Field::pointer("configMapKeyRef", Kind::Struct(&CONFIG_MAP_KEY_SELECTOR)),
-        Field::pointer("fieldRef", Kind::Struct(&OBJECT_FIELD_SELECTOR)),
-        Field::pointer("fileKeyRef", Kind::Struct(&FILE_KEY_SELECTOR)),
-        Field::pointer("resourceFieldRef", Kind::Struct(&RESOURCE_FIELD_SELECTOR)),
-        Field::pointer("secretKeyRef", Kind::Struct(&SECRET_KEY_SELECTOR)),
+        Field::pointer("configMapKeyRef", Kind::Struct(&CONFIG_MAP_KEY_SELECTOR)).atomic(),
+        Field::pointer("fieldRef", Kind::Struct(&OBJECT_FIELD_SELECTOR)).atomic(),
+        Field::pointer("fileKeyRef", Kind::Struct(&FILE_KEY_SELECTOR)).atomic(),
+        Field::pointer("resourceFieldRef", Kind::Struct(&RESOURCE_FIELD_SELECTOR)).atomic(),
+        Field::pointer("secretKeyRef", Kind::Struct(&SECRET_KEY_SELECTOR)).atomic(),
     ],
 };
 
@@ -313,14 +313,14 @@ static EPHEMERAL_CONTAINER: Struct = Struct {
     fields: &[
         Field::value("args", Kind::List(&Kind::String)),
         Field::value("command", Kind::List(&Kind::String)),
-        Field::value("env", Kind::List(&Kind::Struct(&ENV_VAR))).merged_by("name"),
+        Field::value("env", Kind::List(&Kind::Struct(&ENV_VAR))).merged_by("name").keyed_by(&[("name", "")]),
         Field::value("envFrom", Kind::List(&Kind::Struct(&ENV_FROM_SOURCE))),
         Field::value("image", Kind::String),
         Field::value("imagePullPolicy", Kind::String),
         Field::pointer("lifecycle", Kind::Struct(&LIFECYCLE)),
         Field::pointer("livenessProbe", Kind::Struct(&PROBE)),
         Field::value("name", Kind::String),
-        Field::value("ports", Kind::List(&Kind::Struct(&CONTAINER_PORT))).merged_by("containerPort"),
+        Field::value("ports", Kind::List(&Kind::Struct(&CONTAINER_PORT))).merged_by("containerPort").keyed_by(&[("containerPort", ""), ("protocol", "TCP")]),
         Field::pointer("readinessProbe", Kind::Struct(&PROBE)),
         Field::value("resizePolicy", Kind::List(&Kind::Struct(&CONTAINER_RESIZE_POLICY))),
         Field::value("resources", Kind::Struct(&RESOURCE_REQUIREMENTS)),
@@ -334,8 +334,8 @@ static EPHEMERAL_CONTAINER: Struct = Struct {
         Field::value("terminationMessagePath", Kind::String),
         Field::value("terminationMessagePolicy", Kind::String),
         Field::value("tty", Kind::Bool),
-        Field::value("volumeDevices", Kind::List(&Kind::Struct(&VOLUME_DEVICE))).merged_by("devicePath"),
-        Field::value("volumeMounts", Kind::List(&Kind::Struct(&VOLUME_MOUNT))).merged_by("mountPath"),
+        Field::value("volumeDevices", Kind::List(&Kind::Struct(&VOLUME_DEVICE))).merged_by("devicePath").keyed_by(&[("devicePath", "")]),
+        Field::value("volumeMounts", Kind::List(&Kind::Struct(&VOLUME_MOUNT))).merged_by("mountPath").keyed_by(&[("mountPath", "")]),
         Field::value("workingDir", Kind::String),
     ],
 };
@@ -390,7 +390,7 @@ static FLEX_VOLUME_SOURCE: Struct = Struct {
         Field::value("fsType", Kind::String),
         Field::value("options", Kind::Map(&Kind::String)),
         Field::value("readOnly", Kind::Bool),
-        Field::pointer("secretRef", Kind::Struct(&LOCAL_OBJECT_REFERENCE)),
+        Field::pointer("secretRef", Kind::Struct(&LOCAL_OBJECT_REFERENCE)).atomic(),
     ],
 };
 
@@ -487,7 +487,7 @@ static ISCSI_VOLUME_SOURCE: Struct = Struct {
         Field::value("lun", Kind::Integer),
         Field::value("portals", Kind::List(&Kind::String)),
         Field::value("readOnly", Kind::Bool),
-        Field::pointer("secretRef", Kind::Struct(&LOCAL_OBJECT_REFERENCE)),
+        Field::pointer("secretRef", Kind::Struct(&LOCAL_OBJECT_REFERENCE)).atomic(),
         Field::value("targetPortal", Kind::String),
     ],
 };
@@ -579,7 +579,7 @@ static NODE_AFFINITY: Struct = Struct {
     name: "NodeAffinity",
     fields: &[
         Field::value("preferredDuringSchedulingIgnoredDuringExecution", Kind::List(&Kind::Struct(&PREFERRED_SCHEDULING_TERM))),
-        Field::pointer("requiredDuringSchedulingIgnoredDuringExecution", Kind::Struct(&NODE_SELECTOR)),
+        Field::pointer("requiredDuringSchedulingIgnoredDuringExecution", Kind::Struct(&NODE_SELECTOR)).atomic(),
     ],
 };
 
@@ -629,7 +629,7 @@ static OBJECT_META: Struct = Struct {
         Field::value("managedFields", Kind::List(&Kind::Struct(&MANAGED_FIELDS_ENTRY))),
         Field::value("name", Kind::String),
         Field::value("namespace", Kind::String),
-        Field::value("ownerReferences", Kind::List(&Kind::Struct(&OWNER_REFERENCE))).merged_by("uid"),
+        Field::value("ownerReferences", Kind::List(&Kind::Struct(&OWNER_REFERENCE))).merged_by("uid").keyed_by(&[("uid", "")]),
         Field::value("resourceVersion", Kind::String),
         Field::value("selfLink", Kind::String),
         Field::value("uid", Kind::String),
@@ -652,10 +652,10 @@ static PERSISTENT_VOLUME_CLAIM_SPEC: Struct = Struct {
     name: "PersistentVolumeClaimSpec",
     fields: &[
         Field::value("accessModes", Kind::List(&Kind::String)),
-        Field::pointer("dataSource", Kind::Struct(&TYPED_LOCAL_OBJECT_REFERENCE)),
+        Field::pointer("dataSource", Kind::Struct(&TYPED_LOCAL_OBJECT_REFERENCE)).atomic(),
         Field::pointer("dataSourceRef", Kind::Struct(&TYPED_OBJECT_REFERENCE)),
         Field::value("resources", Kind::Struct(&VOLUME_RESOURCE_REQUIREMENTS)),
-        Field::pointer("selector", Kind::Struct(&LABEL_SELECTOR)),
+        Field::pointer("selector", Kind::Struct(&LABEL_SELECTOR)).atomic(),
         Field::pointer("storageClassName", Kind::String),
         Field::pointer("volumeAttributesClassName", Kind::String),
         Field::pointer("volumeMode", Kind::String),
@@ -698,10 +698,10 @@ static POD_AFFINITY: Struct = Struct {
 static POD_AFFINITY_TERM: Struct = Struct {
     name: "PodAffinityTerm",
     fields: &[
-        Field::pointer("labelSelector", Kind::Struct(&LABEL_SELECTOR)),
+        Field::pointer("labelSelector", Kind::Struct(&LABEL_SELECTOR)).atomic(),
         Field::value("matchLabelKeys", Kind::List(&Kind::String)),
         Field::value("mismatchLabelKeys", Kind::List(&Kind::String)),
-        Field::pointer("namespaceSelector", Kind::Struct(&LABEL_SELECTOR)),
+        Field::pointer("namespaceSelector", Kind::Struct(&LABEL_SELECTOR)).atomic(),
         Field::value("namespaces", Kind::List(&Kind::String)),
         Field::value("topologyKey", Kind::String),
     ],
@@ -808,35 +808,35 @@ static POD_SPEC: Struct = Struct {
         Field::pointer("activeDeadlineSeconds", Kind::Integer),
         Field::pointer("affinity", Kind::Struct(&AFFINITY)),
         Field::pointer("automountServiceAccountToken", Kind::Bool),
-        Field::value("containers", Kind::List(&Kind::Struct(&CONTAINER))).merged_by("name"),
+        Field::value("containers", Kind::List(&Kind::Struct(&CONTAINER))).merged_by("name").keyed_by(&[("name", "")]),
         Field::pointer("dnsConfig", Kind::Struct(&POD_DNS_CONFIG)),
         Field::value("dnsPolicy", Kind::String),
         Field::pointer("enableServiceLinks", Kind::Bool),
-        Field::value("ephemeralContainers", Kind::List(&Kind::Struct(&EPHEMERAL_CONTAINER))).merged_by("name"),
-        Field::value("evictionResponders", Kind::List(&Kind::Struct(&EVICTION_RESPONDER))).merged_by("name"),
-        Field::value("hostAliases", Kind::List(&Kind::Struct(&HOST_ALIAS))).merged_by("ip"),
+        Field::value("ephemeralContainers", Kind::List(&Kind::Struct(&EPHEMERAL_CONTAINER))).merged_by("name").keyed_by(&[("name", "")]),
+        Field::value("evictionResponders", Kind::List(&Kind::Struct(&EVICTION_RESPONDER))).merged_by("name").keyed_by(&[("name", "")]),
+        Field::value("hostAliases", Kind::List(&Kind::Struct(&HOST_ALIAS))).merged_by("ip").keyed_by(&[("ip", "")]),
         Field::value("hostIPC", Kind::Bool),
         Field::value("hostNetwork", Kind::Bool),
         Field::value("hostPID", Kind::Bool),
         Field::pointer("hostUsers", Kind::Bool),
         Field::value("hostname", Kind::String),
         Field::pointer("hostnameOverride", Kind::String),
-        Field::value("imagePullSecrets", Kind::List(&Kind::Struct(&LOCAL_OBJECT_REFERENCE))).merged_by("name"),
-        Field::value("initContainers", Kind::List(&Kind::Struct(&CONTAINER))).merged_by("name"),
+        Field::value("imagePullSecrets", Kind::List(&Kind::Struct(&LOCAL_OBJECT_REFERENCE))).merged_by("name").keyed_by(&[("name", "")]),
+        Field::value("initContainers", Kind::List(&Kind::Struct(&CONTAINER))).merged_by("name").keyed_by(&[("name", "")]),
         Field::value("nodeName", Kind::String),
-        Field::value("nodeSelector", Kind::Map(&Kind::String)),
+        Field::value("nodeSelector", Kind::Map(&Kind::String)).atomic(),
         Field::pointer("os", Kind::Struct(&POD_OS)),
         Field::value("overhead", Kind::Map(&Kind::Quantity)),
         Field::pointer("preemptionPolicy", Kind::String),
         Field::pointer("priority", Kind::Integer),
         Field::value("priorityClassName", Kind::String),
         Field::value("readinessGates", Kind::List(&Kind::Struct(&POD_READINESS_GATE))),
-        Field::value("resourceClaims", Kind::List(&Kind::Struct(&POD_RESOURCE_CLAIM))).merged_by("name").retaining_keys(),
+        Field::value("resourceClaims", Kind::List(&Kind::Struct(&POD_RESOURCE_CLAIM))).merged_by("name").retaining_keys().keyed_by(&[("name", "")]),
         Field::pointer("resources", Kind::Struct(&RESOURCE_REQUIREMENTS)),
         Field::value("restartPolicy", Kind::String),
         Field::pointer("runtimeClassName", Kind::String),
         Field::value("schedulerName", Kind::String),
-        Field::value("schedulingGates", Kind::List(&Kind::Struct(&POD_SCHEDULING_GATE))).merged_by("name"),
+        Field::value("schedulingGates", Kind::List(&Kind::Struct(&POD_SCHEDULING_GATE))).merged_by("name").keyed_by(&[("name", "")]),
         Field::pointer("schedulingGroup", Kind::Struct(&POD_SCHEDULING_GROUP)),
         Field::pointer("securityContext", Kind::Struct(&POD_SECURITY_CONTEXT)),
         Field::value("serviceAccount", Kind::String),
@@ -846,8 +846,8 @@ static POD_SPEC: Struct = Struct {
         Field::value("subdomain", Kind::String),
         Field::pointer("terminationGracePeriodSeconds", Kind::Integer),
         Field::value("tolerations", Kind::List(&Kind::Struct(&TOLERATION))),
-        Field::value("topologySpreadConstraints", Kind::List(&Kind::Struct(&TOPOLOGY_SPREAD_CONSTRAINT))).merged_by("topologyKey"),
-        Field::value("volumes", Kind::List(&Kind::Struct(&VOLUME))).merged_by("name").retaining_keys(),
+        Field::value("topologySpreadConstraints", Kind::List(&Kind::Struct(&TOPOLOGY_SPREAD_CONSTRAINT))).merged_by("topologyKey").keyed_by(&[("topologyKey", ""), ("whenUnsatisfiable", "")]),
+        Field::value("volumes", Kind::List(&Kind::Struct(&VOLUME))).merged_by("name").retaining_keys().keyed_by(&[("name", "")]),
     ],
 };
 
@@ -871,7 +871,7 @@ static PORTWORX_VOLUME_SOURCE: Struct = Struct {
 static PREFERRED_SCHEDULING_TERM: Struct = Struct {
     name: "PreferredSchedulingTerm",
     fields: &[
-        Field::value("preference", Kind::Struct(&NODE_SELECTOR_TERM)),
+        Field::value("preference", Kind::Struct(&NODE_SELECTOR_TERM)).atomic(),
         Field::value("weight", Kind::Integer),
     ],
 };
@@ -922,7 +922,7 @@ static RBD_VOLUME_SOURCE: Struct = Struct {
         Field::value("monitors", Kind::List(&Kind::String)),
         Field::value("pool", Kind::String),
         Field::value("readOnly", Kind::Bool),
-        Field::pointer("secretRef", Kind::Struct(&LOCAL_OBJECT_REFERENCE)),
+        Field::pointer("secretRef", Kind::Struct(&LOCAL_OBJECT_REFERENCE)).atomic(),
         Field::value("user", Kind::String),
     ],
 };
@@ -947,7 +947,7 @@ static RESOURCE_FIELD_SELECTOR: Struct = Struct {
 static RESOURCE_REQUIREMENTS: Struct = Struct {
     name: "ResourceRequirements",
     fields: &[
-        Field::value("claims", Kind::List(&Kind::Struct(&RESOURCE_CLAIM))),
+        Field::value("claims", Kind::List(&Kind::Struct(&RESOURCE_CLAIM))).keyed_by(&[("name", "")]),
         Field::value("limits", Kind::Map(&Kind::Quantity)),
         Field::value("requests", Kind::Map(&Kind::Quantity)),
     ],
@@ -978,7 +978,7 @@ static SCALE_IO_VOLUME_SOURCE: Struct = Struct {
         Field::value("gateway", Kind::String),
         Field::value("protectionDomain", Kind::String),
         Field::value("readOnly", Kind::Bool),
-        Field::pointer("secretRef", Kind::Struct(&LOCAL_OBJECT_REFERENCE)),
+        Field::pointer("secretRef", Kind::Struct(&LOCAL_OBJECT_REFERENCE)).atomic(),
         Field::value("sslEnabled", Kind::Bool),
         Field::value("storageMode", Kind::String),
         Field::value("storagePool", Kind::String),
@@ -1072,7 +1072,7 @@ static STORAGE_OS_VOLUME_SOURCE: Struct = Struct {
     fields: &[
         Field::value("fsType", Kind::String),
         Field::value("readOnly", Kind::Bool),
-        Field::pointer("secretRef", Kind::Struct(&LOCAL_OBJECT_REFERENCE)),
+        Field::pointer("secretRef", Kind::Struct(&LOCAL_OBJECT_REFERENCE)).atomic(),
         Field::value("volumeName", Kind::String),
         Field::value("volumeNamespace", Kind::String),
     ],
@@ -1108,7 +1108,7 @@ static TOLERATION: Struct = Struct {
 static TOPOLOGY_SPREAD_CONSTRAINT: Struct = Struct {
     name: "TopologySpreadConstraint",
     fields: &[
-        Field::pointer("labelSelector", Kind::Struct(&LABEL_SELECTOR)),
+        Field::pointer("labelSelector", Kind::Struct(&LABEL_SELECTOR)).atomic(),
         Field::value("matchLabelKeys", Kind::List(&Kind::String)),
         Field::value("maxSkew", Kind::Integer),
         Field::pointer("minDomains", Kind::Integer),

@@ -222,6 +222,51 @@ fn manifests_without_a_cluster_are_merged_with_the_last_applied_one() {
     assert!(!forecast(&["--replicas=3"]).contains("The manifest"));
 }
 
+/// With the owners of the fields, it is merged as a server-side apply merges it.
+#[test]
+fn manifests_without_a_cluster_are_merged_by_the_owners_of_fields() {
+    let manifest = mk_manifest();
+    let container = json!({"name": manifest["spec"]["template"]["spec"]["containers"][0]["name"]});
+    let container = format!("k:{container}");
+    let fields = |fields: Value| {
+        let containers = json!({"f:containers": {&container: fields}});
+        json!({"f:spec": {"f:template": {"f:spec": containers}}})
+    };
+    let text = forecast_of(&manifest, |deployment| {
+        let metadata = &mut deployment["metadata"];
+        let annotations = metadata["annotations"].as_object_mut().unwrap();
+        annotations.remove(LAST_APPLIED);
+        metadata["managedFields"] = json!([
+            {"manager": "flux", "operation": "Apply", "fieldsV1": fields(json!({
+                ".": {}, "f:name": {}, "f:image": {}, "f:args": {}, "f:workingDir": {}, "f:lifecycle": {"f:preStop": {"f:sleep": {"f:seconds": {}}}},
+            }))},
+            {"manager": "other", "operation": "Update", "fieldsV1": fields(json!({"f:workingDir": {}, "f:command": {}}))},
+        ]);
+        let container = &mut deployment["spec"]["template"]["spec"]["containers"][0];
+        container["args"] = json!(["a"]);
+        container["command"] = json!(["c"]);
+        container["workingDir"] = json!("/w");
+        container["lifecycle"] = json!({"preStop": {"sleep": {"seconds": 5}}});
+    });
+    assert!(
+        text.contains("a server-side apply by the same manager"),
+        "{text}"
+    );
+    for removed in [
+        r#".args from ["a"]"#,
+        r#".lifecycle from {"preStop":{"sleep":{"seconds":5}}}"#,
+    ] {
+        assert!(text.contains(&format!("{removed} to (absent)")), "{text}");
+    }
+    assert!(
+        text.contains(r#".image from "registry.example/web:"#),
+        "{text}"
+    );
+    for kept in ["command", "workingDir"] {
+        assert!(!text.contains(kept), "{text}");
+    }
+}
+
 #[test]
 fn other_changed_fields_of_the_spec_are_named() {
     let mut manifest = mk_manifest();
