@@ -69,8 +69,25 @@ struct Place<'v> {
     before: Before<'v>,
 }
 
-/// The items of a list by their keys.
-type Items<'v> = BTreeMap<Value, &'v Value>;
+/// The items of a list whose items have keys.
+#[derive(Default)]
+struct Items<'v> {
+    keys: Vec<Value>,
+    /// Each with its index.
+    by_key: BTreeMap<Value, (usize, &'v Value)>,
+}
+
+// === impl Items ===
+
+impl<'v> Items<'v> {
+    fn get(&self, key: &Value) -> Option<&'v Value> {
+        self.by_key.get(key).map(|(_, item)| *item)
+    }
+
+    fn index(&self, key: &Value) -> Option<usize> {
+        self.by_key.get(key).map(|(index, _)| *index)
+    }
+}
 
 // === impl Before ===
 
@@ -120,7 +137,7 @@ impl<'v> Place<'v> {
             _ => None,
         };
         let before = match self.before {
-            Before::Manifest(_) => Before::Manifest(last.get(key).copied()),
+            Before::Manifest(_) => Before::Manifest(last.get(key)),
             Before::Owned { .. } => self.before.below(&format!("k:{}", key.to_json())),
         };
         Self {
@@ -194,31 +211,57 @@ impl<'v> Place<'v> {
         fields.is_some_and(|fields| !self.is_item || fields.is_empty() || fields.contains_key("."))
     }
 
-    /// The merged items of a list whose items have keys, in the order of the manifest. `None` for other lists.
+    /// The merged items of a list whose items have keys. `None` for other lists.
     fn merged_list(self, live: &[Value], manifest: &[Value]) -> Option<Value> {
-        let (live_by_key, by_key) = (self.by_key(live)?, self.by_key(manifest)?);
+        let (live, manifest) = (self.items(live)?, self.items(manifest)?);
         let last = match self.before {
-            Before::Manifest(last) => last.and_then(|last| self.by_key(last.as_list()?)),
+            Before::Manifest(last) => last.and_then(|last| self.items(last.as_list()?)),
             Before::Owned { .. } => None,
         };
         let last = last.unwrap_or_default();
-        let of_manifest = manifest.iter().filter_map(|item| self.key(item));
-        let of_live = live.iter().filter_map(|item| self.key(item));
-        let others = of_live.filter(|key| !by_key.contains_key(key));
-        let items = of_manifest.chain(others).filter_map(|key| {
-            let of = |items: &Items<'_>| items.get(&key).map(|it| (*it).clone());
-            let (live, manifest) = (of(&live_by_key), of(&by_key));
-            let place = self.of_item(&key, &last);
-            place.entry(live.as_ref(), manifest.as_ref())
+        let items = self.order(&live, &manifest).into_iter().filter_map(|key| {
+            let place = self.of_item(key, &last);
+            place.entry(live.get(key), manifest.get(key))
         });
         Some(Value::List(items.collect()))
     }
 
-    /// The items by their keys. `None` if the list has no keys, or an item without one.
-    fn by_key<'i>(self, items: &'i [Value]) -> Option<Items<'i>> {
-        self.field?;
-        let keyed = items.iter().map(|item| Some((self.key(item)?, item)));
-        keyed.collect()
+    /// The keys of the live items and those of the manifest. Those of the manifest have its order; between them, all other
+    /// live items keep theirs. Kubernetes: `mergeSortedSlice` of the strategic merge, `visitListItems` of server-side apply.
+    fn order<'i>(self, live: &'i Items<'_>, manifest: &'i Items<'_>) -> Vec<&'i Value> {
+        let is_other = |key: &&Value| manifest.index(key).is_none();
+        let in_both = manifest.keys.iter().filter_map(|key| live.index(key));
+        let mut in_both = in_both.peekable();
+        let mut order = Vec::with_capacity(live.keys.len());
+        let mut next = 0;
+        for key in &manifest.keys {
+            let index = live.index(key);
+            let end = if self.is_merged_by_owners() {
+                // Before a new item, too. If an earlier item of the manifest follows in the live list, all others come first.
+                let end = in_both.peek().copied().filter(|&end| end >= next);
+                end.unwrap_or(live.keys.len())
+            } else {
+                index.map_or(next, |index| index.max(next))
+            };
+            order.extend(live.keys[next..end].iter().filter(is_other));
+            order.push(key);
+            next = end;
+            if index.is_some() {
+                in_both.next();
+            }
+        }
+        order.extend(live.keys[next..].iter().filter(is_other));
+        order
+    }
+
+    /// `None` if the list has no keys, or an item without one.
+    fn items<'i>(self, items: &'i [Value]) -> Option<Items<'i>> {
+        let keys: Vec<Value> = items
+            .iter()
+            .map(|item| self.key(item))
+            .collect::<Option<_>>()?;
+        let by_key = keys.iter().cloned().zip(items.iter().enumerate()).collect();
+        Some(Items { keys, by_key })
     }
 
     /// The fields that identify an item of a list. `None` if it has none of them.
@@ -297,6 +340,31 @@ mod tests {
         let live = r#"{"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":1}}}"#;
         let recreate = r#"{"strategy":{"type":"Recreate"}}"#;
         check(live, &manifest("{}"), recreate, recreate);
+    }
+
+    #[test]
+    fn items_of_others_keep_their_place_in_the_order_of_the_manifest() {
+        let env = |names: &str| {
+            let items = names.chars().map(|name| format!(r#"{{"name":"{name}"}}"#));
+            let items = items.collect::<Vec<_>>().join(",");
+            pod(&format!(
+                r#"{{"containers":[{{"name":"a","env":[{items}]}}]}}"#
+            ))
+        };
+        for (live, new, strategic, by_owners) in [
+            ("xab", "ab", "xab", "xab"),
+            ("axb", "ab", "axb", "axb"),
+            ("abx", "ab", "abx", "abx"),
+            ("axb", "ba", "xba", "xba"),
+            ("xaybz", "ncab", "ncxaybz", "xncaybz"),
+            ("xaybz", "anb", "xanybz", "xaynbz"),
+            ("baxcy", "abnc", "abnxcy", "axybnc"),
+            ("xy", "ab", "abxy", "xyab"),
+        ] {
+            let (live, new) = (env(live), env(new));
+            check(&live, &manifest("{}"), &new, &env(strategic));
+            check(&live, &owned("{}", "{}"), &new, &env(by_owners));
+        }
     }
 
     fn owned(own: &str, others: &str) -> LastApplied {
@@ -390,5 +458,52 @@ mod tests {
             r#"{"strategy":{"type":"Recreate"}}"#,
             r#"{"strategy":{"type":"Recreate","rollingUpdate":{"maxSurge":1}}}"#,
         );
+    }
+
+    fn without_nulls(value: &mut Value) {
+        match value {
+            Value::Map(entries) => {
+                entries.retain(|_, value| !value.is_null() && value.as_list() != Some(&[]));
+                entries.values_mut().for_each(without_nulls);
+            }
+            Value::List(items) => items.iter_mut().for_each(without_nulls),
+            _ => {}
+        }
+    }
+
+    /// The merges of Kubernetes, in `testdata/merges.tsv`.
+    #[test]
+    fn results_are_those_of_kubernetes_merges() {
+        let mut failed = Vec::new();
+        let mut count = 0;
+        for row in include_str!("testdata/merges.tsv").lines() {
+            if row.starts_with('#') {
+                continue;
+            }
+            let columns: Vec<Value> = row.split('\t').map(parse).collect();
+            let [live, last, new, expected] = &columns[..] else {
+                panic!("{row}");
+            };
+            let last = match last {
+                Value::List(fields) => LastApplied::Owned {
+                    own: fields[0].clone(),
+                    others: fields[1].clone(),
+                },
+                last => LastApplied::Manifest(last.clone()),
+            };
+            let mut merged = apply(Some(&SPEC), live, &last, new);
+            without_nulls(&mut merged);
+            if merged != *expected {
+                failed.push(format!("{row}\n{}", merged.to_json()));
+            }
+            count += 1;
+        }
+        assert!(
+            failed.is_empty(),
+            "{} of {count} differ\n{}",
+            failed.len(),
+            failed.join("\n")
+        );
+        assert!(count >= 100);
     }
 }
