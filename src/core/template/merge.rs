@@ -69,22 +69,30 @@ struct Place<'v> {
     before: Before<'v>,
 }
 
+/// What identifies an item of a list.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    fields: Value,
+    /// How many earlier items have the same fields: the key of a strategic merge may repeat, for example the port 53.
+    repeats: usize,
+}
+
 /// The items of a list whose items have keys.
 #[derive(Default)]
 struct Items<'v> {
-    keys: Vec<Value>,
+    keys: Vec<Key>,
     /// Each with its index.
-    by_key: BTreeMap<Value, (usize, &'v Value)>,
+    by_key: BTreeMap<Key, (usize, &'v Value)>,
 }
 
 // === impl Items ===
 
 impl<'v> Items<'v> {
-    fn get(&self, key: &Value) -> Option<&'v Value> {
+    fn get(&self, key: &Key) -> Option<&'v Value> {
         self.by_key.get(key).map(|(_, item)| *item)
     }
 
-    fn index(&self, key: &Value) -> Option<usize> {
+    fn index(&self, key: &Key) -> Option<usize> {
         self.by_key.get(key).map(|(index, _)| *index)
     }
 }
@@ -131,14 +139,14 @@ impl<'v> Place<'v> {
         }
     }
 
-    fn of_item(self, key: &Value, last: &Items<'v>) -> Self {
+    fn of_item(self, key: &Key, last: &Items<'v>) -> Self {
         let kind = match self.kind {
             Some(Kind::List(of)) => Some(*of),
             _ => None,
         };
         let before = match self.before {
             Before::Manifest(_) => Before::Manifest(last.get(key)),
-            Before::Owned { .. } => self.before.below(&format!("k:{}", key.to_json())),
+            Before::Owned { .. } => self.before.below(&format!("k:{}", key.fields.to_json())),
         };
         Self {
             kind,
@@ -228,8 +236,8 @@ impl<'v> Place<'v> {
 
     /// The keys of the live items and those of the manifest. Those of the manifest have its order; between them, all other
     /// live items keep theirs. Kubernetes: `mergeSortedSlice` of the strategic merge, `visitListItems` of server-side apply.
-    fn order<'i>(self, live: &'i Items<'_>, manifest: &'i Items<'_>) -> Vec<&'i Value> {
-        let is_other = |key: &&Value| manifest.index(key).is_none();
+    fn order<'i>(self, live: &'i Items<'_>, manifest: &'i Items<'_>) -> Vec<&'i Key> {
+        let is_other = |key: &&Key| manifest.index(key).is_none();
         let in_both = manifest.keys.iter().filter_map(|key| live.index(key));
         let mut in_both = in_both.peekable();
         let mut order = Vec::with_capacity(live.keys.len());
@@ -256,16 +264,21 @@ impl<'v> Place<'v> {
 
     /// `None` if the list has no keys, or an item without one.
     fn items<'i>(self, items: &'i [Value]) -> Option<Items<'i>> {
-        let keys: Vec<Value> = items
-            .iter()
-            .map(|item| self.key(item))
-            .collect::<Option<_>>()?;
+        let mut counts = BTreeMap::new();
+        let keys = items.iter().map(|item| {
+            let fields = self.key_fields(item)?;
+            let count = counts.entry(fields.clone()).or_insert(0);
+            let repeats = *count;
+            *count += 1;
+            Some(Key { fields, repeats })
+        });
+        let keys: Vec<Key> = keys.collect::<Option<_>>()?;
         let by_key = keys.iter().cloned().zip(items.iter().enumerate()).collect();
         Some(Items { keys, by_key })
     }
 
     /// The fields that identify an item of a list. `None` if it has none of them.
-    fn key(self, item: &Value) -> Option<Value> {
+    fn key_fields(self, item: &Value) -> Option<Value> {
         let field = self.field?;
         let merge_key = [(field.merge_key, "")];
         let keys = if self.is_merged_by_owners() {
@@ -447,6 +460,26 @@ mod tests {
         let new = ports(&format!(r#"{udp},{{"containerPort":53}}"#));
         check(&live, &owned(&own, "{}"), &new, &live);
         check(&live, &owned(&own, "{}"), &ports(tcp), &ports(tcp));
+    }
+
+    #[test]
+    fn items_with_the_same_merge_key_are_matched_in_their_order() {
+        let containers = |tag: &str, ports: &str| {
+            pod(&format!(
+                r#"{{"containers":[{{"name":"a","image":"a:{tag}","ports":[{ports}]}}]}}"#
+            ))
+        };
+        let udp = r#"{"containerPort":53,"protocol":"UDP"}"#;
+        let (tcp, tcp_by_default) = (
+            r#"{"containerPort":53,"protocol":"TCP","name":"t"}"#,
+            r#"{"containerPort":53,"name":"t"}"#,
+        );
+        let live = containers("1", &format!("{udp},{tcp}"));
+        let last = manifest(&containers("1", &format!("{udp},{tcp_by_default}")));
+        let new = containers("2", &format!("{udp},{tcp_by_default}"));
+        let expected = containers("2", &format!("{udp},{tcp}"));
+        check(&live, &last, &new, &expected);
+        check(&live, &last, &containers("2", udp), &containers("2", udp));
     }
 
     #[test]
