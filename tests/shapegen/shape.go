@@ -216,7 +216,7 @@ func (w *walker) addFields(s *structShape, t reflect.Type, of schema.Atom) {
 			panic(fmt.Sprintf("%v.%s: unknown JSON option in %q", t, f.Name, options))
 		}
 		if name == "" && f.Anonymous {
-			w.addFields(s, f.Type, of) // panics if the type is a pointer; there are no embedded pointers
+			w.addFields(s, f.Type, of) // no embedded type is a pointer
 			continue
 		}
 		if name == "" {

@@ -139,15 +139,20 @@ func TestUnavailableServiceCausesNoExponentialBackoff(t *testing.T) {
 
 func TestSyncThatTakesTooLongIsRepeated(t *testing.T) {
 	r, p := newReconciler()
+	checkEnds(t, r, request, &p.err)
+}
+
+// checkEnds checks that a sync is repeated if it takes too long, and not if the process stops. planned is the error of the planner.
+func checkEnds(t *testing.T, r reconcile.Reconciler, request reconcile.Request, planned *error) {
 	expired, cancel := context.WithDeadline(t.Context(), time.Time{})
 	defer cancel()
-	p.err = status.FromContextError(expired.Err()).Err()
+	*planned = status.FromContextError(expired.Err()).Err()
 	if _, err := r.Reconcile(expired, request); err == nil {
 		t.Error("the sync is not repeated")
 	}
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	p.err = status.FromContextError(stopped.Err()).Err()
+	*planned = status.FromContextError(stopped.Err()).Err()
 	if result, err := r.Reconcile(stopped, request); err != nil || result.RequeueAfter != 0 {
 		t.Errorf("after the end of the process: the result is %v, the error %v", result, err)
 	}

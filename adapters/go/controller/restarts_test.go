@@ -80,18 +80,7 @@ func TestRestartsAreThrottledAndFollowTheTimerOfThePlan(t *testing.T) {
 
 func TestSyncOfRestartsThatTakesTooLongIsRepeated(t *testing.T) {
 	r, p := newRestarter(0)
-	expired, cancel := context.WithDeadline(t.Context(), time.Time{})
-	defer cancel()
-	p.err = status.FromContextError(expired.Err()).Err()
-	if _, err := r.Reconcile(expired, shopRequest); err == nil {
-		t.Error("the sync is not repeated")
-	}
-	stopped, cancel := context.WithCancel(t.Context())
-	cancel()
-	p.err = status.FromContextError(stopped.Err()).Err()
-	if result, err := r.Reconcile(stopped, shopRequest); err != nil || result.RequeueAfter != 0 {
-		t.Errorf("after the end of the process: the result is %v, the error %v", result, err)
-	}
+	checkEnds(t, r, shopRequest, &p.err)
 }
 
 // appliedRestart is the result of a sync that has restarted a Deployment, while another one waits.

@@ -268,10 +268,7 @@ pub(super) fn is_other_kind(kind: &str) -> bool {
 pub(super) fn as_workloads(objects: &[InputObject]) -> Vec<Json> {
     let objects = objects.iter().filter_map(|object| {
         let mut object = object.json.clone();
-        let is_other = OTHER_KINDS
-            .iter()
-            .any(|(version, kind, _)| is_of(&object, version, kind));
-        if is_other && pod_template(&object).is_none() {
+        if other_template(&object).is_some() && pod_template(&object).is_none() {
             return None;
         }
         let is_part = is_of(&object, "v1", "Pod") || is_of(&object, "apps/v1", "ReplicaSet");
@@ -298,11 +295,14 @@ pub(super) fn pod_template(object: &Json) -> Option<Json> {
         return Some(json!({"spec": object["spec"]}));
     }
     let (api_version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
-    let path = kind::restarted_template(api_version, kind).or_else(|| {
-        let mut others = OTHER_KINDS.iter();
-        others.find_map(|(version, kind, path)| is_of(object, version, kind).then_some(*path))
-    });
+    let path = kind::restarted_template(api_version, kind).or_else(|| other_template(object));
     at(object, path?).cloned()
+}
+
+/// The path of the pod template in an object of [`OTHER_KINDS`]. `None` for others.
+fn other_template(object: &Json) -> Option<&'static str> {
+    let mut kinds = OTHER_KINDS.iter();
+    kinds.find_map(|(api_version, kind, path)| is_of(object, api_version, kind).then_some(*path))
 }
 
 /// The path of the pod template in workloads of this kind, if profiles restart them.

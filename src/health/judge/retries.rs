@@ -68,15 +68,10 @@ const CURRENT: Retries = Retries {
 impl Retries {
     pub(super) fn of(explanation: &Explanation<'_>) -> Self {
         match explanation.class {
-            Some(Class::ImagePull)
-                if matches!(
-                    explanation.blocked.reason.as_str(),
-                    NEVER_PULL | NOT_INSPECTED
-                ) =>
-            {
-                CREATE
-            }
-            Some(Class::ImagePull) => PULL,
+            Some(Class::ImagePull) => match explanation.blocked.reason.as_str() {
+                NEVER_PULL | NOT_INSPECTED => CREATE,
+                _ => PULL,
+            },
             Some(Class::Config) if explanation.is_from_event => MOUNT,
             Some(Class::Config) => CREATE,
             _ => CURRENT,

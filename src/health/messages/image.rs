@@ -126,7 +126,7 @@ pub(crate) const TABLE: Table = Table {
         Row::definite("invalid reference format", Template, "correct the name of the image"),
         Row::definite("invalid reference format: <error...>", Template, "correct the name of the image"),
         // CRI-O: internal/storage/image.go, CandidatesForPotentiallyShortImageName, with the errors of containers/image,
-        // pkg/shortnames/shortnames.go and pkg/sysregistriesv2.
+        // pkg/shortnames/shortnames.go, Resolve; in earlier versions ErrNoRegistriesConfigured.
         Row::definite(
             "short name mode is enforcing, but image name <image> returns ambiguous list",
             Template,
