@@ -6,6 +6,7 @@
 local bad = { "Stalled", "Failed", "Failing", "InvalidSpec", "ErrorOccurred", "NotReady", "Degraded" }
 local terminal = ".Terminal"
 local creating = { "NotReady", "Creating" }
+local paused_reasons = { { "Synced", "False", "ReconcilePaused" }, { "InstallPlanPending", "True", "RequiresApproval" } }
 local busy = { "Reconciling", "RolloutProgressing" }
 local updating = "Progressing"
 local operator_health = { "Degraded", "Failing" }
@@ -45,6 +46,7 @@ local rows = {
   { groups = { "apiregistration.k8s.io" }, kinds = { "APIService" }, words = {}, required = { { "Available" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "policy" }, kinds = { "PodDisruptionBudget" }, words = {}, required = {}, counted = { "DisruptionAllowed" }, excused = { { "DisruptionAllowed", "InsufficientPods" } }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } }, is_complete_when_observed = true },
   { groups = { "certificates.k8s.io" }, kinds = { "CertificateSigningRequest" }, words = { { path = "status.certificate", message = "status.message" } }, required = { { "Approved" } }, counted = {}, bad = { "Denied" }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
+  { groups = { "storage.k8s.io" }, kinds = { "VolumeAttachment" }, words = { { path = "status.attached", message = "status.attachError.message", good = { "true" }, busy = { "false" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "snapshot.storage.k8s.io" }, kinds = { "VolumeSnapshot", "VolumeSnapshotContent" }, words = { { path = "status.readyToUse", message = "status.error.message", good = { "true" }, busy = { "false" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "postgresql.cnpg.io" }, kinds = { "Cluster" }, words = { { path = "status.phase", message = "status.phaseReason", is_optional = true, failed = { "Unable to create required cluster objects", "Cluster is unrecoverable and needs manual intervention" } } }, required = { { "Ready" } }, counted = {}, paused = { "cnpg.io/hibernation" }, counters = { wanted = "spec.instances", required = { "status.readyInstances" }, counted = {} } },
   { groups = { "elasticsearch.k8s.elastic.co" }, kinds = { "Elasticsearch" }, words = { { path = "status.phase", message = "status.message", good = { "Ready" }, busy = { "ApplyingChanges", "MigratingData" }, failed = { "Invalid" } }, { path = "status.health", message = "status.message", good = { "green" }, busy = { "yellow", "unknown" }, failed = { "red" } } }, required = {}, counted = {}, counters = { wanted = "spec.nodeSets[].count", required = { "status.availableNodes" }, counted = {} } },
@@ -53,6 +55,7 @@ local rows = {
   { groups = { "flagger.app" }, kinds = { "Canary" }, words = { { path = "status.phase", message = "status.message", good = { "Succeeded", "Initialized" }, busy = { "Initializing", "Progressing", "Promoting", "Finalising", "Waiting", "WaitingPromotion" }, failed = { "Failed" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "serving.kserve.io" }, kinds = { "InferenceService" }, words = { { path = "status.modelStatus.transitionStatus", message = "status.modelStatus.lastFailureInfo.message", is_optional = true, good = { "UpToDate" }, busy = { "InProgress" }, failed = { "BlockedByFailedLoad", "InvalidSpec" } } }, required = { { "Ready" } }, counted = { "PredictorReady", "TransformerReady", "ExplainerReady", "IngressReady" }, paused = { "Stopped" }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "operators.coreos.com" }, kinds = { "Subscription" }, words = { { path = "status.state", message = "status.message", good = { "AtLatestKnown" }, busy = { "UpgradeAvailable", "UpgradePending" }, failed = { "UpgradeFailed" } } }, required = {}, counted = {}, bad = { "CatalogSourcesUnhealthy", "InstallPlanFailed", "ResolutionFailed" }, busy = { "InstallPlanPending" }, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
+  { groups = { "operators.coreos.com" }, kinds = { "InstallPlan" }, words = { { path = "status.phase", message = "status.message", good = { "Complete" }, busy = { "Planning", "Installing" }, paused = { "RequiresApproval" }, failed = { "Failed" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "kubevirt.io" }, kinds = { "VirtualMachine" }, words = { { path = "status.printableStatus", message = "status.message", is_optional = true, paused = { "Stopped", "Paused" } } }, required = { { "Ready" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "*.services.k8s.aws" }, kinds = {}, words = {}, required = { { "Ready", "ACK.ResourceSynced" } }, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
   { groups = { "acid.zalan.do" }, kinds = { "postgresql" }, words = { { path = "status.PostgresClusterStatus", message = "status.message", good = { "Running" }, busy = { "Creating", "Updating" }, failed = { "CreateFailed", "UpdateFailed", "SyncFailed", "Invalid" } } }, required = {}, counted = {}, counters = { wanted = "spec.replicas", required = {}, counted = { "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas" } } },
@@ -227,6 +230,13 @@ end
 local paused = first_true({ "Paused" }, row.paused)
 if paused then
   return health("Suspended", "its condition " .. paused.type .. " is true" .. explained(paused))
+end
+for _, it in ipairs(conditions) do
+  for _, by in ipairs(paused_reasons) do
+    if it.type == by[1] and truth(it) == by[2] and it.reason == by[3] then
+      return health("Suspended", "its condition " .. it.type .. " is " .. it.status:lower() .. explained(it))
+    end
+  end
 end
 
 -- The condition that an operator is applying a change. The conditions about its own health may pass.

@@ -55,7 +55,7 @@ end
 local function condition(kind, generation)
   local made = { type = kind, status = any({ "True", "True", "True", "False", "Unknown" }) }
   if chance(4) then
-    made.reason = any({ "Creating", "RolloutAborted", "ProgressDeadlineExceeded", "Other" })
+    made.reason = any({ "Creating", "ReconcilePaused", "RequiresApproval", "RolloutAborted", "ProgressDeadlineExceeded", "Other" })
   end
   if chance(5) then
     made.observedGeneration = generation - math.random(0, 1)

@@ -28,6 +28,24 @@ const BAD: [&str; 7] = [
     "Degraded",
 ];
 const TERMINAL: &str = ".Terminal";
+/// Conditions that report a pause while they have this status for this reason. Those of Crossplane and of the Operator
+/// Lifecycle Manager (crossplane-runtime: apis/common/v1/condition.go, ReconcilePaused; operator-framework/api:
+/// pkg/operators/v1alpha1/subscription_types.go, SubscriptionInstallPlanPending).
+const PAUSED: [(&str, &str, &str); 2] = [
+    ("Synced", "False", "ReconcilePaused"),
+    ("InstallPlanPending", "True", "RequiresApproval"),
+];
+/// How to end a pause, by the reason or the word that reports it.
+const RESUMED_BY: [(&str, &str); 2] = [
+    (
+        "ReconcilePaused",
+        "remove the annotation crossplane.io/paused",
+    ),
+    (
+        "RequiresApproval",
+        "approve the InstallPlan: set its field spec.approved to true",
+    ),
+];
 /// A condition that does not report a failure for this reason.
 const CREATING: (&str, &str) = ("NotReady", "Creating");
 /// Conditions that report work while they are true. Progressing is one of them only beside those of [`UPDATING`]: Deployments
@@ -184,9 +202,15 @@ impl Judge<'_, '_> {
     }
 
     fn paused_by_condition(&self) -> Option<Report> {
-        let condition = self.first_true(&["Paused"], self.row.paused)?;
-        let what = format!("its condition {} is true", name(condition));
-        Some(self.paused(format!("{what}{}", explained(condition)), "resume it"))
+        let by_reason = || {
+            let mut conditions = self.object.snapshot.conditions.iter();
+            conditions.find(|it| PAUSED.contains(&(&it.kind, self.status(it), &it.reason)))
+        };
+        let condition = self.first_true(&["Paused"], self.row.paused);
+        let condition = condition.or_else(by_reason)?;
+        let what = format!("its condition {} is {}", name(condition), truth(condition));
+        let what = format!("{what}{}", explained(condition));
+        Some(self.paused(what, resumption(&condition.reason)))
     }
 
     fn requested(&self) -> Option<Report> {
@@ -247,12 +271,11 @@ impl Judge<'_, '_> {
             }
             let is_bad =
                 BAD.contains(&kind) || self.row.bad.contains(&kind) || kind.ends_with(TERMINAL);
-            let by_reason = (kind, condition.reason.as_str());
             match self.status(condition) {
-                "True" => is_bad && by_reason != CREATING,
+                "True" => is_bad && by_reason(condition) != CREATING,
                 "False" => {
                     self.row.fails_when_false.contains(&kind)
-                        || self.row.failed_reasons.contains(&by_reason)
+                        || self.row.failed_reasons.contains(&by_reason(condition))
                 }
                 _ => false,
             }
@@ -301,7 +324,7 @@ impl Judge<'_, '_> {
             if has(word.failed) {
                 return Some(self.stalled(message, None));
             } else if has(word.paused) {
-                return Some(self.paused(message, "resume it"));
+                return Some(self.paused(message, resumption(text)));
             } else if has(word.busy) {
                 let blocker = Blocker::new(Cause::Reconciling, message, "");
                 return Some(self.not_ready(blocker));
@@ -363,10 +386,9 @@ impl Judge<'_, '_> {
 
     /// The problem with a condition that must be true.
     fn fault(&self, condition: &Condition) -> Option<String> {
-        let by_reason = (condition.kind.as_str(), condition.reason.as_str());
         match self.status(condition) {
             "True" => None,
-            "False" if self.row.excused.contains(&by_reason) => None,
+            "False" if self.row.excused.contains(&by_reason(condition)) => None,
             _ => Some(format!(
                 "its condition {} is {}",
                 name(condition),
@@ -548,14 +570,17 @@ impl Judge<'_, '_> {
     /// The errors that the status lists, and the messages of conditions that explain why the object is not complete.
     fn details(&self) -> impl Iterator<Item = String> {
         let row = self.row;
+        let is_good =
+            |kind: &str| kind == SUMMARY || GOOD.contains(&kind) || BESIDE.contains(&kind);
         let own = self.object.snapshot.conditions.iter();
-        let own = own.filter(move |it| it.kind == SUMMARY || row.explaining.contains(&&*it.kind));
+        let own = own.filter(move |it| {
+            let kind = it.kind.as_str();
+            let is_excused = row.excused.contains(&by_reason(it));
+            (is_good(kind) || row.explaining.contains(&kind)) && !is_excused
+        });
         let own = own.map(|condition| (String::new(), condition));
         let inner = self.fields.inner_conditions.iter();
-        let inner = inner.filter(|(_, it)| {
-            let kind = it.kind.as_str();
-            kind == SUMMARY || GOOD.contains(&kind) || BESIDE.contains(&kind)
-        });
+        let inner = inner.filter(move |(_, it)| is_good(&it.kind));
         let inner = inner.map(|(place, it)| (format!("{}: ", one_line(place, NAME_MAX)), it));
         let conditions = own.chain(inner).filter(|(_, condition)| {
             self.status(condition) == "False" && !condition.message.is_empty()
@@ -673,6 +698,17 @@ fn label(key: &[Key], values: &[String]) -> String {
 /// The type of a condition, in one line.
 fn name(condition: &Condition) -> String {
     one_line(&condition.kind, NAME_MAX)
+}
+
+/// How to end a pause with this reason or word.
+fn resumption(by: &str) -> &'static str {
+    let known = RESUMED_BY.into_iter().find(|(known, _)| *known == by);
+    known.map_or("resume it", |(_, how)| how)
+}
+
+/// The type of a condition, with the reason for its status.
+fn by_reason(condition: &Condition) -> (&str, &str) {
+    (&condition.kind, &condition.reason)
 }
 
 fn truth(condition: &Condition) -> &'static str {
@@ -944,11 +980,13 @@ mod tests {
 
     #[test]
     fn health_check_of_argo_cd_has_the_table() {
+        let paused = PAUSED.map(|(kind, status, reason)| lua_list(&[kind, status, reason]));
         let mut text = "-- generated\n".to_owned();
         for (name, value) in [
             ("bad", lua_list(&BAD)),
             ("terminal", format!("{TERMINAL:?}")),
             ("creating", lua_list(&[CREATING.0, CREATING.1])),
+            ("paused_reasons", format!("{{ {} }}", paused.join(", "))),
             ("busy", lua_list(&BUSY)),
             ("updating", format!("{:?}", UPDATING.0)),
             ("operator_health", lua_list(&UPDATING.1)),

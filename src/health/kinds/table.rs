@@ -172,7 +172,7 @@ const RECONCILE_REQUEST: &str = "reconcile.fluxcd.io/requestedAt";
 pub(super) const PAUSED_FIELDS: [&str; 2] = ["spec.suspend", "spec.paused"];
 
 /// The table. The first row with the group and kind of an object applies.
-pub static TABLE: [KindRow; 45] = [
+pub static TABLE: [KindRow; 47] = [
     KindRow {
         groups: &["argoproj.io"],
         kinds: &["Rollout"],
@@ -491,6 +491,13 @@ pub static TABLE: [KindRow; 45] = [
         groups: &["karpenter.sh"],
         kinds: &["NodeClaim", "NodePool"],
         required: READY,
+        explaining: &[
+            "Launched",
+            "Registered",
+            "Initialized",
+            "NodeClassReady",
+            "ValidationSucceeded",
+        ],
         paused: &["Disrupting"],
         ..ROW
     },
@@ -528,6 +535,18 @@ pub static TABLE: [KindRow; 45] = [
         required: &[&["Approved"]],
         bad: &["Denied"],
         is_final: true,
+        ..ROW
+    },
+    KindRow {
+        groups: &["storage.k8s.io"],
+        kinds: &["VolumeAttachment"],
+        words: &[Word {
+            path: "status.attached",
+            message: "status.attachError.message",
+            good: &["true"],
+            busy: &["false"],
+            ..WORD
+        }],
         ..ROW
     },
     KindRow {
@@ -661,6 +680,18 @@ pub static TABLE: [KindRow; 45] = [
             "ResolutionFailed",
         ],
         busy: &["InstallPlanPending"],
+        ..ROW
+    },
+    KindRow {
+        groups: &["operators.coreos.com"],
+        kinds: &["InstallPlan"],
+        words: &[Word {
+            good: &["Complete"],
+            busy: &["Planning", "Installing"],
+            paused: &["RequiresApproval"],
+            failed: &["Failed"],
+            ..WORD
+        }],
         ..ROW
     },
     KindRow {
