@@ -226,7 +226,7 @@ pub(crate) static TABLE: Table = Table {
             STALE,
         ),
         Row::undecided(
-            "error mounting \"<source>\" to rootfs at \"<target>\": <operation...>: stale file handle",
+            "error mounting \"<source>\" to rootfs at \"<target>\": <operation...>: stale <nfs...>file handle",
             Time,
             STALE,
         ),
@@ -279,6 +279,17 @@ pub(crate) static TABLE: Table = Table {
             "failed to stat \"<path...>\": no such file or directory",
             Node,
             "create <path> on node <node>, or set the type of the hostPath volume to DirectoryOrCreate or FileOrCreate",
+        ),
+        // The same place, for a mount whose server or program has ended.
+        Row::undecided(
+            "failed to stat \"<target>\": stat <path>: stale <nfs...>file handle",
+            Time,
+            STALE,
+        ),
+        Row::undecided(
+            "failed to stat \"<target>\": stat <path>: transport endpoint is not connected",
+            Time,
+            STALE,
         ),
         // kubelet: pkg/kubelet/kubelet_pods.go, makeMounts.
         Row::undecided(

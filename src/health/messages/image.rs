@@ -10,6 +10,8 @@ use super::{Row, Table};
 
 /// The beginning of an event about a failed attempt to pull an image (kubelet: pkg/kubelet/images/image_manager.go).
 pub(crate) const FAILED_PULL: &str = "Failed to pull image ";
+/// The beginning of the text of the kubelet between two attempts.
+pub(crate) const BACK_OFF_PULL: &str = "Back-off pulling image ";
 
 /// The remedy if an image does not exist.
 const PUSH: &str = "correct the image name or its tag, or push the image";

@@ -16,6 +16,10 @@ pub(super) const MISSING_SECRET: Row = Row::definite(
     "create the missing secret <name> in namespace <namespace>, or correct the reference to it",
 );
 
+/// The remedy for a mount whose server or program has ended.
+const DRIVER: &str = "check the driver and the server of volume <volume> on node <node>, and delete the pod to mount it again: kubectl \
+                      delete pod <pod> -n <namespace>";
+
 pub(crate) static TABLE: Table = Table {
     reasons: &["FailedMount", "FailedMapVolume"],
     wrappers: &[
@@ -32,6 +36,23 @@ pub(crate) static TABLE: Table = Table {
     endings: &[],
     rows: &[
         // kubelet: pkg/volume/configmap/configmap.go, pkg/volume/secret/secret.go, SetUpAt.
+        // Controllers create these in each namespace: root-ca-cert-publisher of kube-controller-manager
+        // (pkg/controller/certificates/rootcacertpublisher/publisher.go), OpenShift's service-ca operator, and istiod.
+        Row::undecided(
+            "configmap \"kube-root-ca.crt\" not found",
+            Cluster,
+            "check that kube-controller-manager is running, which creates the ConfigMap",
+        ),
+        Row::undecided(
+            "configmap \"openshift-service-ca.crt\" not found",
+            Cluster,
+            "check that the service-ca operator is running, which creates the ConfigMap",
+        ),
+        Row::undecided(
+            "configmap \"istio-ca-root-cert\" not found",
+            Cluster,
+            "check that istiod is running, which creates the ConfigMap, and that its discovery selectors include namespace <namespace>",
+        ),
         MISSING_CONFIG_MAP,
         MISSING_SECRET,
         // kubelet: pkg/volume/configmap/configmap.go, pkg/volume/secret/secret.go, MakePayload.
@@ -70,7 +91,20 @@ pub(crate) static TABLE: Table = Table {
             Node,
             "create <path> on node <node>, or correct the type of the hostPath volume",
         ),
-        // mount-utils: mount_linux.go, doMount, for example of NFS.
+        // The server or the program of a mount has ended: mount-utils: mount_helper_unix.go, IsCorruptedMnt.
+        Row::undecided(
+            "<operation...>: transport endpoint is not connected",
+            Node,
+            DRIVER,
+        ),
+        Row::undecided("<operation...>: stale <nfs...>file handle", Node, DRIVER),
+        // mount-utils: mount_linux.go, doMount. mount(8) prints the second text also if it lacks the program for a type.
+        Row::undecided(
+            "mount failed: <error...>: wrong fs type, bad option, bad superblock on <device>, <details...>",
+            Node,
+            "check the type (fsType), the mountOptions and the content of volume <volume>, and that node <node> has the program that \
+             mounts it",
+        ),
         Row::undecided(
             "mount failed: <error...>",
             Node,

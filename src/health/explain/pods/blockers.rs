@@ -13,7 +13,7 @@ use crate::judge::class::Class;
 use crate::messages::{Facts, probe};
 use crate::observe::context::PodContext;
 use crate::observe::pod::condition;
-use crate::text::{NAME_MAX, agree, because, count, one_line, word};
+use crate::text::{KUBERNETES_MAX, NAME_MAX, agree, because, count, one_line, word};
 
 impl PodContext<'_> {
     /// Why pods are not available: one blocker for each cause. `size` is the number of desired pods.
@@ -63,9 +63,7 @@ impl PodContext<'_> {
             Some(container) if container.init => "init container",
             _ => "container",
         };
-        let image = first
-            .container
-            .map_or("", |container| container.image.as_str());
+        let image = one_line(first.image, KUBERNETES_MAX);
         let why = because(message);
         let detail = because(&first.detail);
         let text = match cause {

@@ -51,6 +51,8 @@ pub struct Explanation<'a> {
     pub blocked: BlockedPod,
     /// Additional text for the message.
     detail: String,
+    /// The image that cannot be pulled: that of the container, or of one of its volumes.
+    image: &'a str,
     /// The event that shows why the pod has not started.
     event: Option<&'a ObservedEvent>,
     /// What to do, if the message of Kubernetes shows it.
@@ -79,6 +81,7 @@ impl<'a> Explanation<'a> {
                 log: None,
             },
             detail: String::new(),
+            image: "",
             event: None,
             remedy: String::new(),
             failing: None,

@@ -8,7 +8,7 @@ use super::{Explanation, NODE_LOST, POST_START_ERROR, RUN_ERROR, START_ERROR};
 use crate::explain::Cause;
 use crate::explain::template::ProbeKind;
 use crate::judge::class::Class;
-use crate::messages::image::FAILED_PULL;
+use crate::messages::image::{BACK_OFF_PULL, FAILED_PULL};
 use crate::messages::{self, Facts, Message, Persistence};
 use crate::observe::context::{PodContext, may_concern};
 use crate::observe::pod::{GATES_NOT_READY, condition, is_creating, is_node_lost};
@@ -193,6 +193,7 @@ impl<'a> PodContext<'a> {
                     let mut explanation = explanation(Cause::ImagePull, reason, message, None);
                     explanation.detail = error.cause(&facts);
                     explanation.remedy = error.remedy(&facts);
+                    explanation.image = self.pulled_image(pod, container, message);
                     let (class, is_definite) = match reason {
                         "InvalidImageName" => (Class::ImageName, true),
                         "ErrImageNeverPull" => (Class::ImagePull, true),
@@ -375,13 +376,29 @@ impl<'a> PodContext<'a> {
         if message.contains(": ") {
             return message;
         }
+        self.failed_pull(pod, container).unwrap_or(message)
+    }
+
+    /// The image that cannot be pulled. The status of a container also reports that of a volume of type image, which only
+    /// the kubelet's text names (pkg/kubelet/kuberuntime/kuberuntime_manager.go, SyncPod).
+    fn pulled_image(&self, pod: &Pod, container: &'a Container, message: &'a str) -> &'a str {
+        let named = |text: &'a str| {
+            let mut beginnings = [BACK_OFF_PULL, FAILED_PULL].into_iter();
+            let quoted = beginnings.find_map(|beginning| text.strip_prefix(beginning))?;
+            Some(quoted.strip_prefix('"')?.split_once('"')?.0)
+        };
+        let named = named(message).or_else(|| named(self.failed_pull(pod, container)?));
+        named.unwrap_or(&container.image)
+    }
+
+    /// The message of the newest event about a failed attempt to pull an image for a container.
+    fn failed_pull(&self, pod: &Pod, container: &Container) -> Option<&'a str> {
         let events = self.events_about(&pod.metadata.uid);
         let failed = events.filter(|event| {
             event.message.starts_with(FAILED_PULL) && may_concern(event, &container.name)
         });
-        failed
-            .max_by_key(|event| event.last)
-            .map_or(message, |event| event.message.as_str())
+        let newest = failed.max_by_key(|event| event.last)?;
+        Some(&newest.message)
     }
 
     /// Why a pod has not started. Problems with volumes and networks are reported in events only.
