@@ -160,6 +160,8 @@ pub struct WorkloadChange {
     pub reasons: Vec<String>,
     /// The required configurations and keys without which new pods cannot start.
     pub missing: Vec<String>,
+    /// Why the API server refuses the change. Empty if it does not.
+    pub refusal: String,
 }
 
 /// Namespace, kind and name of an object.
@@ -200,7 +202,7 @@ pub struct ConfigurationChange {
     /// The workloads that use what has changed.
     pub users: Vec<ObjectName>,
     /// Why the API server refuses the change. Empty if it does not.
-    pub refusal: &'static str,
+    pub refusal: String,
 }
 
 // === impl ObjectName ===
@@ -225,8 +227,10 @@ impl fmt::Display for ObjectName {
 impl ManifestChanges {
     /// The number of workloads with each result.
     pub fn headline(&self) -> String {
-        let is_refused = |it: &&ConfigurationChange| !it.refusal.is_empty();
-        let refused = match self.configurations.iter().filter(is_refused).count() {
+        let workloads = self.workloads.iter().map(|it| &it.refusal);
+        let configurations = self.configurations.iter().map(|it| &it.refusal);
+        let refusals = workloads.chain(configurations);
+        let refused = match refusals.filter(|it| !it.is_empty()).count() {
             0 => String::new(),
             1 => "; the API server refuses 1 change".to_owned(),
             count => format!("; the API server refuses {count} changes"),
@@ -317,6 +321,9 @@ pub fn changes(page: &mut Page, changes: &ManifestChanges) {
     for workload in &changes.workloads {
         let line = format!("{}: {}", workload.workload, workload.result.text());
         page.line(&line, workload.result.style());
+        if !workload.refusal.is_empty() {
+            page.paragraph("  - ", Style::Plain, &workload.refusal, Style::Bad);
+        }
         for reason in &workload.reasons {
             page.paragraph("  - ", Style::Plain, reason, Style::Faint);
         }

@@ -2,10 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use rollplan_core::interrupt::Never;
-use rollplan_core::template::{TEMPLATE, Value, known_fields, template_changes};
 use rollplan_text::{
     ConfigurationChange, ManifestChanges, ObjectName, WorkloadChange, WorkloadResult,
 };
@@ -13,9 +9,9 @@ use rollplan_wire::proto;
 use serde_json::{Value as Json, json};
 
 use super::restart_consequences::{Configurations, Consequence, Consequences, configuration_kind};
-use super::restart_objects::{
-    InputObject, ObjectKey, id, is_native_template, is_other_kind, pod_template,
-};
+use super::restart_entries::{Entries, Entry, entries};
+use super::restart_objects::{InputObject, ObjectKey, id, is_other_kind, pod_template};
+use super::restart_refusals::{Refusals, changed_fields, is_recreated, template};
 
 /// The maximum number of changed fields of a template that are listed.
 const FIELDS_LISTED_MAX: usize = 3;
@@ -23,18 +19,6 @@ const FIELDS_LISTED_MAX: usize = 3;
 /// The workloads, ConfigMaps and Secrets of manifests.
 #[derive(Debug, Default)]
 pub(super) struct Manifests(BTreeMap<ObjectKey, Json>);
-
-/// The entries of a configuration, by key.
-type Entries = BTreeMap<String, Entry>;
-
-/// An entry of a configuration.
-#[derive(PartialEq, Eq)]
-struct Entry {
-    /// Whether it is in `binaryData`, which variables do not read.
-    is_binary: bool,
-    /// In base64.
-    value: Json,
-}
 
 // === impl Manifests ===
 
@@ -50,28 +34,13 @@ impl Manifests {
         let all = self.0.iter().filter(|(id, _)| is_configuration(id));
         all.map(|(id, object)| (id, entries(object))).collect()
     }
-
-    /// The pod template of a workload, without fields that the API server ignores.
-    fn template(&self, id: &ObjectKey) -> Option<Value> {
-        let object = self.0.get(id)?;
-        let template = Value::from(&pod_template(object)?);
-        Some(if is_native_template(object) {
-            known_fields(&TEMPLATE, template)
-        } else {
-            template
-        })
-    }
 }
 
-/// The configurations of manifests before and after a change. One that only one side has does not exist on the other, and
-/// one that the API server does not change stays as it is.
+/// The configurations of manifests before and after a change. One that only one side has does not exist on the other.
 pub(super) fn sides(old: &Manifests, new: &Manifests) -> [Configurations; 2] {
     let side = |this: &Manifests, other: &Manifests| {
         let own = this.0.iter().filter(|(id, _)| is_configuration(id));
-        let own = own.map(|(id, object)| match old.0.get(id) {
-            Some(before) if !refusal(before, object).is_empty() => before.clone(),
-            _ => object.clone(),
-        });
+        let own = own.map(|(_, object)| object.clone());
         let absent = other.0.keys().filter(|id| is_configuration(id));
         let absent = absent.filter(|id| !this.0.contains_key(*id));
         Configurations {
@@ -80,29 +49,6 @@ pub(super) fn sides(old: &Manifests, new: &Manifests) -> [Configurations; 2] {
         }
     };
     [side(old, new), side(new, old)]
-}
-
-/// Why the API server refuses the change of a configuration (pkg/apis/core/validation: `ValidateConfigMapUpdate`,
-/// `ValidateSecretUpdate`). Empty if it does not.
-fn refusal(old: &Json, new: &Json) -> &'static str {
-    let is_immutable = |object: &Json| object["immutable"] == true;
-    let has_changed = || !has_same_entries(old, new) || !is_immutable(new);
-    let secret_type = |object: &Json| match object["type"].as_str() {
-        None | Some("") => "Opaque".to_owned(),
-        Some(text) => text.to_owned(),
-    };
-    if is_immutable(old) && has_changed() {
-        return "the API server refuses the change, because the object is immutable: give the new one another name";
-    }
-    if old["kind"] == "Secret" && secret_type(old) != secret_type(new) {
-        return "the API server refuses the change, because the type of a Secret is immutable: give the new one another name";
-    }
-    ""
-}
-
-/// Whether two configurations have the same entries.
-pub(super) fn has_same_entries(a: &Json, b: &Json) -> bool {
-    entries(a) == entries(b)
 }
 
 fn absence((namespace, kind, name): &ObjectKey) -> proto::Configuration {
@@ -119,39 +65,11 @@ fn is_configuration(id: &ObjectKey) -> bool {
     matches!(id.1.as_str(), "ConfigMap" | "Secret")
 }
 
-/// The entries as the API server stores them: it adds `stringData` of a Secret to its data.
-fn entries(object: &Json) -> Entries {
-    let is_secret = object["kind"] == "Secret";
-    let of = |field: &'static str, is_base64: bool| {
-        let entries = object.get(field).and_then(Json::as_object);
-        let entries = entries.into_iter().flatten();
-        entries.map(move |(key, value)| {
-            let value = match (value.as_str(), is_base64) {
-                // Go's decoder ignores line breaks.
-                (Some(text), true) => json!(text.replace(['\r', '\n'], "")),
-                (Some(text), false) => json!(STANDARD.encode(text)),
-                (None, _) => value.clone(),
-            };
-            let entry = Entry {
-                is_binary: field == "binaryData",
-                value,
-            };
-            (key.clone(), entry)
-        })
-    };
-    let data = of("data", is_secret).chain(of("binaryData", true));
-    if is_secret {
-        data.chain(of("stringData", false)).collect()
-    } else {
-        data.collect()
-    }
-}
-
-/// The changed configurations, and what happens to the workloads. `reason` explains why a workload does not react to a
-/// change that it reads.
+/// The changed configurations, and what happens to the workloads. `accepted` are the new manifests with the earlier ones of
+/// objects whose changes are refused. `reason` explains why a workload does not react to a change that it reads.
 pub(super) fn changes(
-    old: &Manifests,
-    new: &Manifests,
+    [old, new, accepted]: [&Manifests; 3],
+    refusals: &Refusals,
     consequences: &Consequences,
     reason: &dyn Fn(&ObjectKey, &Consequence) -> String,
 ) -> ManifestChanges {
@@ -161,6 +79,7 @@ pub(super) fn changes(
         result,
         reasons,
         missing: consequences.missing(id),
+        refusal: refusals.of(id),
     };
     let removed = old
         .0
@@ -168,17 +87,20 @@ pub(super) fn changes(
         .filter(|id| !is_configuration(id) && !new.0.contains_key(*id));
     let removed = removed.map(|id| workload(id, WorkloadResult::Removed, Vec::new()));
     let workloads = known.iter().filter_map(|id| {
-        let Some(before) = old.template(id) else {
+        let Some(before) = old.0.get(*id).and_then(template) else {
             return Some(workload(id, WorkloadResult::Added, Vec::new()));
         };
-        let after = new.template(id)?;
-        if let Some(fields) = difference(before, after) {
-            let object = new.0.get(*id).unwrap_or(&Json::Null);
+        let object = accepted.0.get(*id)?;
+        let fields = changed_fields(&[before, template(object)?]);
+        if !fields.is_empty() {
             let (result, note) = replaced(id, object);
-            let notes = [fields].into_iter().chain(note);
+            let notes = [listed(&fields)].into_iter().chain(note);
             return Some(workload(id, result, notes.collect()));
         }
-        let mut consequence = consequences.of(id)?;
+        let Some(mut consequence) = consequences.of(id) else {
+            let kept = workload(id, WorkloadResult::NotRestarted, Vec::new());
+            return (!kept.refusal.is_empty()).then_some(kept);
+        };
         if consequence.reasons.is_empty() && consequences.missing(id).is_empty() {
             consequence.reasons = vec![reason(id, &consequence)];
         }
@@ -193,7 +115,7 @@ pub(super) fn changes(
     workloads.sort_by_cached_key(|it| it.workload.to_string());
     ManifestChanges {
         workloads,
-        configurations: configurations(old, new, consequences),
+        configurations: configurations(old, new, refusals, consequences),
         notes: Vec::new(),
     }
 }
@@ -206,16 +128,13 @@ fn name((namespace, kind, name): &ObjectKey) -> ObjectName {
     }
 }
 
-/// The fields that differ. `None` if the templates are equal, as the planner compares them.
-fn difference(before: Value, after: Value) -> Option<String> {
-    let changes = template_changes(&before.into(), &after.into(), &Never);
-    let mut paths: Vec<&str> = changes.iter().map(|it| it.path.as_str()).collect();
-    let more = paths.len().saturating_sub(FIELDS_LISTED_MAX);
-    paths.truncate(FIELDS_LISTED_MAX);
-    match (paths.is_empty(), more) {
-        (true, _) => None,
-        (false, 0) => Some(paths.join(", ")),
-        (false, more) => Some(format!("{} and {more} more fields", paths.join(", "))),
+/// The first fields of a list.
+fn listed(fields: &[String]) -> String {
+    match fields.split_at_checked(FIELDS_LISTED_MAX) {
+        Some((first, more)) if !more.is_empty() => {
+            format!("{} and {} more fields", first.join(", "), more.len())
+        }
+        _ => fields.join(", "),
     }
 }
 
@@ -239,8 +158,9 @@ fn replaced(id: &ObjectKey, object: &Json) -> (WorkloadResult, Option<String>) {
             return (WorkloadResult::Replaced, Some(note));
         }
         "CronJob" => "the next Job starts with the new template",
+        "Job" if is_recreated(object) => return (WorkloadResult::Replaced, None),
         "Job" => {
-            "the API server refuses to change the template of a Job: delete the Job and create it again"
+            "the API server accepts the change only while the Job is suspended and has never started"
         }
         "DaemonSet" | "StatefulSet" if is_on_delete => {
             "the update strategy is OnDelete: delete the pods to replace them"
@@ -267,9 +187,9 @@ fn replaced(id: &ObjectKey, object: &Json) -> (WorkloadResult, Option<String>) {
 fn configurations(
     old: &Manifests,
     new: &Manifests,
+    refusals: &Refusals,
     consequences: &Consequences,
 ) -> Vec<ConfigurationChange> {
-    let manifests = (old, new);
     let (old, new) = (old.configurations(), new.configurations());
     let ids: BTreeSet<&ObjectKey> = old.keys().chain(new.keys()).copied().collect();
     let changed = ids.into_iter().filter_map(|id| {
@@ -303,10 +223,7 @@ fn configurations(
             (_, None) => "removed",
             _ => "changed",
         };
-        let refusal = match (manifests.0.0.get(id), manifests.1.0.get(id)) {
-            (Some(old), Some(new)) => refusal(old, new),
-            _ => "",
-        };
+        let refusal = refusals.of(id);
         let is_whole = what != "changed" || !refusal.is_empty();
         if !is_whole && keys.is_empty() {
             return None;

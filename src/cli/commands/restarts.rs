@@ -16,6 +16,7 @@ use super::restart_objects::{
     DEFAULT_NAMESPACE, InputObject, ObjectKey, RestartObjects, as_workloads, remove_replaced,
     unexamined, unknown_fields, without_annotations,
 };
+use super::restart_refusals::Refusals;
 use super::{restart_objects, restart_reasons, restart_uses};
 use crate::cli::cluster::{PROCESS_TIMEOUT, SOURCE};
 use crate::cli::error::Error;
@@ -228,16 +229,19 @@ fn changes(
     from.set_namespace(&mut [&mut earlier.objects, &mut request.objects]);
     let old = Manifests::new(&earlier.objects);
     let new = Manifests::new(&request.objects);
+    let refusals = Refusals::keep_refused(&earlier.objects, &mut request.objects);
+    let accepted = Manifests::new(&request.objects);
     let objects = RestartObjects::read(&request.objects);
     let response = request.uses(planner)?;
     request.note(&response);
     from.note_reloader(&objects);
-    let [before, after] = restart_changes::sides(&old, &new);
+    let [before, after] = restart_changes::sides(&old, &accepted);
     let consequences = request.consequences(planner, &before, &after)?;
     let profile = from.profile();
     let reason =
         |id: &ObjectKey, it: &Consequence| restart_reasons::reason(&objects, profile, id, it);
-    let mut changes = restart_changes::changes(&old, &new, &consequences, &reason);
+    let manifests = [&old, &new, &accepted];
+    let mut changes = restart_changes::changes(manifests, &refusals, &consequences, &reason);
     let exit = exit(&response, request.is_partial || earlier.is_partial);
     changes.notes = notes(exit, unexamined);
     changes.notes.extend(unknown);

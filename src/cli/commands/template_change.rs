@@ -10,7 +10,7 @@ use rollplan_core::reference::{ConfigurationKind, references};
 use rollplan_core::template::Value;
 use serde_json::Value as Json;
 
-use super::restart_changes::has_same_entries;
+use super::restart_entries::has_same_entries;
 use super::restart_objects::pod_template;
 use crate::cli::cluster::{PROCESS_TIMEOUT, SOURCE};
 use crate::cli::error::Error;

@@ -11,6 +11,9 @@ pub(in crate::cli) fn changes(changes: &ManifestChanges) -> Value {
         value["result"] = result(it.result).into();
         value["reasons"] = json!(it.reasons);
         value["missing"] = json!(it.missing);
+        if !it.refusal.is_empty() {
+            value["refusal"] = json!(it.refusal);
+        }
         value
     });
     let configurations = changes.configurations.iter().map(|it| {
@@ -19,7 +22,7 @@ pub(in crate::cli) fn changes(changes: &ManifestChanges) -> Value {
         value["keys"] = json!(it.keys);
         value["users"] = it.users.iter().map(object).collect();
         if !it.refusal.is_empty() {
-            value["refusal"] = it.refusal.into();
+            value["refusal"] = json!(it.refusal);
         }
         value
     });

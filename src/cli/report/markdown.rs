@@ -79,7 +79,9 @@ pub(in crate::cli) fn changes(changes: &ManifestChanges) -> String {
         text += "| Workload | This change | Why |\n| --- | --- | --- |\n";
     }
     for workload in &changes.workloads {
-        let reasons = workload.reasons.iter().chain(&workload.missing);
+        let refusal = Some(&workload.refusal).filter(|it| !it.is_empty());
+        let reasons = refusal.into_iter().chain(&workload.reasons);
+        let reasons = reasons.chain(&workload.missing);
         let reasons: Vec<String> = reasons.map(|it| escaped(it)).collect();
         let name = escaped(&workload.workload.to_string());
         let result = workload.result.text().to_owned();
@@ -90,9 +92,9 @@ pub(in crate::cli) fn changes(changes: &ManifestChanges) -> String {
     }
     for change in &changes.configurations {
         let name = escaped(&change.configuration.to_string());
-        let name = match change.refusal {
+        let name = match change.refusal.as_str() {
             "" => format!("{name}: {}", change.what),
-            refusal => format!("{name}: {}<br>{refusal}", change.what),
+            refusal => format!("{name}: {}<br>{}", change.what, escaped(refusal)),
         };
         let keys: Vec<String> = change.keys.iter().map(|it| escaped(it)).collect();
         let users = change.users.iter().map(ToString::to_string);

@@ -589,7 +589,9 @@ fn results_of_changes_depend_on_how_pods_are_replaced() {
         (
             "Job",
             json!({}),
-            format!("{kept}  - the API server refuses to change the template of a Job: delete the Job and create it again\n"),
+            "not restarted\n  - the API server refuses the change, because spec.template is immutable: delete the Job and create it \
+             again\n"
+                .to_owned(),
             "not restarted\n  - the template of a Job cannot be changed: create the Job again to run it with the new configuration\n"
                 .to_owned(),
         ),
