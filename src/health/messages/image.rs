@@ -27,6 +27,8 @@ const NAME: &str =
     "correct the name of the registry in the image name, or check the DNS of the node";
 /// The remedy for a registry that lacks a part of an image.
 const PARTS: &str = "push the image again: the registry, or a mirror before it, lacks a part of it";
+/// The remedy if the server denies access to which a registry redirects for the parts of an image.
+const REDIRECTED: &str = "let the network of node <node> read from <host>: check its proxies and, in a cloud, the policy of the endpoint";
 /// The remedy for an answer of another server than a registry.
 const PROXY: &str = "check the registry, and the proxies and mirrors before it";
 /// The remedy for a certificate that is not valid.
@@ -256,6 +258,32 @@ pub(crate) const TABLE: Table = Table {
         Row::undecided("StatusCode: <status>, <body...>", Registry, PROXY),
         Row::undecided("error parsing HTTP <status> response body: <body...>", Registry, PROXY)
             .showing("the answer with HTTP status <status> is not that of a registry"),
+        // containerd: core/remotes/docker/httpreadseeker.go, reader. The parts of an image are often in a store of their own,
+        // such as S3: the registry has permitted the pull, and redirects to it.
+        Row::definite(
+            "httpReadSeeker: failed open: unexpected status from <method> request to <url...>/manifests/<reference...>: 403 <phrase...>",
+            Registry,
+            ACCESS,
+        )
+        .showing("403 <phrase>"),
+        Row::definite(
+            "httpReadSeeker: failed open: unexpected status code <url...>/manifests/<reference...>: 403 <phrase...>",
+            Registry,
+            ACCESS,
+        )
+        .showing("403 <phrase>"),
+        Row::undecided(
+            "httpReadSeeker: failed open: unexpected status from <method> request to https://<host>/<path...>: 403 <phrase...>",
+            Registry,
+            REDIRECTED,
+        )
+        .showing("<host>: 403 <phrase>"),
+        Row::undecided(
+            "httpReadSeeker: failed open: unexpected status code https://<host>/<path...>: 403 <phrase...>",
+            Registry,
+            REDIRECTED,
+        )
+        .showing("<host>: 403 <phrase>"),
         // The status of a response (net/http of Go), after its wrapper. The registry may explain it.
         Row::definite("401 <phrase...>", Registry, ACCESS),
         Row::definite("403 <phrase...>", Registry, ACCESS),
