@@ -155,6 +155,7 @@ impl Table {
             let mut wrappers = self.wrappers.iter();
             let mut outer = Vec::new();
             let inner = wrappers.find_map(|wrapper| without_beginning(wrapper, clause, &mut outer));
+            let inner = inner.or_else(|| first_of_several(clause));
             // A pattern that begins with any text must not match the text of a wrapper.
             if let Some((row, clause)) = self.find(clause, inner.is_none(), &mut holes) {
                 return Message {
@@ -328,6 +329,13 @@ impl Message {
     pub(crate) fn hole(&self, name: &str) -> Option<&str> {
         pattern::hole(&self.holes, name)
     }
+}
+
+/// The first of several errors, for example of the sources of a projected volume (apimachinery: pkg/util/errors/errors.go,
+/// `aggregate.Error`). `None` if the text is not a list of errors.
+fn first_of_several(text: &str) -> Option<&str> {
+    let errors = text.strip_prefix('[')?.strip_suffix(']')?;
+    Some(errors.split_once(", ").map_or(errors, |(first, _)| first))
 }
 
 /// Whether a text contains these words, and not only as a part of others, such as `timeoutSeconds`.
