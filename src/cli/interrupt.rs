@@ -1,53 +1,46 @@
 //! Signals that end a watch in order.
 
-use std::io;
-use std::process;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use tokio::runtime::Builder;
-use tokio::signal::unix::{SignalKind, signal};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::{flag, low_level};
 
-/// The exit code of a program that SIGINT ends.
-const KILLED: i32 = 130;
+use super::error::Error;
 
-/// Whether SIGINT or SIGTERM has been received.
+/// The number of the signal, SIGINT or SIGTERM, that has been received. 0 before.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Interrupt(Arc<AtomicBool>);
+pub(super) struct Interrupt(Arc<AtomicUsize>);
 
 // === impl Interrupt ===
 
 impl Interrupt {
-    /// Waits for signals in a thread of its own. The second one ends the program at once.
-    pub(super) fn on_signals() -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (mut terminate, mut interrupt) = {
-            let _context = runtime.enter();
-            (
-                signal(SignalKind::terminate())?,
-                signal(SignalKind::interrupt())?,
-            )
-        };
+    /// Waits for signals. The second one ends the program at once.
+    pub(super) fn on_signals() -> Result<Self, Error> {
         let this = Self::default();
-        let is_requested = Arc::clone(&this.0);
-        thread::Builder::new().spawn(move || {
-            runtime.block_on(async {
-                loop {
-                    tokio::select! {
-                        _ = terminate.recv() => {}
-                        _ = interrupt.recv() => {}
-                    }
-                    if is_requested.swap(true, Ordering::Relaxed) {
-                        process::exit(KILLED);
-                    }
-                }
-            });
-        })?;
+        let is_second = Arc::new(AtomicBool::new(false));
+        for (signal, number) in [(SIGINT, 2), (SIGTERM, 15)] {
+            // They run in the order in which they are registered.
+            flag::register_conditional_default(signal, Arc::clone(&is_second))
+                .and_then(|_| flag::register(signal, Arc::clone(&is_second)))
+                .and_then(|_| flag::register_usize(signal, Arc::clone(&this.0), number))
+                .map_err(|error| Error::Bug(error.to_string()))?;
+        }
         Ok(this)
     }
 
     pub(super) fn is_requested(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// Ends the program with the signal, if one has been received: a shell then ends the script that runs it.
+    pub(super) fn end(&self) {
+        match self.0.load(Ordering::Relaxed) {
+            0 => {}
+            signal => {
+                // Without it, the exit code says the same as after a timeout.
+                let _ = i32::try_from(signal).map(low_level::emulate_default_handler);
+            }
+        }
     }
 }

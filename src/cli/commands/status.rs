@@ -11,6 +11,7 @@ use crate::cli::cluster::Fleet;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::goal::Goal;
+use crate::cli::interrupt::Interrupt;
 use crate::cli::observe::{Status, StatusOptions, add_cluster, observe, status_of};
 use crate::cli::options::{AnswerArgs, CompleteArgs, JudgementArgs, ScopeArgs, StatusOutput};
 use crate::cli::planner::Planner;
@@ -74,11 +75,18 @@ pub(in crate::cli) fn run(args: StatusArgs) -> Result<Exit, Error> {
         args.report
             .clone()
             .begin("rollplan status", Goal::Complete, requires_judged, is_text)?;
-    let result = answer(args, &mut reporter);
-    reporter.end(result)
+    let interrupt = if args.watch {
+        Interrupt::on_signals()?
+    } else {
+        Interrupt::default()
+    };
+    let result = answer(args, &interrupt, &mut reporter);
+    let result = reporter.end(result);
+    interrupt.end();
+    result
 }
 
-fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
+fn answer(args: StatusArgs, interrupt: &Interrupt, reporter: &mut Reporter) -> Result<Exit, Error> {
     let StatusArgs {
         scope,
         deployment,
@@ -125,6 +133,7 @@ fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
             logs: false,
             output,
             live: !no_live && !report.is_for_ci(),
+            interrupt: interrupt.clone(),
         };
         return Group::new(&planner, cluster, scoped, options, reporter).run();
     }

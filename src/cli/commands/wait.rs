@@ -11,6 +11,7 @@ use crate::cli::cluster::Scope;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::goal::Goal;
+use crate::cli::interrupt::Interrupt;
 use crate::cli::options::{AnswerArgs, JudgementArgs, ScopeArgs, ServerArgs, StatusOutput};
 use crate::cli::planner::Planner;
 use crate::cli::report::{ReportArgs, Reporter};
@@ -24,7 +25,7 @@ waits for the objects of the cluster that the files define: pass the manifests t
 wait for, such as ConfigMaps, Secrets and Roles, are skipped, and so are kinds to which --for does not apply.
 
 A poll that fails because the service, kubectl or the cluster does not answer is repeated. The command ends after five such \
-polls in a row, and at once on any other error.
+polls in a row, and at once on any other error. SIGINT (Ctrl-C) and SIGTERM end it after the causes and the reports.
 
 Exit codes: 0 complete; 1 stalled or refused, also if it was rolled back, or deleted while waiting; 2 invalid command line or input, or missing \
 permission; 3 timeout expired, no progress for ten minutes, or a Job was deleted and its result \
@@ -112,6 +113,7 @@ pub(in crate::cli) fn run(args: WaitArgs) -> Result<Exit, Error> {
         requires_judged,
         output.is_text(),
     )?;
+    let interrupt = Interrupt::on_signals()?;
     let options = WatchOptions {
         goal,
         requires_judged,
@@ -120,9 +122,12 @@ pub(in crate::cli) fn run(args: WaitArgs) -> Result<Exit, Error> {
         logs,
         output,
         live: is_live,
+        interrupt: interrupt.clone(),
     };
     let result = watch(&scope, server, options, roll_back, &mut reporter);
-    reporter.end(result)
+    let result = reporter.end(result);
+    interrupt.end();
+    result
 }
 
 /// Refuses options with which a rollout does not fail, or its rollback cannot be printed.

@@ -14,6 +14,7 @@ use crate::cli::course::Purposes;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::goal::Goal;
+use crate::cli::interrupt::Interrupt;
 use crate::cli::observe::{add_cluster, observe};
 use crate::cli::options::{ClusterArgs, JudgementArgs, StatusOutput};
 use crate::cli::planner::Planner;
@@ -37,6 +38,8 @@ pub(in crate::cli) struct WatchOptions {
     pub(in crate::cli) output: StatusOutput,
     /// Whether the view may be redrawn in place.
     pub(in crate::cli) live: bool,
+    /// Ends the watch.
+    pub(in crate::cli) interrupt: Interrupt,
 }
 
 /// Rollouts in a cluster, watched until all are decided.
@@ -105,6 +108,11 @@ impl<'a> Group<'a> {
         let exits: Vec<Exit> = self.members.iter().map(Member::result).collect();
         let exit = worst(&exits, self.options.requires_judged);
         self.print_causes()?;
+        let undecided = self.undecided().len();
+        if self.is_interrupted() && (self.members.is_empty() || undecided > 0) {
+            self.note_interrupt(undecided);
+            return Ok(exit);
+        }
         self.print_logs()?;
         match end {
             // The objects to wait for may never have existed.
@@ -219,6 +227,16 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
+    fn note_interrupt(&self, undecided: usize) {
+        match self.members.len() {
+            0 => stderr::eprint_note("interrupted"),
+            1 => stderr::eprint_note("interrupted: still in progress"),
+            count => stderr::eprint_note(format_args!(
+                "interrupted: {undecided} of {count} still in progress"
+            )),
+        }
+    }
+
     fn note_timeout(&self) {
         let timeout = self
             .options
@@ -318,6 +336,7 @@ impl Observation for Group<'_> {
         let Self {
             planner,
             args,
+            options,
             fleet,
             members,
             view,
@@ -362,6 +381,8 @@ impl Observation for Group<'_> {
                     member.forecast(planner, snapshot, purposes);
                     view.observed(index, member)
                 }
+                // A terminal sends the signal to kubectl, too.
+                Err(_) if options.interrupt.is_requested() => Ok(()),
                 Err(error) => take_error(member, error, time, view)
                     .and_then(|()| show_end(index, member, is_several, view)),
             }
@@ -393,7 +414,11 @@ impl Observation for Group<'_> {
     }
 
     fn is_decided(&self) -> bool {
-        !self.members.is_empty() && self.undecided().is_empty()
+        self.is_interrupted() || !self.members.is_empty() && self.undecided().is_empty()
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.options.interrupt.is_requested()
     }
 
     fn report_error(&mut self, error: &Error) -> Result<(), Error> {

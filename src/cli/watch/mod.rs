@@ -50,8 +50,12 @@ pub(super) struct Time<'c> {
 pub(super) trait Observation {
     /// Polls all undecided objects once. An error applies to all of them.
     fn poll(&mut self, time: Time<'_>) -> Result<(), Error>;
-    /// Whether everything is decided.
+    /// Whether everything is decided, or the watch was interrupted.
     fn is_decided(&self) -> bool;
+    /// Whether the watch was interrupted, so that errors do not count.
+    fn is_interrupted(&self) -> bool {
+        false
+    }
     /// Reports an error after which the poll is repeated.
     fn report_error(&mut self, error: &Error) -> Result<(), Error>;
     /// Called regularly between two polls.
@@ -92,6 +96,7 @@ pub(super) fn watch(
         let time = Time { clock, timeout };
         match observation.poll(time) {
             Ok(()) => failures.reset(),
+            Err(_) if observation.is_interrupted() => {}
             Err(error) => {
                 let error = failures.take(error, time, observation.patience())?;
                 observation.report_error(&error)?;

@@ -1,6 +1,7 @@
 //! `rollplan canary`, and canaries in `rollplan status`.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -1585,7 +1586,7 @@ fn interrupted_rollback_continues() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert_eq!(output.status.signal(), Some(2), "{err}");
     assert_eq!(
         err,
         "note: the rollback of Deployment shop/web continues; `rollplan canary abort deploy/web -n shop` waits for its end\n"

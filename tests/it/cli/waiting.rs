@@ -1,13 +1,16 @@
 //! `rollplan wait`, with a script that replaces kubectl.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rollplan_world::json::{controlled, list, object};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use super::Scratch;
 use super::kubectl::{
     Answer, DOWN, Kubectl, Poll, calls_of, example, failing, forbidden_text, nothing_yet, poll,
     rollout,
@@ -505,4 +508,36 @@ fn container_without_a_log_is_named() {
     );
     let calls = kubectl.calls();
     assert!(!calls.iter().any(|it| it.starts_with("logs ")), "{calls:?}");
+}
+
+/// A CI system ends a job that takes too long with a signal.
+#[test]
+fn interrupted_wait_prints_the_causes_and_writes_the_reports() {
+    for (args, signal) in [
+        (&["wait", "web"][..], Signal::INT),
+        (&["status", "--watch", "deploy/web"], Signal::TERM),
+    ] {
+        let kubectl = Kubectl::new(&[waiting("ErrImagePull", "toomanyrequests: wait")]);
+        let file = Scratch::new("");
+        let junit = format!("--report=junit={}", file.path());
+        let args = [args, &["--interval=5ms", &junit]].concat();
+        let child = kubectl.command(&args).spawn().unwrap();
+        let start = Instant::now();
+        while kubectl.calls().len() < 10 {
+            assert!(start.elapsed() < Duration::from_secs(120), "it polls");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let [out, err] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        // A shell does not continue its script then.
+        assert_eq!(output.status.signal(), Some(signal.as_raw()), "{err}");
+        assert!(out.contains("\n    remedy: "), "{out}");
+        assert_eq!(err, "note: interrupted: still in progress\n");
+        let written = fs::read_to_string(file.path()).unwrap();
+        assert!(
+            written.contains("<failure type=\"IMAGE_PULL\""),
+            "{written}"
+        );
+    }
 }

@@ -203,9 +203,9 @@ impl<'a> Steering<'a> {
         };
         let template = command.as_ref().map(|it| it.template_digest.clone());
         let interrupt = if mode.is_watched {
-            Interrupt::on_signals()
+            Interrupt::on_signals()?
         } else {
-            Ok(Interrupt::default())
+            Interrupt::default()
         };
         Ok(Self {
             planner,
@@ -224,7 +224,7 @@ impl<'a> Steering<'a> {
             policy,
             verdicts,
             mode,
-            interrupt: interrupt.map_err(|error| Error::Bug(error.to_string()))?,
+            interrupt,
             is_interrupted: false,
             subject: String::new(),
             namespace: String::new(),
