@@ -26,7 +26,7 @@ const RECREATING: [(&str, &str); 4] = [
     ("helm.sh/hook", ""),
     ("argocd.argoproj.io/hook", ""),
     ("argocd.argoproj.io/sync-options", "Force=true"),
-    ("kustomize.toolkit.fluxcd.io/force", "nabled"),
+    ("kustomize.toolkit.fluxcd.io/force", "enabled"),
 ];
 
 /// Why the API server refuses changes, by object.
@@ -83,6 +83,10 @@ fn refusal(old: &Json, new: &Json) -> Option<String> {
         ));
     }
     let fields = match immutable_fields(old, new).as_slice() {
+        [] if !selects_own_pods(new) => {
+            let text = "the API server refuses the change, because spec.selector does not match the labels of spec.template";
+            return Some(text.to_owned());
+        }
         [] => return None,
         [one] => format!("{one} is immutable"),
         [all @ .., last] => format!("{} and {last} are immutable", all.join(", ")),
@@ -125,11 +129,7 @@ fn immutable_fields(old: &Json, new: &Json) -> Vec<&'static str> {
     let kind = new["kind"].as_str().unwrap_or_default();
     let has_both = |field: &str| [old, new].iter().all(|it| !it["spec"][field].is_null());
     // Earlier API versions derive it from the labels of the template.
-    let is_selector = matches!(
-        kind,
-        "Deployment" | "DaemonSet" | "ReplicaSet" | "StatefulSet"
-    );
-    if is_selector && has_both("selector") && differs("selector", Json::Null) {
+    if has_selector(new) && has_both("selector") && differs("selector", Json::Null) {
         fields.push("spec.selector");
     }
     match kind {
@@ -166,6 +166,21 @@ fn immutable_fields(old: &Json, new: &Json) -> Vec<&'static str> {
         _ => {}
     }
     fields
+}
+
+/// Whether the selector of an object belongs to its user.
+fn has_selector(object: &Json) -> bool {
+    let kinds = ["Deployment", "DaemonSet", "ReplicaSet", "StatefulSet"];
+    is_native_template(object) && kinds.iter().any(|kind| object["kind"] == *kind)
+}
+
+/// Whether the labels of the pod template have the values of the selector, if the object must have one
+/// (pkg/apis/apps/validation/validation.go, `ValidatePodTemplateSpecForReplicaSet` and others).
+fn selects_own_pods(object: &Json) -> bool {
+    let labels = &object["spec"]["template"]["metadata"]["labels"];
+    let wanted = object["spec"]["selector"]["matchLabels"].as_object();
+    let mut wanted = wanted.into_iter().flatten();
+    !has_selector(object) || wanted.all(|(label, value)| labels[label] == *value)
 }
 
 /// How many pods of a Job must complete. A Job without this number and without parallelism runs one pod
