@@ -40,8 +40,8 @@ pub use plan::{
     Calls, Condition, Decision, Effect, Input, Plan, RestartCounts, RestartStep, Use, WorkloadPlan,
 };
 pub use rollplan_core::reference::{ConfigurationKind, ContainerAt, Reference, Usage, references};
-pub use selection::CHANGE_SET;
-pub use state::State;
+pub use selection::{CHANGE_SET, ENABLED, IGNORE};
+pub use state::{STATE, State, XING_STATE};
 pub use workload::{Rollout, Started, Workload, WorkloadKind};
 
 use rollplan_core::interrupt::{Interrupt, Interrupted};

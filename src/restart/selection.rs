@@ -14,13 +14,13 @@ use super::options::{Options, Profile, ReloaderOptions, RestartOn};
 use super::workload::{Workload, WorkloadKind};
 
 /// Whether a workload is restarted: "enabled" or "disabled".
-const ENABLED: &str = "rollplan.dev/restart";
+pub const ENABLED: &str = "rollplan.dev/restart";
 /// Which uses need a restart: "env" or "all".
 const RESTART_ON: &str = "rollplan.dev/restart-on";
 /// Additional configurations, which the template does not use, for example "configmap/app, secret/db".
 const ALSO: &str = "rollplan.dev/restart-also";
 /// On a workload, configurations to ignore. On a configuration, "true" if all workloads ignore it.
-const IGNORE: &str = "rollplan.dev/restart-ignore";
+pub const IGNORE: &str = "rollplan.dev/restart-ignore";
 /// On configurations, the name of the change set: configurations that are changed together have the same value.
 pub const CHANGE_SET: &str = "rollplan.dev/change-set";
 

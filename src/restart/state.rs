@@ -16,9 +16,9 @@ use rollplan_core::time::Time;
 use super::options::Profile;
 
 /// The annotation that contains the state.
-pub(super) const STATE: &str = "rollplan.dev/restart-state";
+pub const STATE: &str = "rollplan.dev/restart-state";
 /// The annotation in which the xing controller records checksums.
-pub(super) const XING_STATE: &str = "com.xing.deployment-restart.applied-config-checksums";
+pub const XING_STATE: &str = "com.xing.deployment-restart.applied-config-checksums";
 
 /// The number of restarts in the state.
 const RESTARTS_MAX: usize = 8;

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rollplan_core::snapshot::StringMap;
-use rollplan_core::sync::{backoff_millis, is_older};
+use rollplan_core::sync::{READS_MAX, STEPS_MAX, backoff_millis, is_older};
 use rollplan_core::time::{Span, Time};
 use sha2::{Digest as _, Sha256};
 
@@ -19,10 +19,6 @@ use super::options::Profile;
 use super::plan::{Calls, Input, Plan};
 use super::state::{State, from_millis, millis};
 
-/// The maximum number of steps in a response, because the caller returns an answer to each.
-const STEPS_MAX: usize = 500;
-/// The maximum number of reads in a response. Further ones are made after them.
-const READS_MAX: usize = 100;
 /// When to ask again if a response does not contain all steps.
 const REST_AFTER_MILLIS: u64 = 1;
 

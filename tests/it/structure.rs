@@ -28,7 +28,7 @@ const RINGS: [(&str, &[&str]); 11] = [
     (
         "cli",
         &[
-            "canary", "core", "forecast", "health", "server", "service", "text", "wire",
+            "canary", "core", "forecast", "health", "restart", "server", "service", "text", "wire",
         ],
     ),
 ];

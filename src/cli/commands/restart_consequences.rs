@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use rollplan_restart::{STATE, XING_STATE};
 use rollplan_wire::proto::{
     self, PlanRestartsRequest, PlanRestartsResponse, RestartConditionEffect as Effect,
     RestartDecision, RestartOptions, RestartPlan, RestartProfile,
@@ -16,10 +17,7 @@ use super::restart_objects::{
 use crate::cli::error::Error;
 
 /// The annotations in which workloads record what they have applied.
-const STATES: [&str; 2] = [
-    "rollplan.dev/restart-state",
-    "com.xing.deployment-restart.applied-config-checksums",
-];
+const STATES: [&str; 2] = [STATE, XING_STATE];
 
 /// The configurations before or after a change.
 #[derive(Clone, Debug, Default)]

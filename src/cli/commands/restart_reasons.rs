@@ -2,15 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use rollplan_restart::{ENABLED, IGNORE};
 use rollplan_wire::proto::{ReferenceUsage, RestartProfile};
 
 use super::restart_consequences::Consequence;
 use super::restart_objects::{ObjectKey, RestartObjects, is_other_kind, is_reloader, kind};
-
-/// Whether a workload is restarted.
-const OPT_IN: &str = "rollplan.dev/restart";
-/// The configurations to ignore, or "true" on a configuration that all workloads ignore.
-const IGNORE: &str = "rollplan.dev/restart-ignore";
 
 /// Why a workload does not react to the change of a configuration that it uses.
 pub(super) fn reason(
@@ -52,7 +48,7 @@ pub(super) fn reason(
             "the xing controller ignores configurations that are deleted"
         }
         RestartProfile::Xing => "the xing controller does not count this use",
-        _ if annotations.get(OPT_IN).is_some_and(|it| it != "enabled") => {
+        _ if annotations.get(ENABLED).is_some_and(|it| it != "enabled") => {
             "the annotation rollplan.dev/restart is not enabled"
         }
         _ if !consequence.is_selected => "no annotation rollplan.dev/restart: enabled",

@@ -30,10 +30,10 @@ const BACKOFF_MAX_MILLIS: u64 = 30_000;
 /// The maximum number of ReplicaSets that are read one by one.
 const OBJECTS_READ_MAX: usize = 10;
 /// The maximum number of reads in a response. Further ones are made after them.
-const READS_MAX: usize = 100;
+pub const READS_MAX: usize = 100;
 /// The maximum number of steps in a response, because the caller returns an answer to each. Each beginning of a plan
 /// keeps its guarantees.
-const STEPS_MAX: usize = 500;
+pub const STEPS_MAX: usize = 500;
 /// The kind of the objects that are listed.
 const REPLICA_SET: &str = "ReplicaSet";
 /// How long the Deployment controller must not have written a status before work on an owner continues, in seconds.
