@@ -137,7 +137,7 @@ func newPipelines(ctx context.Context, t *testing.T, cp *controlplane.ControlPla
 	if err != nil {
 		t.Fatal(err)
 	}
-	typed, err := kubernetes.NewForConfig(config)
+	typed, err := cp.Client()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func Install(ctx context.Context, cp *controlplane.ControlPlane, binaries Binari
 		return nil, err
 	}
 	config.QPS, config.Burst = 500, 1000
-	if s.Typed, err = kubernetes.NewForConfig(config); err != nil {
+	if s.Typed, err = cp.Client(); err != nil {
 		return nil, err
 	}
 	if s.Dynamic, err = dynamic.NewForConfig(config); err != nil {

@@ -17,8 +17,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 // Options configure a control plane.
@@ -41,6 +47,9 @@ type ControlPlane struct {
 	options   Options
 
 	etcd, apiserver, controllers, scheduler, kwok *process
+
+	clientLock sync.Mutex
+	client     kubernetes.Interface
 }
 
 // addresses are the addresses that the control plane listens on.
@@ -143,8 +152,11 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) (err error) {
 		if c.etcd.exited() {
 			return fmt.Errorf("etcd: %w; see %s", errExited, c.etcd.log)
 		}
-		_, err := c.Kubectl(ctx, "get", "--raw", "/readyz")
-		return err
+		client, err := c.Client()
+		if err != nil {
+			return err
+		}
+		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
 }
 
@@ -236,14 +248,21 @@ func (c *ControlPlane) startKwok(ctx context.Context) (err error) {
 		return err
 	}
 	return c.kwok.await(ctx, "the node to be ready", func(ctx context.Context) error {
-		out, err := c.Kubectl(ctx, "get", "node", nodeName, "-o",
-			`jsonpath={.status.conditions[?(@.type=="Ready")].status}{range .spec.taints[*]} {.key}{end}`)
-		if err == nil && out != "True" {
-			err = fmt.Errorf("node %s: Ready condition and taints are %q", nodeName, out)
+		client, err := c.Client()
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			_, err = c.Kubectl(ctx, "get", "lease", nodeName, "-n", "kube-node-lease")
+		node, err := client.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
+		if err != nil {
+			return err
 		}
+		isReady := slices.ContainsFunc(node.Status.Conditions, func(it corev1.NodeCondition) bool {
+			return it.Type == corev1.NodeReady && it.Status == corev1.ConditionTrue
+		})
+		if !isReady || len(node.Spec.Taints) > 0 {
+			return fmt.Errorf("node %s has the conditions %v and the taints %v", nodeName, node.Status.Conditions, node.Spec.Taints)
+		}
+		_, err = client.CoordinationV1().Leases("kube-node-lease").Get(ctx, nodeName, metav1.GetOptions{})
 		return err
 	})
 }
@@ -374,7 +393,11 @@ func (c *ControlPlane) CreateNamespace(ctx context.Context, name string) error {
 // AwaitNamespace waits until the controller manager has created the default service account of a namespace.
 func (c *ControlPlane) AwaitNamespace(ctx context.Context, name string) error {
 	return c.controllers.await(ctx, "namespace "+name, func(ctx context.Context) error {
-		_, err := c.Kubectl(ctx, "get", "serviceaccount/default", "-n", name)
+		client, err := c.Client()
+		if err != nil {
+			return err
+		}
+		_, err = client.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
 }

@@ -2,21 +2,52 @@ package controlplane
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 )
+
+// Client returns a client of the administrator. Conditions are polled with it: a process of kubectl for each poll would keep a
+// core busy.
+func (c *ControlPlane) Client() (kubernetes.Interface, error) {
+	c.clientLock.Lock()
+	defer c.clientLock.Unlock()
+	if c.client != nil {
+		return c.client, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	// Fails until the API server has written its certificate.
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	c.client = client
+	return client, nil
+}
 
 // Deployment reads one Deployment.
 func (c *ControlPlane) Deployment(ctx context.Context, namespace, name string) (*appsv1.Deployment, error) {
-	return get[appsv1.Deployment](ctx, c, "deployment/"+name, namespace)
+	client, err := c.Client()
+	if err != nil {
+		return nil, err
+	}
+	return client.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
 // Deployments reads every Deployment of a namespace.
 func (c *ControlPlane) Deployments(ctx context.Context, namespace string) ([]appsv1.Deployment, error) {
-	list, err := get[appsv1.DeploymentList](ctx, c, "deployments", namespace)
+	client, err := c.Client()
+	if err != nil {
+		return nil, err
+	}
+	list, err := client.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +56,11 @@ func (c *ControlPlane) Deployments(ctx context.Context, namespace string) ([]app
 
 // ReplicaSets reads every ReplicaSet of a namespace.
 func (c *ControlPlane) ReplicaSets(ctx context.Context, namespace string) ([]appsv1.ReplicaSet, error) {
-	list, err := get[appsv1.ReplicaSetList](ctx, c, "replicasets", namespace)
+	client, err := c.Client()
+	if err != nil {
+		return nil, err
+	}
+	list, err := client.AppsV1().ReplicaSets(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +69,11 @@ func (c *ControlPlane) ReplicaSets(ctx context.Context, namespace string) ([]app
 
 // Pods reads every pod of a namespace.
 func (c *ControlPlane) Pods(ctx context.Context, namespace string) ([]corev1.Pod, error) {
-	list, err := get[corev1.PodList](ctx, c, "pods", namespace)
+	client, err := c.Client()
+	if err != nil {
+		return nil, err
+	}
+	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -44,16 +83,4 @@ func (c *ControlPlane) Pods(ctx context.Context, namespace string) ([]corev1.Pod
 // Snapshot returns the objects that a plan is made from in the JSON output of kubectl, as a user would save it.
 func (c *ControlPlane) Snapshot(ctx context.Context, namespace string, flags ...string) (string, error) {
 	return c.Kubectl(ctx, append([]string{"get", "deploy,rs,pods", "-n", namespace, "-o", "json"}, flags...)...)
-}
-
-func get[T any](ctx context.Context, c *ControlPlane, what, namespace string) (*T, error) {
-	out, err := c.Kubectl(ctx, "get", what, "-n", namespace, "-o", "json")
-	if err != nil {
-		return nil, err
-	}
-	var value T
-	if err := json.Unmarshal([]byte(out), &value); err != nil {
-		return nil, fmt.Errorf("decode %s in %s: %w", what, namespace, err)
-	}
-	return &value, nil
 }
