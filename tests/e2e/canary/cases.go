@@ -60,7 +60,8 @@ const nothing action = ""
 type step struct {
 	After  time.Duration
 	Action action
-	// The delay begins once this percentage of the new pods exists, and nothing has changed for the duration Quiet.
+	// The delay begins once new pods exist, this percentage of the first number of pods, and nothing has changed for the duration
+	// Quiet.
 	Percent int
 	Quiet   time.Duration
 	// Step is the number of the step of the canary that must have begun.
@@ -279,7 +280,9 @@ func named() []testCase {
 		// The stable ReplicaSet has the annotation of the smaller surge, so it gets too many pods for a moment.
 		with("steps-then-scaled", func(c *testCase) {
 			c.MaxSurge, c.Surge, c.Steps, c.End = "10%", "30%", []string{"10%", "30%"}, abortIt
-			c.Hold = []step{{Step: 2, Percent: 30, Quiet: 2 * time.Second, Action: scale, Replicas: 20}, {After: time.Second, Quiet: 2 * time.Second}}
+			// 30% of 20 pods are 60% of 10.
+			c.Hold = []step{{Step: 2, Percent: 30, Quiet: 2 * time.Second, Action: scale, Replicas: 20},
+				{Percent: 60, After: time.Second, Quiet: 2 * time.Second}}
 			// While stable pods are still started, the abort removes those of the canary as they become available.
 			c.check = allOf(endsWith("v1"), hasSizes("v1", []int32{10, 23, 20}), growsThenShrinks("v2", 1, 3, 6))
 		}),
