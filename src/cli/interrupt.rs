@@ -19,7 +19,8 @@ impl Interrupt {
     pub(super) fn on_signals() -> Result<Self, Error> {
         let this = Self::default();
         let is_second = Arc::new(AtomicBool::new(false));
-        for (signal, number) in [(SIGINT, 2), (SIGTERM, 15)] {
+        for signal in [SIGINT, SIGTERM] {
+            let number = usize::try_from(signal).unwrap_or_default();
             // They run in the order in which they are registered.
             flag::register_conditional_default(signal, Arc::clone(&is_second))
                 .and_then(|_| flag::register(signal, Arc::clone(&is_second)))
@@ -35,12 +36,10 @@ impl Interrupt {
 
     /// Ends the program with the signal, if one has been received: a shell then ends the script that runs it.
     pub(super) fn end(&self) {
-        match self.0.load(Ordering::Relaxed) {
-            0 => {}
-            signal => {
-                // Without it, the exit code says the same as after a timeout.
-                let _ = i32::try_from(signal).map(low_level::emulate_default_handler);
-            }
+        if self.is_requested() {
+            // If that fails, the exit code says the same as after a timeout.
+            let signal = i32::try_from(self.0.load(Ordering::Relaxed));
+            let _ = signal.map(low_level::emulate_default_handler);
         }
     }
 }

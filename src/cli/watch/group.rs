@@ -108,9 +108,8 @@ impl<'a> Group<'a> {
         let exits: Vec<Exit> = self.members.iter().map(Member::result).collect();
         let exit = worst(&exits, self.options.requires_judged);
         self.print_causes()?;
-        let undecided = self.undecided().len();
-        if self.is_interrupted() && (self.members.is_empty() || undecided > 0) {
-            self.note_interrupt(undecided);
+        if self.is_interrupted() && !self.is_decided() {
+            self.note_interrupt();
             return Ok(exit);
         }
         self.print_logs()?;
@@ -227,12 +226,13 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
-    fn note_interrupt(&self, undecided: usize) {
+    fn note_interrupt(&self) {
         match self.members.len() {
             0 => stderr::eprint_note("interrupted"),
             1 => stderr::eprint_note("interrupted: still in progress"),
             count => stderr::eprint_note(format_args!(
-                "interrupted: {undecided} of {count} still in progress"
+                "interrupted: {} of {count} still in progress",
+                self.undecided().len()
             )),
         }
     }
@@ -414,7 +414,7 @@ impl Observation for Group<'_> {
     }
 
     fn is_decided(&self) -> bool {
-        self.is_interrupted() || !self.members.is_empty() && self.undecided().is_empty()
+        !self.members.is_empty() && self.undecided().is_empty()
     }
 
     fn is_interrupted(&self) -> bool {

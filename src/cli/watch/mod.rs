@@ -50,9 +50,9 @@ pub(super) struct Time<'c> {
 pub(super) trait Observation {
     /// Polls all undecided objects once. An error applies to all of them.
     fn poll(&mut self, time: Time<'_>) -> Result<(), Error>;
-    /// Whether everything is decided, or the watch was interrupted.
+    /// Whether everything is decided.
     fn is_decided(&self) -> bool;
-    /// Whether the watch was interrupted, so that errors do not count.
+    /// Whether the watch was interrupted. It ends then, and errors do not count.
     fn is_interrupted(&self) -> bool {
         false
     }
@@ -73,6 +73,7 @@ pub(super) trait Observation {
 /// Why a watch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
+    /// Everything is decided, or the watch was interrupted.
     Decided,
     Timeout,
 }
@@ -102,7 +103,7 @@ pub(super) fn watch(
                 observation.report_error(&error)?;
             }
         }
-        if observation.is_decided() {
+        if observation.is_decided() || observation.is_interrupted() {
             return Ok(End::Decided);
         }
         let interval = interval.min(observation.poll_within().unwrap_or(interval));
@@ -114,7 +115,7 @@ pub(super) fn watch(
                 break;
             }
             observation.tick(clock.elapsed())?;
-            if observation.is_decided() {
+            if observation.is_decided() || observation.is_interrupted() {
                 return Ok(End::Decided);
             }
         }

@@ -3,10 +3,10 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use prost_types::Timestamp;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::kubectl::{Answer, Kubectl, OPTIONS, Poll, example, failing, poll};
@@ -871,15 +871,7 @@ fn interrupted_watch_leaves_a_hold() {
     let kubectl = Kubectl::new(&polls);
     for signal in [Signal::INT, Signal::TERM] {
         let args = [&["canary"], &START[..], &["--watch", "--interval=5ms"]].concat();
-        let child = kubectl.command(&args).spawn().unwrap();
-        let calls = kubectl.calls().len();
-        let start = Instant::now();
-        while kubectl.calls().len() < calls + 20 {
-            assert!(start.elapsed() < Duration::from_secs(120), "it polls");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        kill_process(Pid::from_child(&child), signal).unwrap();
-        let output = child.wait_with_output().unwrap();
+        let output = kubectl.interrupted(&args, signal);
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(3), "{err}");
         let interrupted =
@@ -1577,14 +1569,7 @@ fn interrupted_rollback_continues() {
     let polls = [failed.poll(), failed.poll(), patched(), aborting.poll()];
     let kubectl = Kubectl::new(&polls);
     let args = [&ROLL_BACK[..], &["--interval=5ms"]].concat();
-    let child = kubectl.command(&args).spawn().unwrap();
-    let start = Instant::now();
-    while kubectl.calls().len() < 20 {
-        assert!(start.elapsed() < Duration::from_secs(120), "it polls");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = kubectl.interrupted(&args, Signal::INT);
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.signal(), Some(2), "{err}");
     assert_eq!(

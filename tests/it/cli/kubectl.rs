@@ -1,8 +1,10 @@
 //! A script that replaces kubectl, and its output.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::{DEPLOYMENT, REPLICA_SET, Run, command, path, read};
@@ -83,6 +85,19 @@ impl Kubectl {
             out: String::from_utf8(output.stdout).unwrap(),
             err: String::from_utf8(output.stderr).unwrap(),
         }
+    }
+
+    /// Runs a command until it has made 20 calls, sends it a signal, and returns its output.
+    pub(super) fn interrupted(&self, args: &[&str], signal: Signal) -> Output {
+        let calls = self.calls().len();
+        let child = self.command(args).spawn().unwrap();
+        let start = Instant::now();
+        while self.calls().len() < calls + 20 {
+            assert!(start.elapsed() < Duration::from_secs(120), "it polls");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        child.wait_with_output().unwrap()
     }
 
     /// The arguments of each call, except for calls that read events.

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rollplan_world::json::{controlled, list, object};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::Scratch;
@@ -521,14 +521,7 @@ fn interrupted_wait_prints_the_causes_and_writes_the_reports() {
         let file = Scratch::new("");
         let junit = format!("--report=junit={}", file.path());
         let args = [args, &["--interval=5ms", &junit]].concat();
-        let child = kubectl.command(&args).spawn().unwrap();
-        let start = Instant::now();
-        while kubectl.calls().len() < 10 {
-            assert!(start.elapsed() < Duration::from_secs(120), "it polls");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        kill_process(Pid::from_child(&child), signal).unwrap();
-        let output = child.wait_with_output().unwrap();
+        let output = kubectl.interrupted(&args, signal);
         let [out, err] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
         // A shell does not continue its script then.
         assert_eq!(output.status.signal(), Some(signal.as_raw()), "{err}");

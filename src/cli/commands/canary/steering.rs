@@ -126,7 +126,6 @@ pub(super) struct Steering<'a> {
     verdicts: Verdicts,
     mode: Mode,
     interrupt: Interrupt,
-    is_interrupted: bool,
     /// For example "Deployment shop/web".
     subject: String,
     namespace: String,
@@ -225,7 +224,6 @@ impl<'a> Steering<'a> {
             verdicts,
             mode,
             interrupt,
-            is_interrupted: false,
             subject: String::new(),
             namespace: String::new(),
             last: None,
@@ -610,7 +608,7 @@ impl<'a> Steering<'a> {
         }
         let (subject, state) = (&self.subject, text::canary_state(&report));
         match timeout.map(|it| span::exact(it.as_secs())) {
-            _ if self.is_interrupted => stderr::eprint_note(format_args!(
+            _ if self.is_interrupted() => stderr::eprint_note(format_args!(
                 "interrupted: the canary of {subject} stays {state}; {hint}"
             )),
             Some(timeout) => stderr::eprint_note(format_args!(
@@ -717,12 +715,15 @@ impl Observation for Steering<'_> {
     }
 
     fn is_decided(&self) -> bool {
-        self.exit.is_some() || self.is_interrupted
+        self.exit.is_some()
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.is_requested()
     }
 
     fn report_error(&mut self, error: &Error) -> Result<(), Error> {
-        self.tick(Duration::ZERO)?;
-        if !self.is_interrupted && !self.is_failing {
+        if !self.is_failing {
             stderr::eprint_error(&error.texts());
         }
         self.is_failing = true;
@@ -733,7 +734,6 @@ impl Observation for Steering<'_> {
     }
 
     fn tick(&mut self, _: Duration) -> Result<(), Error> {
-        self.is_interrupted = self.interrupt.is_requested();
         Ok(())
     }
 
