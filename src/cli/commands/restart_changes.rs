@@ -10,8 +10,10 @@ use serde_json::{Value as Json, json};
 
 use super::restart_consequences::{Configurations, Consequence, Consequences, configuration_kind};
 use super::restart_entries::{Entries, Entry, entries};
-use super::restart_objects::{InputObject, ObjectKey, id, is_other_kind, pod_template};
-use super::restart_refusals::{Refusals, changed_fields, is_recreated, template};
+use super::restart_objects::{
+    InputObject, ObjectKey, changed_fields, id, is_other_kind, pod_template, template,
+};
+use super::restart_refusals::{Refusals, is_recreated};
 
 /// The maximum number of changed fields of a template that are listed.
 const FIELDS_LISTED_MAX: usize = 3;
@@ -91,7 +93,7 @@ pub(super) fn changes(
             return Some(workload(id, WorkloadResult::Added, Vec::new()));
         };
         let object = accepted.0.get(*id)?;
-        let fields = changed_fields(&[before, template(object)?]);
+        let fields = changed_fields([before, template(object)?]);
         if !fields.is_empty() {
             let (result, note) = replaced(id, object);
             let notes = [listed(&fields)].into_iter().chain(note);

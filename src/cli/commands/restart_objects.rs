@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rollplan_core::interrupt::Never;
 use rollplan_core::kind;
-use rollplan_core::template::{TEMPLATE, Value, type_faults};
+use rollplan_core::template::{TEMPLATE, Value, known_fields, template_changes, type_faults};
 use rollplan_wire::objects::current_version;
 use rollplan_wire::proto::{ConfigurationKind, RestartPlan, WorkloadKind};
 use serde_json::{Value as Json, json};
@@ -297,6 +298,22 @@ pub(super) fn pod_template(object: &Json) -> Option<Json> {
     let (api_version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
     let path = kind::restarted_template(api_version, kind).or_else(|| other_template(object));
     at(object, path?).cloned()
+}
+
+/// The pod template of a workload, without fields that the API server ignores.
+pub(super) fn template(object: &Json) -> Option<Value> {
+    let template = Value::from(&pod_template(object)?);
+    Some(if is_native_template(object) {
+        known_fields(&TEMPLATE, template)
+    } else {
+        template
+    })
+}
+
+/// The paths of the fields that differ between two templates, as the planner compares them.
+pub(super) fn changed_fields([before, after]: [Value; 2]) -> Vec<String> {
+    let changes = template_changes(&before.into(), &after.into(), &Never);
+    changes.into_iter().map(|it| it.path).collect()
 }
 
 /// The path of the pod template in an object of [`OTHER_KINDS`]. `None` for others.

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use rollplan_core::interrupt::Never;
-use rollplan_core::template::{TEMPLATE, Value, known_fields, template_changes};
+use rollplan_core::template::{TEMPLATE, Value, known_fields};
 use serde_json::{Value as Json, json};
 
 use super::restart_entries::has_same_entries;
-use super::restart_objects::{InputObject, ObjectKey, id, is_native_template, pod_template};
+use super::restart_objects::{
+    InputObject, ObjectKey, changed_fields, id, is_native_template, template,
+};
 
 /// The fields of a pod template that can change in a Job that is suspended and has never started
 /// (pkg/apis/batch/validation/validation.go, `validatePodTemplateUpdate`).
@@ -127,15 +128,17 @@ fn immutable_fields(old: &Json, new: &Json) -> Vec<&'static str> {
         return fields;
     }
     let kind = new["kind"].as_str().unwrap_or_default();
-    let has_both = |field: &str| [old, new].iter().all(|it| !it["spec"][field].is_null());
     // Earlier API versions derive it from the labels of the template.
-    if has_selector(new) && has_both("selector") && differs("selector", Json::Null) {
+    let has_both = [old, new]
+        .iter()
+        .all(|it| !it["spec"]["selector"].is_null());
+    if has_selector(new) && has_both && differs("selector", Json::Null) {
         fields.push("spec.selector");
     }
     match kind {
         "StatefulSet" => {
             let claims = [old, new].map(claims_as_volumes);
-            if !changed_fields(&claims).is_empty() {
+            if !changed_fields(claims).is_empty() {
                 fields.push("spec.volumeClaimTemplates");
             }
             if differs("serviceName", Json::Null) {
@@ -198,7 +201,7 @@ fn can_change_template(old: &Json, new: &Json) -> bool {
         return true;
     };
     let is_suspended = old["spec"]["suspend"] == true;
-    let changed = changed_fields(&[before, after]);
+    let changed = changed_fields([before, after]);
     let of_scheduling = |path: &String| {
         let mut fields = OF_SUSPENDED_JOBS.into_iter();
         fields.any(|field| path.starts_with(field))
@@ -222,23 +225,6 @@ fn claims_as_volumes(object: &Json) -> Value {
     let volumes: Vec<Json> = volumes.collect();
     let template = Value::from(&json!({"spec": {"volumes": volumes}}));
     known_fields(&TEMPLATE, template)
-}
-
-/// The pod template of a workload, without fields that the API server ignores.
-pub(super) fn template(object: &Json) -> Option<Value> {
-    let template = Value::from(&pod_template(object)?);
-    Some(if is_native_template(object) {
-        known_fields(&TEMPLATE, template)
-    } else {
-        template
-    })
-}
-
-/// The paths of the fields that differ between two templates, as the planner compares them.
-pub(super) fn changed_fields([before, after]: &[Value; 2]) -> Vec<String> {
-    let (before, after) = (before.clone().into(), after.clone().into());
-    let changes = template_changes(&before, &after, &Never);
-    changes.into_iter().map(|it| it.path).collect()
 }
 
 /// A value without empty parts, which the API server does not distinguish from absent ones.
