@@ -35,7 +35,6 @@ pub(crate) static TABLE: Table = Table {
     ],
     endings: &[],
     rows: &[
-        // kubelet: pkg/volume/configmap/configmap.go, pkg/volume/secret/secret.go, SetUpAt.
         // Controllers create these in each namespace: root-ca-cert-publisher of kube-controller-manager
         // (pkg/controller/certificates/rootcacertpublisher/publisher.go), OpenShift's service-ca operator, and istiod.
         Row::undecided(
@@ -53,6 +52,7 @@ pub(crate) static TABLE: Table = Table {
             Cluster,
             "check that istiod is running, which creates the ConfigMap, and that its discovery selectors include namespace <namespace>",
         ),
+        // kubelet: pkg/volume/configmap/configmap.go, pkg/volume/secret/secret.go, SetUpAt.
         MISSING_CONFIG_MAP,
         MISSING_SECRET,
         // kubelet: pkg/volume/configmap/configmap.go, pkg/volume/secret/secret.go, MakePayload.
